@@ -1,0 +1,1 @@
+"""Playing and judging: engines, rollouts, records, replay, statistics and reports."""

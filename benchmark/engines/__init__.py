@@ -1,0 +1,1 @@
+"""Where responses come from: vLLM in process, OpenAI-compatible servers, transformers, scripts."""

@@ -1,0 +1,135 @@
+"""The contract of an engine: where responses come from."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from tasks.base import Episode, Message, Task
+
+FinishReason = Literal["stop", "length"]
+
+
+class EngineError(Exception):
+    """One request failed for good: the engine refused it or retries ran out.
+
+    The episode is recorded as failed, with this message as its cause.
+    """
+
+
+class PromptTooLong(EngineError):
+    """The model's context leaves no room for a response to this prompt."""
+
+    def __init__(self, prompt_tokens: int, context: int) -> None:
+        super().__init__(
+            f"the prompt has {prompt_tokens} tokens and the model's context {context}: "
+            "no room for a response; use a model with a longer context"
+        )
+
+
+class EngineDown(Exception):
+    """The engine cannot serve any request any more; the run stops and can be resumed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How tokens are drawn; part of the protocol.
+
+    Attributes:
+        temperature: 0 is greedy decoding.
+        top_p: Nucleus; 1 is off.
+        top_k: Number of candidates; 0 is off.
+        max_tokens: Longest response, in tokens. The room that the model's context leaves after
+            the prompt limits it further.
+    """
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0
+    max_tokens: int = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One turn to be answered.
+
+    Attributes:
+        messages: The prompt.
+        sampling: How to draw.
+        seed: Seed of this turn's draws, below 2**63.
+        affinity: Requests with the same number share most of their prompt (one episode); engines
+            with several servers keep them together.
+        task: The task that is played.
+        episode: The running episode. Only scripted policies may look at it.
+    """
+
+    messages: tuple[Message, ...]
+    sampling: Sampling
+    seed: int
+    affinity: int
+    task: Task
+    episode: Episode
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """One response.
+
+    Attributes:
+        text: The response as the environment sees it, without the end-of-turn token.
+        finish_reason: `length` if the token limit or the end of the context cut it.
+        prompt_tokens: Length of the prompt; None where there are no tokens.
+        response_tokens: Length of the response, end-of-turn token included; None likewise.
+        log_prob: Sum of the log-probabilities of the response's tokens under the full,
+            untempered distribution; None where the engine does not give them.
+        prompt_ids: Token ids of the prompt, where the engine gives them.
+        response_ids: Token ids of the response, where the engine gives them.
+        token_log_probs: The addends of `log_prob`.
+    """
+
+    text: str
+    finish_reason: FinishReason
+    prompt_tokens: int | None = None
+    response_tokens: int | None = None
+    log_prob: float | None = None
+    prompt_ids: tuple[int, ...] | None = None
+    response_ids: tuple[int, ...] | None = None
+    token_log_probs: tuple[float, ...] | None = None
+
+
+class Engine(ABC):
+    """Answers requests, as many at once as it is given.
+
+    Use as an asynchronous context manager: entering starts what has to run, leaving ends it.
+    """
+
+    name: str
+
+    async def __aenter__(self) -> Self:
+        """Start the engine.
+
+        Raises:
+            UserError: The model or the server cannot be used as it is.
+        """
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Stop the engine; requests still waiting are dropped."""
+
+    @abstractmethod
+    async def generate(self, request: Request) -> Generation:
+        """Answer one request.
+
+        Raises:
+            EngineError: This request cannot be answered.
+            EngineDown: No request can be answered any more.
+        """
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Facts for `run.json`: kind, versions, data type, context length, device."""

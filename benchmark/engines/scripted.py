@@ -1,0 +1,33 @@
+"""Scripted policies as engines: the task's expert and the random policy."""
+
+import random
+from typing import Any
+
+from benchmark.engines.base import Engine, Generation, Request
+
+POLICIES = ("expert", "random")
+
+
+class ScriptedEngine(Engine):
+    """Answers with the task's own scripted policy; needs no model.
+
+    Args:
+        policy: `expert` or `random`.
+    """
+
+    def __init__(self, policy: str) -> None:
+        if policy not in POLICIES:
+            raise ValueError(f"policy must be one of {POLICIES}, not {policy!r}")
+        self.name = policy
+
+    async def generate(self, request: Request) -> Generation:
+        """Ask the policy; the random one draws from the request's seed alone."""
+        if self.name == "expert":
+            text = request.task.expert_response(request.episode)
+        else:
+            text = request.task.random_response(request.episode, random.Random(request.seed))
+        return Generation(text=text, finish_reason="stop")
+
+    def describe(self) -> dict[str, Any]:
+        """The policy's name."""
+        return {"kind": "scripted", "policy": self.name}

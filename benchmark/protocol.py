@@ -1,0 +1,108 @@
+"""The protocol: everything that can move a number, and its fingerprint.
+
+Every panel of a run has a fingerprint of its own, so that results on one panel can be compared
+between runs that played different sets of panels; a run's fingerprint covers all of its panels.
+"""
+
+import hashlib
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from benchmark.engines.base import Sampling
+from tasks.base import Panel, Task
+from tasks.seeding import canonical_json, sha256_text, stable_seed
+
+NAME = "v1"
+"""Name of the standard protocol: greedy decoding, every episode once."""
+
+STANDARD_REPEATS = 1
+STANDARD_SEED = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PanelProtocol:
+    """Everything that can move a number on one panel.
+
+    Attributes:
+        task: Task name.
+        task_version: The task's rules and texts.
+        panel: Panel name.
+        panel_sha256: Hash of the panel's file.
+        episodes: Number of entries.
+        max_turns: Turn limit.
+        history_turns: Past turns in the prompt.
+        format_penalty: Cost of a turn that is not valid.
+        contract: Rule that reads responses.
+        prompt_sha256: Hash of the prompt's template.
+        packages: Versions of the packages that the world depends on.
+        sampling: How tokens are drawn.
+        repeats: Plays of every episode.
+        seed: Base of all sampling seeds.
+    """
+
+    task: str
+    task_version: str
+    panel: str
+    panel_sha256: str
+    episodes: int
+    max_turns: int
+    history_turns: int
+    format_penalty: float
+    contract: str
+    prompt_sha256: str
+    packages: dict[str, str]
+    sampling: Sampling
+    repeats: int = STANDARD_REPEATS
+    seed: int = STANDARD_SEED
+
+    @classmethod
+    def of(
+        cls,
+        task: Task,
+        panel: Panel,
+        sampling: Sampling,
+        repeats: int = STANDARD_REPEATS,
+        seed: int = STANDARD_SEED,
+    ) -> "PanelProtocol":
+        """Collect the protocol of a task's panel as installed here."""
+        return cls(
+            task=task.info.name,
+            task_version=task.info.version,
+            panel=panel.name,
+            panel_sha256=panel.info.sha256,
+            episodes=len(panel.entries),
+            max_turns=panel.info.max_turns,
+            history_turns=task.info.history_turns,
+            format_penalty=task.info.format_penalty,
+            contract=task.contract(),
+            prompt_sha256=sha256_text(task.prompt_template()),
+            packages=dict(task.packages()),
+            sampling=sampling,
+            repeats=repeats,
+            seed=seed,
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the canonical JSON of all fields."""
+        return _fingerprint({"protocol": NAME, **asdict(self)})
+
+    @property
+    def overrides(self) -> dict[str, Any]:
+        """Settings that are not the standard protocol's, by name; empty for a standard run."""
+        chosen = {**asdict(self.sampling), "repeats": self.repeats, "seed": self.seed}
+        standard = {**asdict(Sampling()), "repeats": STANDARD_REPEATS, "seed": STANDARD_SEED}
+        return {name: value for name, value in chosen.items() if value != standard[name]}
+
+    def turn_seed(self, episode: str, repeat: int, turn: int) -> int:
+        """Seed of one turn's draws, from (protocol, task, episode, repeat, turn) alone."""
+        return stable_seed(self.fingerprint, self.task, episode, repeat, turn)
+
+
+def run_fingerprint(panels: tuple[PanelProtocol, ...]) -> str:
+    """Fingerprint of a run over several panels; their order does not matter."""
+    return _fingerprint(sorted(panel.fingerprint for panel in panels))
+
+
+def _fingerprint(value: Any) -> str:
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()

@@ -1,0 +1,162 @@
+"""Records: what one episode left behind, one JSON line.
+
+Records come back from outside (submissions, other machines), so the schema is strict: no extra
+fields, no coercion, no NaN, sizes bounded.
+"""
+
+import math
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
+
+from benchmark.rollout import Trajectory, Turn
+from tasks.base import View
+from tasks.seeding import canonical_json, sha256_text
+
+SCHEMA_VERSION = 1
+MAX_TEXT = 1_000_000
+MAX_TURNS = 1_000
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Text = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Count = Annotated[int, Field(ge=0, le=10**12)]
+Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e9, le=1e9)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class TurnRecord(_Strict):
+    """One prompt and one response.
+
+    Attributes:
+        prompt_sha256: Hash of the messages that were shown (`messages_sha256`).
+        response: The model's raw response.
+        prompt_tokens: Length of the prompt, where the engine counts tokens.
+        response_tokens: Length of the response, likewise.
+        finish_reason: `length` if the response was cut.
+        log_prob: Sum of the response's token log-probabilities, where the engine gives them.
+        action: The action that was executed; null if none was.
+        format_ok: The response kept the contract.
+        action_ok: The world admitted the action.
+        reward: The world's reward.
+        observation_sha256: Hash of the observation after the turn.
+        info: Further facts that the task gives.
+    """
+
+    prompt_sha256: Sha256
+    response: Text
+    prompt_tokens: Count | None
+    response_tokens: Count | None
+    finish_reason: Literal["stop", "length"]
+    log_prob: Number | None
+    action: Text | None
+    format_ok: bool
+    action_ok: bool
+    reward: Number
+    observation_sha256: Sha256
+    info: dict[str, Any]
+
+    @field_validator("info")
+    @classmethod
+    def _plain_json(cls, info: dict[str, Any]) -> dict[str, Any]:
+        if len(canonical_json(info)) > MAX_TEXT:
+            raise ValueError(f"longer than {MAX_TEXT} characters")
+        return info
+
+
+class EpisodeRecord(_Strict):
+    """One play of one panel entry.
+
+    Attributes:
+        schema_version: Version of this schema.
+        task: Task name.
+        panel: Panel name.
+        episode: Id of the panel's entry.
+        repeat: Number of the play, from 0.
+        category: The entry's category.
+        observation_sha256: Hash of the first observation; null if the world could not be set up.
+        turns: All turns, in order.
+        success: The goal was reached. False for an episode that ended in an error.
+        score: The task's score; 0 for an episode that ended in an error.
+        reward: Sum of the turns' rewards.
+        penalty: Sum of the format penalties, not negative. The return is `reward - penalty`.
+        error: Why the episode could not be played to its end; null if it was.
+    """
+
+    schema_version: Literal[1]
+    task: Name
+    panel: Name
+    episode: Name
+    repeat: Count
+    category: Name
+    observation_sha256: Sha256 | None
+    turns: Annotated[tuple[TurnRecord, ...], Field(max_length=MAX_TURNS, strict=False)]
+    success: bool
+    score: Number
+    reward: Number
+    penalty: Annotated[float, Field(allow_inf_nan=False, ge=0, le=1e9)]
+    error: Text | None
+
+    @property
+    def key(self) -> tuple[str, str, str, int]:
+        """(task, panel, episode, repeat): unique within a run."""
+        return self.task, self.panel, self.episode, self.repeat
+
+    @property
+    def episode_return(self) -> float:
+        """What training maximises: rewards minus format penalties."""
+        return self.reward - self.penalty
+
+
+def observation_sha256(view: View) -> str:
+    """Hash of a view's bare observation."""
+    return sha256_text(view.observation)
+
+
+def messages_sha256(view: View) -> str:
+    """Hash of a view's messages: SHA-256 of their canonical JSON."""
+    return sha256_text(canonical_json(list(view.messages)))
+
+
+def record_of(trajectory: Trajectory) -> EpisodeRecord:
+    """Turn a played trajectory into its record."""
+    job = trajectory.job
+    outcome = trajectory.outcome
+    turns = tuple(_turn_record(turn) for turn in trajectory.turns)
+    invalid = sum(not (turn.step.format_ok and turn.step.action_ok) for turn in trajectory.turns)
+    return EpisodeRecord(
+        schema_version=SCHEMA_VERSION,
+        task=job.protocol.task,
+        panel=job.protocol.panel,
+        episode=job.entry.id,
+        repeat=job.repeat,
+        category=job.entry.category,
+        observation_sha256=trajectory.start and observation_sha256(trajectory.start),
+        turns=turns,
+        success=outcome.success if outcome else False,
+        score=outcome.score if outcome else 0.0,
+        reward=math.fsum(turn.reward for turn in turns),
+        penalty=job.protocol.format_penalty * invalid,
+        error=trajectory.error,
+    )
+
+
+def _turn_record(turn: Turn) -> TurnRecord:
+    generation, step = turn.generation, turn.step
+    return TurnRecord(
+        prompt_sha256=messages_sha256(turn.view),
+        response=generation.text,
+        prompt_tokens=generation.prompt_tokens,
+        response_tokens=generation.response_tokens,
+        finish_reason=generation.finish_reason,
+        log_prob=generation.log_prob,
+        action=step.action,
+        format_ok=step.format_ok,
+        action_ok=step.action_ok,
+        reward=step.reward,
+        observation_sha256=observation_sha256(step.view),
+        info=dict(step.info),
+    )

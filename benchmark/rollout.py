@@ -1,0 +1,136 @@
+"""Playing: episodes as independent coroutines over one engine, with no barrier between turns."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+
+from benchmark.engines.base import Engine, EngineDown, Generation, PromptTooLong, Request
+from benchmark.protocol import PanelProtocol
+from tasks.base import Outcome, PanelEntry, Step, Task, View
+from tasks.errors import UserError
+from tasks.seeding import stable_seed
+
+ATTEMPTS = 2
+"""Plays of an episode before an error in it is recorded as a failure."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One episode to be played."""
+
+    task: Task
+    entry: PanelEntry
+    repeat: int
+    protocol: PanelProtocol
+
+    @property
+    def key(self) -> tuple[str, str, str, int]:
+        """(task, panel, episode, repeat): unique within a run."""
+        return self.protocol.task, self.protocol.panel, self.entry.id, self.repeat
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One prompt, the response to it and what it did."""
+
+    view: View
+    generation: Generation
+    step: Step
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """A played episode, with all that a trainer needs and a record leaves out.
+
+    Attributes:
+        job: What was played.
+        start: The first view; None if the world could not be set up.
+        turns: All turns.
+        outcome: How it ended; None after an error.
+        error: What ended it early; None otherwise.
+    """
+
+    job: Job
+    start: View | None
+    turns: tuple[Turn, ...]
+    outcome: Outcome | None
+    error: str | None
+
+
+async def play_episode(job: Job, engine: Engine) -> Trajectory:
+    """Play one episode; an error is retried from the start and then becomes its result.
+
+    Raises:
+        EngineDown: The engine cannot serve any request any more.
+        UserError: The model's context is shorter than the episode's first prompt.
+    """
+    for attempt in range(1, ATTEMPTS + 1):
+        trajectory = await _attempt(job, engine)
+        if trajectory.error is None:
+            break
+        log.warning("%s, attempt %d of %d: %s", job.key, attempt, ATTEMPTS, trajectory.error)
+    return trajectory
+
+
+async def _attempt(job: Job, engine: Engine) -> Trajectory:
+    affinity = stable_seed(*job.key)
+    turns: list[Turn] = []
+    start: View | None = None
+    episode = job.task.episode(job.entry, job.protocol.max_turns)
+    try:
+        view = start = episode.reset()
+        while True:
+            seed = job.protocol.turn_seed(job.entry.id, job.repeat, len(turns))
+            generation = await engine.generate(
+                Request(view.messages, job.protocol.sampling, seed, affinity, job.task, episode)
+            )
+            step = episode.step(generation.text)
+            turns.append(Turn(view, generation, step))
+            if step.outcome is not None:
+                return Trajectory(job, start, tuple(turns), step.outcome, None)
+            view = step.view
+    except (EngineDown, UserError):
+        raise
+    except Exception as error:  # a world's or an engine's failure is a result: it is recorded
+        if isinstance(error, PromptTooLong) and not turns:
+            raise UserError(f"{job.entry.id} of {job.protocol.task}: {error}") from error
+        log.debug("traceback of %s", job.key, exc_info=True)
+        cause = f"{type(error).__name__}: {error}"
+        return Trajectory(job, start, tuple(turns), None, cause)
+    finally:
+        episode.close()
+
+
+async def play(
+    jobs: Iterable[Job],
+    engine: Engine,
+    concurrency: int,
+    deliver: Callable[[Trajectory], Awaitable[None]],
+) -> None:
+    """Play all jobs, at most `concurrency` at a time, and deliver each as it ends.
+
+    Args:
+        jobs: Played in this order; a finished episode's place is taken at once.
+        engine: Where responses come from.
+        concurrency: Episodes in flight.
+        deliver: Awaited with every trajectory before its place is taken.
+
+    Raises:
+        EngineDown: The engine cannot serve any request any more. What was delivered stays.
+        UserError: See `play_episode`.
+    """
+    waiting = iter(jobs)
+
+    async def place() -> None:
+        for job in waiting:
+            await deliver(await play_episode(job, engine))
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(concurrency):
+                group.create_task(place())
+    except* (EngineDown, UserError) as failures:
+        raise failures.exceptions[0] from None

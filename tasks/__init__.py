@@ -1,0 +1,1 @@
+"""The worlds that are played: tasks, their panels, prompts and scripted experts."""

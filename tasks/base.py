@@ -1,0 +1,277 @@
+"""The contract of a task: the types that flow between a world and the harness.
+
+A task is a folder with a `task.py` that defines a subclass of `Task`. The harness knows tasks only
+through this file: it asks for a panel, opens an `Episode` per entry, shows the model the messages
+of a `View` and hands each response to `Episode.step` until the returned `Step` has an outcome.
+
+Everything that crosses this border is immutable and can be pickled, so that an episode may live in
+another process.
+"""
+
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, TypedDict
+
+
+class Message(TypedDict):
+    """One chat message, as chat templates and OpenAI-compatible servers take it."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class PanelEntry:
+    """One episode of a panel.
+
+    Attributes:
+        id: Unique within its task; stands in every record.
+        category: The group it is reported under (an optimal length, a task type, a level).
+        data: What the task needs to set the world up; JSON values only.
+    """
+
+    id: str
+    category: str
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PanelInfo:
+    """What is known of a panel without reading it.
+
+    Attributes:
+        name: `builtin`, or the field's own name of the data.
+        description: One line for people.
+        episodes: Number of entries.
+        max_turns: Turns after which an episode ends.
+        sha256: Hash of the panel's file.
+        random_success: Band (low, high) in which the random policy's success must lie.
+        expert_success: Success that the scripted expert reaches at least.
+        trace_sha256: Hash over everything the expert's and the random policy's episodes showed and
+            paid. It changes when the world does: then the task's version must change too.
+    """
+
+    name: str
+    description: str
+    episodes: int
+    max_turns: int
+    sha256: str
+    random_success: tuple[float, float]
+    expert_success: float
+    trace_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A pinned, ordered list of episodes; every one is played once per repeat."""
+
+    task: str
+    info: PanelInfo
+    entries: tuple[PanelEntry, ...]
+
+    @property
+    def name(self) -> str:
+        """The panel's name within its task."""
+        return self.info.name
+
+    def entry(self, episode_id: str) -> PanelEntry:
+        """Find an entry by its id.
+
+        Raises:
+            KeyError: The panel has no such episode.
+        """
+        for entry in self.entries:
+            if entry.id == episode_id:
+                return entry
+        raise KeyError(episode_id)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the model is shown before a turn.
+
+    Attributes:
+        messages: The prompt.
+        observation: The bare observation, without history or instructions. It is what records
+            hash, what the report draws and what step-level advantages group by.
+        admissible: Actions that the world admits now; empty where they cannot be listed.
+    """
+
+    messages: tuple[Message, ...]
+    observation: str
+    admissible: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an episode ended.
+
+    Attributes:
+        success: The goal was reached.
+        score: The task's own score, in the unit that `TaskInfo.score_unit` names.
+    """
+
+    success: bool
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one response did.
+
+    Attributes:
+        action: The action as the world understood it; None if nothing was executed.
+        format_ok: The response kept the contract.
+        action_ok: The action is one that the world admitted.
+        reward: The world's own reward; the format penalty is not in it.
+        view: What is seen now. Its messages are the next prompt; they are empty at the end.
+        outcome: Set on the last turn, None before.
+        info: Further JSON facts for the record (reward parts, say).
+    """
+
+    action: str | None
+    format_ok: bool
+    action_ok: bool
+    reward: float
+    view: View
+    outcome: Outcome | None
+    info: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Episode(ABC):
+    """One play of one panel entry, from `reset` to a step with an outcome."""
+
+    @abstractmethod
+    def reset(self) -> View:
+        """Set the world up and show it. May be called again to start over."""
+
+    @abstractmethod
+    def step(self, response: str) -> Step:
+        """Hand over the model's raw response to the current view.
+
+        Raises:
+            RuntimeError: Called before `reset` or after the episode ended.
+        """
+
+    def close(self) -> None:  # noqa: B027 - most worlds hold nothing that needs closing
+        """Free what the episode holds (processes, files)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """How one symbol of a drawn observation looks in the report.
+
+    Attributes:
+        kind: Name for people and screen readers ("box on a target").
+        fill: Background colour of the cell.
+        glyph: Shape on it: "", "box", "player", "dot" or a combination such as "dot box".
+    """
+
+    kind: str
+    fill: str
+    glyph: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskInfo:
+    """What is the same for all episodes of a task.
+
+    Attributes:
+        name: The folder's name.
+        title: For people.
+        version: Changes whenever anything that a model or a record sees changes.
+        summary: One line for people.
+        history_turns: Past turns that the prompt repeats.
+        format_penalty: Cost of a turn that is not `format_ok` and `action_ok`.
+        score_name: What the score measures.
+        score_unit: Its unit; scores of different units are never averaged together.
+        category_name: What entries are grouped by in results.
+        field_panel: The panel that the field reports, where it is not the built-in one.
+        tiles: Symbols of grid observations and how the report draws them; empty for texts.
+        keys: Single keys that stand for actions when a person plays.
+    """
+
+    name: str
+    title: str
+    version: str
+    summary: str
+    history_turns: int
+    format_penalty: float
+    score_name: str
+    score_unit: str
+    category_name: str
+    field_panel: str | None = None
+    tiles: Mapping[str, Tile] = field(default_factory=dict)
+    keys: Mapping[str, str] = field(default_factory=dict)
+
+
+class Task(ABC):
+    """A world with rules, a prompt, panels and scripted players."""
+
+    info: ClassVar[TaskInfo]
+
+    @abstractmethod
+    def panels(self) -> Mapping[str, PanelInfo]:
+        """All panels of the task, `builtin` first."""
+
+    @abstractmethod
+    def panel(self, name: str) -> Panel:
+        """Read a panel and check its hash.
+
+        Raises:
+            UserError: No such panel, its data is not there, or a hash differs.
+        """
+
+    def available(self, name: str) -> bool:
+        """Whether the panel's data is on this machine; built-in panels always are."""
+        return name in self.panels()
+
+    def default_panel(self) -> str:
+        """The field's panel where its data is there, else `builtin`."""
+        field_panel = self.info.field_panel
+        return field_panel if field_panel and self.available(field_panel) else "builtin"
+
+    @abstractmethod
+    def training_entry(self, index: int, seed: int = 0) -> PanelEntry:
+        """Entry number `index` of the training stream `seed`.
+
+        The stream is endless, the same on every machine, open at any index, and holds no episode
+        of any panel.
+        """
+
+    @abstractmethod
+    def identity(self, entry: PanelEntry) -> str:
+        """What makes two entries the same problem, symmetries included; used to keep training
+        and panels apart.
+        """
+
+    @abstractmethod
+    def episode(self, entry: PanelEntry, max_turns: int) -> Episode:
+        """Open an episode. Nothing is shared between two episodes."""
+
+    @abstractmethod
+    def expert_response(self, episode: Episode) -> str:
+        """The scripted expert's response to the episode's current view."""
+
+    @abstractmethod
+    def random_response(self, episode: Episode, rng: random.Random) -> str:
+        """A well-formed response with an action drawn from those that the world admits."""
+
+    @abstractmethod
+    def prompt_template(self) -> str:
+        """The text of the prompt's template; its hash is part of the protocol."""
+
+    @abstractmethod
+    def contract(self) -> str:
+        """Name of the rule that reads responses; part of the protocol."""
+
+    def packages(self) -> Mapping[str, str]:
+        """Versions of installed packages that the world's behaviour depends on."""
+        return {}
+
+    @property
+    def training_max_turns(self) -> int:
+        """Turn limit of training episodes: that of the built-in panel."""
+        return self.panels()["builtin"].max_turns

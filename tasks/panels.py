@@ -1,0 +1,58 @@
+"""Reads panels that are shipped as files: `panels/index.json` and one JSON-lines file each."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from tasks.base import Panel, PanelEntry, PanelInfo
+from tasks.errors import UserError
+from tasks.registry import near
+
+INDEX = "index.json"
+
+
+def read_index(folder: Path) -> Mapping[str, PanelInfo]:
+    """Read what `panels/index.json` says of each panel, in its order."""
+    index = json.loads((folder / INDEX).read_text("utf-8"))
+    return {
+        name: PanelInfo(
+            name=name,
+            description=fact["description"],
+            episodes=fact["episodes"],
+            max_turns=fact["max_turns"],
+            sha256=fact["sha256"],
+            random_success=(fact["random_success"][0], fact["random_success"][1]),
+            expert_success=fact["expert_success"],
+            trace_sha256=fact["trace_sha256"],
+        )
+        for name, fact in index.items()
+    }
+
+
+def read_panel(task: str, folder: Path, name: str) -> Panel:
+    """Read a panel's file and check it against the index.
+
+    Raises:
+        UserError: No such panel, or the file is not the one that the index pins.
+    """
+    panels = read_index(folder)
+    if name not in panels:
+        raise UserError(f"task {task} has no panel {name!r}{near(name, tuple(panels))}")
+    path = folder / f"{name}.jsonl"
+    content = path.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != panels[name].sha256:
+        raise UserError(
+            f"panel {task}/{name} was changed: {path} has SHA-256 {digest[:12]}..., "
+            f"the index pins {panels[name].sha256[:12]}...; restore the file"
+        )
+    rows = [json.loads(line) for line in content.decode("utf-8").splitlines()]
+    entries = tuple(PanelEntry(row["id"], row["category"], row["data"]) for row in rows)
+    return Panel(task, panels[name], entries)
+
+
+def panel_bytes(entries: tuple[PanelEntry, ...]) -> bytes:
+    """The one byte form of a panel's file: one JSON object per line, in order."""
+    rows = [{"id": entry.id, "category": entry.category, "data": entry.data} for entry in entries]
+    return "".join(json.dumps(row, sort_keys=True) + "\n" for row in rows).encode()
