@@ -121,6 +121,7 @@ async def play(
     Raises:
         EngineDown: The engine cannot serve any request any more. What was delivered stays.
         UserError: See `play_episode`.
+        OSError: `deliver` could not keep a trajectory.
     """
     waiting = iter(jobs)
 
@@ -132,5 +133,5 @@ async def play(
         async with asyncio.TaskGroup() as group:
             for _ in range(concurrency):
                 group.create_task(place())
-    except* (EngineDown, UserError) as failures:
+    except ExceptionGroup as failures:
         raise failures.exceptions[0] from None
