@@ -6,7 +6,7 @@ between runs that played different sets of panels; a run's fingerprint covers al
 
 import hashlib
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from benchmark.engines.base import Sampling
 from tasks.base import Panel, Task
@@ -54,6 +54,9 @@ class PanelProtocol:
     sampling: Sampling
     repeats: int = STANDARD_REPEATS
     seed: int = STANDARD_SEED
+
+    # Read from outside by pydantic (run.json, submissions).
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "allow_inf_nan": False}
 
     @classmethod
     def of(

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from tasks.base import Episode, Message, Task
 
@@ -47,6 +47,9 @@ class Sampling:
     top_p: float = 1.0
     top_k: int = 0
     max_tokens: int = 512
+
+    # Read from outside by pydantic, as a part of the protocol.
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "allow_inf_nan": False}
 
 
 @dataclass(frozen=True, slots=True)
