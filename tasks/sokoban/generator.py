@@ -1,0 +1,80 @@
+"""Levels by reverse play: carve a room, solve it backwards, pick a state at the wanted distance."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from tasks.sokoban.solver import Room, distances
+
+T = TypeVar("T")
+
+_TURN_PROBABILITY = 0.35
+_STEPS_PER_SIDE = 1.7
+_OFFSETS = ((-1, 0), (1, 0), (0, -1), (0, 1))
+# Cells carved around every cell of the walk (itself included), as in gym-sokoban's five patterns.
+_BRUSHES = (
+    ((0, -1), (0, 0), (0, 1)),
+    ((-1, 0), (0, 0), (1, 0)),
+    ((0, 0), (0, 1), (1, 0), (1, 1)),
+    ((0, 0), (-1, 0), (0, -1)),
+    ((0, 0),),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Height and width of a level, rim included, and its number of boxes."""
+
+    height: int
+    width: int
+    boxes: int
+
+
+def generate(size: Size, length: int, rng: random.Random) -> tuple[str, ...] | None:
+    """Try once to make a level whose shortest solution has exactly `length` moves.
+
+    Only `rng.random()` is drawn from, whose sequence Python guarantees between versions.
+
+    Returns:
+        The board, no box of it on a target; None if the carved room has no such state.
+    """
+    floor = _carve(size, rng)
+    if len(floor) < 2 * size.boxes + 1:
+        return None
+    cells = sorted(floor)
+    targets: list[int] = []
+    while len(targets) < size.boxes:
+        cell = _pick(cells, rng)
+        if cell not in targets:
+            targets.append(cell)
+    room = Room(size.width, size.height, frozenset(floor), tuple(sorted(targets)))
+    states = sorted(
+        (player, boxes)
+        for (player, boxes), distance in distances(room).items()
+        if distance == length and not set(boxes) & set(targets)
+    )
+    return room.board(_pick(states, rng)) if states else None
+
+
+def _carve(size: Size, rng: random.Random) -> set[int]:
+    """Walk at random from a random cell and carve a brush at every step; the rim stays wall."""
+    inside = [
+        (row, column) for row in range(1, size.height - 1) for column in range(1, size.width - 1)
+    ]
+    row, column = _pick(inside, rng)
+    direction = _pick(_OFFSETS, rng)
+    floor: set[int] = set()
+    for _ in range(int(_STEPS_PER_SIDE * (size.height + size.width))):
+        if rng.random() < _TURN_PROBABILITY:
+            direction = _pick(_OFFSETS, rng)
+        row = min(max(row + direction[0], 1), size.height - 2)
+        column = min(max(column + direction[1], 1), size.width - 2)
+        for down, right in _pick(_BRUSHES, rng):
+            if 0 < row + down < size.height - 1 and 0 < column + right < size.width - 1:
+                floor.add((row + down) * size.width + column + right)
+    return floor
+
+
+def _pick(items: Sequence[T], rng: random.Random) -> T:
+    return items[int(rng.random() * len(items))]

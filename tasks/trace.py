@@ -1,0 +1,65 @@
+"""Plays panels with the scripted policies, without an engine, and hashes all that happened.
+
+The hash pins a world's behaviour: its texts, rewards and outcomes. If it changes, so must the
+task's version.
+"""
+
+import hashlib
+import random
+from dataclasses import asdict, dataclass
+
+from tasks.base import Panel, PanelEntry, Task
+from tasks.seeding import canonical_json, stable_seed
+
+POLICIES = ("expert", "random")
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What the scripted policies did on a panel.
+
+    Attributes:
+        expert_success: Success rate of the expert.
+        random_success: Success rate of the random policy.
+        sha256: Hash over every view, response and step of both, in order.
+    """
+
+    expert_success: float
+    random_success: float
+    sha256: str
+
+
+def trace_panel(task: Task, panel: Panel) -> Trace:
+    """Play every entry of a panel once with the expert and once at random."""
+    digest = hashlib.sha256()
+    solved = dict.fromkeys(POLICIES, 0)
+    for entry in panel.entries:
+        for policy in POLICIES:
+            success, events = trace_episode(task, entry, panel.info.max_turns, policy)
+            solved[policy] += success
+            digest.update(events.encode())
+    rates = {policy: count / len(panel.entries) for policy, count in solved.items()}
+    return Trace(rates["expert"], rates["random"], digest.hexdigest())
+
+
+def trace_episode(task: Task, entry: PanelEntry, max_turns: int, policy: str) -> tuple[bool, str]:
+    """Play one entry with a scripted policy.
+
+    Returns:
+        Whether it succeeded, and everything that happened as one canonical JSON line per event.
+    """
+    episode = task.episode(entry, max_turns)
+    try:
+        events = [canonical_json(asdict(episode.reset()))]
+        while True:
+            if policy == "expert":
+                response = task.expert_response(episode)
+            else:
+                rng = random.Random(stable_seed("trace", task.info.name, entry.id, len(events)))
+                response = task.random_response(episode, rng)
+            step = episode.step(response)
+            events.append(canonical_json([response, asdict(step)]))
+            if step.outcome is not None:
+                return step.outcome.success, "\n".join(events) + "\n"
+    finally:
+        episode.close()
