@@ -49,7 +49,7 @@ class World:
             for i, c in enumerate(self._cells)
             if c in b"#" and 0 < i // stride < len(board) - 1 and 0 < i % stride < stride - 2
         ]
-        self._fixed = f"Targets: {self._names(targets)}\nInner walls: {self._names(inner)}"
+        self._fixed = f"Inner walls: {self._names(inner)}\nTargets: {self._names(targets)}"
 
     @property
     def solved(self) -> bool:
@@ -108,12 +108,15 @@ class World:
         return reward
 
     def pieces(self) -> str:
-        """Coordinates of what moves: `Player: 1 2` and `Boxes: 3 4`, on two lines."""
-        return f"Player: {self._name[self._player]}\nBoxes: {self._names(self._boxes)}"
+        """Coordinates of what moves: `Boxes: 3 4` and `Player: 1 2`, on two lines."""
+        return f"Boxes: {self._names(self._boxes)}\nPlayer: {self._name[self._player]}"
 
     def observation(self) -> str:
-        """The board and the coordinates of everything on it, as text."""
-        return f"{self._cells.decode('ascii')}\n{self.pieces()}\n{self._fixed}"
+        """The board and the coordinates of everything on it, as text.
+
+        What changes stands last, so that its distance from the end does not depend on the room.
+        """
+        return f"{self._cells.decode('ascii')}\n{self._fixed}\n{self.pieces()}"
 
     def _names(self, cells: list[int]) -> str:
         if len(cells) == 1:
