@@ -1,0 +1,208 @@
+"""The command line: `arlarena-bench COMMAND`.
+
+This file declares the commands and their options; each command's work is in a module of its own
+under `benchmark/commands/`, imported when it is called, so that help comes at once.
+"""
+
+import argparse
+import importlib
+import logging
+import sys
+from collections.abc import Sequence
+
+from tasks.errors import UserError
+
+EXIT_USER_ERROR = 2
+EXIT_ENGINE_DOWN = 3
+EXIT_INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code.
+
+    0: done. 1: the command's answer is "no" (a replay differs, a validation fails). 2: a mistake
+    of the user's, in one line. 3: the engine went down; the run can be resumed. 130: Ctrl-C.
+    """
+    arguments = _parser().parse_args(argv)
+    logging.basicConfig(
+        level=logging.DEBUG if arguments.debug else logging.WARNING, format="%(message)s"
+    )
+    from benchmark.engines.base import EngineDown
+
+    try:
+        command = importlib.import_module(f"benchmark.commands.{arguments.command}")
+        code: int = command.run(arguments)
+        return code
+    except UserError as error:
+        return _fail(arguments, str(error), EXIT_USER_ERROR)
+    except EngineDown as error:
+        message = f"the engine went down: {error}; run the same command again to resume"
+        return _fail(arguments, message, EXIT_ENGINE_DOWN)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()
+        return EXIT_INTERRUPTED
+
+
+def _fail(arguments: argparse.Namespace, message: str, code: int) -> int:
+    if arguments.debug:
+        logging.exception("traceback")
+    print(f"arlarena-bench {arguments.command}: {message}", file=sys.stderr)
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="arlarena-bench",
+        description="Benchmark suite for reinforcement learning of language-model agents.",
+    )
+    parser.add_argument("--debug", action="store_true", help="show tracebacks and debug messages")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_eval(commands)
+    _add_run_commands(commands)
+    _add_task_commands(commands)
+    _add_training_commands(commands)
+    return parser
+
+
+def _add_eval(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser(
+        "eval",
+        help="evaluate a model on one or more panels",
+        description="Play every episode of a panel with a model and write a run folder. The same "
+        "command again plays only what is missing.",
+    )
+    parser.add_argument(
+        "--model",
+        help="an init's name, a folder, a hub id (owner/name or owner/name@revision), or with "
+        "--endpoint the served model's name",
+    )
+    parser.add_argument(
+        "--task",
+        action="append",
+        metavar="TASK[/PANEL]",
+        help="what to play; repeat for several (default: an init's own task, else all tasks)",
+    )
+    parser.add_argument("--panel", help="panel of the one --task (default: the field's panel)")
+    parser.add_argument("--out", metavar="DIR", help="run folder (default: runs/<a name>)")
+    parser.add_argument(
+        "--retry-errors", action="store_true", help="replay episodes recorded as errors"
+    )
+    parser.add_argument(
+        "--shard", metavar="I/N", help="play part I of N; join the parts with `merge`"
+    )
+    engine = parser.add_argument_group("engine")
+    engine.add_argument(
+        "--engine",
+        default="auto",
+        choices=("auto", "vllm", "transformers", "openai", "expert", "random"),
+        help="where responses come from (default: openai with --endpoint; vllm on a GPU; else "
+        "transformers). expert and random are scripted and need no model",
+    )
+    engine.add_argument(
+        "--endpoint",
+        action="append",
+        default=[],
+        metavar="URL",
+        help="OpenAI-compatible server; repeat for several",
+    )
+    engine.add_argument(
+        "--concurrency", type=_positive, default=64, help="episodes in flight (default: 64)"
+    )
+    engine.add_argument(
+        "--dtype", default="auto", choices=("auto", "float32", "bfloat16", "float16")
+    )
+    engine.add_argument("--gpu-memory-utilization", type=float, help="vLLM: share of the GPU")
+    engine.add_argument("--tensor-parallel-size", type=_positive, help="vLLM: GPUs per model")
+    engine.add_argument("--max-model-len", type=_positive, help="vLLM: context to reserve")
+    protocol = parser.add_argument_group(
+        "protocol", "changing one of these makes another protocol, with another fingerprint"
+    )
+    protocol.add_argument("--temperature", type=float, default=0.0, help="default: 0, greedy")
+    protocol.add_argument("--top-p", type=float, default=1.0, help="default: 1, off")
+    protocol.add_argument("--top-k", type=int, default=0, help="default: 0, off")
+    protocol.add_argument(
+        "--max-tokens", type=_positive, default=512, help="longest response (default: 512)"
+    )
+    protocol.add_argument(
+        "--repeats", type=_positive, default=1, help="plays of every episode (default: 1)"
+    )
+    protocol.add_argument("--seed", type=int, default=0, help="base of all sampling seeds")
+
+
+def _add_run_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser(
+        "replay",
+        help="re-execute a run's records without a model",
+        description="Feed every recorded response to the same world again and say which records "
+        "differ. Exit code 1 if any does.",
+    )
+    parser.add_argument("run", metavar="RUN", help="run folder")
+    parser = commands.add_parser(
+        "report",
+        help="rebuild a run's summary and report from its records",
+        description="Rebuild summary.json and report.html from the records alone.",
+    )
+    parser.add_argument("run", metavar="RUN", help="run folder")
+    parser.add_argument("--html", metavar="FILE", help="where to write the report")
+    parser = commands.add_parser(
+        "compare",
+        help="paired comparison of two runs",
+        description="Difference of two runs on the panels that both played, episode by episode, "
+        "with interval and p-value. Runs of different protocols are refused.",
+    )
+    parser.add_argument("run_a", metavar="RUN_A", help="run folder")
+    parser.add_argument("run_b", metavar="RUN_B", help="run folder")
+    parser = commands.add_parser(
+        "merge",
+        help="join the shards of a run",
+        description="Join run folders that were played with --shard into one.",
+    )
+    parser.add_argument("runs", metavar="RUN", nargs="+", help="run folders of all shards")
+    parser.add_argument("--out", metavar="DIR", required=True, help="folder of the joined run")
+
+
+def _add_task_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    commands.add_parser("tasks", help="list tasks, panels and inits")
+    parser = commands.add_parser("play", help="play one episode in the terminal")
+    parser.add_argument("task", metavar="TASK")
+    parser.add_argument("--panel", default="builtin", help="default: builtin")
+    parser.add_argument("--episode", help="id or number of the episode (default: a random one)")
+    parser.add_argument("--prompt", action="store_true", help="show the whole prompt of a turn")
+    parser = commands.add_parser(
+        "validate",
+        help="prove a task without a model",
+        description="Check that a task keeps its promises: the expert wins, the random policy "
+        "stays in its band, the same play gives the same result in any order of work, panels are "
+        "the pinned ones and training holds none of them. Exit code 1 if a check fails.",
+    )
+    parser.add_argument("task", metavar="TASK")
+    parser.add_argument("--panel", action="append", help="repeat for several (default: all)")
+    parser.add_argument(
+        "--training-entries",
+        type=_positive,
+        default=2000,
+        help="entries of the training stream to hold against the panels (default: 2000)",
+    )
+
+
+def _add_training_commands(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+) -> None:
+    parser = commands.add_parser(
+        "bc",
+        help="train an init from expert demonstrations",
+        description="Behaviour cloning: train a model on what a task's scripted expert does on "
+        "its training stream, evaluate it, and write a folder that --model takes.",
+    )
+    parser.add_argument("recipe", metavar="RECIPE", help="an init's name or a recipe file")
+    parser.add_argument("--out", metavar="DIR", help="folder (default: runs/bc-<recipe>)")
+    parser.add_argument("--tracker", action="append", default=[], help="accelerate tracker, too")
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{value} is not positive")
+    return value

@@ -1,0 +1,13 @@
+"""`arlarena-bench compare`: paired comparison of two runs."""
+
+import argparse
+from pathlib import Path
+
+from benchmark.compare import compare, comparison_text
+from benchmark.run_folder import read_run
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    print(comparison_text(compare(read_run(Path(arguments.run_a)), read_run(Path(arguments.run_b)))))
+    return 0

@@ -1,0 +1,163 @@
+"""`arlarena-bench eval`: evaluate a model and write a run folder."""
+
+import argparse
+import asyncio
+import contextlib
+import re
+import signal
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchmark.commands.inits import find_model
+from benchmark.commands.output import print_summary, write_outputs
+from benchmark.engines.base import Engine, Sampling
+from benchmark.engines.choose import EngineOptions, build_engine, choose_kind
+from benchmark.engines.scripted import POLICIES
+from benchmark.evaluation import Plan, Session, evaluate
+from benchmark.manifest import SCHEMA_VERSION, Manifest, Shard
+from benchmark.models import ModelSource, policy, served
+from benchmark.progress import Progress
+from benchmark.run_folder import RunFolder
+from benchmark.versions import versions
+from tasks.errors import UserError
+from tasks.registry import load_task, task_names
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    options = EngineOptions(
+        kind=arguments.engine,
+        endpoints=tuple(arguments.endpoint),
+        dtype=arguments.dtype,
+        concurrency=arguments.concurrency,
+        gpu_memory_utilization=arguments.gpu_memory_utilization,
+        tensor_parallel_size=arguments.tensor_parallel_size,
+        max_model_len=arguments.max_model_len,
+    )
+    kind = choose_kind(options)
+    source = _source(arguments.model, kind)
+    plan = Plan.of(
+        _panels(arguments.task, arguments.panel, source.task),
+        _sampling(arguments),
+        arguments.repeats,
+        arguments.seed,
+        _shard(arguments.shard),
+    )
+    out = Path(arguments.out) if arguments.out else _default_folder(source, kind, plan)
+    try:
+        folder, session = asyncio.run(
+            _evaluate(plan, build_engine(kind, options, source), source, out, arguments)
+        )
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        print(
+            f"\nstopped; finished episodes are in {out}: run the same command again to resume",
+            file=sys.stderr,
+        )
+        raise KeyboardInterrupt from None
+    summary = write_outputs(folder.path)
+    print_summary(summary, folder.path, session)
+    return 0
+
+
+async def _evaluate(
+    plan: Plan, engine: Engine, source: ModelSource, out: Path, arguments: argparse.Namespace
+) -> tuple[RunFolder, Session]:
+    task = asyncio.current_task()
+    assert task is not None
+    # A scheduler's SIGTERM deserves the same orderly end as Ctrl-C.
+    with contextlib.suppress(NotImplementedError):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    for planned in plan.panels:
+        protocol = planned.protocol
+        print(f"{protocol.task}/{protocol.panel}: {planned.panel.info.description}")
+    async with engine:
+        manifest = _manifest(plan, source, engine)
+        with RunFolder(out, manifest, plan.keys()) as folder:
+            if folder.dropped_bytes:
+                print(f"dropped {folder.dropped_bytes} bytes of a record that a crash cut off")
+            if arguments.retry_errors and (retried := folder.drop_errors()):
+                print(f"playing {retried} episodes again that were recorded as errors")
+            if folder.records:
+                print(f"resuming {out}: {len(folder.records)} episodes are there")
+            with Progress(len(plan.keys()), folder.records.values()) as progress:
+                session = await evaluate(
+                    plan, engine, folder, arguments.concurrency, progress.update
+                )
+    return folder, session
+
+
+def _source(model: str | None, kind: str) -> ModelSource:
+    if kind in POLICIES:
+        if model is not None:
+            raise UserError(f"--engine {kind} plays by itself; leave out --model")
+        return policy(kind)
+    if model is None:
+        raise UserError("--model is missing (or choose --engine expert or random)")
+    return served(model) if kind == "openai" else find_model(model)
+
+
+def _panels(
+    chosen: list[str] | None, panel: str | None, own_task: str | None
+) -> list[tuple[str, str]]:
+    """Resolve --task and --panel to (task, panel) pairs."""
+    names = chosen or ([own_task] if own_task else list(task_names()))
+    if panel is not None and (len(names) > 1 or "/" in names[0]):
+        raise UserError("--panel goes with one --task; for several, write --task TASK/PANEL")
+    pairs = []
+    for name in names:
+        task_name, _, panel_name = name.partition("/")
+        task = load_task(task_name)
+        pair = (task_name, panel_name or panel or task.default_panel())
+        if pair in pairs:
+            raise UserError(f"{task_name}/{pair[1]} is named twice")
+        pairs.append(pair)
+    return pairs
+
+
+def _sampling(arguments: argparse.Namespace) -> Sampling:
+    if not 0 <= arguments.temperature <= 10:
+        raise UserError(f"--temperature must lie in 0 to 10, not {arguments.temperature}")
+    if not 0 < arguments.top_p <= 1:
+        raise UserError(f"--top-p must lie above 0 and up to 1, not {arguments.top_p}")
+    if arguments.top_k < 0:
+        raise UserError(f"--top-k must be 0 (off) or more, not {arguments.top_k}")
+    return Sampling(
+        arguments.temperature, arguments.top_p, arguments.top_k, arguments.max_tokens
+    )
+
+
+def _shard(text: str | None) -> Shard | None:
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text, re.ASCII)
+    if not match or not 1 <= int(match[1]) <= int(match[2]):
+        raise UserError(f"--shard must be I/N with I from 1 to N, not {text!r}")
+    return Shard(index=int(match[1]), count=int(match[2]))
+
+
+def _manifest(plan: Plan, source: ModelSource, engine: Engine) -> Manifest:
+    return Manifest(
+        schema_version=SCHEMA_VERSION,
+        fingerprint=plan.fingerprint,
+        panels=plan.protocols,
+        overrides=plan.overrides,
+        model=source.identity,
+        engine=engine.describe(),
+        versions=versions(),
+        command=(Path(sys.argv[0]).name, *sys.argv[1:]),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        shard=plan.shard,
+    )
+
+
+def _default_folder(source: ModelSource, kind: str, plan: Plan) -> Path:
+    """A name that the same command always gives, and another command does not."""
+    model = re.sub(r"[^\w.-]+", "-", source.identity.name)
+    revision = source.identity.revision or source.identity.sha256
+    parts = [model, kind, plan.fingerprint[:8]]
+    if revision:
+        parts.insert(1, revision[:8])
+    if plan.shard:
+        parts.append(f"{plan.shard.index}of{plan.shard.count}")
+    return Path("runs") / "_".join(dict.fromkeys(parts))

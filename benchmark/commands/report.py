@@ -1,0 +1,14 @@
+"""`arlarena-bench report`: rebuild a run's summary and report from its records."""
+
+import argparse
+from pathlib import Path
+
+from benchmark.commands.output import print_summary, write_outputs
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    folder = Path(arguments.run)
+    report = Path(arguments.html) if arguments.html else None
+    print_summary(write_outputs(folder, report), folder)
+    return 0
