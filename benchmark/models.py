@@ -60,8 +60,16 @@ def from_folder(
     return ModelSource(identity, path, task)
 
 
-def from_hub(hub_id: str, name: str | None = None, task: str | None = None) -> ModelSource:
+def from_hub(
+    hub_id: str, name: str | None = None, task: str | None = None, sha256: str | None = None
+) -> ModelSource:
     """Take a model from the hub (`owner/name` or `owner/name@revision`), downloading if needed.
+
+    Args:
+        hub_id: Repository, with a revision if a certain one is wanted.
+        name: The init's name; None for any other model.
+        task: Task of the init.
+        sha256: Hash that the files must have.
 
     Raises:
         UserError: The id is malformed, unknown, or the hub cannot be reached.
@@ -82,7 +90,7 @@ def from_hub(hub_id: str, name: str | None = None, task: str | None = None) -> M
             f"model {hub_id} cannot be loaded from the hub: {reason}; check the name, the "
             "revision and the network, or pass a local folder"
         ) from error
-    source = from_folder(Path(folder))
+    source = from_folder(Path(folder), name, sha256)
     identity = ModelIdentity(
         name=name or repository,
         kind="hub" if name is None else "init",
@@ -90,7 +98,7 @@ def from_hub(hub_id: str, name: str | None = None, task: str | None = None) -> M
         revision=Path(folder).name,
         sha256=source.identity.sha256,
     )
-    return ModelSource(identity, Path(folder), task)
+    return ModelSource(identity, source.path, task)
 
 
 def served(name: str) -> ModelSource:

@@ -1,0 +1,263 @@
+"""Behaviour cloning: supervised training on what a scripted expert does.
+
+The loss is the mean negative log-likelihood of the response tokens (end-of-turn token included)
+given the prompt; prompts are not trained on. The batch of a step depends on the recipe's seed and
+the step alone, so a resumed run goes on exactly where it was.
+"""
+
+import json
+import math
+import random
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from accelerate import Accelerator
+from torch.nn.functional import cross_entropy
+
+from baselines.bc_recipe import BCRecipe, Training
+from baselines.demonstrations import Demonstration, data_sha256, demonstrate
+from baselines.registry import find_model
+from baselines.tiny_models import new_model, train_tokenizer
+from benchmark.engines.chat import Chat
+from tasks.errors import UserError
+from tasks.registry import load_task
+from tasks.seeding import stable_seed
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+IGNORED = -100
+LOG = "bc_log.jsonl"
+_CHECKPOINT = "checkpoint"
+_TOKENIZER_TURNS = 5000
+"""Demonstrations that a new tokenizer is trained on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One line of `bc_log.jsonl`.
+
+    Attributes:
+        step: Optimizer steps done.
+        loss: Mean negative log-likelihood per response token of the step's batch, in nats.
+        token_accuracy: Share of response tokens that were the most likely ones.
+        grad_norm: Global gradient norm before clipping.
+        learning_rate: Of this step.
+        seconds: Since this session began.
+    """
+
+    step: int
+    loss: float
+    token_accuracy: float
+    grad_norm: float
+    learning_rate: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One turn as token ids."""
+
+    prompt: tuple[int, ...]
+    response: tuple[int, ...]
+
+
+def clone(
+    recipe: BCRecipe,
+    out: Path,
+    trackers: tuple[str, ...] = (),
+    on_step: Callable[[Progress], None] = lambda progress: None,
+) -> str:
+    """Train a model and write it to a folder; resumes from the folder's checkpoint.
+
+    Args:
+        recipe: Everything that decides the result.
+        out: Folder for the model; holds the checkpoint and the log while it trains.
+        trackers: Names of accelerate trackers that get the log, too.
+        on_step: Called after every step.
+
+    Returns:
+        SHA-256 of the demonstrations.
+
+    Raises:
+        UserError: The start model is not usable, or a turn is longer than the model's context.
+    """
+    demonstrations = demonstrate(
+        load_task(recipe.task), recipe.demonstrations.episodes, recipe.demonstrations.stream
+    )
+    out.mkdir(parents=True, exist_ok=True)
+    model, chat = _start(recipe, demonstrations, out)
+    examples = [_encode(chat, turn) for turn in demonstrations]
+    longest = max(len(example.prompt) + len(example.response) for example in examples)
+    context = model.config.max_position_embeddings
+    if longest > context:
+        raise UserError(f"a turn has {longest} tokens, the model's context is {context}")
+    accelerator = Accelerator(log_with=list(trackers) or None, project_dir=out)
+    accelerator.init_trackers("behaviour-cloning", config=_flat(recipe.model_dump()))
+    optimizer = torch.optim.AdamW(
+        model.parameters(),
+        lr=recipe.training.learning_rate,
+        betas=(0.9, 0.95),
+        weight_decay=recipe.training.weight_decay,
+    )
+    model, optimizer = accelerator.prepare(model, optimizer)
+    done = _resume(accelerator, out)
+    _train(accelerator, model, optimizer, examples, recipe, out, done, on_step)
+    accelerator.end_training()
+    if accelerator.is_main_process:
+        trained = accelerator.unwrap_model(model)
+        trained.save_pretrained(out)
+        shutil.rmtree(out / _CHECKPOINT, ignore_errors=True)
+    return data_sha256(demonstrations)
+
+
+def _start(
+    recipe: BCRecipe, demonstrations: list[Demonstration], out: Path
+) -> tuple["PreTrainedModel", Chat]:
+    """The model to be trained and its chat format; the tokenizer is written to the folder."""
+    if recipe.model is None:
+        from benchmark.engines.transformers import load_model
+
+        folder = find_model(str(recipe.init)).path
+        assert folder is not None
+        chat = Chat.load(folder)
+        chat.tokenizer.save_pretrained(out)
+        return load_model(folder, "auto", "cpu").train(), chat
+    texts = [
+        text
+        for turn in demonstrations[:_TOKENIZER_TURNS]
+        for text in (*(message["content"] for message in turn.messages), turn.response)
+    ]
+    tokenizer = train_tokenizer(texts, recipe.model.vocab_size)
+    model = new_model(recipe.model, tokenizer, recipe.seed)
+    tokenizer.save_pretrained(out)
+    return model.train(), Chat(tokenizer, frozenset({tokenizer.eos_token_id}))
+
+
+def _encode(chat: Chat, turn: Demonstration) -> Example:
+    prompt = chat.render(turn.messages)
+    response = chat.tokenizer(turn.response, add_special_tokens=False).input_ids
+    return Example(tuple(prompt), (*response, chat.tokenizer.eos_token_id))
+
+
+def _train(
+    accelerator: Accelerator,
+    model: "PreTrainedModel",
+    optimizer: torch.optim.Optimizer,
+    examples: list[Example],
+    recipe: BCRecipe,
+    out: Path,
+    done: int,
+    on_step: Callable[[Progress], None],
+) -> None:
+    training, began = recipe.training, time.monotonic()
+    for step in range(done + 1, training.steps + 1):
+        batch = _batch(examples, recipe, step)[accelerator.process_index :: accelerator.num_processes]
+        ids, mask, labels = (tensor.to(accelerator.device) for tensor in collate(batch))
+        learning_rate = learning_rate_at(training, step)
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate
+        logits = model(input_ids=ids, attention_mask=mask).logits[:, :-1]
+        targets = labels[:, 1:]
+        counted = targets != IGNORED
+        loss = cross_entropy(logits[counted], targets[counted])
+        accelerator.backward(loss)
+        grad_norm = accelerator.clip_grad_norm_(model.parameters(), training.max_grad_norm)
+        optimizer.step()
+        optimizer.zero_grad()
+        hits = (logits[counted].argmax(-1) == targets[counted]).float().mean()
+        loss, hits = accelerator.reduce(torch.stack([loss.detach(), hits]), "mean").tolist()
+        progress = Progress(
+            step=step,
+            loss=loss,
+            token_accuracy=hits,
+            grad_norm=float(grad_norm),
+            learning_rate=learning_rate,
+            seconds=round(time.monotonic() - began, 2),
+        )
+        if not math.isfinite(loss):
+            raise UserError(f"the loss is {loss} at step {step}: lower training.learning_rate")
+        accelerator.log(asdict(progress), step=step)
+        if accelerator.is_main_process:
+            with (out / LOG).open("a", encoding="utf-8") as log:
+                log.write(json.dumps(asdict(progress)) + "\n")
+        on_step(progress)
+        if step % training.checkpoint_every == 0 and step < training.steps:
+            _save_checkpoint(accelerator, out, step)
+
+
+def _batch(examples: list[Example], recipe: BCRecipe, step: int) -> list[Example]:
+    rng = random.Random(stable_seed("bc-batch", recipe.seed, step))
+    return [
+        examples[int(rng.random() * len(examples))] for _ in range(recipe.training.batch_size)
+    ]
+
+
+def collate(batch: list[Example]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Pad examples on the right.
+
+    Returns:
+        Token ids, attention mask and labels, each (batch, longest); labels are `IGNORED` outside
+        the responses.
+    """
+    width = max(len(example.prompt) + len(example.response) for example in batch)
+    ids = torch.zeros((len(batch), width), dtype=torch.long)
+    mask = torch.zeros_like(ids)
+    labels = torch.full_like(ids, IGNORED)
+    for row, example in enumerate(batch):
+        begin, end = len(example.prompt), len(example.prompt) + len(example.response)
+        ids[row, :end] = torch.tensor(example.prompt + example.response)
+        mask[row, :end] = 1
+        labels[row, begin:end] = ids[row, begin:end]
+    return ids, mask, labels
+
+
+def learning_rate_at(training: Training, step: int) -> float:
+    """Learning rate of a step (from 1): linear warm-up, then a cosine to the final value."""
+    if step <= training.warmup_steps:
+        return training.learning_rate * step / training.warmup_steps
+    rest = max(1, training.steps - training.warmup_steps)
+    cosine = 0.5 * (1 + math.cos(math.pi * (step - training.warmup_steps) / rest))
+    span = training.learning_rate - training.final_learning_rate
+    return training.final_learning_rate + span * cosine
+
+
+def _save_checkpoint(accelerator: Accelerator, out: Path, step: int) -> None:
+    """Replace the checkpoint; a crash in between leaves the old one or the new one."""
+    fresh, kept = out / f"{_CHECKPOINT}.new", out / _CHECKPOINT
+    accelerator.save_state(str(fresh))
+    if accelerator.is_main_process:
+        (fresh / "step").write_text(str(step))
+        shutil.rmtree(kept, ignore_errors=True)
+        fresh.rename(kept)
+    accelerator.wait_for_everyone()
+
+
+def _resume(accelerator: Accelerator, out: Path) -> int:
+    """Load the folder's checkpoint, if any, and cut the log back to it; return its step."""
+    kept, fresh = out / _CHECKPOINT, out / f"{_CHECKPOINT}.new"
+    if not kept.exists() and (fresh / "step").exists():
+        fresh.rename(kept)
+    if not (kept / "step").exists():
+        (out / LOG).unlink(missing_ok=True)
+        return 0
+    accelerator.load_state(str(kept))
+    step = int((kept / "step").read_text())
+    lines = (out / LOG).read_text("utf-8").splitlines(keepends=True)
+    (out / LOG).write_text("".join(lines[:step]), "utf-8")
+    return step
+
+
+def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
+    """Flatten nested settings, as trackers want them: `{"a": {"b": 1}}` gives `{"a.b": 1}`."""
+    if not isinstance(value, dict):
+        return {prefix: value if value is not None else "none"}
+    flat: dict[str, Any] = {}
+    for name, part in value.items():
+        flat.update(_flat(part, f"{prefix}.{name}" if prefix else str(name)))
+    return flat

@@ -1,0 +1,108 @@
+"""Recipes of behaviour cloning: one YAML file says everything that an init came from."""
+
+from pathlib import Path
+from typing import Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from baselines.registry import INITS
+from baselines.tiny_models import TinyModelConfig
+from tasks.errors import UserError
+from tasks.registry import near
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Demonstrations(_Strict):
+    """What is cloned.
+
+    Attributes:
+        episodes: Expert episodes.
+        stream: Seed of the training stream that they come from.
+    """
+
+    episodes: int = Field(gt=0)
+    stream: int = Field(ge=0)
+
+
+class Training(_Strict):
+    """How it is cloned: AdamW, linear warm-up, then a cosine to the final learning rate.
+
+    Attributes:
+        steps: Optimizer steps.
+        batch_size: Turns per step, over all processes.
+        learning_rate: After the warm-up.
+        warmup_steps: Steps of linear warm-up.
+        final_learning_rate: At the last step.
+        weight_decay: Of AdamW.
+        max_grad_norm: Global norm that gradients are clipped to.
+        checkpoint_every: Steps between checkpoints to resume from.
+    """
+
+    steps: int = Field(gt=0)
+    batch_size: int = Field(gt=0)
+    learning_rate: float = Field(gt=0, allow_inf_nan=False)
+    warmup_steps: int = Field(ge=0)
+    final_learning_rate: float = Field(ge=0, allow_inf_nan=False)
+    weight_decay: float = Field(ge=0, allow_inf_nan=False)
+    max_grad_norm: float = Field(gt=0, allow_inf_nan=False)
+    checkpoint_every: int = Field(gt=0)
+
+
+class BCRecipe(_Strict):
+    """One behaviour-cloning run.
+
+    Attributes:
+        task: Task whose expert is cloned.
+        seed: Of the new weights and the order of the data.
+        demonstrations: What is cloned.
+        model: Shape of a new model with a tokenizer of its own; or
+        init: a model to start from: an init's name, a folder or a hub id.
+        training: How it is cloned.
+    """
+
+    task: str
+    seed: int = Field(ge=0)
+    demonstrations: Demonstrations
+    model: TinyModelConfig | None = None
+    init: str | None = None
+    training: Training
+
+    @model_validator(mode="after")
+    def _one_start(self) -> Self:
+        if (self.model is None) == (self.init is None):
+            raise ValueError("give either model (a new one) or init (one to start from)")
+        return self
+
+
+def find_recipe(name: str) -> Path:
+    """Find a recipe by a shipped init's name or a file.
+
+    Raises:
+        UserError: There is none; near matches are named.
+    """
+    if Path(name).is_file():
+        return Path(name)
+    shipped = {path.parent.name: path for path in sorted(INITS.glob("*/recipe.yaml"))}
+    if name in shipped:
+        return shipped[name]
+    raise UserError(f"there is no recipe {name!r}{near(name, tuple(shipped))}")
+
+
+def read_recipe(path: Path) -> BCRecipe:
+    """Read a recipe.
+
+    Raises:
+        UserError: It is no valid recipe; the field is named.
+    """
+    try:
+        return BCRecipe.model_validate(yaml.safe_load(path.read_text("utf-8")))
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in fault["loc"]) or "recipe"
+        raise UserError(f"{path}: {where}: {fault['msg']}") from error
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UserError(f"{path} cannot be read: {error}") from error

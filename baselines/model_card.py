@@ -1,0 +1,82 @@
+"""The model card of an init: where it comes from and how good it is."""
+
+from baselines.bc_recipe import BCRecipe
+from benchmark.metrics import Estimate, PanelSummary
+from tasks.registry import load_task
+
+_CARD = """---
+license: apache-2.0
+library_name: transformers
+pipeline_tag: text-generation
+tags:
+- arlarena-bench
+- behaviour-cloning
+---
+
+# {name}
+
+A fixed starting checkpoint for reinforcement learning on the task `{task}` of arlarena-bench, made
+by behaviour cloning from the task's scripted expert. It is deliberately under-trained, so that
+reinforcement learning has room. It can do nothing else.
+
+| | |
+| --- | --- |
+| parameters | {parameters:,} |
+| architecture | {architecture}, float32, own tokenizer with a chat template |
+| trained on | {turns:,} expert turns of {episodes:,} training episodes (stream {stream}); no episode of any panel |
+| SHA-256 of the demonstrations | `{data_sha256}` |
+| seed | {seed} |
+| command | `arlarena-bench bc {name}` |
+
+Success, greedy decoding, with 95 % interval:
+
+| panel | episodes | success | valid format | mean turns |
+| --- | --- | --- | --- | --- |
+{results}
+
+The weights depend on the machine's arithmetic: the same command on another processor gives a model
+of the same quality, not the same bytes. The registry pins the shipped files by hash.
+"""
+
+
+def model_card(
+    name: str,
+    recipe: BCRecipe,
+    data_sha256: str,
+    turns: int,
+    parameters: int,
+    architecture: str,
+    summaries: tuple[PanelSummary, ...],
+) -> str:
+    """Write the card.
+
+    Args:
+        name: The init's name.
+        recipe: What it was trained by.
+        data_sha256: Hash of the demonstrations.
+        turns: Number of demonstrated turns.
+        parameters: Number of weights.
+        architecture: Name of the model class.
+        summaries: How it does on panels.
+    """
+    rows = [
+        f"| {load_task(s.task).info.title}, `{s.panel}` | {s.expected} | {_percent(s.success)} "
+        f"| {s.format_valid:.1%} | {s.turns:.1f} |"
+        for s in summaries
+    ]
+    return _CARD.format(
+        name=name,
+        task=recipe.task,
+        parameters=parameters,
+        architecture=architecture,
+        turns=turns,
+        episodes=recipe.demonstrations.episodes,
+        stream=recipe.demonstrations.stream,
+        data_sha256=data_sha256,
+        seed=recipe.seed,
+        results="\n".join(rows),
+    )
+
+
+def _percent(estimate: Estimate) -> str:
+    return f"{estimate.value:.1%} [{estimate.low:.1%}, {estimate.high:.1%}]"
