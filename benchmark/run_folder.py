@@ -12,11 +12,12 @@ Nothing here is trusted when it is read: a folder may come from somebody else.
 
 import asyncio
 import fcntl
+import json
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, Any, Self
 
 from pydantic import ValidationError
 
@@ -167,6 +168,24 @@ def read_run(path: Path) -> tuple[Manifest, list[EpisodeRecord]]:
     """
     manifest = read_manifest(path)
     return manifest, list(_read_records(path))
+
+
+def read_sessions(path: Path) -> list[dict[str, Any]]:
+    """Read `sessions.jsonl`: how fast each session was. Lines that are no JSON are passed over,
+    since no number of the benchmark depends on this file.
+    """
+    file = path / SESSIONS
+    if not file.exists():
+        return []
+    sessions = []
+    for line in file.read_text("utf-8", errors="replace").splitlines():
+        try:
+            session = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(session, dict):
+            sessions.append(session)
+    return sessions
 
 
 def read_manifest(path: Path) -> Manifest:
