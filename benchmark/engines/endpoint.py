@@ -1,0 +1,399 @@
+"""One OpenAI-compatible endpoint: its address, what it serves, and bounded HTTP exchanges.
+
+Nothing here puts an API key or a password into a message. The texts of `Trouble` name no address
+either: they end in records, which are published.
+"""
+
+import base64
+import difflib
+import json
+import math
+import os
+import time
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any, Literal
+
+import aiohttp
+from yarl import URL
+
+from tasks.errors import UserError
+
+MAX_BODY = 16 * 2**20
+"""Longest response body that is read, in bytes: about 100,000 tokens with their details."""
+MAX_MESSAGE = 400
+
+KEY_VARIABLES = ("ARLARENA_API_KEY", "OPENAI_API_KEY")
+
+
+class Trouble(Exception):
+    """An attempt failed in a way that another attempt may not.
+
+    Attributes:
+        retry_after: Seconds that the server asks to wait; None if it does not say.
+        busy: The server is well but has too much to do.
+    """
+
+    def __init__(self, cause: str, retry_after: float | None = None, busy: bool = False) -> None:
+        super().__init__(cause)
+        self.retry_after = retry_after
+        self.busy = busy
+
+
+class BodyTooLong(Exception):
+    """The response body is longer than `MAX_BODY`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An HTTP response, read to its end.
+
+    Attributes:
+        status: HTTP status.
+        body: At most `MAX_BODY` bytes.
+        retry_after: Seconds of the header `Retry-After`; None without a valid one.
+        location: Header of a redirection; empty without one.
+    """
+
+    status: int
+    body: bytes
+    retry_after: float | None = None
+    location: str = ""
+
+    def json(self) -> Any:
+        """Parse the body.
+
+        Raises:
+            Trouble: It is not JSON.
+        """
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError):
+            raise Trouble(f"HTTP {self.status} with a body that is not JSON") from None
+
+    def message(self) -> str:
+        """The server's error message, as one short line."""
+        try:
+            value = json.loads(self.body)
+        except (ValueError, RecursionError):
+            value = self.body[: 4 * MAX_MESSAGE].decode("utf-8", "replace")
+        if isinstance(value, dict):
+            error = value.get("error", value.get("message", value.get("detail", "")))
+            value = error.get("message", "") if isinstance(error, dict) else error
+        text = "".join(c if c.isprintable() else " " for c in str(value)[: 4 * MAX_MESSAGE])
+        return " ".join(text.split())[:MAX_MESSAGE]
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What an endpoint says about a model.
+
+    Attributes:
+        server: `vllm`, or `other` for a server of which only the standard fields are known.
+        version: Version of vLLM; None for other servers.
+        context: Longest sequence in tokens; None where the server does not say.
+    """
+
+    server: Literal["vllm", "other"]
+    version: str | None
+    context: int | None
+
+
+def api_key() -> str | None:
+    """The API key from the environment; None without one."""
+    return next((key for name in KEY_VARIABLES if (key := os.environ.get(name, "").strip())), None)
+
+
+def parse_retry_after(value: str | None, now: float) -> float | None:
+    """Seconds to wait by the header `Retry-After` (RFC 9110, 10.2.3); None if it is not valid.
+
+    Args:
+        value: The header: seconds, or an HTTP date.
+        now: Seconds since the epoch.
+    """
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(value).timestamp() - now
+        except (ValueError, TypeError, OverflowError):
+            return None
+    return max(seconds, 0.0) if math.isfinite(seconds) else None
+
+
+def parse_endpoint(text: str) -> tuple[tuple[URL, ...], str | None]:
+    """Read a user's `--endpoint`.
+
+    Args:
+        text: An address with or without scheme, `/v1` or a pasted `/chat/completions`.
+
+    Returns:
+        Addresses at which the API may be, likeliest first, and the value of an `Authorization`
+        header if the address has credentials (which the addresses do not).
+
+    Raises:
+        UserError: This is no address of an HTTP server.
+    """
+    text = text.strip()
+    try:
+        url = URL(text if "://" in text else f"http://{text}")
+        host, _ = url.host, url.port
+    except ValueError:
+        host = None
+    if not host or url.scheme not in ("http", "https") or url.query_string or url.fragment:
+        shown = text.rpartition("@")[2][:200]
+        raise UserError(
+            f"--endpoint {shown!r} is not the address of a server; "
+            "give one such as http://localhost:8000/v1"
+        )
+    authorization = None
+    if url.user is not None or url.password is not None:
+        pair = f"{url.user or ''}:{url.password or ''}".encode()
+        authorization = f"Basic {base64.b64encode(pair).decode()}"
+        url = url.with_user(None)
+    path = url.path.rstrip("/")
+    for ending in ("/chat/completions", "/models"):
+        path = path.removesuffix(ending)
+    plain = url.with_path(path)
+    if path.endswith("/v1"):
+        return (plain,), authorization
+    return (url.with_path(f"{path}/v1"), plain), authorization
+
+
+class Endpoint:
+    """One server.
+
+    Args:
+        address: As the user gave it.
+        key: API key; an address with credentials uses those instead.
+
+    Attributes:
+        label: The address without credentials, for messages to the user.
+        load: Requests under way.
+        down: Why nothing is sent to it now; None if it is well.
+        down_since: Time of the event loop at which it went down.
+
+    Raises:
+        UserError: The address is not valid.
+    """
+
+    def __init__(self, address: str, key: str | None) -> None:
+        self._candidates, authorization = parse_endpoint(address)
+        self._base = self._candidates[0]
+        self._own_credentials = authorization is not None
+        if authorization is None and key is not None:
+            authorization = f"Bearer {key}"
+        self._headers = {
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+            "Content-Type": "application/json",
+        }
+        if authorization is not None:
+            self._headers["Authorization"] = authorization
+        self._secret = (authorization or "").partition(" ")[2]
+        self.label = str(self._candidates[-1])
+        self.load = 0
+        self.down: str | None = None
+        self.down_since = 0.0
+
+    async def post(self, session: aiohttp.ClientSession, body: bytes) -> Reply:
+        """Send a chat completion request.
+
+        Raises:
+            Trouble: No answer came.
+            BodyTooLong: The answer is longer than `MAX_BODY`.
+        """
+        return await self._exchange(session, "POST", self._base / "chat" / "completions", body)
+
+    async def tokenize(self, session: aiohttp.ClientSession, body: bytes) -> int | None:
+        """Count a prompt's tokens with vLLM's `/tokenize`; None if the server cannot.
+
+        Raises:
+            Trouble: No answer came.
+        """
+        root = self._base.parent if self._base.name == "v1" else self._base
+        try:
+            reply = await self._exchange(session, "POST", root / "tokenize", body)
+        except BodyTooLong:
+            return None
+        value = reply.json() if reply.status == 200 else None
+        count = value.get("count") if isinstance(value, dict) else None
+        return count if type(count) is int and count >= 0 else None
+
+    async def inspect(
+        self, session: aiohttp.ClientSession, model: str, limit: float | None = None
+    ) -> Served:
+        """Find the API and the model in it.
+
+        Args:
+            session: To use.
+            model: The served model's name.
+            limit: Limit of each exchange in seconds; None for the session's.
+
+        Raises:
+            Trouble: The server does not answer or is not well.
+            UserError: It is no OpenAI-compatible API, refuses the key or lacks the model.
+        """
+        tried: list[str] = []
+        for base in self._candidates:
+            reply = await self._get(session, base / "models", limit)
+            cards = _model_cards(reply)
+            if cards is not None:
+                self._base, self._candidates, self.label = base, (base,), str(base)
+                return await self._served(session, cards, model, limit)
+            if reply.status in (401, 403):
+                raise UserError(f"{base} refused access (HTTP {reply.status}); {self.key_hint}")
+            if reply.status == 429 or reply.status >= 500:
+                raise Trouble(f"HTTP {reply.status}", reply.retry_after)
+            found = f"redirects to {_shown(reply.location)}" if reply.location else ""
+            tried.append(f"GET {base / 'models'}: {found or f'HTTP {reply.status}'}")
+        raise UserError(
+            f"{self.label} is not an OpenAI-compatible API ({'; '.join(tried)}; no list of models);"
+            " check the address"
+        )
+
+    @property
+    def key_hint(self) -> str:
+        """What to do about a refused key."""
+        if self._own_credentials:
+            return "check the user name and the password in the address"
+        verb = "check" if self._secret else "set"
+        return f"{verb} the API key in {' or '.join(KEY_VARIABLES)}"
+
+    def message(self, reply: Reply) -> str:
+        """The server's error message, as one short line without the key."""
+        text = reply.message()
+        return text.replace(self._secret, "***") if self._secret else text
+
+    async def _served(
+        self,
+        session: aiohttp.ClientSession,
+        cards: dict[str, dict[str, Any]],
+        model: str,
+        limit: float | None,
+    ) -> Served:
+        card = cards.get(model)
+        if card is None:
+            near = difflib.get_close_matches(model, cards, n=3)
+            names = ", ".join(repr(name) for name in sorted(cards)[:10]) or "no model at all"
+            more = f" and {len(cards) - 10} more" if len(cards) > 10 else ""
+            guess = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+            raise UserError(
+                f"{self.label} does not serve {model!r}; it serves {names}{more}{guess}; "
+                "choose with --model"
+            )
+        if card.get("owned_by") != "vllm":
+            return Served("other", None, None)
+        parent = cards.get(str(card.get("parent")), {})
+        context = card.get("max_model_len") or parent.get("max_model_len")
+        return Served(
+            "vllm",
+            await self._version(session, limit),
+            context if type(context) is int and context > 0 else None,
+        )
+
+    async def _version(self, session: aiohttp.ClientSession, limit: float | None) -> str | None:
+        root = self._base.parent if self._base.name == "v1" else self._base
+        health = await self._get(session, root / "health", limit)
+        if health.status >= 500:
+            raise Trouble(f"the server says that it is not well (HTTP {health.status})")
+        reply = await self._get(session, root / "version", limit)
+        try:
+            value = reply.json() if reply.status == 200 else None
+        except Trouble:  # a proxy in front may answer with a page of its own
+            return None
+        version = value.get("version") if isinstance(value, dict) else None
+        return version[:50] if isinstance(version, str) else None
+
+    async def _get(self, session: aiohttp.ClientSession, url: URL, limit: float | None) -> Reply:
+        try:
+            return await self._exchange(session, "GET", url, None, limit)
+        except BodyTooLong:
+            return Reply(200, b"")
+
+    async def _exchange(
+        self,
+        session: aiohttp.ClientSession,
+        method: str,
+        url: URL,
+        body: bytes | None,
+        limit: float | None = None,
+    ) -> Reply:
+        limits = session.timeout if limit is None else aiohttp.ClientTimeout(total=limit)
+        try:
+            # Redirections would carry the key to a server that the user did not name.
+            async with session.request(
+                method,
+                url,
+                data=body,
+                headers=self._headers,
+                allow_redirects=False,
+                timeout=limits,
+            ) as response:
+                retry_after = response.headers.get("Retry-After")
+                return Reply(
+                    response.status,
+                    await _read_bounded(response),
+                    parse_retry_after(retry_after, time.time()) if retry_after else None,
+                    response.headers.get("Location", "") if 300 <= response.status < 400 else "",
+                )
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Trouble(_cause(error, limits.total)) from error
+
+
+async def _read_bounded(response: aiohttp.ClientResponse) -> bytes:
+    if (response.content_length or 0) > MAX_BODY:
+        raise BodyTooLong
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in response.content.iter_any():
+        size += len(chunk)
+        if size > MAX_BODY:
+            raise BodyTooLong
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _cause(error: Exception, total: float | None) -> str:
+    """Say what happened on the wire; aiohttp's own texts name the address."""
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return "no connection in time"
+    if isinstance(error, TimeoutError):
+        return f"no answer within {total:g} s" if total else "no answer in time"
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return "the host's name is not known"
+    if isinstance(error, aiohttp.ClientSSLError):
+        return "no secure connection (TLS): " + type(error).__name__
+    if isinstance(error, aiohttp.ClientConnectorError):
+        number = error.os_error.errno
+        return os.strerror(number).lower() if number else "no connection"
+    if isinstance(
+        error, aiohttp.ServerDisconnectedError | aiohttp.ClientPayloadError | ConnectionError
+    ):
+        return "the server closed the connection"
+    return f"no valid HTTP answer ({type(error).__name__})"
+
+
+def _model_cards(reply: Reply) -> dict[str, dict[str, Any]] | None:
+    """Models by name from the answer to `GET /v1/models`; None if it is no such answer."""
+    if reply.status != 200:
+        return None
+    try:
+        value = reply.json()
+    except Trouble:
+        return None
+    cards = value.get("data") if isinstance(value, dict) else None
+    if not isinstance(cards, list):
+        return None
+    named = [card for card in cards if isinstance(card, dict) and isinstance(card.get("id"), str)]
+    return {card["id"]: card for card in named} if len(named) == len(cards) else None
+
+
+def _shown(location: str) -> str:
+    try:
+        url = URL(location)
+        return str(url.with_user(None) if url.user else url)[:200]
+    except ValueError:
+        return "an address that is not valid"
