@@ -60,6 +60,23 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class Cloned:
+    """What came out, for the model card.
+
+    Attributes:
+        architecture: Name of the model class.
+        parameters: Number of weights.
+        turns: Demonstrated turns.
+        data_sha256: Hash of the demonstrations.
+    """
+
+    architecture: str
+    parameters: int
+    turns: int
+    data_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
 class Example:
     """One turn as token ids."""
 
@@ -72,7 +89,7 @@ def clone(
     out: Path,
     trackers: tuple[str, ...] = (),
     on_step: Callable[[Progress], None] = lambda progress: None,
-) -> str:
+) -> Cloned:
     """Train a model and write it to a folder; resumes from the folder's checkpoint.
 
     Args:
@@ -80,9 +97,6 @@ def clone(
         out: Folder for the model; holds the checkpoint and the log while it trains.
         trackers: Names of accelerate trackers that get the log, too.
         on_step: Called after every step.
-
-    Returns:
-        SHA-256 of the demonstrations.
 
     Raises:
         UserError: The start model is not usable, or a turn is longer than the model's context.
@@ -109,11 +123,16 @@ def clone(
     done = _resume(accelerator, out)
     _train(accelerator, model, optimizer, examples, recipe, out, done, on_step)
     accelerator.end_training()
+    trained = accelerator.unwrap_model(model)
     if accelerator.is_main_process:
-        trained = accelerator.unwrap_model(model)
         trained.save_pretrained(out)
         shutil.rmtree(out / _CHECKPOINT, ignore_errors=True)
-    return data_sha256(demonstrations)
+    return Cloned(
+        architecture=type(trained).__name__,
+        parameters=trained.num_parameters(),
+        turns=len(demonstrations),
+        data_sha256=data_sha256(demonstrations),
+    )
 
 
 def _start(
@@ -157,7 +176,9 @@ def _train(
 ) -> None:
     training, began = recipe.training, time.monotonic()
     for step in range(done + 1, training.steps + 1):
-        batch = _batch(examples, recipe, step)[accelerator.process_index :: accelerator.num_processes]
+        batch = _batch(examples, recipe, step)[
+            accelerator.process_index :: accelerator.num_processes
+        ]
         ids, mask, labels = (tensor.to(accelerator.device) for tensor in collate(batch))
         learning_rate = learning_rate_at(training, step)
         for group in optimizer.param_groups:
@@ -193,9 +214,7 @@ def _train(
 
 def _batch(examples: list[Example], recipe: BCRecipe, step: int) -> list[Example]:
     rng = random.Random(stable_seed("bc-batch", recipe.seed, step))
-    return [
-        examples[int(rng.random() * len(examples))] for _ in range(recipe.training.batch_size)
-    ]
+    return [examples[int(rng.random() * len(examples))] for _ in range(recipe.training.batch_size)]
 
 
 def collate(batch: list[Example]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

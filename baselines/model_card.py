@@ -1,8 +1,13 @@
 """The model card of an init: where it comes from and how good it is."""
 
+from typing import TYPE_CHECKING
+
 from baselines.bc_recipe import BCRecipe
 from benchmark.metrics import Estimate, PanelSummary
 from tasks.registry import load_task
+
+if TYPE_CHECKING:
+    from baselines.bc import Cloned
 
 _CARD = """---
 license: apache-2.0
@@ -23,7 +28,8 @@ reinforcement learning has room. It can do nothing else.
 | --- | --- |
 | parameters | {parameters:,} |
 | architecture | {architecture}, float32, own tokenizer with a chat template |
-| trained on | {turns:,} expert turns of {episodes:,} training episodes (stream {stream}); no episode of any panel |
+| trained on | {turns:,} expert turns of {episodes:,} training episodes (stream {stream}) |
+| panels in the training data | none |
 | SHA-256 of the demonstrations | `{data_sha256}` |
 | seed | {seed} |
 | command | `arlarena-bench bc {name}` |
@@ -42,10 +48,7 @@ of the same quality, not the same bytes. The registry pins the shipped files by 
 def model_card(
     name: str,
     recipe: BCRecipe,
-    data_sha256: str,
-    turns: int,
-    parameters: int,
-    architecture: str,
+    cloned: "Cloned",
     summaries: tuple[PanelSummary, ...],
 ) -> str:
     """Write the card.
@@ -53,10 +56,7 @@ def model_card(
     Args:
         name: The init's name.
         recipe: What it was trained by.
-        data_sha256: Hash of the demonstrations.
-        turns: Number of demonstrated turns.
-        parameters: Number of weights.
-        architecture: Name of the model class.
+        cloned: What came out of the training.
         summaries: How it does on panels.
     """
     rows = [
@@ -67,12 +67,12 @@ def model_card(
     return _CARD.format(
         name=name,
         task=recipe.task,
-        parameters=parameters,
-        architecture=architecture,
-        turns=turns,
+        parameters=cloned.parameters,
+        architecture=cloned.architecture,
+        turns=cloned.turns,
         episodes=recipe.demonstrations.episodes,
         stream=recipe.demonstrations.stream,
-        data_sha256=data_sha256,
+        data_sha256=cloned.data_sha256,
         seed=recipe.seed,
         results="\n".join(rows),
     )

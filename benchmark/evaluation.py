@@ -1,15 +1,17 @@
 """One evaluation: what is to be played, playing what is missing, keeping it."""
 
 import json
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from benchmark.engines.base import Engine, Sampling
 from benchmark.engines.metered import MeteredEngine
-from benchmark.manifest import Shard
+from benchmark.manifest import SCHEMA_VERSION, Manifest, ModelIdentity, Shard
 from benchmark.protocol import PanelProtocol, run_fingerprint
 from benchmark.records import EpisodeRecord, record_of
 from benchmark.rollout import Job, Trajectory, play
@@ -87,6 +89,21 @@ class Plan:
             for entry in planned.panel.entries
         ]
         return jobs[self.shard.index - 1 :: self.shard.count] if self.shard else jobs
+
+    def manifest(self, model: ModelIdentity, engine: Engine) -> Manifest:
+        """What `run.json` says of this run: by this model, on this started engine, now."""
+        return Manifest(
+            schema_version=SCHEMA_VERSION,
+            fingerprint=self.fingerprint,
+            panels=self.protocols,
+            overrides=self.overrides,
+            model=model,
+            engine=engine.describe(),
+            versions=versions(),
+            command=(Path(sys.argv[0]).name, *sys.argv[1:]),
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            shard=self.shard,
+        )
 
     def keys(self) -> list[Key]:
         """Keys of all records of this shard, in order."""

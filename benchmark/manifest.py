@@ -1,6 +1,6 @@
 """The content of `run.json`: what is played, by whom, with what."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -8,7 +8,7 @@ from benchmark.protocol import PanelProtocol, run_fingerprint
 from benchmark.records import Name, Sha256
 from tasks.errors import UserError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION: Final = 1
 
 
 class _Strict(BaseModel):
@@ -85,5 +85,3 @@ class Manifest(_Strict):
         """
         if run_fingerprint(self.panels) != self.fingerprint:
             raise UserError("run.json: the fingerprint is not that of its panels; it was edited")
-
-

@@ -36,7 +36,9 @@ def merge(paths: Sequence[Path], out: Path) -> Manifest:
         if manifest.shard is None or first.shard is None:
             raise UserError(f"{path} is no shard: it was played without --shard")
         if manifest.shard.count != first.shard.count:
-            raise UserError(f"{path} is one of {manifest.shard.count} shards, not {first.shard.count}")
+            raise UserError(
+                f"{path} is one of {manifest.shard.count} shards, not {first.shard.count}"
+            )
     present = sorted(manifest.shard.index for manifest, _ in runs if manifest.shard)
     count = first.shard.count if first.shard else 0
     if present != list(range(1, count + 1)):
@@ -45,7 +47,9 @@ def merge(paths: Sequence[Path], out: Path) -> Manifest:
     order = _order(first)
     missing = [key for key in order if key not in records]
     if missing:
-        raise UserError(f"{len(missing)} episodes are missing, first {missing[0]}; finish the shards")
+        raise UserError(
+            f"{len(missing)} episodes are missing, first {missing[0]}; finish the shards"
+        )
     manifest = first.model_copy(update={"shard": None})
     _write(out, manifest, [records[key] for key in order], paths)
     return manifest

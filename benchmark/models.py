@@ -55,8 +55,9 @@ def from_folder(
             f"init {name}: the files in {path} have SHA-256 {digest[:12]}..., the registry pins "
             f"{sha256[:12]}...; restore them, or pass the folder itself to --model"
         )
-    kind = "folder" if name is None else "init"
-    identity = ModelIdentity(name=name or path.resolve().name, kind=kind, sha256=digest)
+    identity = ModelIdentity(
+        name=name or path.resolve().name, kind="init" if name else "folder", sha256=digest
+    )
     return ModelSource(identity, path, task)
 
 

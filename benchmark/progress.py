@@ -1,6 +1,5 @@
 """Live progress of a run on the terminal: episodes, success so far, tokens/s, time left."""
 
-import sys
 import time
 from collections.abc import Iterable
 from types import TracebackType
@@ -10,10 +9,12 @@ from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
-    Progress as Bar,
     TaskProgressColumn,
     TextColumn,
     TimeRemainingColumn,
+)
+from rich.progress import (
+    Progress as Bar,
 )
 
 from benchmark.engines.metered import MeteredEngine
@@ -48,7 +49,9 @@ class Progress:
                 console=console,
                 transient=True,
             )
-        self._line = self._bar.add_task("", total=total, completed=self._done) if self._bar else None
+        self._line = (
+            self._bar.add_task("", total=total, completed=self._done) if self._bar else None
+        )
         self._began = self._shown = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -83,4 +86,3 @@ class Progress:
             self._bar.update(self._line, completed=self._done, description=text)
         elif now - self._shown >= _PLAIN_INTERVAL_S:
             self._shown = now
-            print(f"{self._done}/{self._total} episodes, {text}", file=sys.stderr)

@@ -5,7 +5,7 @@ fields, no coercion, no NaN, sizes bounded.
 """
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
@@ -13,7 +13,7 @@ from benchmark.rollout import Trajectory, Turn
 from tasks.base import View
 from tasks.seeding import canonical_json, sha256_text
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION: Final = 1
 MAX_TEXT = 1_000_000
 MAX_TURNS = 1_000
 
@@ -134,7 +134,7 @@ def record_of(trajectory: Trajectory) -> EpisodeRecord:
         episode=job.entry.id,
         repeat=job.repeat,
         category=job.entry.category,
-        observation_sha256=trajectory.start and observation_sha256(trajectory.start),
+        observation_sha256=observation_sha256(trajectory.start) if trajectory.start else None,
         turns=turns,
         success=outcome.success if outcome else False,
         score=outcome.score if outcome else 0.0,

@@ -8,7 +8,7 @@ from typing import Any
 from benchmark.manifest import Manifest
 from benchmark.protocol import PanelProtocol
 from benchmark.records import EpisodeRecord, messages_sha256, observation_sha256
-from tasks.base import Outcome, Panel, Step, Task, View
+from tasks.base import Outcome, Panel, PanelEntry, Step, Task, View
 from tasks.errors import UserError
 from tasks.registry import load_task
 
@@ -59,15 +59,18 @@ def replay_run(manifest: Manifest, records: Iterable[EpisodeRecord]) -> Iterator
         UserError: The run was played under a protocol that is not the installed one, or a record
             names an episode that its panel does not have.
     """
-    panels = {
-        (protocol.task, protocol.panel): (protocol, *installed_panel(protocol))
-        for protocol in manifest.panels
-    }
+    panels = {}
+    for protocol in manifest.panels:
+        task, panel = installed_panel(protocol)
+        entries = {entry.id: entry for entry in panel.entries}
+        panels[protocol.task, protocol.panel] = protocol, task, entries
     for record in records:
         if (record.task, record.panel) not in panels:
             raise UserError(f"record {record.key}: the run does not play {record.panel}")
-        protocol, task, panel = panels[record.task, record.panel]
-        yield replay_record(record, protocol, task, panel)
+        protocol, task, entries = panels[record.task, record.panel]
+        if record.episode not in entries:
+            raise UserError(f"{record.task}/{record.panel} has no episode {record.episode}")
+        yield replay_record(record, protocol, task, entries[record.episode])
 
 
 def installed_panel(protocol: PanelProtocol) -> tuple[Task, Panel]:
@@ -90,17 +93,16 @@ def installed_panel(protocol: PanelProtocol) -> tuple[Task, Panel]:
 
 
 def replay_record(
-    record: EpisodeRecord, protocol: PanelProtocol, task: Task, panel: Panel
+    record: EpisodeRecord, protocol: PanelProtocol, task: Task, entry: PanelEntry
 ) -> Replay:
     """Re-execute one record.
 
-    Raises:
-        UserError: The panel does not have the episode.
+    Args:
+        record: What is claimed.
+        protocol: What it was played under.
+        task: The task.
+        entry: The panel's entry that the record names.
     """
-    try:
-        entry = panel.entry(record.episode)
-    except KeyError:
-        raise UserError(f"{record.task}/{record.panel} has no episode {record.episode}") from None
     differences: list[Difference] = []
 
     def check(turn: int | None, field: str, recorded: Any, replayed: Any) -> None:

@@ -171,8 +171,9 @@ def read_run(path: Path) -> tuple[Manifest, list[EpisodeRecord]]:
 
 
 def read_sessions(path: Path) -> list[dict[str, Any]]:
-    """Read `sessions.jsonl`: how fast each session was. Lines that are no JSON are passed over,
-    since no number of the benchmark depends on this file.
+    """Read `sessions.jsonl`: how fast each session was.
+
+    Lines that are no JSON are passed over: no number of the benchmark depends on this file.
     """
     file = path / SESSIONS
     if not file.exists():

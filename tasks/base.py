@@ -76,17 +76,6 @@ class Panel:
         """The panel's name within its task."""
         return self.info.name
 
-    def entry(self, episode_id: str) -> PanelEntry:
-        """Find an entry by its id.
-
-        Raises:
-            KeyError: The panel has no such episode.
-        """
-        for entry in self.entries:
-            if entry.id == episode_id:
-                return entry
-        raise KeyError(episode_id)
-
 
 @dataclass(frozen=True, slots=True)
 class View:
@@ -155,7 +144,7 @@ class Episode(ABC):
             RuntimeError: Called before `reset` or after the episode ended.
         """
 
-    def close(self) -> None:  # noqa: B027 - most worlds hold nothing that needs closing
+    def close(self) -> None:
         """Free what the episode holds (processes, files)."""
 
 
@@ -243,8 +232,9 @@ class Task(ABC):
 
     @abstractmethod
     def identity(self, entry: PanelEntry) -> str:
-        """What makes two entries the same problem, symmetries included; used to keep training
-        and panels apart.
+        """What makes two entries the same problem, symmetries included.
+
+        Keeps training and panels apart.
         """
 
     @abstractmethod

@@ -6,7 +6,6 @@ import contextlib
 import re
 import signal
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmark.commands.inits import find_model
@@ -15,11 +14,10 @@ from benchmark.engines.base import Engine, Sampling
 from benchmark.engines.choose import EngineOptions, build_engine, choose_kind
 from benchmark.engines.scripted import POLICIES
 from benchmark.evaluation import Plan, Session, evaluate
-from benchmark.manifest import SCHEMA_VERSION, Manifest, Shard
+from benchmark.manifest import Shard
 from benchmark.models import ModelSource, policy, served
 from benchmark.progress import Progress
 from benchmark.run_folder import RunFolder
-from benchmark.versions import versions
 from tasks.errors import UserError
 from tasks.registry import load_task, task_names
 
@@ -72,7 +70,7 @@ async def _evaluate(
         protocol = planned.protocol
         print(f"{protocol.task}/{protocol.panel}: {planned.panel.info.description}")
     async with engine:
-        manifest = _manifest(plan, source, engine)
+        manifest = plan.manifest(source.identity, engine)
         with RunFolder(out, manifest, plan.keys()) as folder:
             if folder.dropped_bytes:
                 print(f"dropped {folder.dropped_bytes} bytes of a record that a crash cut off")
@@ -122,9 +120,7 @@ def _sampling(arguments: argparse.Namespace) -> Sampling:
         raise UserError(f"--top-p must lie above 0 and up to 1, not {arguments.top_p}")
     if arguments.top_k < 0:
         raise UserError(f"--top-k must be 0 (off) or more, not {arguments.top_k}")
-    return Sampling(
-        arguments.temperature, arguments.top_p, arguments.top_k, arguments.max_tokens
-    )
+    return Sampling(arguments.temperature, arguments.top_p, arguments.top_k, arguments.max_tokens)
 
 
 def _shard(text: str | None) -> Shard | None:
@@ -134,21 +130,6 @@ def _shard(text: str | None) -> Shard | None:
     if not match or not 1 <= int(match[1]) <= int(match[2]):
         raise UserError(f"--shard must be I/N with I from 1 to N, not {text!r}")
     return Shard(index=int(match[1]), count=int(match[2]))
-
-
-def _manifest(plan: Plan, source: ModelSource, engine: Engine) -> Manifest:
-    return Manifest(
-        schema_version=SCHEMA_VERSION,
-        fingerprint=plan.fingerprint,
-        panels=plan.protocols,
-        overrides=plan.overrides,
-        model=source.identity,
-        engine=engine.describe(),
-        versions=versions(),
-        command=(Path(sys.argv[0]).name, *sys.argv[1:]),
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        shard=plan.shard,
-    )
 
 
 def _default_folder(source: ModelSource, kind: str, plan: Plan) -> Path:

@@ -30,7 +30,9 @@ def write_outputs(folder: Path, report: Path | None = None) -> RunSummary:
         write_atomically(folder / SUMMARY, summary_json(summary).encode())
         write_atomically(report or folder / REPORT, html.encode())
     except OSError as error:
-        raise UserError(f"{error.filename or folder} cannot be written: {error.strerror}") from error
+        raise UserError(
+            f"{error.filename or folder} cannot be written: {error.strerror}"
+        ) from error
     return summary
 
 

@@ -77,7 +77,7 @@ class World:
         ahead = self._player + offset
         cell = cells[ahead]
         reward = TURN_REWARD
-        if cell == _BOX or cell == _BOX_ON_TARGET:
+        if cell in (_BOX, _BOX_ON_TARGET):
             beyond = ahead + offset
             if cells[beyond] == _FLOOR:
                 cells[beyond] = _BOX

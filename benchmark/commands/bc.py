@@ -1,0 +1,85 @@
+"""`arlarena-bench bc`: train an init from expert demonstrations, evaluate it, write its card."""
+
+import argparse
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from benchmark.commands.output import print_summary, write_outputs
+from benchmark.engines.base import Sampling
+from benchmark.engines.transformers import TransformersEngine
+from benchmark.evaluation import Plan, evaluate
+from benchmark.files import write_atomically
+from benchmark.metrics import RunSummary
+from benchmark.models import from_folder
+from benchmark.protocol import STANDARD_REPEATS, STANDARD_SEED
+from benchmark.run_folder import RunFolder
+from tasks.errors import UserError
+from tasks.registry import load_task
+
+if TYPE_CHECKING:
+    from baselines.bc import Progress as BCProgress
+
+_CONCURRENCY = 64
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    # The registry and the trainer belong to `baselines`, which is imported when it is called for.
+    from baselines.bc import clone
+    from baselines.bc_recipe import find_recipe, read_recipe
+    from baselines.model_card import model_card
+
+    path = find_recipe(arguments.recipe)
+    recipe = read_recipe(path)
+    name = path.parent.name if path.name == "recipe.yaml" else path.stem
+    out = Path(arguments.out) if arguments.out else Path("runs") / f"bc-{name}"
+    load_task(recipe.task)
+    if (out / "README.md").exists():
+        raise UserError(f"{out} holds a finished model; choose another --out")
+    with _bar() as bar:
+        line = bar.add_task("demonstrations", total=recipe.training.steps)
+
+        def show(progress: "BCProgress") -> None:
+            text = f"loss {progress.loss:.3f}, accuracy {progress.token_accuracy:.1%}"
+            bar.update(line, completed=progress.step, description=text)
+
+        cloned = clone(recipe, out, tuple(arguments.tracker), show)
+    summary = _evaluate(out, recipe.task)
+    card = model_card(name, recipe, cloned, summary.panels)
+    write_atomically(out / "README.md", card.encode())
+    write_atomically(out / "recipe.yaml", path.read_bytes())
+    identity = from_folder(out).identity
+    print(f"model: {out}, SHA-256 {identity.sha256}")
+    return 0
+
+
+def _bar() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+    )
+
+
+def _evaluate(model: Path, task: str) -> RunSummary:
+    """Play the task's built-in panel with the new model, in the standard protocol."""
+    plan = Plan.of([(task, "builtin")], Sampling(), STANDARD_REPEATS, STANDARD_SEED)
+    source = from_folder(model)
+    out = model / "evaluation"
+
+    async def play() -> None:
+        async with TransformersEngine(model, max_batch=_CONCURRENCY) as engine:
+            manifest = plan.manifest(source.identity, engine)
+            with RunFolder(out, manifest, plan.keys()) as folder:
+                await evaluate(plan, engine, folder, _CONCURRENCY)
+
+    asyncio.run(play())
+    summary = write_outputs(out)
+    print_summary(summary, out)
+    return summary

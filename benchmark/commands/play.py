@@ -1,0 +1,134 @@
+"""`arlarena-bench play`: a person plays one episode in the terminal."""
+
+import argparse
+import random
+import sys
+from collections.abc import Mapping
+
+from rich.console import Console
+from rich.markup import escape
+from rich.text import Text
+
+from tasks.base import Panel, PanelEntry, Task, View
+from tasks.errors import UserError
+from tasks.registry import load_task
+from tasks.response import format_response
+
+_QUIT = "q"
+_INTERRUPT = "\x03"
+_END_OF_INPUT = "\x04"
+_ESCAPE_LENGTH = 3
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    task = load_task(arguments.task)
+    panel = task.panel(arguments.panel)
+    entry = _entry(panel, arguments.episode)
+    console = Console(highlight=False)
+    console.print(f"{task.info.title}, episode {entry.id} of {panel.name}: {task.info.summary}")
+    console.print(_help(task))
+    episode = task.episode(entry, panel.info.max_turns)
+    reward = 0.0
+    try:
+        view = episode.reset()
+        for turn in range(1, panel.info.max_turns + 1):
+            _show(console, task, view, arguments.prompt)
+            action = _ask(f"turn {turn} of {panel.info.max_turns}> ", task.info.keys)
+            if action is None:
+                console.print("\nstopped")
+                return 0
+            step = episode.step(format_response("", action))
+            reward += step.reward
+            valid = "" if step.action_ok else "  (not a valid action)"
+            console.print(f"{escape(action)}{valid}  reward {step.reward:+.1f}\n")
+            view = step.view
+            if step.outcome is not None:
+                _show(console, task, view, whole_prompt=False)
+                verdict = "solved" if step.outcome.success else "not solved"
+                console.print(f"{verdict} in {turn} turns, reward {reward:.1f}")
+                break
+    finally:
+        episode.close()
+    return 0
+
+
+def _entry(panel: Panel, wanted: str | None) -> PanelEntry:
+    if wanted is None:
+        return random.choice(panel.entries)
+    if wanted.isascii() and wanted.isdigit() and int(wanted) < len(panel.entries):
+        return panel.entries[int(wanted)]
+    for entry in panel.entries:
+        if entry.id == wanted:
+            return entry
+    raise UserError(
+        f"panel {panel.name} has no episode {wanted!r}; give an id such as "
+        f"{panel.entries[0].id}, or a number from 0 to {len(panel.entries) - 1}"
+    )
+
+
+def _help(task: Task) -> str:
+    if task.info.keys and sys.stdin.isatty():
+        keys = " ".join(sorted(key for key in task.info.keys if key.isprintable()))
+        return f"keys: arrows or {keys}; {_QUIT} quits"
+    return "type an action and press Enter; an empty line quits"
+
+
+def _show(console: Console, task: Task, view: View, whole_prompt: bool) -> None:
+    if whole_prompt:
+        for message in view.messages:
+            console.print(Text(message["content"]))
+        return
+    tiles = task.info.tiles
+    for line in view.observation.splitlines():
+        if tiles and line and set(line) <= set(tiles):
+            console.print(_drawn(line, task))
+        else:
+            console.print(Text(line))
+    if view.admissible and not tiles:
+        console.print(Text("actions: " + ", ".join(view.admissible)))
+
+
+def _drawn(line: str, task: Task) -> Text:
+    """A row of tiles, two columns a cell, in the tiles' own colours."""
+    text = Text()
+    for symbol in line:
+        tile = task.info.tiles[symbol]
+        glyph = {"": " ", "dot": "."}.get(tile.glyph, symbol)
+        text.append(f"{glyph} ", style=f"bold #202020 on {tile.fill}")
+    return text
+
+
+def _ask(prompt: str, keys: Mapping[str, str]) -> str | None:
+    """Read one action: a single key where the task has keys and a person is there, else a line.
+
+    Returns:
+        The action; None to stop.
+    """
+    if keys and sys.stdin.isatty():
+        print(prompt, end="", flush=True)
+        while True:
+            key = _read_key()
+            if key in keys:
+                return keys[key]
+            if key in (_QUIT, _END_OF_INPUT, _INTERRUPT, ""):
+                return None
+    try:
+        return input(prompt).strip() or None
+    except EOFError:
+        return None
+
+
+def _read_key() -> str:
+    """Read one key press from the terminal without waiting for Enter; arrows are three bytes."""
+    import os
+    import termios
+    import tty
+
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+    try:
+        tty.setraw(descriptor)
+        return os.read(descriptor, _ESCAPE_LENGTH).decode("utf-8", "replace")
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)

@@ -1,0 +1,32 @@
+"""`arlarena-bench tasks`: list tasks, panels and inits."""
+
+import argparse
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmark.commands.inits import registered_inits
+from tasks.registry import load_task, task_names
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    del arguments
+    console = Console()
+    panels = Table(title="Panels", title_justify="left", box=None, pad_edge=False)
+    for column in ("task", "panel", "episodes", "turns", "data", "what"):
+        panels.add_column(column)
+    for name in task_names():
+        task = load_task(name)
+        for panel, info in task.panels().items():
+            there = "here" if task.available(panel) else "missing"
+            turns = str(info.max_turns)
+            panels.add_row(name, panel, str(info.episodes), turns, there, info.description)
+    console.print(panels)
+    inits = Table(title="\nInits", title_justify="left", box=None, pad_edge=False)
+    for column in ("init", "task", "role", "where"):
+        inits.add_column(column)
+    for name, init in registered_inits().items():
+        inits.add_row(name, init.task, init.role, "shipped" if init.folder else str(init.hub))
+    console.print(inits)
+    return 0

@@ -1,0 +1,25 @@
+"""`arlarena-bench validate`: prove a task without a model."""
+
+import argparse
+import time
+
+from benchmark.validation import validate
+from tasks.registry import load_task
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    task = load_task(arguments.task)
+    failed = 0
+    for panel in arguments.panel or tuple(task.panels()):
+        if arguments.panel is None and not task.available(panel):
+            print(f"{task.info.name}/{panel}: its data is not here, not checked")
+            continue
+        began = time.monotonic()
+        print(f"{task.info.name}/{panel}")
+        for check in validate(task, panel, arguments.training_entries):
+            failed += not check.ok
+            print(f"  {'ok  ' if check.ok else 'FAIL'} {check.name}: {check.detail}")
+        print(f"  {time.monotonic() - began:.1f} s")
+    print(f"{failed} checks failed" if failed else "all checks hold")
+    return 1 if failed else 0

@@ -1,0 +1,157 @@
+"""Proves a task without a model: does it keep the promises of the contract?"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from benchmark.engines.base import Sampling
+from benchmark.engines.scripted import ScriptedEngine
+from benchmark.protocol import PanelProtocol
+from benchmark.records import EpisodeRecord, record_of
+from benchmark.replay import replay_record
+from benchmark.rollout import Job, Trajectory, play
+from tasks.base import Panel, Task
+from tasks.errors import UserError
+from tasks.seeding import stable_seed
+from tasks.trace import trace_panel
+
+CONCURRENCY = 64
+SUBSET = 64
+"""Entries that are played again in other ways; the whole panel is played once."""
+
+_GARBAGE = ("", "<action>", "no tags at all", "\x00\ufffd", "<action></action>", "x" * 100_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One promise.
+
+    Attributes:
+        name: What is promised.
+        ok: Whether it holds.
+        detail: What was seen.
+    """
+
+    name: str
+    ok: bool
+    detail: str
+
+
+def validate(task: Task, panel_name: str, training_entries: int) -> Iterator[Check]:
+    """Check everything that can be checked of one panel without a model.
+
+    Args:
+        task: The task.
+        panel_name: One of its panels.
+        training_entries: Entries of the training stream to hold against the panel.
+    """
+    try:
+        panel = task.panel(panel_name)
+    except UserError as error:
+        yield Check("panel is the pinned one", False, str(error))
+        return
+    info = panel.info
+    yield Check("panel is the pinned one", True, f"SHA-256 {info.sha256[:12]}...")
+    yield _distinct(task, panel)
+    trace = trace_panel(task, panel)
+    yield Check(
+        "expert wins",
+        trace.expert_success >= info.expert_success,
+        f"{trace.expert_success:.1%}, promised {info.expert_success:.1%}",
+    )
+    low, high = info.random_success
+    yield Check(
+        "random policy stays in its band",
+        low <= trace.random_success <= high,
+        f"{trace.random_success:.1%}, band {low:.1%} to {high:.1%}",
+    )
+    yield Check(
+        "texts, rewards and outcomes are those of this version",
+        trace.sha256 == info.trace_sha256,
+        f"trace {trace.sha256[:12]}..., pinned {info.trace_sha256[:12]}...",
+    )
+    yield from _play_checks(task, panel)
+    yield _disjoint(task, panel, training_entries)
+
+
+def _distinct(task: Task, panel: Panel) -> Check:
+    ids = {entry.id for entry in panel.entries}
+    problems = {task.identity(entry) for entry in panel.entries}
+    return Check(
+        "entries are distinct",
+        len(ids) == len(problems) == len(panel.entries) == panel.info.episodes,
+        f"{len(panel.entries)} entries, {len(ids)} ids, {len(problems)} problems",
+    )
+
+
+def _play_checks(task: Task, panel: Panel) -> Iterator[Check]:
+    protocol = PanelProtocol.of(task, panel, Sampling())
+    jobs = [Job(task, entry, 0, protocol) for entry in panel.entries[:SUBSET]]
+    for policy in ("expert", "random"):
+        sequential = _play(jobs, policy, 1)
+        again = _play(jobs, policy, 1)
+        shuffled = random.Random(stable_seed("validate")).sample(jobs, len(jobs))
+        parallel = _play(shuffled, policy, CONCURRENCY)
+        count = f"{len(jobs)} {policy} episodes"
+        yield Check("the same play gives the same result", sequential == again, count)
+        yield Check(
+            f"{CONCURRENCY} in parallel equal one after another", sequential == parallel, count
+        )
+        replays = [
+            replay_record(sequential[job.key[:3]], protocol, task, job.entry) for job in jobs
+        ]
+        held = sum(not replay.differences for replay in replays)
+        yield Check("records replay", held == len(replays), f"{held} of {count}")
+    yield _garbage(task, panel)
+
+
+def _garbage(task: Task, panel: Panel) -> Check:
+    """No response may break an episode or win it by itself."""
+    episode = task.episode(panel.entries[0], panel.info.max_turns)
+    name = "malformed responses cost a turn and break nothing"
+    try:
+        episode.reset()
+        for turn in range(panel.info.max_turns):
+            step = episode.step(_GARBAGE[turn % len(_GARBAGE)])
+            if step.format_ok and step.action_ok:
+                return Check(name, False, f"{_GARBAGE[turn % len(_GARBAGE)][:20]!r} was accepted")
+            if step.outcome is not None:
+                return Check(name, not step.outcome.success, f"{turn + 1} turns")
+    except Exception as error:  # the point of the check: whatever it is, it is the finding
+        return Check(name, False, f"{type(error).__name__}: {error}")
+    finally:
+        episode.close()
+    return Check(name, False, "the episode did not end at its turn limit")
+
+
+def _disjoint(task: Task, panel: Panel, training_entries: int) -> Check:
+    problems = {task.identity(entry) for entry in panel.entries}
+    streams = (0, 1, stable_seed("validate", bits=31))
+    per_stream = -(-training_entries // len(streams))
+    shared = [
+        entry.id
+        for stream in streams
+        for entry in islice((task.training_entry(i, stream) for i in range(per_stream)), per_stream)
+        if task.identity(entry) in problems
+    ]
+    repeatable = task.training_entry(7, 1) == task.training_entry(7, 1)
+    return Check(
+        "training and panel are disjoint",
+        not shared and repeatable,
+        f"{per_stream * len(streams)} training entries, {len(shared)} in the panel",
+    )
+
+
+def _play(jobs: list[Job], policy: str, concurrency: int) -> dict[tuple[str, ...], EpisodeRecord]:
+    records: dict[tuple[str, ...], EpisodeRecord] = {}
+
+    async def keep(trajectory: Trajectory) -> None:
+        record = record_of(trajectory)
+        records[record.key[:3]] = record
+        await asyncio.sleep(0)
+
+    deliver: Callable[[Trajectory], Awaitable[None]] = keep
+    asyncio.run(play(jobs, ScriptedEngine(policy), concurrency, deliver))
+    return records
