@@ -40,7 +40,8 @@ def _levels(
     return tuple(entries)
 
 
-def _write(folder: Path) -> None:
+def write_panels(folder: Path) -> None:
+    """Make all panels and their index in a folder."""
     rooms: set[str] = set()
     lengths = list(TRAINING_LENGTHS)
     one_box = [(Size(6, 6, 1), lengths[i % len(lengths)]) for i in range(256)]
@@ -72,4 +73,4 @@ def _write(folder: Path) -> None:
 
 if __name__ == "__main__":
     PANELS.mkdir(exist_ok=True)
-    _write(PANELS)
+    write_panels(PANELS)
