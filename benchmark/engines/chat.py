@@ -1,0 +1,178 @@
+"""Messages to token ids and back, with the tokenizer and chat template of a model folder.
+
+Model folders are untrusted: no remote code runs, and weights are read from safetensors only.
+Nothing here imports torch; `transformers` is imported when a tokenizer is loaded.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tasks.base import Message
+from tasks.errors import UserError
+
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "spiece.model", "tekken.json")
+PICKLE_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt")
+
+
+def check_folder(folder: Path) -> None:
+    """Look whether a folder holds a model that may be loaded.
+
+    Raises:
+        UserError: No folder, no `config.json`, no safetensors weights (pickle weights are
+            refused), a shard that its index names is not there, or no tokenizer.
+    """
+    if not folder.is_dir():
+        raise UserError(f"{folder} is not a folder; --model takes a folder, an init or a hub id")
+    if not (folder / "config.json").is_file():
+        raise UserError(f"{folder} has no config.json: it is not a model folder")
+    _check_weights(folder)
+    if not any((folder / name).is_file() for name in TOKENIZER_FILES):
+        raise UserError(
+            f"{folder} has no tokenizer (none of {', '.join(TOKENIZER_FILES)}); "
+            "copy the tokenizer files of the base model into it"
+        )
+
+
+def _check_weights(folder: Path) -> None:
+    if not any(folder.glob("*.safetensors")):
+        pickles = sorted(p.name for p in folder.iterdir() if p.suffix in PICKLE_SUFFIXES)
+        if pickles:
+            raise UserError(
+                f"{folder} has pickle weights only ({pickles[0]}), and loading a pickle can run "
+                "any code; convert them with save_pretrained(..., safe_serialization=True)"
+            )
+        raise UserError(f"{folder} has no weights: no *.safetensors file")
+    index = folder / "model.safetensors.index.json"
+    if not index.is_file():
+        return
+    weight_map = read_json(index).get("weight_map")
+    if not isinstance(weight_map, dict) or not all(isinstance(v, str) for v in weight_map.values()):
+        raise UserError(f"{index} has no weight_map of names to files; fetch the model again")
+    for shard in sorted(set(weight_map.values())):
+        if Path(shard).name != shard or not (folder / shard).is_file():
+            raise UserError(f"{folder} lacks the weights file {shard!r}; fetch the model again")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Raises:
+        UserError: The file is not one JSON object.
+    """
+    try:
+        value = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} cannot be read: {error}") from error
+    if not isinstance(value, dict):
+        raise UserError(f"{path} must hold a JSON object")
+    return value
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an exception's message, for one-line messages."""
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def quiet_transformers() -> None:
+    """Keep transformers' warnings and progress bars off the terminal; errors stay."""
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """The text side of a model.
+
+    Not safe for use from several threads at once: tokenizers keep state while they encode.
+
+    Attributes:
+        tokenizer: The folder's tokenizer.
+        stop_ids: Token ids that end a turn: `eos_token_id` of `generation_config.json` and the
+            tokenizer's own.
+    """
+
+    tokenizer: Any
+    stop_ids: frozenset[int]
+
+    @classmethod
+    def load(cls, folder: Path) -> "Chat":
+        """Load the tokenizer of a model folder.
+
+        Raises:
+            UserError: The folder is not a usable model (see `check_folder`), its tokenizer cannot
+                be loaded, or it has no chat template or no end-of-turn token.
+        """
+        check_folder(folder)
+        quiet_transformers()
+        from transformers import AutoTokenizer
+
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(
+                folder, local_files_only=True, trust_remote_code=False
+            )
+        except Exception as error:  # the library raises a dozen types for broken files
+            raise UserError(
+                f"the tokenizer in {folder} cannot be loaded: {first_line(error)}"
+            ) from error
+        if not tokenizer.chat_template:
+            raise UserError(
+                f"the tokenizer in {folder} has no chat template (chat_template.jinja or "
+                "chat_template in tokenizer_config.json); use a chat model or add its template"
+            )
+        stop_ids = _stop_ids(folder, tokenizer.eos_token_id)
+        if not stop_ids:
+            raise UserError(
+                f"{folder} names no end-of-turn token (eos_token_id in generation_config.json or "
+                "eos_token in tokenizer_config.json); responses would never end"
+            )
+        return cls(tokenizer, stop_ids)
+
+    def render(self, messages: Sequence[Message]) -> list[int]:
+        """Token ids of a prompt: the messages in the chat template, with the generation prompt.
+
+        Raises:
+            UserError: The model's template does not take these messages.
+        """
+        import jinja2
+
+        try:
+            text = self.tokenizer.apply_chat_template(
+                list(messages), tokenize=False, add_generation_prompt=True
+            )
+        except jinja2.TemplateError as error:
+            raise UserError(
+                f"the model's chat template refuses the prompt: {first_line(error)}"
+            ) from error
+        # The template has written all special tokens, the first one included.
+        ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+        return ids
+
+    def decode(self, response_ids: Sequence[int]) -> str:
+        """Text of a response as the environment sees it.
+
+        The end-of-turn token and all special tokens are left out; added tokens that are not
+        special (`<think>`, say) stay.
+        """
+        ids = list(response_ids)
+        if ids and ids[-1] in self.stop_ids:
+            ids.pop()
+        text: str = self.tokenizer.decode(
+            ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
+        return text
+
+
+def _stop_ids(folder: Path, tokenizer_eos: int | None) -> frozenset[int]:
+    generation = folder / "generation_config.json"
+    source = generation if generation.is_file() else folder / "config.json"
+    named = read_json(source).get("eos_token_id")
+    ids = named if isinstance(named, list) else [named]
+    found = {i for i in [*ids, tokenizer_eos] if i is not None}
+    if not all(isinstance(i, int) and i >= 0 for i in found):
+        raise UserError(f"{source}: eos_token_id must be a token id or a list of them")
+    return frozenset(found)

@@ -1,0 +1,255 @@
+"""Engines whose model lives in this process: a worker thread between the event loop and the model.
+
+The event loop renders prompts and waits for futures; the thread loads the model and advances all
+running requests together. They share one queue in and `call_soon_threadsafe` out, so the event
+loop is never blocked and a dead thread never leaves anybody waiting.
+"""
+
+import asyncio
+import logging
+import queue
+import threading
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self, TypeAlias, TypeVar
+
+from benchmark.engines.base import (
+    Engine,
+    EngineDown,
+    EngineError,
+    Generation,
+    PromptTooLong,
+    Request,
+    Sampling,
+)
+from benchmark.engines.chat import Chat, first_line
+from tasks.errors import UserError
+
+LINGER = 0.002
+"""Seconds that an idle worker waits for one more request before it starts on those it has."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """The tokens of one response.
+
+    Attributes:
+        response_ids: All tokens, the end-of-turn token included.
+        log_probs: Their log-probabilities under the full, untempered distribution.
+        stopped: It ended by itself; False if it was cut.
+    """
+
+    response_ids: tuple[int, ...]
+    log_probs: tuple[float, ...]
+    stopped: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ticket:
+    """A request on its way through the worker.
+
+    Attributes:
+        prompt_ids: Token ids of the prompt.
+        sampling: How to draw.
+        max_tokens: Longest response, limited to the room in the context; at least 1.
+        seed: Seed of the draws.
+        future: Where the event loop waits.
+    """
+
+    prompt_ids: list[int]
+    sampling: Sampling
+    max_tokens: int
+    seed: int
+    future: "asyncio.Future[Completion]"
+
+    @property
+    def wanted(self) -> bool:
+        """False once nobody waits for the response any more."""
+        return not self.future.done()
+
+
+Result: TypeAlias = tuple[Ticket, Completion | EngineError]
+T = TypeVar("T")
+
+
+class WorkerEngine(Engine):
+    """An engine with a model in this process; subclasses say how it loads and advances.
+
+    `_load`, `_advance` and `_unload` run in the worker thread only.
+    """
+
+    def __init__(self) -> None:
+        self._inbox: queue.SimpleQueue[Ticket | None] = queue.SimpleQueue()
+        self._waiting: set[asyncio.Future[Completion]] = set()
+        self._cause: BaseException | None = None
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._chat: Chat | None = None
+        self._context = 0
+
+    @abstractmethod
+    def _load(self) -> tuple[Chat, int]:
+        """Load the model; return its text side and its context in tokens.
+
+        Raises:
+            UserError: The model cannot be used as it is.
+        """
+
+    @abstractmethod
+    def _advance(self, arrived: list[Ticket]) -> list[Result]:
+        """Take new requests in and advance all running ones by a step.
+
+        Returns:
+            What ended in this step.
+        """
+
+    @abstractmethod
+    def _busy(self) -> bool:
+        """Whether a request is running or waits inside."""
+
+    def _unload(self) -> None:
+        """Free what the model holds."""
+
+    async def __aenter__(self) -> Self:
+        """Start the thread and wait until the model is loaded.
+
+        Raises:
+            UserError: The model cannot be used as it is.
+            EngineDown: Loading failed for another reason.
+        """
+        self._loop = asyncio.get_running_loop()
+        ready: asyncio.Future[None] = self._loop.create_future()
+        self._thread = threading.Thread(
+            target=self._run, args=(ready,), name=f"engine {self.name}", daemon=True
+        )
+        self._thread.start()
+        try:
+            await ready
+        except asyncio.CancelledError:
+            self._stopping.set()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Stop the thread after its current step; requests still waiting get `EngineDown`."""
+        self._stopping.set()
+        self._inbox.put(None)
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join)
+        self._fail(EngineDown("the engine was stopped"))
+
+    async def generate(self, request: Request) -> Generation:
+        """Answer one request; see `Engine.generate`."""
+        if self._cause is not None:
+            raise self._down("died", self._cause)
+        if self._loop is None or self._chat is None:
+            raise RuntimeError("the engine was not started: use `async with`")
+        prompt_ids = self._chat.render(request.messages)
+        room = self._context - len(prompt_ids)
+        if room < 1:
+            raise PromptTooLong(len(prompt_ids), self._context)
+        future: asyncio.Future[Completion] = self._loop.create_future()
+        max_tokens = min(request.sampling.max_tokens, room)
+        self._waiting.add(future)
+        future.add_done_callback(self._waiting.discard)
+        self._inbox.put(Ticket(prompt_ids, request.sampling, max_tokens, request.seed, future))
+        completion = await future
+        return Generation(
+            text=self._chat.decode(completion.response_ids),
+            finish_reason="stop" if completion.stopped else "length",
+            prompt_tokens=len(prompt_ids),
+            response_tokens=len(completion.response_ids),
+            log_prob=sum(completion.log_probs),
+            prompt_ids=tuple(prompt_ids),
+            response_ids=completion.response_ids,
+            token_log_probs=completion.log_probs,
+        )
+
+    def _run(self, ready: "asyncio.Future[None]") -> None:
+        try:
+            self._chat, self._context = self._load()
+        except BaseException as error:
+            if not isinstance(error, UserError):
+                log.debug("traceback of the engine's start", exc_info=True)
+                error = self._down("did not start", error)
+            self._post(_fail_future, ready, error)
+            return
+        self._post(_finish_future, ready)
+        try:
+            while not self._stopping.is_set():
+                arrived = self._collect()
+                if arrived or self._busy():
+                    self._post(_deliver, self._advance(arrived))
+        except BaseException as error:
+            log.debug("traceback of the engine's thread", exc_info=True)
+            self._post(self._fail, error)
+        finally:
+            self._unload()
+
+    def _collect(self) -> list[Ticket]:
+        """All new requests; an idle worker waits for one, and lingers while more come in."""
+        arrived: list[Ticket] = []
+        idle = not self._busy()
+        timeout: float | None = None
+        while not self._stopping.is_set():
+            try:
+                ticket = self._inbox.get(timeout=timeout) if idle else self._inbox.get_nowait()
+            except queue.Empty:
+                break
+            timeout = LINGER
+            if ticket is not None:
+                arrived.append(ticket)
+        return arrived
+
+    def _post(self, function: Callable[..., object], *args: object) -> None:
+        """Run a function in the event loop's thread."""
+        assert self._loop is not None
+        try:
+            self._loop.call_soon_threadsafe(function, *args)
+        except RuntimeError:
+            # The loop was closed without leaving the context: nobody is left to be told.
+            log.debug("the event loop is closed")
+            self._stopping.set()
+
+    def _fail(self, error: BaseException) -> None:
+        """Refuse all further requests and fail those that wait. Runs in the event loop."""
+        self._cause = self._cause or error
+        for future in list(self._waiting):
+            _fail_future(future, self._down("died", self._cause))
+
+    def _down(self, what: str, cause: BaseException) -> EngineDown:
+        if isinstance(cause, EngineDown):
+            return EngineDown(*cause.args)
+        down = EngineDown(
+            f"the {self.name} engine {what}: {type(cause).__name__}: {first_line(cause)}"
+        )
+        down.__cause__ = cause
+        return down
+
+
+def _deliver(results: Iterable[Result]) -> None:
+    for ticket, result in results:
+        if isinstance(result, EngineError):
+            _fail_future(ticket.future, result)
+        elif ticket.wanted:
+            ticket.future.set_result(result)
+
+
+def _finish_future(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _fail_future(future: "asyncio.Future[T]", error: BaseException) -> None:
+    if not future.done():
+        future.set_exception(error)

@@ -1,0 +1,148 @@
+"""Prompts to token ids and back, and the one-line errors of unusable model folders."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from benchmark.engines.chat import Chat
+from tasks.base import Message
+from tasks.errors import UserError
+from tests.tiny_model import SPECIAL_TOKENS, make_tiny_model, make_tokenizer
+
+MESSAGES: tuple[Message, ...] = (
+    {"role": "system", "content": "Push the box."},
+    {"role": "user", "content": "#@$.#\nWhich way? \N{SNOWMAN}"},
+)
+START, END = SPECIAL_TOKENS.index("<|im_start|>"), SPECIAL_TOKENS.index("<|im_end|>")
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_model(tmp_path_factory.mktemp("models") / "tiny", extra_stop_ids=(7, 9))
+
+
+@pytest.fixture
+def folder(pristine: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(pristine, tmp_path / "model"))
+
+
+def test_prompt_is_the_template_with_generation_prompt(pristine: Path) -> None:
+    chat = Chat.load(pristine)
+    ids = chat.render(MESSAGES)
+    assert chat.tokenizer.decode(ids) == (
+        "<|im_start|>system\nPush the box.<|im_end|>\n"
+        "<|im_start|>user\n#@$.#\nWhich way? \N{SNOWMAN}<|im_end|>\n"
+        "<|im_start|>assistant\n"
+    )
+    assert ids.count(START) == 3
+    assert ids.count(END) == 2
+
+
+def test_prompt_is_what_transformers_makes_of_it(pristine: Path) -> None:
+    chat = Chat.load(pristine)
+    expected = chat.tokenizer.apply_chat_template(list(MESSAGES), add_generation_prompt=True)
+    assert chat.render(MESSAGES) == expected["input_ids"]
+
+
+def test_decode_drops_special_tokens_and_keeps_tags(pristine: Path) -> None:
+    chat = Chat.load(pristine)
+    ids = chat.tokenizer("<think>go  up .</think><action>up</action>")["input_ids"]
+    assert chat.decode([*ids, END]) == "<think>go  up .</think><action>up</action>"
+    assert chat.decode([START, *ids]) == "<think>go  up .</think><action>up</action>"
+
+
+def test_decode_drops_a_stop_token_that_is_not_special(pristine: Path) -> None:
+    chat = Chat.load(pristine)
+    word = chat.tokenizer("up")["input_ids"]
+    assert chat.decode([*word, 7]) == "up"
+    assert chat.decode([*word, 7, 9]) != "up"  # only the last token ended the turn
+
+
+def test_stop_ids_are_those_of_generation_config_and_tokenizer(folder: Path) -> None:
+    assert Chat.load(folder).stop_ids == {END, 7, 9}
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": 5}), "utf-8")
+    assert Chat.load(folder).stop_ids == {END, 5}
+    (folder / "generation_config.json").unlink()
+    assert Chat.load(folder).stop_ids == {END}  # config.json names the tokenizer's
+
+
+def test_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="is not a folder"):
+        Chat.load(tmp_path / "nowhere")
+
+
+def test_no_config(folder: Path) -> None:
+    (folder / "config.json").unlink()
+    with pytest.raises(UserError, match=r"has no config\.json"):
+        Chat.load(folder)
+
+
+def test_no_weights(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(UserError, match="has no weights"):
+        Chat.load(folder)
+
+
+def test_pickle_weights_are_refused_with_the_reason(folder: Path) -> None:
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(UserError, match=r"pytorch_model\.bin.*a pickle can run any code"):
+        Chat.load(folder)
+
+
+@pytest.mark.parametrize("shard", ["model-00002-of-00002.safetensors", "../model.safetensors"])
+def test_missing_or_foreign_shard(folder: Path, shard: str) -> None:
+    index = {"weight_map": {"a": "model.safetensors", "b": shard}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index), "utf-8")
+    with pytest.raises(UserError, match="lacks the weights file"):
+        Chat.load(folder)
+
+
+def test_no_tokenizer(folder: Path) -> None:
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(UserError, match="has no tokenizer"):
+        Chat.load(folder)
+
+
+def test_broken_tokenizer(folder: Path) -> None:
+    (folder / "tokenizer.json").write_text("{", "utf-8")
+    with pytest.raises(UserError, match=r"the tokenizer in .* cannot be loaded"):
+        Chat.load(folder)
+
+
+def test_no_chat_template(folder: Path) -> None:
+    (folder / "chat_template.jinja").unlink()
+    make_tokenizer(folder, chat_template=None)
+    with pytest.raises(UserError, match="has no chat template"):
+        Chat.load(folder)
+
+
+def test_template_that_refuses_the_messages(folder: Path) -> None:
+    template = "{{ raise_exception('System role not supported') }}"
+    (folder / "chat_template.jinja").write_text(template, "utf-8")
+    with pytest.raises(UserError, match="refuses the prompt: System role not supported"):
+        Chat.load(folder).render(MESSAGES)
+
+
+def test_no_end_of_turn_token(folder: Path) -> None:
+    (folder / "generation_config.json").write_text("{}", "utf-8")
+    settings = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
+    del settings["eos_token"]
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings), "utf-8")
+    with pytest.raises(UserError, match="names no end-of-turn token"):
+        Chat.load(folder)
+
+
+@pytest.mark.parametrize("eos", ["<|im_end|>", [2, "x"], -1, 1.5])
+def test_end_of_turn_token_that_is_no_id(folder: Path, eos: object) -> None:
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": eos}), "utf-8")
+    with pytest.raises(UserError, match="eos_token_id must be a token id"):
+        Chat.load(folder)
+
+
+def test_errors_are_one_line(folder: Path) -> None:
+    (folder / "generation_config.json").write_text("[]", "utf-8")
+    with pytest.raises(UserError) as caught:
+        Chat.load(folder)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,136 @@
+"""Builds a tiny language model with random weights: real files, no download.
+
+The folder holds what a published checkpoint holds (configuration, generation configuration,
+safetensors weights, a byte-level BPE tokenizer with a ChatML template), so that engines load it
+like any other model. The same arguments give the same files.
+"""
+
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmark.engines.base import Request, Sampling
+from tasks.registry import load_task
+
+CHAT_TEMPLATE = (
+    "{% for message in messages %}"
+    "<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n"
+    "{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+SPECIAL_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+TAGS = ("<think>", "</think>", "<action>", "</action>")
+"""Added to the vocabulary as plain, non-special tokens: they stay in decoded text."""
+
+CORPUS = (
+    "You move a player on a grid. Push every box onto a target. Walls cannot be moved.\n",
+    "The player stands at row 3, column 4; the box is at row 2, column 4. Move up or left.\n",
+    "Think first, then name one action: up, down, left or right. It ends after 15 turns.\n",
+    "#######\n#.  $ #\n# @   #\n#######\n",
+    "user assistant system push pull go to cabinet 1 and take the mug from the shelf.\n",
+)
+VOCABULARY = 512
+"""Largest size; the short corpus has fewer merges."""
+
+
+def make_tokenizer(folder: Path, chat_template: str | None = CHAT_TEMPLATE) -> int:
+    """Train and save the tokenizer.
+
+    Args:
+        folder: Where its files go; must exist.
+        chat_template: None leaves the template out.
+
+    Returns:
+        The size of its vocabulary.
+    """
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY - len(TAGS),
+        special_tokens=list(SPECIAL_TOKENS),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(CORPUS, trainer)
+    tokenizer.add_tokens([AddedToken(tag, special=False, normalized=False) for tag in TAGS])
+    wrapped = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>"
+    )
+    wrapped.chat_template = chat_template
+    wrapped.save_pretrained(folder)
+    return len(wrapped)
+
+
+def make_tiny_model(
+    folder: Path,
+    *,
+    seed: int = 0,
+    context: int = 1024,
+    layers: int = 3,
+    extra_stop_ids: Sequence[int] = (),
+    initializer_range: float = 0.15,
+) -> Path:
+    """Create a Qwen3 of about 330,000 random parameters with its tokenizer.
+
+    Args:
+        folder: Created if it is not there.
+        seed: Seed of the weights.
+        context: `max_position_embeddings`.
+        layers: Number of decoder layers.
+        extra_stop_ids: Further end-of-turn ids for `generation_config.json`; random weights seldom
+            choose the tokenizer's own, so that tests of stopping name a share of the vocabulary.
+        initializer_range: Standard deviation of the weights; large enough that greedy decoding
+            does not settle on one token.
+
+    Returns:
+        The folder.
+    """
+    import torch
+    from transformers import Qwen3Config, Qwen3ForCausalLM
+
+    folder.mkdir(parents=True, exist_ok=True)
+    vocabulary = make_tokenizer(folder)
+    config = Qwen3Config(
+        vocab_size=vocabulary,
+        hidden_size=96,
+        intermediate_size=240,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=24,
+        max_position_embeddings=context,
+        tie_word_embeddings=True,
+        initializer_range=initializer_range,
+        bos_token_id=None,
+        eos_token_id=SPECIAL_TOKENS.index("<|im_end|>"),
+        pad_token_id=SPECIAL_TOKENS.index("<|endoftext|>"),
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = Qwen3ForCausalLM(config)
+    model.save_pretrained(folder)
+    stops = [SPECIAL_TOKENS.index("<|im_end|>"), *extra_stop_ids]
+    generation = {"eos_token_id": stops, "pad_token_id": SPECIAL_TOKENS.index("<|endoftext|>")}
+    (folder / "generation_config.json").write_text(json.dumps(generation), "utf-8")
+    return folder
+
+
+def ask(text: str, sampling: Sampling, seed: int = 0) -> Request:
+    """A request for a response to one user message; its episode is a real one that nobody plays."""
+    task = load_task("sokoban")
+    episode = task.episode(task.training_entry(0), task.training_max_turns)
+    return Request(({"role": "user", "content": text},), sampling, seed, 0, task, episode)
+
+
+def mixed_prompts(count: int, seed: int = 0, longest: int = 60) -> list[str]:
+    """Prompts of 1 to `longest` words; two thirds begin with the same 25 words."""
+    rng = random.Random(seed)
+    words = " ".join(CORPUS).split()
+    shared = " ".join(rng.choices(words, k=25))
+    prompts = [" ".join(rng.choices(words, k=rng.randint(1, longest))) for _ in range(count)]
+    return [f"{shared} {text}" if i % 3 else text for i, text in enumerate(prompts)]
