@@ -206,3 +206,7 @@ def _positive(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"{value} is not positive")
     return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

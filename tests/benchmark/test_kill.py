@@ -1,0 +1,77 @@
+"""A run that is killed at random moments and repeated is the run that was never interrupted."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+KILLS = 20
+REPEATS = 8
+EPISODES = 256 * REPEATS
+
+
+def command(out: Path) -> list[str]:
+    arguments = ["eval", "--engine", "random", "--repeats", str(REPEATS), "--out", str(out)]
+    return [sys.executable, "-m", "benchmark.cli", *arguments]
+
+
+def start(out: Path) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(command(out), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def lines(out: Path) -> int:
+    file = out / "episodes.jsonl"
+    return file.read_bytes().count(b"\n") if file.exists() else 0
+
+
+@pytest.mark.slow
+def test_twenty_kills_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
+    rng = random.Random(time.time_ns())
+    out, undisturbed = tmp_path / "killed", tmp_path / "undisturbed"
+    for kill in range(KILLS):
+        before = lines(out)
+        # Leave the later kills something to interrupt.
+        target = before + rng.randrange(1, 2 * (EPISODES - before) // (KILLS - kill + 2))
+        process = start(out)
+        while lines(out) < target:
+            assert process.poll() is None, process.stdout and process.stdout.read()
+            time.sleep(0.001)
+        time.sleep(rng.random() * 0.02)
+        os.kill(process.pid, signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        assert lines(out) < EPISODES
+        # What was on the disk before is still there, and nothing is there twice.
+        kept = (out / "episodes.jsonl").read_bytes().split(b"\n")[:-1]
+        keys = [(record["episode"], record["repeat"]) for record in map(json.loads, kept)]
+        assert len(keys) == len(set(keys)) >= target
+    for folder in (out, undisturbed):
+        process = start(folder)
+        output, _ = process.communicate()
+        assert process.returncode == 0, output.decode()
+    assert lines(out) == EPISODES
+    for name in ("episodes.jsonl", "summary.json"):
+        assert (out / name).read_bytes() == (undisturbed / name).read_bytes()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_orderly_stop_says_how_to_resume(tmp_path: Path, number: signal.Signals) -> None:
+    process = start(tmp_path)
+    while lines(tmp_path) < 5:
+        time.sleep(0.001)
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "run the same command again to resume" in output.decode()
+    assert "Traceback" not in output.decode()
+    # Every line is whole.
+    content = (tmp_path / "episodes.jsonl").read_bytes()
+    assert content.endswith(b"\n")
+    assert len([json.loads(line) for line in content.splitlines()]) >= 5
+    (session,) = (tmp_path / "sessions.jsonl").read_text().splitlines()
+    assert json.loads(session)["ended"] == "interrupted"

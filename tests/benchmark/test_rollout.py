@@ -1,0 +1,168 @@
+"""Playing: every episode once, at any concurrency the same, errors recorded and never dropped."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from benchmark.engines.base import (
+    Engine,
+    EngineDown,
+    EngineError,
+    Generation,
+    PromptTooLong,
+    Request,
+    Sampling,
+)
+from benchmark.engines.scripted import ScriptedEngine
+from benchmark.protocol import PanelProtocol
+from benchmark.records import EpisodeRecord, record_of
+from benchmark.rollout import ATTEMPTS, Job, Trajectory, play
+from tasks.errors import UserError
+from tasks.registry import load_task
+
+TASK = load_task("sokoban")
+PANEL = TASK.panel("builtin")
+PROTOCOL = PanelProtocol.of(TASK, PANEL, Sampling())
+
+
+def jobs(count: int) -> list[Job]:
+    return [Job(TASK, entry, 0, PROTOCOL) for entry in PANEL.entries[:count]]
+
+
+class FaultyEngine(Engine):
+    """The expert, but with a fault of the test's choice before each response."""
+
+    name = "faulty"
+
+    def __init__(self, fault: Callable[[Request, int], Exception | None]) -> None:
+        self._fault = fault
+        self._expert = ScriptedEngine("expert")
+        self.calls = 0
+        self.in_flight = 0
+        self.most_in_flight = 0
+
+    async def generate(self, request: Request) -> Generation:
+        self.calls += 1
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            await asyncio.sleep(0)
+            fault = self._fault(request, self.calls)
+            if fault is not None:
+                raise fault
+            return await self._expert.generate(request)
+        finally:
+            self.in_flight -= 1
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "faulty"}
+
+
+async def records(engine: Engine, count: int, concurrency: int) -> list[EpisodeRecord]:
+    kept: list[EpisodeRecord] = []
+
+    async def keep(trajectory: Trajectory) -> None:
+        kept.append(record_of(trajectory))
+
+    await play(jobs(count), engine, concurrency, keep)
+    return kept
+
+
+@pytest.mark.parametrize("policy", ["expert", "random"])
+async def test_records_do_not_depend_on_concurrency(policy: str) -> None:
+    runs = [await records(ScriptedEngine(policy), 256, n) for n in (1, 8, 64)]
+    lines = [sorted(record.model_dump_json() for record in run) for run in runs]
+    assert lines[0] == lines[1] == lines[2]
+    assert len(set(lines[0])) == 256
+
+
+async def test_the_expert_solves_everything_in_optimal_length() -> None:
+    for record in await records(ScriptedEngine("expert"), 256, 32):
+        assert record.success
+        assert len(record.turns) == int(record.category)
+        assert record.score == pytest.approx(11 - 0.1 * len(record.turns))
+        assert record.penalty == 0
+        assert record.error is None
+
+
+async def test_places_are_bounded_and_filled_at_once() -> None:
+    engine = FaultyEngine(lambda request, call: None)
+    await records(engine, 40, 7)
+    assert engine.most_in_flight == 7
+
+
+async def test_an_error_is_retried_from_the_start() -> None:
+    failed: set[int] = set()
+
+    def once(request: Request, call: int) -> Exception | None:
+        if request.affinity in failed or "Turn 2" not in request.messages[0]["content"]:
+            return None
+        failed.add(request.affinity)
+        return EngineError("hiccup")
+
+    kept = await records(FaultyEngine(once), 10, 3)
+    assert all(record.success and record.error is None for record in kept)
+    assert len(failed) == 10
+
+
+async def test_an_error_that_stays_is_a_recorded_failure() -> None:
+    def second_turn(request: Request, call: int) -> Exception | None:
+        return EngineError("broken") if "Turn 2" in request.messages[0]["content"] else None
+
+    engine = FaultyEngine(second_turn)
+    kept = await records(engine, 5, 5)
+    assert engine.calls == 5 * 2 * ATTEMPTS
+    for record in kept:
+        assert not record.success
+        assert record.error == "EngineError: broken"
+        assert len(record.turns) == 1
+        assert record.score == 0
+
+
+async def test_a_failing_world_is_a_recorded_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(self: object, response: str) -> None:
+        raise ZeroDivisionError("world")
+
+    monkeypatch.setattr("tasks.sokoban.task.SokobanEpisode.step", broken)
+    (record,) = await records(ScriptedEngine("expert"), 1, 1)
+    assert record.error == "ZeroDivisionError: world"
+    assert record.turns == ()
+
+
+async def test_an_engine_that_goes_down_stops_the_run() -> None:
+    def down(request: Request, call: int) -> Exception | None:
+        return EngineDown("gone") if call > 30 else None
+
+    engine = FaultyEngine(down)
+    with pytest.raises(EngineDown, match="gone"):
+        await records(engine, 256, 8)
+    assert engine.calls < 50
+    assert engine.in_flight == 0
+
+
+async def test_a_context_shorter_than_the_first_prompt_is_the_users_mistake() -> None:
+    with pytest.raises(UserError, match=r"one-box-000 of sokoban: .* 300 tokens .* context 128"):
+        await records(FaultyEngine(lambda request, call: PromptTooLong(300, 128)), 3, 1)
+
+
+async def test_a_prompt_that_outgrows_the_context_is_a_recorded_failure() -> None:
+    def third_turn(request: Request, call: int) -> Exception | None:
+        return PromptTooLong(300, 290) if "Turn 3" in request.messages[0]["content"] else None
+
+    (record,) = await records(FaultyEngine(third_turn), 1, 1)
+    assert record.error is not None
+    assert record.error.startswith("PromptTooLong")
+    assert len(record.turns) == 2
+
+
+async def test_seeds_differ_by_turn_episode_and_repeat() -> None:
+    seeds = {
+        PROTOCOL.turn_seed(entry.id, repeat, turn)
+        for entry in PANEL.entries
+        for repeat in range(3)
+        for turn in range(15)
+    }
+    assert len(seeds) == 256 * 3 * 15
+    assert all(0 <= seed < 2**63 for seed in seeds)

@@ -1,0 +1,202 @@
+"""The run folder: kept as it goes, resumed past a crash, refused where it is not the same run."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmark.engines.base import Sampling
+from benchmark.engines.scripted import ScriptedEngine
+from benchmark.evaluation import Plan, evaluate
+from benchmark.manifest import Manifest, ModelIdentity, Shard
+from benchmark.run_folder import RECORDS, RunFolder, read_manifest, read_run
+from tasks.errors import UserError
+
+PLAN = Plan.of([("sokoban", "builtin")], Sampling(), repeats=1, seed=0)
+
+
+def manifest(plan: Plan = PLAN, policy: str = "random") -> Manifest:
+    return plan.manifest(ModelIdentity(name=policy, kind="policy"), ScriptedEngine(policy))
+
+
+def play(path: Path, plan: Plan = PLAN, policy: str = "random", concurrency: int = 16) -> int:
+    async def run() -> int:
+        with RunFolder(path, manifest(plan, policy), plan.keys()) as folder:
+            session = await evaluate(plan, ScriptedEngine(policy), folder, concurrency)
+        return session.episodes
+
+    return asyncio.run(run())
+
+
+def test_a_run_is_byte_identical_at_any_concurrency(tmp_path: Path) -> None:
+    for concurrency in (1, 8, 64):
+        assert play(tmp_path / str(concurrency), concurrency=concurrency) == 256
+    contents = {(tmp_path / str(n) / RECORDS).read_bytes() for n in (1, 8, 64)}
+    assert len(contents) == 1
+    ids = [json.loads(line)["episode"] for line in contents.pop().splitlines()]
+    assert ids == [entry.id for entry in PLAN.panels[0].panel.entries]
+
+
+def test_a_finished_run_plays_nothing_again(tmp_path: Path) -> None:
+    play(tmp_path)
+    before = (tmp_path / RECORDS).read_bytes()
+    assert play(tmp_path) == 0
+    assert (tmp_path / RECORDS).read_bytes() == before
+
+
+@pytest.mark.parametrize("cut", [1, 100, 2_000, 30_000])
+def test_a_cut_last_line_is_dropped_and_played_again(tmp_path: Path, cut: int) -> None:
+    play(tmp_path)
+    whole = (tmp_path / RECORDS).read_bytes()
+    (tmp_path / RECORDS).write_bytes(whole[:-cut])
+    lost = 256 - whole[:-cut].count(b"\n")
+    assert play(tmp_path) == lost
+    assert (tmp_path / RECORDS).read_bytes() == whole
+
+
+def test_a_file_without_any_complete_line_is_resumed(tmp_path: Path) -> None:
+    play(tmp_path)
+    whole = (tmp_path / RECORDS).read_bytes()
+    (tmp_path / RECORDS).write_bytes(whole[:50])
+    with RunFolder(tmp_path, manifest(), PLAN.keys()) as folder:
+        assert folder.dropped_bytes == 50
+        assert folder.records == {}
+
+
+def test_a_broken_line_in_the_middle_is_named(tmp_path: Path) -> None:
+    play(tmp_path)
+    lines = (tmp_path / RECORDS).read_bytes().splitlines(keepends=True)
+    lines[6] = b'{"schema_version": 1}\n'
+    (tmp_path / RECORDS).write_bytes(b"".join(lines))
+    with pytest.raises(UserError, match=r"line 7: not a record: task: Field required"):
+        read_run(tmp_path)
+    with pytest.raises(UserError, match="line 7"):
+        play(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"extra": 1}, "extra: Extra inputs are not permitted"),
+        ({"score": "1"}, "score: Input should be a valid number"),
+        ({"success": 1}, "success: Input should be a valid boolean"),
+        ({"penalty": -0.1}, "penalty: Input should be greater than or equal to 0"),
+        ({"repeat": -1}, "repeat"),
+        ({"schema_version": 2}, "schema_version"),
+    ],
+)
+def test_records_are_read_strictly(tmp_path: Path, change: dict[str, object], message: str) -> None:
+    play(tmp_path)
+    lines = (tmp_path / RECORDS).read_text().splitlines()
+    lines[0] = json.dumps({**json.loads(lines[0]), **change})
+    (tmp_path / RECORDS).write_text("\n".join(lines) + "\n")
+    with pytest.raises(UserError, match=f"line 1: not a record: {message}"):
+        read_run(tmp_path)
+
+
+def test_nan_is_no_number(tmp_path: Path) -> None:
+    play(tmp_path)
+    lines = (tmp_path / RECORDS).read_text().splitlines()
+    lines[0] = json.dumps({**json.loads(lines[0]), "score": float("nan")})
+    (tmp_path / RECORDS).write_text("\n".join(lines) + "\n")
+    with pytest.raises(UserError, match="line 1: not a record"):
+        read_run(tmp_path)
+
+
+def test_a_record_that_is_there_twice_is_named(tmp_path: Path) -> None:
+    play(tmp_path)
+    with (tmp_path / RECORDS).open("ab") as file:
+        file.write((tmp_path / RECORDS).read_bytes().splitlines(keepends=True)[3])
+    with pytest.raises(UserError, match=r"line 257: .*one-box-003.* is there twice"):
+        read_run(tmp_path)
+
+
+def test_a_record_of_another_panel_is_refused(tmp_path: Path) -> None:
+    play(tmp_path)
+    content = (tmp_path / RECORDS).read_text().replace("one-box-000", "two-boxes-000", 1)
+    (tmp_path / RECORDS).write_text(content)
+    with pytest.raises(UserError, match="two-boxes-000.* is not part of this run"):
+        play(tmp_path)
+
+
+def test_another_protocol_model_or_shard_is_refused(tmp_path: Path) -> None:
+    play(tmp_path)
+    warm = Plan.of([("sokoban", "builtin")], Sampling(temperature=1.0), repeats=1, seed=0)
+    with pytest.raises(UserError, match="another protocol .* choose another folder"):
+        play(tmp_path, warm)
+    with pytest.raises(UserError, match="another model"):
+        play(tmp_path, policy="expert")
+    part = Plan.of(
+        [("sokoban", "builtin")], Sampling(), repeats=1, seed=0, shard=Shard(index=1, count=2)
+    )
+    with pytest.raises(UserError, match="another shard"):
+        play(tmp_path, part)
+
+
+def test_an_edited_manifest_is_refused(tmp_path: Path) -> None:
+    play(tmp_path)
+    file = tmp_path / "run.json"
+    file.write_text(file.read_text().replace('"max_turns": 15', '"max_turns": 150'))
+    with pytest.raises(UserError, match="fingerprint is not that of its panels"):
+        read_manifest(tmp_path)
+
+
+def test_a_folder_that_is_in_use_is_refused(tmp_path: Path) -> None:
+    with (
+        RunFolder(tmp_path, manifest(), PLAN.keys()),
+        pytest.raises(UserError, match="being written by another process"),
+    ):
+        RunFolder(tmp_path, manifest(), PLAN.keys())
+    RunFolder(tmp_path, manifest(), PLAN.keys()).close()
+
+
+def test_what_is_no_run_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"is not a run folder: it has no run\.json"):
+        read_run(tmp_path)
+    (tmp_path / "run.json").write_text("{")
+    with pytest.raises(UserError, match=r"run\.json is not valid"):
+        read_run(tmp_path)
+
+
+def test_a_path_that_cannot_be_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="cannot be written"):
+        RunFolder(tmp_path / "file", manifest(), PLAN.keys())
+
+
+def test_a_full_disk_keeps_what_was_recorded(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path, manifest(), PLAN.keys())
+    with Path("/dev/full").open("wb", buffering=0) as full:
+        folder._file.close()
+        folder._file = full
+        with pytest.raises(UserError, match="No space left on device.* to resume"):
+            asyncio.run(evaluate(PLAN, ScriptedEngine("expert"), folder, 4))
+    folder.close()
+    assert play(tmp_path) == 256
+
+
+def test_errors_are_played_again_on_request(tmp_path: Path) -> None:
+    play(tmp_path)
+    whole = (tmp_path / RECORDS).read_bytes()
+    lines = whole.decode().splitlines()
+    for number in (0, 5):
+        record = json.loads(lines[number])
+        record |= {"error": "EngineError: gone", "turns": [], "success": False, "score": 0.0}
+        lines[number] = json.dumps(record | {"reward": 0.0, "penalty": 0.0})
+    (tmp_path / RECORDS).write_text("\n".join(lines) + "\n")
+    with RunFolder(tmp_path, manifest(), PLAN.keys()) as folder:
+        assert folder.drop_errors() == 2
+    assert play(tmp_path) == 2
+    assert (tmp_path / RECORDS).read_bytes() == whole
+
+
+def test_sessions_say_what_was_done(tmp_path: Path) -> None:
+    play(tmp_path, concurrency=8)
+    (line,) = (tmp_path / "sessions.jsonl").read_text().splitlines()
+    session = json.loads(line)
+    assert session["ended"] == "finished"
+    assert session["episodes"] == 256
+    assert session["requests"] == sum(len(record.turns) for record in read_run(tmp_path)[1])
+    assert session["response_tokens"] is None
+    assert session["versions"]["arlarena-bench"]

@@ -1,0 +1,10 @@
+"""Settings that must be there before vLLM or torch is imported by any test."""
+
+import os
+
+# One thread each: torch, vLLM and the tests share few cores, and more threads make all of them slow.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
+os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
+os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
