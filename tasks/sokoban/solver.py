@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from tasks.sokoban.env import DIRECTIONS
 
@@ -58,7 +57,6 @@ def state_of(board: Sequence[str]) -> State:
     return player, tuple(i for i, symbol in enumerate(text) if symbol in "$*")
 
 
-@lru_cache(maxsize=64)
 def distances(room: Room) -> dict[State, int]:
     """Fewest moves to a solved state, for every state of the room that can be solved.
 

@@ -3,7 +3,7 @@
 import random
 from collections import deque
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined, Template
@@ -25,7 +25,7 @@ from tasks.panels import read_index, read_panel
 from tasks.response import CONTRACT, format_response, normalise_action, parse_response
 from tasks.seeding import stable_seed
 from tasks.sokoban.env import DIRECTIONS, World
-from tasks.sokoban.expert import expert_turn
+from tasks.sokoban.expert import Expert
 from tasks.sokoban.generator import Size, generate
 from tasks.sokoban.symmetry import room_key
 
@@ -63,6 +63,11 @@ class SokobanEpisode(Episode):
     def board(self) -> tuple[str, ...]:
         """The rows as they are now."""
         return self._running().board
+
+    @cached_property
+    def expert(self) -> Expert:
+        """The expert for this level; the room is solved when it is first asked for."""
+        return Expert(self._board)
 
     def reset(self) -> View:
         """Set the level up."""
@@ -178,7 +183,8 @@ class SokobanTask(Task):
 
     def expert_response(self, episode: Episode) -> str:
         """The next move of a shortest solution."""
-        return format_response(*expert_turn(self._own(episode).board))
+        own = self._own(episode)
+        return format_response(*own.expert.turn(own.board))
 
     def random_response(self, episode: Episode, rng: random.Random) -> str:
         """One of the four directions."""

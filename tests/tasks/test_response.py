@@ -1,7 +1,5 @@
 """The response contract, case by case."""
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -115,22 +113,13 @@ def test_thought_is_kept_only_of_well_formed_responses() -> None:
     assert parse_response("<think>why</think>").thought == ""
 
 
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     "unit", ["x", "<action>", "</action>", "<think>", "<", "\n", "<action></action>"]
 )
 def test_long_responses_take_linear_time(unit: str) -> None:
-    short, long = unit * (100_000 // len(unit)), unit * (800_000 // len(unit))
-
-    def fastest(text: str) -> float:
-        times = []
-        for _ in range(5):
-            began = time.perf_counter()
-            parse_response(text)
-            times.append(time.perf_counter() - began)
-        return min(times)
-
-    # Eight times the text: far below the 64 times of a quadratic scan.
-    assert fastest(long) < 30 * max(fastest(short), 1e-3)
+    # A quadratic scan of this many tags would take hours, whatever else the machine does.
+    parse_response(unit * (4_000_000 // len(unit)))
 
 
 def test_100_kb_of_thought_is_well_formed() -> None:

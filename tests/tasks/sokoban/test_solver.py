@@ -2,11 +2,12 @@
 
 from collections import deque
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.sokoban.env import DIRECTIONS, World
-from tasks.sokoban.expert import expert_turn
+from tasks.sokoban.expert import Expert
 from tasks.sokoban.solver import Room, after, distances, state_of
 from tasks.sokoban.task import SokobanTask
 
@@ -66,19 +67,20 @@ def test_the_expert_needs_exactly_the_optimal_length() -> None:
         panel = TASK.panel(name)
         for entry in panel.entries[::16]:
             world, moves = World(entry.data["board"]), 0
+            expert = Expert(world.board)
             while not world.solved:
-                world.move(expert_turn(world.board)[1])
+                world.move(expert.turn(world.board)[1])
                 moves += 1
             assert moves == entry.data["optimal_length"]
 
 
-def test_the_expert_says_what_it_does() -> None:
-    assert expert_turn(("######", "#@$_.#", "######")) == (
-        "Push right from 1 1, so go right",
-        "right",
-    )
-    assert expert_turn(("#####", "#_@_#", "#.$_#", "#___#", "#####")) == (
-        "Push left from 2 3, so go right",
-        "right",
-    )
-    assert expert_turn(("#####", "#$_.#", "#_@_#", "#####")) == ("No solution is left", "up")
+@pytest.mark.parametrize(
+    ("board", "thought", "action"),
+    [
+        (("######", "#@$_.#", "######"), "Push right from 1 1, so go right", "right"),
+        (("#####", "#_@_#", "#.$_#", "#___#", "#####"), "Push left from 2 3, so go right", "right"),
+        (("#####", "#$_.#", "#_@_#", "#####"), "No solution is left", "up"),
+    ],
+)
+def test_the_expert_says_what_it_does(board: tuple[str, ...], thought: str, action: str) -> None:
+    assert Expert(board).turn(board) == (thought, action)
