@@ -181,7 +181,7 @@ class Endpoint:
 
     def __init__(self, address: str, key: str | None) -> None:
         self._candidates, authorization = parse_endpoint(address)
-        self._base = self._candidates[0]
+        self._settle(self._candidates[0])
         self._own_credentials = authorization is not None
         if authorization is None and key is not None:
             authorization = f"Bearer {key}"
@@ -205,19 +205,16 @@ class Endpoint:
             Trouble: No answer came.
             BodyTooLong: The answer is longer than `MAX_BODY`.
         """
-        return await self._exchange(session, "POST", self._base / "chat" / "completions", body)
+        return await self._exchange(session, "POST", self._chat, body)
 
     async def tokenize(self, session: aiohttp.ClientSession, body: bytes) -> int | None:
         """Count a prompt's tokens with vLLM's `/tokenize`; None if the server cannot.
 
         Raises:
             Trouble: No answer came.
+            BodyTooLong: The answer is longer than `MAX_BODY`.
         """
-        root = self._base.parent if self._base.name == "v1" else self._base
-        try:
-            reply = await self._exchange(session, "POST", root / "tokenize", body)
-        except BodyTooLong:
-            return None
+        reply = await self._exchange(session, "POST", self._root / "tokenize", body)
         value = reply.json() if reply.status == 200 else None
         count = value.get("count") if isinstance(value, dict) else None
         return count if type(count) is int and count >= 0 else None
@@ -241,7 +238,8 @@ class Endpoint:
             reply = await self._get(session, base / "models", limit)
             cards = _model_cards(reply)
             if cards is not None:
-                self._base, self._candidates, self.label = base, (base,), str(base)
+                self._candidates, self.label = (base,), str(base)
+                self._settle(base)
                 return await self._served(session, cards, model, limit)
             if reply.status in (401, 403):
                 raise UserError(f"{base} refused access (HTTP {reply.status}); {self.key_hint}")
@@ -266,6 +264,10 @@ class Endpoint:
         """The server's error message, as one short line without the key."""
         text = reply.message()
         return text.replace(self._secret, "***") if self._secret else text
+
+    def _settle(self, base: URL) -> None:
+        self._chat = base / "chat" / "completions"
+        self._root = base.parent if base.name == "v1" else base
 
     async def _served(
         self,
@@ -295,11 +297,10 @@ class Endpoint:
         )
 
     async def _version(self, session: aiohttp.ClientSession, limit: float | None) -> str | None:
-        root = self._base.parent if self._base.name == "v1" else self._base
-        health = await self._get(session, root / "health", limit)
+        health = await self._get(session, self._root / "health", limit)
         if health.status >= 500:
             raise Trouble(f"the server says that it is not well (HTTP {health.status})")
-        reply = await self._get(session, root / "version", limit)
+        reply = await self._get(session, self._root / "version", limit)
         try:
             value = reply.json() if reply.status == 200 else None
         except Trouble:  # a proxy in front may answer with a page of its own

@@ -6,7 +6,7 @@ A vLLM server with a tiny random model runs beside the client. The rollout plays
 different lengths through `OpenAIEngine` and `benchmark.rollout.play`. The floor sends the same
 requests, all known beforehand, over bare aiohttp with as many in flight, so that nothing waits for
 anything. Both are interleaved and repeated, the server's prefix cache is emptied before each.
-`text only` is the floor without log-probabilities and token ids.
+With `--text-only` the floor is also measured without log-probabilities and token ids.
 """
 
 import argparse
@@ -114,7 +114,9 @@ async def send_all(url: str, bodies: list[dict[str, Any]], in_flight: int) -> Me
     return Measured(tokens, len(bodies), wall, cpu)
 
 
-async def compare(server: VllmServer, work: list[Job], in_flight: int, rounds: int) -> None:
+async def compare(
+    server: VllmServer, work: list[Job], in_flight: int, rounds: int, text_only: bool
+) -> None:
     """Measure all variants in turn and print medians and their ratios to the floor."""
     async with Recorder(server, in_flight) as recorder:
         await roll_out(recorder, work, in_flight)
@@ -131,8 +133,9 @@ async def compare(server: VllmServer, work: list[Job], in_flight: int, rounds: i
     variants: dict[str, Callable[[], Awaitable[Measured]]] = {
         "floor": lambda: send_all(server.url, recorder.bodies, in_flight),
         "rollout": rollout,
-        "text only": lambda: send_all(server.url, plain, in_flight),
     }
+    if text_only:
+        variants["text only"] = lambda: send_all(server.url, plain, in_flight)
     measured: dict[str, list[Measured]] = {name: [] for name in variants}
     for number in range(rounds):
         for name in list(variants)[:: 1 if number % 2 == 0 else -1]:
@@ -164,9 +167,10 @@ def main() -> None:
     """Start the server, compare, print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--episodes", type=int, default=256)
-    parser.add_argument("--longest", type=int, default=6, help="turns of the longest episode")
+    parser.add_argument("--longest", type=int, default=15, help="turns of the longest episode")
     parser.add_argument("--max-tokens", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--text-only", action="store_true", help="see above")
     parser.add_argument("--in-flight", type=int, nargs="+", default=[32, 128])
     options = parser.parse_args()
 
@@ -178,7 +182,7 @@ def main() -> None:
                 f"{'in flight':>9} {'':>10} {'tokens/s':>9} {'CPU ms/request':>15} {'of floor':>9}"
             )
             for in_flight in options.in_flight:
-                asyncio.run(compare(server, work, in_flight, options.rounds))
+                asyncio.run(compare(server, work, in_flight, options.rounds, options.text_only))
 
 
 if __name__ == "__main__":
