@@ -50,7 +50,8 @@ class TinyModelConfig(BaseModel):
 def train_tokenizer(texts: Iterable[str], vocab_size: int) -> "PreTrainedTokenizerFast":
     """Train a byte-level BPE tokenizer that can encode any text.
 
-    Words and digits take the space before them; digits and every other symbol stay single
+    Words (and names such as r3c2) and digits take the space before them; digits of numbers and
+    every other symbol stay single
     tokens, so that a cell of a drawn board is one token wherever it stands.
     """
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -60,7 +61,7 @@ def train_tokenizer(texts: Iterable[str], vocab_size: int) -> "PreTrainedTokeniz
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
-            pre_tokenizers.Split(Regex(r" ?\p{L}+| ?\p{N}|[^\p{L}\p{N}]"), "isolated"),
+            pre_tokenizers.Split(Regex(r" ?\p{L}[\p{L}\p{N}]*| ?\p{N}|[^\p{L}\p{N}]"), "isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )

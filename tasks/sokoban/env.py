@@ -39,7 +39,7 @@ class World:
         stride = len(board[0]) + 1
         self._cells = bytearray("\n".join(board).encode("ascii"))
         self._offsets = {"up": -stride, "down": stride, "left": -1, "right": 1}
-        self._name = [f"{i // stride} {i % stride}" for i in range(len(self._cells))]
+        self._name = [f"r{i // stride}c{i % stride}" for i in range(len(self._cells))]
         self._player = next(i for i, c in enumerate(self._cells) if c in b"@+")
         self._boxes = [i for i, c in enumerate(self._cells) if c in b"$*"]
         self._boxes_off_target = self._cells.count(_BOX)
@@ -108,7 +108,7 @@ class World:
         return reward
 
     def pieces(self) -> str:
-        """Coordinates of what moves: `Boxes: 3 4` and `Player: 1 2`, on two lines."""
+        """Coordinates of what moves: `Boxes: r3c4` and `Player: r1c2`, on two lines."""
         return f"Boxes: {self._names(self._boxes)}\nPlayer: {self._name[self._player]}"
 
     def observation(self) -> str:

@@ -36,7 +36,7 @@ class Expert:
             state = following
             ahead = self._best_move(state)
         row, column = divmod(state[0], self._room.width)
-        return f"Push {ahead} from {row} {column}, so go {direction}", direction
+        return f"Push {ahead} from r{row}c{column}, so go {direction}", direction
 
     def _best_move(self, state: State) -> str:
         length = self._lengths[state]

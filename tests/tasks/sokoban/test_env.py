@@ -74,13 +74,13 @@ def test_the_player_walks_over_targets() -> None:
 def test_observation() -> None:
     world = World(board("##### #@#$# #__.# #####"))
     assert world.observation() == (
-        "#####\n#@#$#\n#__.#\n#####\nInner walls: 1 2\nTargets: 2 3\nBoxes: 1 3\nPlayer: 1 1"
+        "#####\n#@#$#\n#__.#\n#####\nInner walls: r1c2\nTargets: r2c3\nBoxes: r1c3\nPlayer: r1c1"
     )
 
 
 def test_coordinates_follow_the_board() -> None:
     world, _ = play(board("###### #_$__# #@$__# #..__# ######"), "r")
-    assert "Boxes: 1 2, 2 3\nPlayer: 2 2" in world.observation()
+    assert "Boxes: r1c2, r2c3\nPlayer: r2c2" in world.observation()
     assert "Inner walls: none" in world.observation()
 
 

@@ -77,8 +77,8 @@ def test_the_expert_needs_exactly_the_optimal_length() -> None:
 @pytest.mark.parametrize(
     ("board", "thought", "action"),
     [
-        (("######", "#@$_.#", "######"), "Push right from 1 1, so go right", "right"),
-        (("#####", "#_@_#", "#.$_#", "#___#", "#####"), "Push left from 2 3, so go right", "right"),
+        (("######", "#@$_.#", "######"), "Push right from r1c1, so go right", "right"),
+        (("#####", "#_@_#", "#.$_#", "#___#", "#####"), "Push left from r2c3, so go right", "right"),
         (("#####", "#$_.#", "#_@_#", "#####"), "No solution is left", "up"),
     ],
 )

@@ -30,8 +30,8 @@ def test_the_prompt_repeats_two_turns() -> None:
     prompt = view.messages[0]["content"]
     assert "Turn 4 of 15." in prompt
     assert "Turn 1:" not in prompt
-    assert "Turn 2:\nBoxes: 1 2\nPlayer: 2 1\nYou chose: up\n" in prompt
-    assert "Turn 3:\nBoxes: 1 2\nPlayer: 1 1\nYou chose: no valid move\n" in prompt
+    assert "Turn 2:\nBoxes: r1c2\nPlayer: r2c1\nYou chose: up\n" in prompt
+    assert "Turn 3:\nBoxes: r1c2\nPlayer: r1c1\nYou chose: no valid move\n" in prompt
 
 
 def test_all_prompts_start_alike() -> None:
