@@ -98,11 +98,11 @@ def make_tiny_model(
     config = Qwen3Config(
         vocab_size=vocabulary,
         hidden_size=96,
-        intermediate_size=240,
+        intermediate_size=208,
         num_hidden_layers=layers,
         num_attention_heads=4,
         num_key_value_heads=2,
-        head_dim=24,
+        head_dim=32,  # vLLM on CPUs has no attention kernel for smaller heads
         max_position_embeddings=context,
         tie_word_embeddings=True,
         initializer_range=initializer_range,

@@ -1,0 +1,123 @@
+"""Counts what an engine did: requests, tokens, and the time in which nobody asked it anything."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from benchmark.engines.base import Engine, Generation, Request
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What an engine has done so far.
+
+    Attributes:
+        requests: Requests answered.
+        failed: Requests that ended in an error or were cancelled.
+        in_flight: Requests under way.
+        prompt_tokens: Sum over the answered requests, where the engine counts tokens.
+        response_tokens: Likewise.
+        seconds: Time since the first request.
+        idle_seconds: The part of it in which no request was under way.
+    """
+
+    requests: int
+    failed: int
+    in_flight: int
+    prompt_tokens: int
+    response_tokens: int
+    seconds: float
+    idle_seconds: float
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Response tokens per second; 0 before any time has passed."""
+        return self.response_tokens / self.seconds if self.seconds else 0.0
+
+    @property
+    def idle_share(self) -> float:
+        """Share of the time in which no request was under way; 0 before any time has passed."""
+        return self.idle_seconds / self.seconds if self.seconds else 0.0
+
+
+class MeteredEngine(Engine):
+    """Passes requests on to another engine and counts.
+
+    Args:
+        engine: Answers the requests; entered and left together with this one.
+        clock: Seconds, never going back.
+    """
+
+    def __init__(self, engine: Engine, clock: Callable[[], float] = time.monotonic) -> None:
+        self.name = engine.name
+        self._engine = engine
+        self._clock = clock
+        self._requests = self._failed = self._in_flight = 0
+        self._prompt_tokens = self._response_tokens = 0
+        self._first: float | None = None
+        self._idle_since = 0.0
+        self._idle = 0.0
+
+    async def __aenter__(self) -> Self:
+        """Start the engine; see `Engine.__aenter__`."""
+        await self._engine.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Stop the engine."""
+        await self._engine.__aexit__(exc_type, exc, traceback)
+
+    async def generate(self, request: Request) -> Generation:
+        """Pass a request on; see `Engine.generate`."""
+        self._begin()
+        try:
+            generation = await self._engine.generate(request)
+        except BaseException:
+            self._failed += 1
+            raise
+        finally:
+            self._end()
+        self._requests += 1
+        self._prompt_tokens += generation.prompt_tokens or 0
+        self._response_tokens += generation.response_tokens or 0
+        return generation
+
+    def describe(self) -> dict[str, Any]:
+        """The engine's own facts."""
+        return self._engine.describe()
+
+    def usage(self) -> Usage:
+        """What was done up to now."""
+        now = self._clock()
+        idle = self._idle
+        if self._first is not None and not self._in_flight:
+            idle += now - self._idle_since
+        return Usage(
+            requests=self._requests,
+            failed=self._failed,
+            in_flight=self._in_flight,
+            prompt_tokens=self._prompt_tokens,
+            response_tokens=self._response_tokens,
+            seconds=0.0 if self._first is None else now - self._first,
+            idle_seconds=idle,
+        )
+
+    def _begin(self) -> None:
+        if not self._in_flight:
+            now = self._clock()
+            if self._first is None:
+                self._first = self._idle_since = now
+            self._idle += now - self._idle_since
+        self._in_flight += 1
+
+    def _end(self) -> None:
+        self._in_flight -= 1
+        if not self._in_flight:
+            self._idle_since = self._clock()
