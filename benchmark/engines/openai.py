@@ -91,6 +91,8 @@ class OpenAIEngine(Engine):
         UserError: An address is not valid or given twice.
     """
 
+    name = "openai"
+
     def __init__(
         self,
         endpoints: Sequence[str],
@@ -103,7 +105,7 @@ class OpenAIEngine(Engine):
     ) -> None:
         if not endpoints:
             raise UserError("no server is named; give its address with --endpoint")
-        self.name = model
+        self._model = model
         self._key = api_key()
         pool = [Endpoint(address, self._key) for address in endpoints]
         labels = [endpoint.label for endpoint in pool]
@@ -192,7 +194,7 @@ class OpenAIEngine(Engine):
 
     async def _first_look(self, endpoint: Endpoint) -> Served:
         try:
-            return await endpoint.inspect(self._http, self.name, self._connect_timeout)
+            return await endpoint.inspect(self._http, self._model, self._connect_timeout)
         except Trouble as trouble:
             raise UserError(
                 f"no answer from {endpoint.label}: {trouble}; check the address and that the "
@@ -232,7 +234,7 @@ class OpenAIEngine(Engine):
         raise UserError(f"{endpoint.label} does not answer a chat completion request: {cause}")
 
     async def _probe(self, endpoint: Endpoint) -> None:
-        served = await endpoint.inspect(self._http, self.name, self._connect_timeout)
+        served = await endpoint.inspect(self._http, self._model, self._connect_timeout)
         known = self._served
         if known and (served.server, served.context) != (known.server, known.context):
             raise Trouble("it came back with another server or context length")
@@ -243,7 +245,7 @@ class OpenAIEngine(Engine):
         if served and served.context:
             max_tokens = max(1, min(max_tokens, served.context - 1))
         fields: dict[str, Any] = {
-            "model": self.name,
+            "model": self._model,
             "messages": messages,
             "max_tokens": max_tokens,
             "temperature": sampling.temperature,
@@ -308,7 +310,7 @@ class OpenAIEngine(Engine):
         and other servers refuse the sum.)
 
         Raises:
-            PromptTooLong: None.
+            PromptTooLong: There is no room.
             EngineError: The refusal is not about the context's length.
         """
         message = endpoint.message(reply)
