@@ -1,0 +1,340 @@
+"""Intervals and tests, as pure functions of numbers.
+
+All intervals are two-sided and cover 95 % unless told otherwise. Random ones (bootstrap, sampled
+sign flips) draw from a fixed seed and look at sorted data, so that the same numbers always give
+the same result, in whatever order they come.
+
+The sampling unit is the episode: what varies between two evaluations that we want to tell apart is
+which problems were posed, and the plays of one problem are alike. Repeats therefore never count as
+independent trials.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+CONFIDENCE = 0.95
+RESAMPLES = 10_000
+FLIPS = 20_000
+EXACT_FLIPS = 15
+"""Differences that are not zero up to which all their sign patterns are counted."""
+
+_SEED = 0
+_BATCH = 2_000_000  # numbers drawn at once: bounds the memory, moves no result
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimate with the two ends of its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def wilson(successes: int, trials: int, confidence: float = CONFIDENCE) -> Interval:
+    """Wilson's score interval of one success rate.
+
+    With p = successes / n and z the normal quantile of (1 + confidence) / 2:
+    (p + z^2/2n +- z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n). It is never empty, not even at 0 or
+    1, and stays in [0, 1].
+
+    Source: Wilson, JASA 22 (1927) 209-212; Newcombe, Stat. Med. 17 (1998) 857-872, method 3.
+
+    Raises:
+        ValueError: There are no trials, or more successes than trials.
+    """
+    if not 0 <= successes <= trials or trials == 0:
+        raise ValueError(f"no rate of {successes} successes in {trials} trials")
+    return _wilson(successes / trials, trials, confidence)
+
+
+def _wilson(rate: float, trials: float, confidence: float) -> Interval:
+    z = _normal_quantile(confidence)
+    scale = 1 + z * z / trials
+    centre = (rate + z * z / (2 * trials)) / scale
+    half = z * math.sqrt(rate * (1 - rate) / trials + (z / (2 * trials)) ** 2) / scale
+    # At the borders the ends are 0 and 1 in exact arithmetic.
+    low = 0.0 if rate == 0 else max(0.0, centre - half)
+    high = 1.0 if rate == 1 else min(1.0, centre + half)
+    return Interval(rate, min(low, rate), max(high, rate))
+
+
+def intraclass_correlation(successes: Sequence[int], plays: Sequence[int]) -> float:
+    """How alike the plays of one episode are: 0 not at all, 1 always the same outcome.
+
+    The analysis-of-variance estimator, cut to [0, 1]. With k episodes, m_i plays of episode i,
+    rates p_i, N = sum m_i, P = sum(m_i p_i) / N:
+    MSB = sum m_i (p_i - P)^2 / (k-1), MSW = sum m_i p_i (1-p_i) / (N-k),
+    m0 = (N - sum m_i^2 / N) / (k-1), rho = (MSB - MSW) / (MSB + (m0-1) MSW).
+
+    Where the data say nothing of it, the cautious answer is 1: one episode only, no episode with
+    a second play, or all outcomes the same (a rate of 0 or 1).
+
+    Source: Ridout, Demetrio and Firth, Biometrics 55 (1999) 137-148.
+
+    Args:
+        successes: Successful plays of each episode.
+        plays: Plays of each episode, at least one.
+    """
+    _check_clusters(successes, plays)
+    episodes, total = len(plays), sum(plays)
+    if episodes == 1 or total == episodes:
+        return 1.0
+    mean = sum(successes) / total
+    rates = [won / played for won, played in zip(successes, plays, strict=True)]
+    between = math.fsum(m * (p - mean) ** 2 for p, m in zip(rates, plays, strict=True))
+    between /= episodes - 1
+    within = math.fsum(m * p * (1 - p) for p, m in zip(rates, plays, strict=True))
+    within /= total - episodes
+    typical = (total - sum(m * m for m in plays) / total) / (episodes - 1)
+    variance = between + (typical - 1) * within
+    if variance == 0:
+        return 1.0
+    return min(1.0, max(0.0, (between - within) / variance))
+
+
+def effective_sample_size(successes: Sequence[int], plays: Sequence[int]) -> float:
+    """Independent plays that would tell as much as these, which come in episodes.
+
+    n = k^2 / sum_i (rho + (1-rho) / m_i), with k episodes, m_i plays of episode i and the
+    intraclass correlation rho. It makes p(1-p)/n the variance of the unweighted mean of the
+    episodes' rates under one common rho. For m plays each it is Kish's N / (1 + (m-1) rho).
+
+    k <= n <= N = sum m_i always: k if repeats always agree (rho = 1: they add nothing) and, for
+    equal m_i, N if they are independent (rho = 0). One play each gives n = k = N; a rate of 0 or
+    1 and a single episode give n = k (see `intraclass_correlation`).
+
+    Source: Kish, Survey Sampling (1965), section 8.2.
+    """
+    alike = intraclass_correlation(successes, plays)
+    return len(plays) ** 2 / math.fsum(alike + (1 - alike) / m for m in plays)
+
+
+def clustered_wilson(
+    successes: Sequence[int], plays: Sequence[int], confidence: float = CONFIDENCE
+) -> Interval:
+    """Wilson's interval of a success rate over episodes that were played more than once.
+
+    The rate is the unweighted mean of the episodes' rates; the formula is that of `wilson` with
+    `effective_sample_size` in the place of n. Episodes played once, or repeats that always agree,
+    give exactly `wilson` over the episodes.
+
+    Source: Dean and Pagano, J. Survey Stat. Methodol. 3 (2015) 484-503 (Wilson's interval with
+    an effective sample size).
+
+    Args:
+        successes: Successful plays of each episode.
+        plays: Plays of each episode, at least one.
+        confidence: Coverage.
+
+    Raises:
+        ValueError: There are no episodes, or the numbers do not fit each other.
+    """
+    trials = effective_sample_size(successes, plays)
+    rates = (won / played for won, played in zip(successes, plays, strict=True))
+    return _wilson(math.fsum(rates) / len(plays), trials, confidence)
+
+
+def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
+    """Student's t interval of a mean: m +- t(k-1) s / sqrt(k).
+
+    Constant data have s = 0 and an interval without width. So has a single value, whose spread is
+    unknown: read the number of values beside it.
+
+    Args:
+        values: One number per episode (the mean of its plays).
+        confidence: Coverage.
+
+    Raises:
+        ValueError: There are no values.
+    """
+    count = len(values)
+    mean = _mean(values)
+    if _constant(values):
+        return Interval(mean, mean, mean)
+    variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
+    quantile = float(special.stdtrit(count - 1, (1 + confidence) / 2))
+    half = quantile * math.sqrt(variance / count)
+    return Interval(mean, mean - half, mean + half)
+
+
+def mcnemar_exact(only_first: int, only_second: int) -> float:
+    """Exact two-sided McNemar test: have two players the same success rate?
+
+    Under the null hypothesis each of the n episodes that only one of them solved is either's with
+    probability 1/2: p = min(1, 2 P(X <= min(b, c))), X ~ Binomial(n = b + c, 1/2). Without such
+    episodes p = 1.
+
+    Source: McNemar, Psychometrika 12 (1947) 153-157, in its binomial form.
+
+    Raises:
+        ValueError: A count is negative.
+    """
+    if min(only_first, only_second) < 0:
+        raise ValueError("counts cannot be negative")
+    discordant = only_first + only_second
+    return min(1.0, 2 * float(special.bdtr(min(only_first, only_second), discordant, 0.5)))
+
+
+def newcombe_paired(
+    both: int, only_first: int, only_second: int, neither: int, confidence: float = CONFIDENCE
+) -> Interval:
+    """Score interval of the difference (first minus second) of two paired success rates.
+
+    Newcombe's method 10. With the Wilson intervals [l1, u1] and [l2, u2] of the two rates:
+    low = d - sqrt((p1-l1)^2 - 2 phi (p1-l1)(u2-p2) + (u2-p2)^2),
+    high = d + sqrt((p2-l2)^2 - 2 phi (p2-l2)(u1-p1) + (u1-p1)^2).
+    phi is the correlation of the paired outcomes a (both), b, c, d (neither): its numerator
+    ad - bc loses n/2, down to 0, where it is positive; phi is 0 where a rate is 0 or 1.
+    The ends stay in [-1, 1]; two players without a difference still get an interval with a width.
+
+    Source: Newcombe, Stat. Med. 17 (1998) 2635-2650, method 10.
+
+    Raises:
+        ValueError: There are no pairs, or a count is negative.
+    """
+    total = both + only_first + only_second + neither
+    if total == 0 or min(both, only_first, only_second, neither) < 0:
+        raise ValueError("needs at least one pair and no negative counts")
+    first = wilson(both + only_first, total, confidence)
+    second = wilson(both + only_second, total, confidence)
+    phi = _corrected_phi(both, only_first, only_second, neither)
+    value = (only_first - only_second) / total
+
+    def side(inner: float, outer: float) -> float:
+        return math.sqrt(max(0.0, inner**2 - 2 * phi * inner * outer + outer**2))
+
+    low = value - side(first.value - first.low, second.high - second.value)
+    high = value + side(second.value - second.low, first.high - first.value)
+    return Interval(value, max(-1.0, low), min(1.0, high))
+
+
+def _corrected_phi(both: int, only_first: int, only_second: int, neither: int) -> float:
+    margins = (both + only_first) * (only_second + neither) * (both + only_second)
+    margins *= only_first + neither
+    if margins == 0:
+        return 0.0
+    total = both + only_first + only_second + neither
+    product = both * neither - only_first * only_second
+    numerator = max(product - total / 2, 0.0) if product > 0 else product
+    return numerator / math.sqrt(margins)
+
+
+def bootstrap_mean(
+    differences: Sequence[float], confidence: float = CONFIDENCE, resamples: int = RESAMPLES
+) -> Interval:
+    """Bootstrap interval (BCa) of the mean of paired differences, one per episode.
+
+    Episodes are drawn with replacement, each with its difference, which keeps pairs and repeats
+    together. With z0 the normal quantile of the share of resampled means below the observed one
+    (ties half) and a = sum(x - m)^3 / (6 (sum(x - m)^2)^1.5), which for a mean is the jackknife's
+    acceleration, the ends are the quantiles Phi(z0 + (z0 +- z) / (1 - a (z0 +- z))) of the
+    resampled means, moved outwards to the observed mean in the rare case that it lies outside.
+
+    Differences that are all equal (and a single one) cannot show any spread: the interval has no
+    width then. Negated differences give the negated interval.
+
+    Source: Efron, JASA 82 (1987) 171-185.
+
+    Args:
+        differences: First minus second, one per episode.
+        confidence: Coverage.
+        resamples: Number of draws, even; their seed is fixed.
+
+    Raises:
+        ValueError: There are no differences.
+    """
+    mean = _mean(differences)
+    if _constant(differences):
+        return Interval(mean, mean, mean)
+    ordered = np.array(sorted(differences))
+    means = _resampled_means(ordered, resamples)
+    rounding = 1e-12 * float(np.abs(ordered).max())
+    below = np.mean(means < mean - rounding) + np.mean(means <= mean + rounding)
+    bias = float(special.ndtri(below / 2))
+    squares = math.fsum((value - mean) ** 2 for value in differences)
+    cubes = math.fsum((value - mean) ** 3 for value in differences)
+    acceleration = cubes / (6 * squares**1.5)
+    z = bias + _normal_quantile(confidence) * np.array([-1.0, 1.0])
+    ends = np.quantile(means, special.ndtr(bias + z / (1 - acceleration * z)))
+    return Interval(mean, min(mean, float(ends[0])), max(mean, float(ends[1])))
+
+
+def _resampled_means(ordered: npt.NDArray[np.float64], resamples: int) -> npt.NDArray[np.float64]:
+    rng = np.random.default_rng(_SEED)
+    last = len(ordered) - 1
+    parts = []
+    for rows in _batches(resamples // 2, len(ordered)):
+        drawn = rng.integers(0, last + 1, size=(rows, last + 1))
+        # Each draw's mirror image as well: negated data then give exactly the negated means.
+        parts += [ordered[drawn].mean(axis=1), ordered[last - drawn].mean(axis=1)]
+    return np.concatenate(parts).clip(ordered[0], ordered[-1])
+
+
+def sign_flip(differences: Sequence[float], flips: int = FLIPS) -> float:
+    """Two-sided sign-flip permutation test: is the mean of paired differences zero?
+
+    Under the null hypothesis the two players are exchangeable, so every difference is as likely
+    to have the other sign. p is the share of sign patterns with |sum| at least the observed one:
+    of all 2^n patterns of the n differences that are not zero where n <= 15, otherwise
+    (1 + hits) / (1 + flips) of patterns drawn with a fixed seed, which never is 0. Without such
+    differences p = 1. On single plays this is the exact McNemar test.
+
+    Source: Fisher, The Design of Experiments (1935), section 21; Phipson and Smyth, Stat. Appl.
+    Genet. Mol. Biol. 9 (2010) 39, for the drawn patterns.
+
+    Raises:
+        ValueError: There are no differences.
+    """
+    observed = abs(_mean(differences) * len(differences))
+    sizes = np.array(sorted(abs(value) for value in differences if value != 0))
+    threshold = observed - 1e-9 * float(sizes.sum())  # sums of the same numbers round differently
+    count = len(sizes)
+    if count == 0:
+        return 1.0
+    if count <= EXACT_FLIPS:
+        patterns = np.arange(2**count)[:, None] >> np.arange(count) & 1
+        return float(np.mean(np.abs((2 * patterns - 1) @ sizes) >= threshold))
+    rng = np.random.default_rng(_SEED)
+    hits = 0
+    for rows in _batches(flips, count):
+        signs = 2.0 * rng.integers(0, 2, size=(rows, count)) - 1
+        hits += int(np.sum(np.abs(signs @ sizes) >= threshold))
+    return (1 + hits) / (1 + flips)
+
+
+def _batches(rows: int, columns: int) -> Iterator[int]:
+    """Split a table of draws so that no part has more than `_BATCH` numbers."""
+    step = max(1, _BATCH // columns)
+    for start in range(0, rows, step):
+        yield min(step, rows - start)
+
+
+def _normal_quantile(confidence: float) -> float:
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence {confidence} is not between 0 and 1")
+    return float(special.ndtri((1 + confidence) / 2))
+
+
+def _mean(values: Sequence[float]) -> float:
+    """The mean, independent of the order, within the range of the values."""
+    if not values:
+        raise ValueError("the mean of no values is not defined")
+    return min(max(math.fsum(values) / len(values), min(values)), max(values))
+
+
+def _constant(values: Sequence[float]) -> bool:
+    return min(values) == max(values)
+
+
+def _check_clusters(successes: Sequence[int], plays: Sequence[int]) -> None:
+    if not plays:
+        raise ValueError("a rate over no episodes is not defined")
+    for won, played in zip(successes, plays, strict=True):
+        if not 0 <= won <= played or played == 0:
+            raise ValueError(f"no rate of {won} successes in {played} plays")
