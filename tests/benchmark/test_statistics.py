@@ -24,6 +24,10 @@ from benchmark.statistics import (
     wilson,
 )
 
+# No deadlines: a busy machine would miss them.
+untimed = settings(deadline=None)
+few = settings(max_examples=40, deadline=None)
+
 rates = st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 clusters = st.lists(
     st.integers(1, 6).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))),
@@ -67,6 +71,7 @@ def test_wilson_at_the_borders_is_computed_by_hand() -> None:
     assert wilson(0, 1).high == pytest.approx(0.7934507)
 
 
+@untimed
 @given(rates, st.sampled_from([0.5, 0.9, 0.95, 0.99]))
 def test_wilson_agrees_with_scipy(rate: tuple[int, int], confidence: float) -> None:
     reference = stats.binomtest(*rate).proportion_ci(confidence, method="wilson")
@@ -74,6 +79,7 @@ def test_wilson_agrees_with_scipy(rate: tuple[int, int], confidence: float) -> N
     assert ends(wilson(*rate, confidence)) == pytest.approx(expected, abs=1e-12)
 
 
+@untimed
 @given(rates)
 def test_wilson_mirrors_when_successes_and_failures_swap(rate: tuple[int, int]) -> None:
     successes, trials = rate
@@ -132,6 +138,7 @@ def test_the_effective_sample_size_is_defined_in_border_cases(
     assert effective_sample_size(successes, plays) == expected
 
 
+@untimed
 @given(clusters)
 def test_the_effective_sample_size_lies_between_episodes_and_plays(
     plays: list[tuple[int, int]],
@@ -141,6 +148,7 @@ def test_the_effective_sample_size_lies_between_episodes_and_plays(
     assert len(plays) - 1e-9 <= size <= sum(played) + 1e-9
 
 
+@untimed
 @given(clusters)
 def test_the_clustered_interval_contains_its_rate_and_mirrors(plays: list[tuple[int, int]]) -> None:
     won, played = columns(plays)
@@ -151,12 +159,14 @@ def test_the_clustered_interval_contains_its_rate_and_mirrors(plays: list[tuple[
     assert ends(there) == pytest.approx((1 - back.high, 1 - back.low), abs=1e-9)
 
 
+@untimed
 @given(st.lists(st.booleans(), min_size=1, max_size=40), st.integers(1, 5))
 def test_repeats_that_agree_change_nothing(outcomes: list[bool], repeats: int) -> None:
     clustered = clustered_wilson([repeats * won for won in outcomes], [repeats] * len(outcomes))
     assert clustered == wilson(sum(outcomes), len(outcomes))
 
 
+@untimed
 @given(clusters, st.randoms(use_true_random=False))
 def test_the_order_of_episodes_is_irrelevant(
     plays: list[tuple[int, int]], order: random.Random
@@ -200,6 +210,7 @@ def test_a_t_interval_without_spread_has_no_width() -> None:
     assert mean_interval([7.0]) == Interval(7.0, 7.0, 7.0)
 
 
+@untimed
 @given(samples, st.randoms(use_true_random=False))
 def test_the_t_interval_mirrors_and_ignores_order(
     values: list[float], order: random.Random
@@ -210,6 +221,7 @@ def test_the_t_interval_mirrors_and_ignores_order(
     assert there == Interval(-back.value, -back.high, -back.low)
 
 
+@untimed
 @given(st.lists(numbers, min_size=2, max_size=25, unique=True))
 def test_the_t_interval_agrees_with_scipy(values: list[float]) -> None:
     reference = stats.ttest_1samp(values, 0).confidence_interval(0.95)
@@ -233,6 +245,7 @@ def test_the_mcnemar_test_is_exact(first: int, second: int, expected: float) -> 
     assert mcnemar_exact(first, second) == mcnemar_exact(second, first)
 
 
+@untimed
 @given(st.integers(0, 300), st.integers(0, 300))
 def test_the_mcnemar_test_is_a_binomial_test(first: int, second: int) -> None:
     expected = stats.binomtest(first, first + second).pvalue if first + second else 1.0
@@ -280,6 +293,7 @@ def test_the_paired_score_interval_gives_the_published_examples(
     assert ends(newcombe_paired(*table)) == pytest.approx((low, high), abs=5.1e-5)
 
 
+@untimed
 @given(cells)
 def test_the_paired_score_interval_contains_its_estimate_and_swaps(
     table: tuple[int, int, int, int],
@@ -325,7 +339,7 @@ def test_the_bootstrap_covers_the_truth() -> None:
     assert 0.90 <= covered / rounds <= 0.98
 
 
-@settings(max_examples=40, deadline=None)
+@few
 @given(samples, st.randoms(use_true_random=False))
 def test_the_bootstrap_mirrors_and_ignores_order(values: list[float], order: random.Random) -> None:
     there = bootstrap_mean(values, resamples=300)
@@ -358,6 +372,7 @@ def test_few_differences_have_an_exact_p_value(differences: list[float], expecte
     assert sign_flip(differences) == expected
 
 
+@untimed
 @given(st.integers(0, EXACT_FLIPS), st.integers(0, 10), st.data())
 def test_the_sign_flip_test_on_single_plays_is_mcnemars(
     discordant: int, ties: int, data: st.DataObject
@@ -379,7 +394,7 @@ def test_drawn_sign_flips_never_give_zero() -> None:
     assert sign_flip([0.5] * 60, flips=99) == 0.01
 
 
-@settings(max_examples=40, deadline=None)
+@few
 @given(samples, st.randoms(use_true_random=False))
 def test_the_sign_flip_test_ignores_order_and_direction(
     values: list[float], order: random.Random
@@ -396,8 +411,8 @@ def test_no_values_have_no_statistics() -> None:
             statistic([])
 
 
+@few
 @given(st.floats(0.01, 1e3), st.lists(st.integers(-50, 50), min_size=2, max_size=12))
-@settings(max_examples=40, deadline=None)
 def test_a_change_of_unit_changes_the_unit_alone(scale: float, values: list[int]) -> None:
     plain = bootstrap_mean([float(v) for v in values], resamples=300)
     scaled = bootstrap_mean([scale * v for v in values], resamples=300)
