@@ -78,7 +78,7 @@ class Progress:
         now = time.monotonic()
         text = f"success {self._solved / self._done:.1%}"
         tokens = meter.usage().response_tokens
-        if tokens is not None:
+        if tokens:
             text += f", {tokens / max(now - self._began, 1e-9):,.0f} tokens/s"
         if self._errors:
             text += f", {self._errors} errors"

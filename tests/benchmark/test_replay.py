@@ -106,5 +106,3 @@ def test_a_run_of_another_version_is_refused(run: Path, monkeypatch: pytest.Monk
     )
     with pytest.raises(UserError, match="was played with prompt_sha256 .* installed is"):
         list(replay_run(*read_run(run)))
-
-
