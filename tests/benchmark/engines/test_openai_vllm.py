@@ -56,12 +56,18 @@ async def test_greedy_responses_are_those_of_transformers(folder: Path, server: 
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     ends = {tokenizer.eos_token_id, *STOPS}
     reasons = set()
-    for prompt, found in zip(PROMPTS, await answers(server, Sampling(max_tokens=48)), strict=True):
+    asked = [(prompt, limit) for limit in (2, 48) for prompt in PROMPTS]
+    given = [
+        generation
+        for limit in (2, 48)
+        for generation in await answers(server, Sampling(max_tokens=limit))
+    ]
+    for (prompt, limit), found in zip(asked, given, strict=True):
         ids = tokenizer.apply_chat_template(
             [{"role": "user", "content": prompt}], add_generation_prompt=True, return_dict=False
         )
         with torch.inference_mode():
-            whole = model.generate(torch.tensor([ids]), do_sample=False, max_new_tokens=48)
+            whole = model.generate(torch.tensor([ids]), do_sample=False, max_new_tokens=limit)
             log_probs = model(whole).logits[0, len(ids) - 1 : -1].log_softmax(-1)
         response = whole[0, len(ids) :].tolist()
         expected = log_probs.gather(1, torch.tensor(response)[:, None])[:, 0].tolist()
@@ -70,7 +76,7 @@ async def test_greedy_responses_are_those_of_transformers(folder: Path, server: 
         assert found.prompt_ids == tuple(ids)
         assert found.response_ids == tuple(response)
         # vLLM leaves out an incomplete character at the very end.
-        text = tokenizer.decode(shown, skip_special_tokens=True)
+        text = str(tokenizer.decode(shown, skip_special_tokens=True))
         assert found.text in (text, text.rstrip("\ufffd"))
         assert found.finish_reason == ("stop" if response[-1] in ends else "length")
         assert (found.prompt_tokens, found.response_tokens) == (len(ids), len(response))
