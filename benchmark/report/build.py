@@ -1,0 +1,214 @@
+"""Putting the page together."""
+
+import base64
+import hashlib
+import json
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from benchmark.manifest import Manifest
+from benchmark.metrics import Estimate, PanelSummary, RunSummary
+from benchmark.protocol import NAME, PanelProtocol
+from benchmark.records import EpisodeRecord
+from benchmark.report.episodes import pack_episodes
+from benchmark.report.figures import Figure, interval_figure, panel_figures
+from benchmark.report.text import number, percent, visible
+
+_FOLDER = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class PanelView:
+    """One panel's section.
+
+    Attributes:
+        summary: Its numbers.
+        protocol: What it was played under.
+        key: Id of its section.
+        ruler: The headline's interval on a ruler; empty without records.
+        figures: Likewise.
+    """
+
+    summary: PanelSummary
+    protocol: PanelProtocol
+    key: str
+    ruler: Markup
+    figures: tuple[Figure, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """Speed over all sessions; None where no session tells.
+
+    Attributes:
+        wall_s: Seconds of work.
+        tokens_per_second: Response tokens by seconds of wall time.
+        idle_share: Share of the time in which no request was in flight.
+    """
+
+    wall_s: float | None
+    tokens_per_second: float | None
+    idle_share: float | None
+
+
+def report_html(
+    manifest: Manifest,
+    records: Sequence[EpisodeRecord],
+    summary: RunSummary,
+    sessions: Sequence[Mapping[str, Any]],
+) -> str:
+    """Write a run's report: one HTML file that loads nothing and works without a network.
+
+    The same arguments give the same text. Whatever a model wrote or a file says stands in it as
+    text, never as markup; the page's own content security policy forbids everything but its one
+    script and style sheet.
+
+    Args:
+        manifest: The run.
+        records: All its records. They are replayed for the observations, which records lack.
+        summary: The numbers of these records.
+        sessions: Lines of `sessions.jsonl`; nothing in them is trusted.
+
+    Raises:
+        UserError: A record is of a panel that the run does not play.
+    """
+    style = (_FOLDER / "report.css").read_text("utf-8")
+    script = "".join((_FOLDER / name).read_text("utf-8") for name in ("page.js", "report.js"))
+    environment = Environment(
+        loader=FileSystemLoader(_FOLDER),
+        undefined=StrictUndefined,
+        autoescape=True,
+        finalize=_finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "percent": percent,
+        "number": number,
+        "interval": _interval,
+        "spread": _spread,
+        "fact": _fact,
+        "moment": _moment,
+    }
+    episodes = pack_episodes(manifest, records, summary)
+    return environment.get_template("report.html.j2").render(
+        manifest=manifest,
+        summary=summary,
+        panels=_panels(manifest, summary),
+        episodes=episodes,
+        protocol_name=NAME,
+        command=shlex.join(manifest.command),
+        sessions=[_session(session) for session in sessions],
+        speed=_speed(sessions),
+        style=Markup(style),  # noqa: S704 - a file of this package
+        script=Markup(script),  # noqa: S704 - likewise
+        policy=_policy(style, script),
+    )
+
+
+def _policy(style: str, script: str) -> str:
+    """A content security policy under which nothing loads and only these two texts are active."""
+    return "; ".join(
+        [
+            "default-src 'none'",
+            f"script-src '{_source_hash(script)}'",
+            f"style-src '{_source_hash(style)}'",
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "require-trusted-types-for 'script'",
+            "trusted-types 'none'",
+        ]
+    )
+
+
+def _source_hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"
+
+
+def _panels(manifest: Manifest, summary: RunSummary) -> list[PanelView]:
+    views = []
+    for index, panel in enumerate(summary.panels, 1):
+        key = f"panel-{index}"
+        protocol = manifest.panel(panel.task, panel.panel)
+        success = panel.success
+        ruler, figures = Markup(""), tuple[Figure, ...]()
+        if panel.records:
+            ruler = interval_figure(success.value, success.low, success.high, f"{key}-ruler")
+            figures = panel_figures(panel, key, protocol.max_turns, protocol.repeats)
+        views.append(PanelView(panel, protocol, key, ruler, figures))
+    return views
+
+
+def _speed(sessions: Sequence[Mapping[str, Any]]) -> Speed:
+    walls = [_amount(session.get("wall_s")) for session in sessions]
+    tokens = [_amount(session.get("response_tokens")) for session in sessions]
+    idle = [_amount(session.get("idle_share")) for session in sessions]
+    if not walls or None in walls or not sum(wall or 0 for wall in walls):
+        return Speed(None, None, None)
+    wall = math.fsum(wall or 0 for wall in walls)
+    per_second = None if None in tokens else math.fsum(count or 0 for count in tokens) / wall
+    if None in idle:
+        return Speed(wall, per_second, None)
+    weighted = math.fsum((i or 0) * (w or 0) for i, w in zip(idle, walls, strict=True))
+    return Speed(wall, per_second, weighted / wall)
+
+
+def _session(session: Mapping[str, Any]) -> dict[str, str]:
+    """One line of `sessions.jsonl` as cells."""
+    wall, tokens = _amount(session.get("wall_s")), _amount(session.get("response_tokens"))
+    idle = _amount(session.get("idle_share"))
+    return {
+        "started": _fact(session.get("started", "\u2013")),
+        "ended": _fact(session.get("ended", "\u2013")),
+        "episodes": number(_amount(session.get("episodes")), 0),
+        "seconds": number(wall, 1),
+        "in flight": number(_amount(session.get("concurrency")), 0),
+        "requests": number(_amount(session.get("requests")), 0),
+        "tokens/s": number(tokens / wall if tokens is not None and wall else None, 0),
+        "idle": "\u2013" if idle is None else percent(idle),
+    }
+
+
+def _amount(value: Any) -> float | None:
+    """A number that is not negative, or None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) and 0 <= value <= 1e15 else None
+
+
+def _interval(estimate: Estimate) -> str:
+    return f"{percent(estimate.low)} to {percent(estimate.high)}"
+
+
+def _spread(estimate: Estimate) -> str:
+    return f"{number(estimate.low)} to {number(estimate.high)}"
+
+
+def _moment(text: str) -> str:
+    """An ISO 8601 time in UTC as people write it; anything else as it is."""
+    try:
+        return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    except (ValueError, OverflowError):
+        return text
+
+
+def _fact(value: Any) -> str:
+    """Any JSON value as text."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+
+
+def _finalize(value: Any) -> Any:
+    """Every text that a template inserts is escaped and shows its hidden characters."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value

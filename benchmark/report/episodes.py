@@ -1,0 +1,241 @@
+"""What the report's episode browser shows, replayed and packed into one string.
+
+Records hold hashes of observations, not the observations: they come from replaying the records in
+the installed world. Everything goes through one JSON document, compressed and in base64, which
+the page unpacks.
+"""
+
+import base64
+import json
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmark.manifest import Manifest
+from benchmark.metrics import PanelSummary, RunSummary
+from benchmark.protocol import PanelProtocol
+from benchmark.records import EpisodeRecord, TurnRecord
+from benchmark.replay import installed_panel, replay_record
+from tasks.base import PanelEntry, Task
+from tasks.errors import UserError
+from tasks.response import CONTRACT
+
+MAX_PACKED = 8 * 2**20
+"""Room for the episodes in the file, in bytes after compression."""
+MAX_UNPACKED = 96 * 2**20
+"""Room for the episodes in the reader's memory, in characters of JSON."""
+MAX_TEXT = 20_000
+"""Longest shown response or observation, in characters; of longer ones both ends are shown."""
+MAX_DIFFERENCES = 20
+_TAIL = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A panel whose episodes cannot be replayed here, and why."""
+
+    task: str
+    panel: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Episodes:
+    """The packed episodes and what has to be said about them.
+
+    Attributes:
+        packed: Base64 of the zlib-compressed JSON document that report.js reads.
+        shown: Episodes in it.
+        left_out: Episodes that found no room.
+        replayed: Episodes that were replayed.
+        differing: Episodes whose replay differs from their record.
+        missing: Panels without boards.
+    """
+
+    packed: str
+    shown: int
+    left_out: int
+    replayed: int
+    differing: int
+    missing: tuple[Missing, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _World:
+    """A panel as installed here, or why it is not."""
+
+    number: int
+    protocol: PanelProtocol
+    task: Task | None
+    entries: Mapping[str, PanelEntry]
+    reason: str | None
+
+
+def pack_episodes(
+    manifest: Manifest,
+    records: Sequence[EpisodeRecord],
+    summary: RunSummary,
+    max_packed: int = MAX_PACKED,
+) -> Episodes:
+    """Replay the records and pack what the browser shows.
+
+    Where not all episodes find room, the panels' first ones are kept, equally many of each.
+
+    Args:
+        manifest: The run.
+        records: Its records.
+        summary: Their numbers; it names categories and units.
+        max_packed: Room for the packed episodes, in bytes before base64.
+
+    Raises:
+        UserError: A record is of a panel that the run does not play.
+    """
+    worlds = _worlds(manifest)
+    panels = [_panel(worlds[panel.task, panel.panel], panel) for panel in summary.panels]
+    for record in records:
+        manifest.panel(record.task, record.panel)
+    packer = zlib.compressobj(9)
+    head = json.dumps(panels)
+    pieces = [packer.compress(f'{{"panels":{head},"episodes":['.encode())]
+    used, unpacked, shown, replayed, differing = 0, len(head), 0, 0, 0
+    for place, record in _in_turn(records):
+        world = worlds[record.task, record.panel]
+        episode, differs = _episode(place, record, world)
+        text = json.dumps(episode, separators=(",", ":"), allow_nan=False)
+        # What the compressor holds back is counted at a typical rate.
+        if used + len(text) // 8 > max_packed or unpacked + len(text) > MAX_UNPACKED:
+            break
+        pieces.append(packer.compress(f"{',' if shown else ''}{text}".encode()))
+        used += len(pieces[-1])
+        unpacked += len(text)
+        shown += 1
+        replayed += world.task is not None
+        differing += differs
+    pieces += [packer.compress(b"]}"), packer.flush()]
+    return Episodes(
+        packed=base64.b64encode(b"".join(pieces)).decode("ascii"),
+        shown=shown,
+        left_out=len(records) - shown,
+        replayed=replayed,
+        differing=differing,
+        missing=tuple(
+            Missing(world.protocol.task, world.protocol.panel, world.reason)
+            for world in worlds.values()
+            if world.reason is not None
+        ),
+    )
+
+
+def _worlds(manifest: Manifest) -> dict[tuple[str, str], _World]:
+    worlds = {}
+    for index, protocol in enumerate(manifest.panels):
+        try:
+            task, panel = installed_panel(protocol)
+            entries = {entry.id: entry for entry in panel.entries}
+            world = _World(index, protocol, task, entries, None)
+        except UserError as error:
+            world = _World(index, protocol, None, {}, str(error))
+        worlds[protocol.task, protocol.panel] = world
+    return worlds
+
+
+def _in_turn(records: Sequence[EpisodeRecord]) -> Iterator[tuple[int, EpisodeRecord]]:
+    """The records with their place, the panels' first ones first."""
+    seen: dict[tuple[str, str], int] = {}
+    order = []
+    for place, record in enumerate(records):
+        panel = record.task, record.panel
+        order.append((seen.setdefault(panel, 0), place))
+        seen[panel] += 1
+    for _, place in sorted(order):
+        yield place, records[place]
+
+
+def _panel(world: _World, summary: PanelSummary) -> dict[str, Any]:
+    protocol = world.protocol
+    return {
+        "task": protocol.task,
+        "panel": protocol.panel,
+        "maxTurns": protocol.max_turns,
+        "penalty": protocol.format_penalty,
+        "repeats": protocol.repeats,
+        "thoughts": protocol.contract == CONTRACT,
+        "replayed": world.task is not None,
+        "category": summary.category_name,
+        "unit": summary.score_unit,
+        "tiles": {
+            symbol: [tile.kind, tile.fill, tile.glyph]
+            for symbol, tile in (world.task.info.tiles if world.task else {}).items()
+        },
+    }
+
+
+def _episode(place: int, record: EpisodeRecord, world: _World) -> tuple[list[Any], bool]:
+    """One episode as report.js takes it, and whether its replay differs."""
+    observations, differences = _replay(record, world)
+    seen: list[str | None] = [_shorten(text) for text in observations]
+    seen += [None] * (len(record.turns) + 1 - len(seen))
+    shown = differences[:MAX_DIFFERENCES]
+    if len(differences) > len(shown):
+        shown.append(f"and {len(differences) - len(shown)} more")
+    episode = [
+        place,
+        world.number,
+        record.episode,
+        record.repeat,
+        record.category,
+        int(record.success),
+        record.score,
+        record.reward,
+        record.penalty,
+        None if record.error is None else _shorten(record.error),
+        [_shorten(difference) for difference in shown],
+        seen[0],
+        [_turn(turn, after) for turn, after in zip(record.turns, seen[1:], strict=False)],
+    ]
+    return episode, bool(differences)
+
+
+def _replay(record: EpisodeRecord, world: _World) -> tuple[list[str], list[str]]:
+    """The observations of an episode, as far as they are known, and the differences."""
+    if world.task is None:
+        return [], []
+    if record.episode not in world.entries:
+        return [], ["the panel has no such episode"]
+    try:
+        replay = replay_record(record, world.protocol, world.task, world.entries[record.episode])
+    except Exception as error:  # as in play: whatever a response makes a world do is a result
+        return [], [f"the replay failed: {type(error).__name__}: {error}"]
+    observations = [replay.start.observation] if replay.start else []
+    observations += [step.view.observation for step in replay.steps]
+    return observations, [str(difference) for difference in replay.differences]
+
+
+def _turn(turn: TurnRecord, after: str | None) -> list[Any]:
+    return [
+        _shorten(turn.response),
+        None if turn.action is None else _shorten(turn.action),
+        turn.format_ok + 2 * turn.action_ok + 4 * (turn.finish_reason == "length"),
+        turn.reward,
+        turn.prompt_tokens,
+        turn.response_tokens,
+        None if turn.log_prob is None else round(turn.log_prob, 4),
+        after,
+        _info(turn.info),
+    ]
+
+
+def _info(info: Mapping[str, Any]) -> str | None:
+    if not info:
+        return None
+    return _shorten(json.dumps(info, indent=1, sort_keys=True, ensure_ascii=False))
+
+
+def _shorten(text: str) -> str:
+    """Keep both ends of a long text and say what is left out between them."""
+    if len(text) <= MAX_TEXT:
+        return text
+    left_out = len(text) - MAX_TEXT
+    head, tail = text[: MAX_TEXT - _TAIL], text[-_TAIL:]
+    return f"{head}\n[... {left_out:,} characters left out ...]\n{tail}"

@@ -1,0 +1,56 @@
+"""Text of a report: numbers as people read them, and foreign text that cannot hide anything."""
+
+import math
+import re
+
+from markupsafe import Markup, escape
+
+# Characters that are invisible, move others around or end the line in ways that people do not
+# see: controls (but tab and line feed), formats (bidirectional ones included), private use, lone
+# surrogates, line separators, fillers and variation selectors that carry hidden data. report.js
+# has the same list.
+_HIDDEN = re.compile(
+    "[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f"
+    "\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
+    "\ud800-\udfff\ue000-\uf8ff\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff"
+    "\U000f0000-\U0010ffff]"
+)
+
+
+def visible(text: str, tag: bool = True) -> Markup:
+    """Escape text for HTML or SVG and write hidden characters as their code points.
+
+    Args:
+        text: Any text.
+        tag: Mark code points with an element; off where only text may stand.
+    """
+    mark = '<span class="hidden-character">{}</span>' if tag else "{}"
+    parts, end = [], 0
+    for match in _HIDDEN.finditer(text):
+        parts.append(str(escape(text[end : match.start()])))
+        parts.append(mark.format(f"U+{ord(match[0]):04X}"))
+        end = match.end()
+    parts.append(str(escape(text[end:])))
+    return Markup("".join(parts))  # noqa: S704 - every part was escaped
+
+
+def percent(share: float, decimals: int = 1) -> str:
+    """`0.527` as `52.7 %`; a dash for what is no number."""
+    if not math.isfinite(share):
+        return "\u2013"
+    # A share below 1 must not be shown as 100 %, nor one above 0 as 0 %.
+    text = f"{share * 100:.{decimals}f}"
+    bound = 10**-decimals
+    if share < 1 and float(text) >= 100:
+        text = f">{100 - bound:.{decimals}f}"
+    elif share > 0 and float(text) <= 0:
+        text = f"<{bound:.{decimals}f}"
+    return f"{text}\u202f%"
+
+
+def number(value: float | None, decimals: int = 2) -> str:
+    """A number with a proper minus sign and grouped digits; a dash where there is none."""
+    if value is None or not math.isfinite(value):
+        return "\u2013"
+    text = f"{value:,.{decimals}f}"
+    return "\u2212" + text[1:] if text.startswith("-") else text

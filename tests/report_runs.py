@@ -1,0 +1,174 @@
+"""Runs to be reported: real episodes of Sokoban, played by an engine that errs as models do."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmark.engines.base import Engine, FinishReason, Generation, Request, Sampling
+from benchmark.manifest import SCHEMA_VERSION, Manifest, ModelIdentity
+from benchmark.metrics import RunSummary, summarise
+from benchmark.protocol import PanelProtocol, run_fingerprint
+from benchmark.records import EpisodeRecord, record_of
+from benchmark.rollout import Job, Trajectory, play
+from tasks.registry import load_task
+from tasks.response import format_response, parse_response
+
+INJECTION = (
+    '</script><script>document.title = "owned"</script><img src=x onerror="document.title=1">'
+    "<!-- <svg/onload=alert(1)> --> {{ 7 * 7 }} &lt;b&gt; \u202ereversed\u202c \x1b[31mred\x00"
+)
+"""What a hostile model or file would write."""
+
+
+class ErringEngine(Engine):
+    """Plays the expert's move or a random one, and now and then breaks the contract.
+
+    Args:
+        skill: Chance that a turn follows the expert.
+        malformed: Chance that a turn breaks the contract.
+    """
+
+    name = "erring"
+
+    def __init__(self, skill: float = 0.93, malformed: float = 0.05) -> None:
+        self._skill = skill
+        self._malformed = malformed
+
+    async def generate(self, request: Request) -> Generation:
+        """Answer from the request's seed and the episode alone."""
+        rng = random.Random(request.seed)
+        text = request.task.expert_response(request.episode)
+        if rng.random() > self._skill:
+            action = request.task.random_response(request.episode, rng)
+            move = str(parse_response(action).action)
+            text = format_response("The box is close, so I try this", move)
+        finish: FinishReason = "stop"
+        if rng.random() < self._malformed:
+            text, finish = self._break(text, rng)
+        tokens = 4 + len(text) // 4
+        return Generation(
+            text=text,
+            finish_reason=finish,
+            prompt_tokens=len(request.messages[0]["content"]) // 3,
+            response_tokens=tokens,
+            log_prob=-0.07 * tokens * rng.random(),
+        )
+
+    @staticmethod
+    def _break(text: str, rng: random.Random) -> tuple[str, FinishReason]:
+        kinds: list[tuple[str, FinishReason]] = [
+            ("I will go up now.", "stop"),
+            (f"Sure! {text}", "stop"),
+            (text.replace("</action>", ""), "length"),
+            ("<think>Jump over it</think><action>jump north</action>", "stop"),
+            (f"<think>{INJECTION}</think><action>{INJECTION}</action>", "stop"),
+            ("<think>" + "the box has to go left or right, " * 60, "length"),
+            ("", "stop"),
+        ]
+        return kinds[int(rng.random() * len(kinds))]
+
+    def describe(self) -> dict[str, Any]:
+        """What a model's engine would say."""
+        return {"kind": "transformers", "dtype": "float32", "device": "cpu", "context": 4096}
+
+
+@dataclass(frozen=True)
+class Run:
+    """The arguments of `report_html`."""
+
+    manifest: Manifest
+    records: list[EpisodeRecord]
+    summary: RunSummary
+    sessions: list[dict[str, Any]]
+
+    @property
+    def arguments(self) -> tuple[Manifest, list[EpisodeRecord], RunSummary, list[dict[str, Any]]]:
+        """In the order that `report_html` takes them."""
+        return self.manifest, self.records, self.summary, self.sessions
+
+
+def make_run(
+    panels: Sequence[str] = ("builtin",),
+    engine: Engine | None = None,
+    sampling: Sampling | None = None,
+    repeats: int = 1,
+    episodes: int | None = None,
+    name: str = "tiny-sokoban",
+) -> Run:
+    """Play panels of Sokoban.
+
+    Args:
+        panels: Their names.
+        engine: Who plays.
+        sampling: Part of the protocol; the standard one by default.
+        repeats: Plays of every episode.
+        episodes: Played of each panel and repeat; fewer than all make an incomplete run.
+        name: The model's name.
+    """
+    task = load_task("sokoban")
+    jobs: list[Job] = []
+    protocols = []
+    for panel_name in panels:
+        panel = task.panel(panel_name)
+        protocol = PanelProtocol.of(task, panel, sampling or Sampling(), repeats)
+        protocols.append(protocol)
+        jobs += [
+            Job(task, entry, repeat, protocol)
+            for repeat in range(repeats)
+            for entry in panel.entries[:episodes]
+        ]
+    player = engine or ErringEngine()
+    records: dict[tuple[str, str, str, int], EpisodeRecord] = {}
+
+    async def keep(trajectory: Trajectory) -> None:
+        records[trajectory.job.key] = record_of(trajectory)
+
+    asyncio.run(play(jobs, player, 8, keep))
+    manifest = Manifest(
+        schema_version=SCHEMA_VERSION,
+        fingerprint=run_fingerprint(tuple(protocols)),
+        panels=tuple(protocols),
+        overrides=protocols[0].overrides,
+        model=ModelIdentity(name=name, kind="init", sha256="5f" * 32),
+        engine=player.describe(),
+        versions={"arlarena-bench": "0.1.0", "python": "3.11.9", "torch": "2.13.0"},
+        command=("arlarena-bench", "eval", "--model", name, "--task", "sokoban"),
+        created="2025-01-01T12:00:00+00:00",
+        shard=None,
+    )
+    ordered = [records[job.key] for job in jobs]
+    return Run(manifest, ordered, summarise(manifest, ordered), [session(len(ordered))])
+
+
+def session(episodes: int) -> dict[str, Any]:
+    """A line of `sessions.jsonl`."""
+    return {
+        "started": "2025-01-01T12:00:00+00:00",
+        "ended": "finished",
+        "episodes": episodes,
+        "wall_s": 40.0,
+        "idle_share": 0.012,
+        "requests": 2400,
+        "prompt_tokens": 300_000,
+        "response_tokens": 48_000,
+        "concurrency": 32,
+        "engine": {"kind": "transformers"},
+        "versions": {},
+    }
+
+
+def with_error(record: EpisodeRecord, turns: int = 2) -> EpisodeRecord:
+    """The same episode, ended by an engine's error after some turns; it replays."""
+    kept = record.turns[:turns]
+    return record.model_copy(
+        update={
+            "turns": kept,
+            "success": False,
+            "score": 0.0,
+            "reward": sum(turn.reward for turn in kept),
+            "penalty": 0.1 * sum(not (turn.format_ok and turn.action_ok) for turn in kept),
+            "error": f"EngineError: the server said 500: {INJECTION}",
+        }
+    )
