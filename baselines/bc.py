@@ -176,9 +176,8 @@ def _train(
 ) -> None:
     training, began = recipe.training, time.monotonic()
     for step in range(done + 1, training.steps + 1):
-        batch = _batch(examples, recipe, step)[
-            accelerator.process_index :: accelerator.num_processes
-        ]
+        batch = batch_at(examples, recipe, step)
+        batch = batch[accelerator.process_index :: accelerator.num_processes]
         ids, mask, labels = (tensor.to(accelerator.device) for tensor in collate(batch))
         learning_rate = learning_rate_at(training, step)
         for group in optimizer.param_groups:
@@ -212,9 +211,12 @@ def _train(
             _save_checkpoint(accelerator, out, step)
 
 
-def _batch(examples: list[Example], recipe: BCRecipe, step: int) -> list[Example]:
+def batch_at(examples: list[Example], recipe: BCRecipe, step: int) -> list[Example]:
+    """The batch of a step (from 1), over all processes."""
     rng = random.Random(stable_seed("bc-batch", recipe.seed, step))
-    return [examples[int(rng.random() * len(examples))] for _ in range(recipe.training.batch_size)]
+    shown = recipe.training.prompt_tokens_at(step)
+    drawn = [examples[int(rng.random() * len(examples))] for _ in range(recipe.training.batch_size)]
+    return [Example(turn.prompt[-shown:], turn.response) if shown else turn for turn in drawn]
 
 
 def collate(batch: list[Example]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -28,11 +28,25 @@ class Demonstrations(_Strict):
     stream: int = Field(ge=0)
 
 
+class Stage(_Strict):
+    """A part of the training.
+
+    Attributes:
+        steps: Optimizer steps.
+        prompt_tokens: Tokens that are shown of every prompt, counted from its end; None for all.
+            A first stage on the ends of prompts costs a fraction and learns faster, where what
+            matters stands at the end.
+    """
+
+    steps: int = Field(gt=0)
+    prompt_tokens: int | None = Field(default=None, gt=0)
+
+
 class Training(_Strict):
     """How it is cloned: AdamW, linear warm-up, then a cosine to the final learning rate.
 
     Attributes:
-        steps: Optimizer steps.
+        stages: One after the other; the last one shows whole prompts.
         batch_size: Turns per step, over all processes.
         learning_rate: After the warm-up.
         warmup_steps: Steps of linear warm-up.
@@ -42,7 +56,7 @@ class Training(_Strict):
         checkpoint_every: Steps between checkpoints to resume from.
     """
 
-    steps: int = Field(gt=0)
+    stages: tuple[Stage, ...] = Field(min_length=1)
     batch_size: int = Field(gt=0)
     learning_rate: float = Field(gt=0, allow_inf_nan=False)
     warmup_steps: int = Field(ge=0)
@@ -50,6 +64,25 @@ class Training(_Strict):
     weight_decay: float = Field(ge=0, allow_inf_nan=False)
     max_grad_norm: float = Field(gt=0, allow_inf_nan=False)
     checkpoint_every: int = Field(gt=0)
+
+    @model_validator(mode="after")
+    def _whole_prompts_last(self) -> Self:
+        if self.stages[-1].prompt_tokens is not None:
+            raise ValueError("the last stage must show whole prompts: leave out prompt_tokens")
+        return self
+
+    @property
+    def steps(self) -> int:
+        """Optimizer steps of all stages."""
+        return sum(stage.steps for stage in self.stages)
+
+    def prompt_tokens_at(self, step: int) -> int | None:
+        """Tokens that a step (from 1) shows of every prompt; None for all."""
+        for stage in self.stages:
+            if step <= stage.steps:
+                return stage.prompt_tokens
+            step -= stage.steps
+        return None
 
 
 class BCRecipe(_Strict):

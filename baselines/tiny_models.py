@@ -30,7 +30,7 @@ class TinyModelConfig(BaseModel):
         layers: Depth.
         heads: Query heads.
         kv_heads: Key and value heads.
-        head_dim: Width of a head.
+        head_dim: Width of a head; vLLM on a CPU needs at least 32.
         intermediate_size: Width of the gated feed-forward layer.
         context: Longest sequence, in tokens.
     """

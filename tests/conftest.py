@@ -2,7 +2,7 @@
 
 import os
 
-# One thread each: torch, vLLM and the tests share few cores, and more threads make all of them slow.
+# Torch, vLLM and the tests share few cores; more threads make all of them slow.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
 os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")

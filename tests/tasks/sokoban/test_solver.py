@@ -78,7 +78,11 @@ def test_the_expert_needs_exactly_the_optimal_length() -> None:
     ("board", "thought", "action"),
     [
         (("######", "#@$_.#", "######"), "Push right from r1c1, so go right", "right"),
-        (("#####", "#_@_#", "#.$_#", "#___#", "#####"), "Push left from r2c3, so go right", "right"),
+        (
+            ("#####", "#_@_#", "#.$_#", "#___#", "#####"),
+            "Push left from r2c3, so go right",
+            "right",
+        ),
         (("#####", "#$_.#", "#_@_#", "#####"), "No solution is left", "up"),
     ],
 )

@@ -1,0 +1,159 @@
+"""Behaviour cloning: what is trained on, how it resumes, and that it learns."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from baselines.bc import IGNORED, LOG, Example, Progress, clone, collate, learning_rate_at
+from baselines.bc_recipe import BCRecipe, Stage, Training, read_recipe
+from baselines.demonstrations import data_sha256, demonstrate
+from benchmark.models import folder_sha256
+from tasks.errors import UserError
+from tasks.registry import load_task
+
+TRAINING = {
+    "stages": [{"steps": 6, "prompt_tokens": 40}, {"steps": 4}],
+    "batch_size": 4,
+    "learning_rate": 1e-3,
+    "warmup_steps": 2,
+    "final_learning_rate": 1e-4,
+    "weight_decay": 0.01,
+    "max_grad_norm": 1.0,
+    "checkpoint_every": 3,
+}
+MODEL = {
+    "vocab_size": 512,
+    "hidden_size": 32,
+    "layers": 2,
+    "heads": 2,
+    "kv_heads": 1,
+    "head_dim": 32,
+    "intermediate_size": 64,
+    "context": 512,
+}
+RECIPE = BCRecipe.model_validate(
+    {
+        "task": "sokoban",
+        "seed": 3,
+        "demonstrations": {"episodes": 30, "stream": 7},
+        "model": MODEL,
+        "training": TRAINING,
+    }
+)
+
+
+class Stopped(Exception):
+    """Stands for a kill."""
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+def test_a_resumed_run_is_the_uninterrupted_one(tmp_path: Path) -> None:
+    def stop(progress: Progress) -> None:
+        if progress.step == 8:
+            raise Stopped
+
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    clone(RECIPE, whole)
+    with pytest.raises(Stopped):
+        clone(RECIPE, stopped, on_step=stop)
+    assert (stopped / "checkpoint" / "step").read_text() == "6"
+    steps: list[int] = []
+    clone(RECIPE, stopped, on_step=lambda progress: steps.append(progress.step))
+    assert steps == [7, 8, 9, 10]
+    assert folder_sha256(whole) == folder_sha256(stopped)
+    logs = [
+        [
+            {k: v for k, v in json.loads(line).items() if k != "seconds"}
+            for line in (out / LOG).read_text().splitlines()
+        ]
+        for out in (whole, stopped)
+    ]
+    assert logs[0] == logs[1]
+    assert [line["step"] for line in logs[0]] == list(range(1, 11))
+    assert not (whole / "checkpoint").exists()
+
+
+def test_it_learns(tmp_path: Path) -> None:
+    training = {**TRAINING, "stages": [{"steps": 60}], "batch_size": 8, "learning_rate": 5e-3}
+    recipe = RECIPE.model_copy(update={"training": Training.model_validate(training)})
+    log: list[Progress] = []
+    cloned = clone(recipe, tmp_path, on_step=log.append)
+    # A new model knows nothing: the loss starts at the entropy of a uniform guess or above.
+    assert log[0].loss > math.log(400)
+    assert log[-1].loss < 1.5
+    assert log[-1].token_accuracy > 0.5
+    assert cloned.architecture == "Qwen3ForCausalLM"
+    assert cloned.turns == len(demonstrate(load_task("sokoban"), 30, 7))
+
+
+def test_only_responses_are_trained_on() -> None:
+    ids, mask, labels = collate([Example((5, 6, 7), (8, 9)), Example((5,), (8,))])
+    assert ids.tolist() == [[5, 6, 7, 8, 9], [5, 8, 0, 0, 0]]
+    assert mask.tolist() == [[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]]
+    assert labels.tolist() == [
+        [IGNORED, IGNORED, IGNORED, 8, 9],
+        [IGNORED, 8, IGNORED, IGNORED, IGNORED],
+    ]
+
+
+def test_the_learning_rate_warms_up_and_falls() -> None:
+    training = Training.model_validate({**TRAINING, "stages": [{"steps": 12}]})
+    assert learning_rate_at(training, 1) == pytest.approx(5e-4)
+    assert learning_rate_at(training, 2) == pytest.approx(1e-3)
+    assert learning_rate_at(training, 7) == pytest.approx(5.5e-4)
+    assert learning_rate_at(training, 12) == pytest.approx(1e-4)
+
+
+def test_stages() -> None:
+    assert RECIPE.training.steps == 10
+    assert [RECIPE.training.prompt_tokens_at(step) for step in (1, 6, 7, 10)] == [
+        40,
+        40,
+        None,
+        None,
+    ]
+    with pytest.raises(ValueError, match="must show whole prompts"):
+        Training.model_validate({**TRAINING, "stages": [Stage(steps=1, prompt_tokens=5)]})
+
+
+def test_demonstrations_are_the_experts_and_always_the_same() -> None:
+    task = load_task("sokoban")
+    turns = demonstrate(task, 20, 7)
+    assert len(turns) == sum(int(task.training_entry(i, 7).category) for i in range(20))
+    assert data_sha256(turns) == data_sha256(demonstrate(task, 20, 7))
+    assert data_sha256(turns) != data_sha256(turns[::-1])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("task: sokoban\n", "seed: Field required"),
+        ("{", "cannot be read"),
+        ("[]", "recipe: Input should be"),
+    ],
+)
+def test_a_broken_recipe_is_named(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "recipe.yaml"
+    file.write_text(text)
+    with pytest.raises(UserError, match=message):
+        read_recipe(file)
+
+
+def test_a_model_or_an_init() -> None:
+    with pytest.raises(ValueError, match="either model"):
+        BCRecipe.model_validate({**RECIPE.model_dump(), "init": "tiny-sokoban"})
+
+
+def test_turns_longer_than_the_context_are_the_users_mistake(tmp_path: Path) -> None:
+    small = RECIPE.model_copy(
+        update={"model": RECIPE.model and RECIPE.model.model_copy(update={"context": 100})}
+    )
+    with pytest.raises(UserError, match=r"a turn has \d+ tokens, the model's context is 100"):
+        clone(small, tmp_path)

@@ -1,0 +1,105 @@
+"""The registry of inits: hashes hold, changed files are refused, near names are offered."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from baselines.registry import Init, find_model, read_registry
+from benchmark.models import folder_sha256, from_folder, from_hub
+from tasks.errors import UserError
+
+TINY = "tiny-sokoban"
+
+
+def test_shipped_inits_are_the_pinned_ones_and_small() -> None:
+    shipped = {name: init for name, init in read_registry().items() if init.folder}
+    assert TINY in shipped
+    for name, init in shipped.items():
+        source = find_model(name)
+        assert source.identity.kind == "init"
+        assert source.identity.sha256 == init.sha256
+        assert source.task == init.task
+        assert init.folder is not None
+        assert sum(file.stat().st_size for file in init.folder.iterdir()) < 3_000_000
+        assert (init.folder / "README.md").is_file()
+        assert (init.folder / "recipe.yaml").is_file()
+
+
+def test_the_papers_inits_are_registered() -> None:
+    hubs = {init.hub for init in read_registry().values() if init.role == "paper"}
+    assert "UCLA-SCAI/Qwen3-4B-rft-alfworld" in hubs
+    assert "willamazon1/Qwen3-4B-rft-webshop" in hubs
+
+
+def test_an_init_with_changed_files_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    init = read_registry()[TINY]
+    assert init.folder is not None
+    shutil.copytree(init.folder, tmp_path / TINY)
+    config = tmp_path / TINY / "config.json"
+    config.write_text(config.read_text() + " ")
+    changed = {TINY: init.model_copy(update={"folder": tmp_path / TINY})}
+    monkeypatch.setattr("baselines.registry.read_registry", lambda: changed)
+    with pytest.raises(UserError, match=r"init tiny-sokoban: .* the registry pins"):
+        find_model(TINY)
+
+
+def test_a_folder_is_taken_as_it_is() -> None:
+    folder = read_registry()[TINY].folder
+    source = find_model(str(folder))
+    assert source.identity.kind == "folder"
+    assert source.task is None
+
+
+def test_the_hash_sees_names_and_contents(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
+    first = folder_sha256(tmp_path)
+    (tmp_path / "README.md").write_text("not loaded, not hashed")
+    assert folder_sha256(tmp_path) == first
+    (tmp_path / "config.json").write_text("{}")
+    second = folder_sha256(tmp_path)
+    (tmp_path / "config.json").rename(tmp_path / "other.json")
+    assert len({first, second, folder_sha256(tmp_path)}) == 3
+
+
+def test_folders_that_cannot_be_loaded(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="does not exist"):
+        from_folder(tmp_path / "none")
+    with pytest.raises(UserError, match=r"has no \.safetensors weights$"):
+        from_folder(tmp_path)
+    (tmp_path / "pytorch_model.bin").write_bytes(b"")
+    with pytest.raises(UserError, match="pickled weights are not loaded"):
+        from_folder(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["owner/model@", "../x/y", "owner//model", "a b/c"])
+def test_what_is_no_hub_id(name: str) -> None:
+    with pytest.raises(UserError, match="no hub id|cannot be loaded from the hub"):
+        from_hub(name)
+
+
+def test_a_model_that_the_hub_does_not_give_is_one_line() -> None:
+    with pytest.raises(UserError, match="cannot be loaded from the hub: ") as failed:
+        from_hub("owner/model@0123abc")
+    assert "\n" not in str(failed.value)
+
+
+def test_near_names_are_offered() -> None:
+    with pytest.raises(UserError, match="did you mean tiny-sokoban"):
+        find_model("tiny-sokban")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"task": "sokoban", "role": "tiny"},
+        {"task": "sokoban", "role": "tiny", "folder": "x"},
+        {"task": "sokoban", "role": "tiny", "folder": "x", "hub": "a/b", "sha256": "0" * 64},
+        {"task": "sokoban", "role": "other", "hub": "a/b"},
+    ],
+)
+def test_entries_are_read_strictly(fields: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="init|role"):
+        Init.model_validate(fields)
