@@ -29,6 +29,7 @@ MAX_TEXT = 20_000
 """Longest shown response or observation, in characters; of longer ones both ends are shown."""
 MAX_DIFFERENCES = 20
 _TAIL = 4_000
+_TYPICAL_RATE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +99,18 @@ def pack_episodes(
     packer = zlib.compressobj(9)
     head = json.dumps(panels)
     pieces = [packer.compress(f'{{"panels":{head},"episodes":['.encode())]
-    used, unpacked, shown, replayed, differing = 0, len(head), 0, 0, 0
+    used, held, unpacked, shown, replayed, differing = 0, 0, len(head), 0, 0, 0
     for place, record in _in_turn(records):
         world = worlds[record.task, record.panel]
         episode, differs = _episode(place, record, world)
         text = json.dumps(episode, separators=(",", ":"), allow_nan=False)
+        held += len(text)
         # What the compressor holds back is counted at a typical rate.
-        if used + len(text) // 8 > max_packed or unpacked + len(text) > MAX_UNPACKED:
+        if used + held // _TYPICAL_RATE > max_packed or unpacked + len(text) > MAX_UNPACKED:
             break
         pieces.append(packer.compress(f"{',' if shown else ''}{text}".encode()))
-        used += len(pieces[-1])
+        if pieces[-1]:
+            used, held = used + len(pieces[-1]), 0
         unpacked += len(text)
         shown += 1
         replayed += world.task is not None

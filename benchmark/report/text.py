@@ -52,5 +52,5 @@ def number(value: float | None, decimals: int = 2) -> str:
     """A number with a proper minus sign and grouped digits; a dash where there is none."""
     if value is None or not math.isfinite(value):
         return "\u2013"
-    text = f"{value:,.{decimals}f}"
+    text = f"{value:z,.{decimals}f}"
     return "\u2212" + text[1:] if text.startswith("-") else text

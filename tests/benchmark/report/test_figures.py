@@ -1,0 +1,148 @@
+"""Figures: marks where the numbers say, labels that have room, and the table behind them."""
+
+import itertools
+import re
+
+import pytest
+
+from benchmark.metrics import CategorySummary, Estimate, PanelSummary
+from benchmark.report.figures import (
+    WIDTH,
+    interval_figure,
+    invalid_figure,
+    panel_figures,
+    success_figure,
+    turns_figure,
+)
+
+
+def panel(**changes: object) -> PanelSummary:
+    estimate = Estimate(0.5, 0.25, 0.75, 8)
+    values: dict[str, object] = {
+        "task": "t",
+        "panel": "p",
+        "fingerprint": "0" * 64,
+        "expected": 8,
+        "records": 8,
+        "errors": 0,
+        "success": estimate,
+        "score": estimate,
+        "score_name": "reward",
+        "score_unit": "points",
+        "episode_return": estimate,
+        "format_valid": 1.0,
+        "action_valid": 1.0,
+        "truncated": 0.0,
+        "turns": 3.0,
+        "prompt_tokens": None,
+        "response_tokens": None,
+        "total_tokens": None,
+        "category_name": "optimal length",
+        "categories": (
+            CategorySummary("3", Estimate(1.0, 0.5, 1.0, 4)),
+            CategorySummary("4", Estimate(0.0, 0.0, 0.5, 4)),
+        ),
+        "turn_counts": ((2, 3, 1), (4, 0, 4)),
+        "invalid_by_turn": ((1, 8, 2), (2, 8, 0), (3, 4, 0), (4, 4, 1)),
+    }
+    return PanelSummary(**(values | changes))  # type: ignore[arg-type]
+
+
+def numbers(svg: str, mark: str, name: str) -> list[float]:
+    return [float(x) for x in re.findall(rf'<{mark}[^>]* {name}="([-0-9.]+)"', svg)]
+
+
+def test_success_dots_and_intervals_stand_at_their_values() -> None:
+    figure = success_figure(panel(), "k")
+    # The plot is 150 high from y = 30: 100 % at 30, 50 % at 105, 0 % at 180; two slots of 155.
+    assert numbers(figure.svg, 'circle class="dot"', "cx") == [117.5, 272.5]
+    assert numbers(figure.svg, 'circle class="dot"', "cy") == [30.0, 180.0]
+    assert numbers(figure.svg, 'line class="interval"', "y1") == [105.0, 180.0]
+    assert numbers(figure.svg, 'line class="interval"', "y2") == [30.0, 105.0]
+    assert numbers(figure.svg, 'line class="reference"', "y1") == [105.0]
+    assert figure.rows[0] == ("3", "100.0\u202f%", "50.0\u202f% to 100.0\u202f%", "4")
+
+
+def test_categories_that_are_words_stand_on_rows() -> None:
+    names = ["pick_and_place_simple", "look_at_obj_in_light", "a" * 60]
+    categories = tuple(CategorySummary(n, Estimate(0.5, 0.25, 0.75, 4)) for n in names)
+    svg = success_figure(panel(categories=categories), "k").svg
+    assert ">pick_and_place_simple</text>" in svg
+    assert ">" + "a" * 23 + "\u2026</text>" in svg
+    assert numbers(svg, 'circle class="dot"', "cy") == [22.0, 46.0, 70.0]
+
+
+def test_solved_and_failed_bars_are_stacked() -> None:
+    figure = turns_figure(panel(), "k", max_turns=4, repeats=1)
+    # Slots of 77.5 for turns 1 to 4, four episodes at the top: 37.5 each.
+    assert numbers(figure.svg, 'rect class="solved"', "height")[:2] == [112.5, 10.0]
+    assert numbers(figure.svg, 'rect class="failed"', "height")[:2] == [37.5, 150.0]
+    assert numbers(figure.svg, 'rect class="failed"', "y")[:2] == [30.0, 30.0]
+    assert figure.rows == (("2", "3", "1"), ("4", "0", "4"))
+    assert "3 solved and 5 failed episodes" in figure.description
+
+
+def test_many_turns_are_binned_and_none_is_lost() -> None:
+    counts = tuple((turns, 1, 2) for turns in range(0, 1001))
+    figure = turns_figure(panel(turn_counts=counts), "k", max_turns=1000, repeats=1)
+    assert len(figure.rows) <= 60
+    assert sum(int(row[1]) for row in figure.rows) == 1001
+    assert sum(int(row[2]) for row in figure.rows) == 2002
+
+
+def test_invalid_shares_and_their_axis() -> None:
+    figure = invalid_figure(panel(), "k", max_turns=4, repeats=1)
+    # The highest share is 25 %, so the axis ends at 35 % (1.25 times that, to the next 5 %).
+    assert numbers(figure.svg, 'circle class="dot"', "cy") == pytest.approx(
+        [180 - 150 * 25 / 35, 180, 180, 180 - 150 * 25 / 35], abs=0.01
+    )
+    assert figure.rows[0] == ("1", "8", "2", "25.0\u202f%")
+    assert figure.caption.startswith("3 of 24 responses")
+
+
+def test_repeats_have_no_interval_that_takes_them_for_independent() -> None:
+    svg = invalid_figure(panel(), "k", max_turns=4, repeats=3).svg
+    ends = zip(
+        numbers(svg, 'line class="interval"', "y1"),
+        numbers(svg, 'line class="interval"', "y2"),
+        strict=True,
+    )
+    assert all(low == high for low, high in ends)
+
+
+@pytest.mark.parametrize("count", [1, 12, 40, 200])
+def test_labels_have_room_and_marks_stay_inside(count: int) -> None:
+    categories = tuple(
+        CategorySummary(str(i), Estimate(0.5, 0.25, 0.75, 4)) for i in range(1, count + 1)
+    )
+    svg = success_figure(panel(categories=categories), "k").svg
+    ticks = [
+        (float(x), label)
+        for x, label in re.findall(r'<text class="mid" x="([0-9.]+)" y="195">(\d+)</text>', svg)
+    ]
+    assert ticks
+    for (left, _), (right, label) in itertools.pairwise(ticks):
+        assert right - left >= len(label) * 6.2
+    assert all(40 <= x <= WIDTH - 10 for x in numbers(svg, 'circle class="dot"', "cx"))
+
+
+def test_the_ruler_shows_value_and_interval() -> None:
+    svg = interval_figure(0.5, 0.25, 0.75, "k")
+    assert numbers(svg, 'circle class="dot"', "cx") == [120.0]
+    assert numbers(svg, 'rect class="band"', "x") == [64.0]
+    assert numbers(svg, 'rect class="band"', "width") == [112.0]
+
+
+def test_figures_have_a_name_and_a_description_and_escape_both() -> None:
+    category = "<b>\u202e&"
+    odd = panel(
+        category_name="<i>", categories=(CategorySummary(category, Estimate(0.5, 0.25, 0.75, 4)),)
+    )
+    for figure in panel_figures(odd, "k", max_turns=4, repeats=1):
+        assert re.search(r'aria-labelledby="(k-\w+-title) (k-\w+-description)"', figure.svg)
+        assert "<title id=" in figure.svg
+        assert "<desc id=" in figure.svg
+        assert "<b>" not in figure.svg
+        assert "<i>" not in figure.svg
+        assert "\u202e" not in figure.svg
+        assert "style=" not in figure.svg
