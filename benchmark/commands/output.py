@@ -1,13 +1,11 @@
 """What the commands have in common: writing a run's summary and report, and printing numbers."""
 
+from collections.abc import Iterator
 from pathlib import Path
-
-from rich.console import Console
-from rich.table import Table
 
 from benchmark.evaluation import Session
 from benchmark.files import write_atomically
-from benchmark.metrics import Estimate, RunSummary, summarise, summary_json
+from benchmark.metrics import Estimate, PanelSummary, RunSummary, summarise, summary_json
 from benchmark.report import report_html
 from benchmark.run_folder import REPORT, SUMMARY, read_run, read_sessions
 from tasks.errors import UserError
@@ -37,42 +35,43 @@ def write_outputs(folder: Path, report: Path | None = None) -> RunSummary:
 
 
 def print_summary(summary: RunSummary, folder: Path, session: Session | None = None) -> None:
-    """Print a run's numbers as a table, and where everything is."""
-    table = Table(box=None, pad_edge=False)
-    for column in ("panel", "success [95 %]", "score", "return", "valid format", "valid action"):
-        table.add_column(column)
-    table.add_column("turns", justify="right")
-    table.add_column("episodes", justify="right")
+    """Print a run's numbers, a block for each panel, and where everything is."""
     for panel in summary.panels:
-        table.add_row(
-            f"{panel.task}/{panel.panel}",
-            _percent(panel.success),
-            f"{panel.score.value:.2f} {panel.score_unit}",
-            f"{panel.episode_return.value:.2f}",
-            f"{panel.format_valid:.1%}",
-            f"{panel.action_valid:.1%}",
-            f"{panel.turns:.1f}",
-            f"{panel.records}/{panel.expected}",
-        )
-    console = Console()
-    console.print(table)
-    for panel in summary.panels:
-        if panel.errors:
-            console.print(
-                f"{panel.task}/{panel.panel}: {panel.errors} episodes ended in an error and count "
-                "as failures; --retry-errors plays them again"
-            )
+        print(f"\n{panel.task}/{panel.panel}")
+        for name, value in _facts(panel):
+            print(f"  {name:<16} {value}")
+    print()
     if session:
-        speed = session.tokens_per_second
-        tokens = f", {speed:,.0f} tokens/s" if speed is not None else ""
-        console.print(
-            f"{session.episodes} episodes in {session.wall_s:.1f} s{tokens}, "
-            f"engine idle {session.idle_share:.1%}"
-        )
-    if not summary.complete:
-        console.print("The run is not complete.")
-    console.print(f"report: {folder / REPORT}", soft_wrap=True)
+        print(_speed(session))
+    print(f"report: {folder / REPORT}")
 
 
-def _percent(estimate: Estimate) -> str:
-    return f"{estimate.value:.1%} [{estimate.low:.1%}, {estimate.high:.1%}]"
+def _facts(panel: PanelSummary) -> Iterator[tuple[str, str]]:
+    yield "success", f"{percent(panel.success)}, 95 % interval"
+    yield panel.score_name, f"{panel.score.value:.2f} {panel.score_unit}"
+    yield "return", f"{panel.episode_return.value:.2f}, with format penalties"
+    yield "valid format", f"{panel.format_valid:.1%} of turns"
+    yield "valid action", f"{panel.action_valid:.1%} of turns"
+    yield "turns", f"{panel.turns:.1f} an episode"
+    if panel.response_tokens is not None:
+        truncated = f"{panel.truncated:.1%} of responses cut at the limit"
+        yield "tokens", f"{panel.response_tokens:.1f} a response, {truncated}"
+    complete = "" if panel.records == panel.expected else f" of {panel.expected}: not complete"
+    yield "episodes", f"{panel.records}{complete}"
+    if panel.errors:
+        yield "errors", f"{panel.errors}, counted as failures; --retry-errors plays them again"
+
+
+def _speed(session: Session) -> str:
+    text = f"{session.episodes} episodes in {session.wall_s:.1f} s"
+    speed = session.tokens_per_second
+    if speed is None:
+        return text
+    return f"{text}, {speed:,.0f} tokens/s, engine idle {session.idle_share:.1%} of the time"
+
+
+def percent(estimate: Estimate) -> str:
+    """A rate with its interval, such as `54.3 % [48.2, 60.3]`."""
+    return f"{estimate.value:.1%} [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]".replace(
+        "%", " %"
+    )
