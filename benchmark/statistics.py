@@ -273,7 +273,8 @@ def _resampled_means(ordered: npt.NDArray[np.float64], resamples: int) -> npt.ND
         drawn = rng.integers(0, last + 1, size=(rows, last + 1))
         # Each draw's mirror image as well: negated data then give exactly the negated means.
         parts += [ordered[drawn].mean(axis=1), ordered[last - drawn].mean(axis=1)]
-    return np.concatenate(parts).clip(ordered[0], ordered[-1])
+    means: npt.NDArray[np.float64] = np.concatenate(parts).clip(ordered[0], ordered[-1])
+    return means
 
 
 def sign_flip(differences: Sequence[float], flips: int = FLIPS) -> float:
