@@ -282,8 +282,10 @@
     if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
     const target = event.target;
     if (target instanceof Element && target.closest("input, select, textarea")) return;
+    // Elsewhere on the page the keys step only while the browser is in view.
     const box = $("browser").getBoundingClientRect();
-    if (box.bottom < 0 || box.top > window.innerHeight) return;
+    const inside = target instanceof Element && target.closest("#browser");
+    if (!inside && (box.bottom < 0 || box.top > window.innerHeight)) return;
     const vertical = { ArrowUp: -1, ArrowDown: 1 }[event.key];
     const horizontal = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (vertical && target instanceof Element && target.closest("#list")) stepList(vertical);
@@ -316,7 +318,7 @@
     document.addEventListener("keydown", onKey);
     window.addEventListener("hashchange", onAddress);
     applyFilters();
-    if (onAddress()) $("episodes").scrollIntoView({ behavior: "instant" });
+    if (onAddress()) $("episodes").scrollIntoView();
   }
 
   start().catch((error) => fault(`The episodes cannot be shown: ${error}`));
