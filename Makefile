@@ -59,8 +59,8 @@ typecheck: $(DEV) ## mypy, strict
 
 benchmarks: $(BENCH) ## run every script in tests/benchmarks, or one: ONLY=name
 	@test -n "$(BENCHMARKS)" || { echo "tests/benchmarks/ holds no script" >&2; exit 1; }
-	@set -e; for script in $(if $(ONLY),tests/benchmarks/$(ONLY:.py=).py,$(BENCHMARKS)); do \
-	    echo "== $$script"; $(BIN)/python $$script $(ARGS); \
+	@set -e; for script in $(if $(ONLY),$(ONLY),$(notdir $(BENCHMARKS:.py=))); do \
+	    echo "== $$script"; $(BIN)/python -m tests.benchmarks.$$script $(ARGS); \
 	done
 
 clean: ## remove the environment, caches and builds (not runs/)

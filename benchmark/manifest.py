@@ -83,5 +83,8 @@ class Manifest(_Strict):
         Raises:
             UserError: They differ; the file was edited.
         """
+        keys = {(panel.task, panel.panel) for panel in self.panels}
+        if len(keys) != len(self.panels):
+            raise UserError("run.json: a panel is listed twice; it was edited")
         if run_fingerprint(self.panels) != self.fingerprint:
             raise UserError("run.json: the fingerprint is not that of its panels; it was edited")

@@ -47,7 +47,7 @@ def print_summary(summary: RunSummary, folder: Path, session: Session | None = N
 
 
 def _facts(panel: PanelSummary) -> Iterator[tuple[str, str]]:
-    yield "success", f"{percent(panel.success)}, 95 % interval"
+    yield "success", f"{percent(panel.success)}, 95% interval"
     yield panel.score_name, f"{panel.score.value:.2f} {panel.score_unit}"
     yield "return", f"{panel.episode_return.value:.2f}, with format penalties"
     yield "valid format", f"{panel.format_valid:.1%} of turns"
@@ -71,7 +71,5 @@ def _speed(session: Session) -> str:
 
 
 def percent(estimate: Estimate) -> str:
-    """A rate with its interval, such as `54.3 % [48.2, 60.3]`."""
-    return f"{estimate.value:.1%} [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]".replace(
-        "%", " %"
-    )
+    """A rate with its interval, such as `54.3% [48.2, 60.3]`."""
+    return f"{estimate.value:.1%} [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]"
