@@ -18,11 +18,13 @@ from tasks.response import format_response
 from tasks.sokoban.env import DIRECTIONS, World
 
 MAX_TURNS = 15
+TASK = load_task("sokoban")
+ENTRIES = TASK.panel("builtin").entries
 
 
 def ours(moves: list[str]) -> None:
     """The world with its observation text."""
-    boards = [entry.data["board"] for entry in load_task("sokoban").panel("builtin").entries]
+    boards = [entry.data["board"] for entry in ENTRIES]
     world, turn, episode = World(boards[0]), 0, 0
     for move in moves:
         world.move(move)
@@ -35,16 +37,16 @@ def ours(moves: list[str]) -> None:
 
 def ours_with_prompts(moves: list[str]) -> None:
     """Whole episodes: parsing the response, the step, and the next prompt."""
-    task = load_task("sokoban")
-    entries = task.panel("builtin").entries
-    responses = {move: format_response("Push right from r1c1, so go up", move) for move in DIRECTIONS}
+    responses = {
+        move: format_response("Push right from r1c1, so go up", move) for move in DIRECTIONS
+    }
     number = 0
-    episode = task.episode(entries[0], MAX_TURNS)
+    episode = TASK.episode(ENTRIES[0], MAX_TURNS)
     episode.reset()
     for move in moves:
         if episode.step(responses[move]).outcome is not None:
             number += 1
-            episode = task.episode(entries[number % len(entries)], MAX_TURNS)
+            episode = TASK.episode(ENTRIES[number % len(ENTRIES)], MAX_TURNS)
             episode.reset()
 
 
