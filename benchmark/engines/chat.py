@@ -149,7 +149,12 @@ class Chat:
                 f"the model's chat template refuses the prompt: {first_line(error)}"
             ) from error
         # The template has written all special tokens, the first one included.
-        ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+        backend = getattr(self.tokenizer, "backend_tokenizer", None)
+        ids: list[int]
+        if backend is None or backend.truncation or backend.padding:
+            ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+        else:  # the same, a third faster: no offsets are computed
+            ids = backend.encode_batch_fast([text], add_special_tokens=False)[0].ids
         return ids
 
     def decode(self, response_ids: Sequence[int]) -> str:

@@ -188,8 +188,9 @@ class WorkerEngine(Engine):
         try:
             while not self._stopping.is_set():
                 arrived = self._collect()
-                if arrived or self._busy():
-                    self._post(_deliver, self._advance(arrived))
+                results = self._advance(arrived) if arrived or self._busy() else []
+                if results:
+                    self._post(_deliver, results)
         except BaseException as error:
             log.debug("traceback of the engine's thread", exc_info=True)
             self._post(self._fail, error)
