@@ -6,6 +6,7 @@ the step alone, so a resumed run goes on exactly where it was.
 """
 
 import json
+import logging
 import math
 import random
 import shutil
@@ -111,6 +112,8 @@ def clone(
     context = model.config.max_position_embeddings
     if longest > context:
         raise UserError(f"a turn has {longest} tokens, the model's context is {context}")
+    # It warns at every checkpoint that tied weights are saved once, which is what is wanted.
+    logging.getLogger("accelerate").setLevel(logging.ERROR)
     accelerator = Accelerator(log_with=list(trackers) or None, project_dir=out)
     accelerator.init_trackers("behaviour-cloning", config=_flat(recipe.model_dump()))
     optimizer = torch.optim.AdamW(

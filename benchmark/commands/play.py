@@ -81,7 +81,8 @@ def _show(console: Console, task: Task, view: View, whole_prompt: bool) -> None:
         return
     tiles = task.info.tiles
     for line in view.observation.splitlines():
-        if tiles and line and set(line) <= set(tiles):
+        # Without colours the symbols themselves tell more.
+        if console.color_system and tiles and line and set(line) <= set(tiles):
             console.print(_drawn(line, task))
         else:
             console.print(Text(line))

@@ -1,0 +1,81 @@
+"""The shipped init plays: end to end, in its stated band, the same at any concurrency."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from baselines.registry import find_model
+from benchmark.cli import main
+from benchmark.engines.base import Sampling
+from benchmark.engines.transformers import TransformersEngine
+from benchmark.evaluation import Plan, evaluate
+from benchmark.manifest import Shard
+from benchmark.metrics import read_summary
+from benchmark.records import EpisodeRecord
+from benchmark.run_folder import RunFolder
+
+SOURCE = find_model("tiny-sokoban")
+
+
+def play(path: Path, plan: Plan, concurrency: int) -> list[EpisodeRecord]:
+    async def run() -> list[EpisodeRecord]:
+        assert SOURCE.path is not None
+        async with TransformersEngine(SOURCE.path, dtype="float32", max_batch=64) as engine:
+            manifest = plan.manifest(SOURCE.identity, engine)
+            with RunFolder(path, manifest, plan.keys()) as folder:
+                await evaluate(plan, engine, folder, concurrency)
+                return list(folder.records.values())
+
+    return asyncio.run(run())
+
+
+@pytest.mark.slow
+def test_the_init_lies_in_its_band_and_its_records_replay(tmp_path: Path) -> None:
+    """The main job, as `make eval` runs it."""
+    assert main(["eval", "--model", "tiny-sokoban", "--out", str(tmp_path)]) == 0
+    (panel,) = read_summary((tmp_path / "summary.json").read_bytes()).panels
+    assert (panel.task, panel.panel, panel.records, panel.errors) == ("sokoban", "builtin", 256, 0)
+    # Under-trained on purpose: reinforcement learning has room in both directions.
+    assert 0.45 <= panel.success.value <= 0.60
+    assert panel.format_valid > 0.95
+    assert main(["replay", str(tmp_path)]) == 0
+    manifest = json.loads((tmp_path / "run.json").read_text())
+    assert manifest["model"]["kind"] == "init"
+    assert manifest["overrides"] == {}
+
+
+@pytest.mark.slow
+def test_greedy_float32_does_not_depend_on_concurrency(tmp_path: Path) -> None:
+    plan = Plan.of(
+        [("sokoban", "builtin")], Sampling(), repeats=1, seed=0, shard=Shard(index=1, count=8)
+    )
+    runs = [play(tmp_path / str(n), plan, n) for n in (1, 8, 64)]
+    assert len(runs[0]) == 32
+    for other in runs[1:]:
+        for one, two in zip(runs[0], other, strict=True):
+            # Batched sums round differently, so log-probabilities agree only closely.
+            exact = {"turns": {"__all__": {"log_prob"}}}
+            assert one.model_dump(exclude=exact) == two.model_dump(exclude=exact)
+            for turn, again in zip(one.turns, two.turns, strict=True):
+                assert turn.log_prob == pytest.approx(again.log_prob, abs=1e-4)
+
+
+@pytest.mark.slow
+def test_seeded_sampling_repeats(tmp_path: Path) -> None:
+    plan = Plan.of(
+        [("sokoban", "builtin")],
+        Sampling(temperature=0.7, top_p=0.95, top_k=20),
+        repeats=2,
+        seed=0,
+        shard=Shard(index=1, count=16),
+    )
+    first, second = (play(tmp_path / name, plan, n) for name, n in (("a", 64), ("b", 7)))
+    responses = [[t.response for r in run for t in r.turns] for run in (first, second)]
+    assert responses[0] == responses[1]
+    # The two plays of an episode are drawn with different seeds.
+    by_key = {(r.episode, r.repeat): [t.response for t in r.turns] for r in first}
+    assert any(
+        by_key[e, 0] != by_key[e, 1] for e, _ in by_key if (e, 1) in by_key and (e, 0) in by_key
+    )
