@@ -39,10 +39,9 @@
     ["invalid", "Invalid responses", (episode) => episode.invalid],
     ["differs", "Do not replay", (episode) => episode.differences.length > 0],
   ];
-  const state = { filter: "all", episode: null, turn: 0, open: { response: false, observation: false, info: false } };
+  const PAGE = 400; // rows of the list that are drawn at once: a run may have 100,000 episodes
+  const state = { filter: "all", found: [], rows: PAGE, episode: null, turn: 0, open: { response: false, observation: false, info: false } };
   let panels = [], episodes = [];
-
-  const isShown = (episode) => !episode.item.hidden;
 
   function address(episode, turn) {
     const parts = [`episode=${encodeURIComponent(episode.key).replaceAll("%2F", "/")}`];
@@ -66,19 +65,44 @@
 
   // ---- List ----
 
-  function buildList() {
-    for (const episode of episodes) {
-      const turns = episode.turns.length;
-      const replays = episode.differences.length ? ", does not replay" : "";
-      const label = `${episode.id}${episode.panel.repeats > 1 ? `, repeat ${episode.repeat}` : ""}`;
-      episode.link = make("a", { href: address(episode, 0), tabindex: -1 },
-        make("span", { class: `sign ${episode.kind}`, "aria-hidden": "true" }, SIGNS[episode.kind]),
-        make("span", { class: "name" }, label),
-        make("span", { class: "sub" }, `${turns} ${turns === 1 ? "turn" : "turns"}${episode.differences.length ? " \u2260" : ""}`),
-        make("span", { class: "visually-hidden" }, `, ${NAMES[episode.kind]}${replays}`));
-      episode.item = make("li", {}, episode.link);
+  function makeRow(episode) {
+    const turns = episode.turns.length;
+    const differs = episode.differences.length > 0;
+    const label = `${episode.id}${episode.panel.repeats > 1 ? `, repeat ${episode.repeat}` : ""}`;
+    episode.link = make("a", { href: address(episode, 0), tabindex: -1 },
+      make("span", { class: `sign ${episode.kind}`, "aria-hidden": "true" }, SIGNS[episode.kind]),
+      make("span", { class: "name" }, label),
+      make("span", { class: "sub" }, `${turns} ${turns === 1 ? "turn" : "turns"}${differs ? " \u2260" : ""}`),
+      make("span", { class: "visually-hidden" }, `, ${NAMES[episode.kind]}${differs ? ", does not replay" : ""}`));
+    episode.row = make("li", {}, episode.link);
+    return episode.row;
+  }
+
+  function drawList() {
+    const drawn = state.found.slice(0, state.rows);
+    $("list").replaceChildren(...drawn.map((episode) => episode.row ?? makeRow(episode)));
+    const left = state.found.length - drawn.length;
+    if (left) {
+      const more = make("button", { type: "button" }, `Show ${Math.min(PAGE, left)} more`);
+      more.addEventListener("click", () => {
+        state.rows += PAGE;
+        drawList();
+        state.found[drawn.length].link.focus();
+      });
+      $("list").append(make("li", { class: "more" }, more));
     }
-    $("list").append(...episodes.map((episode) => episode.item));
+    markCurrent();
+  }
+
+  /** Mark the shown episode in the list; it alone, or else the first, is reached with Tab. */
+  function markCurrent() {
+    const drawn = state.found.slice(0, state.rows);
+    const stop = drawn.includes(state.episode) ? state.episode : drawn[0];
+    for (const episode of drawn) {
+      if (episode === state.episode) episode.link.setAttribute("aria-current", "true");
+      else episode.link.removeAttribute("aria-current");
+      episode.link.tabIndex = episode === stop ? 0 : -1;
+    }
   }
 
   function options(select, values) {
@@ -125,26 +149,31 @@
     const chosen = chosenPanels();
     const category = $("category-select").value;
     const part = $("search").value.trim().toLowerCase();
-    let count = 0;
-    for (const episode of episodes) {
-      const fits = test(episode) && chosen.includes(episode.panel) && (category === "" || episode.category === category) && episode.id.toLowerCase().includes(part);
-      episode.item.hidden = !fits;
-      count += fits;
-    }
-    $("count").textContent = `${count} of ${episodes.length} episodes`;
-    const first = episodes.find(isShown);
-    if (first && (!state.episode || !isShown(state.episode))) show(first, 0);
-    markTabStop();
+    state.found = episodes.filter((episode) => test(episode) && chosen.includes(episode.panel)
+      && (category === "" || episode.category === category) && episode.id.toLowerCase().includes(part));
+    state.rows = PAGE;
+    $("count").textContent = `${state.found.length} of ${episodes.length} episodes`;
+    drawList();
+    if (state.found.length && !state.found.includes(state.episode)) show(state.found[0], 0);
+    else if (state.episode) reveal(state.episode);
   }
 
-  function markTabStop() {
-    const stop = state.episode && isShown(state.episode) ? state.episode : episodes.find(isShown);
-    for (const episode of episodes) episode.link.tabIndex = episode === stop ? 0 : -1;
+  /** Draw the list as far as an episode, and scroll to it. */
+  function reveal(episode) {
+    const index = state.found.indexOf(episode);
+    if (index < 0) return markCurrent();
+    if (index >= state.rows) {
+      state.rows = index + PAGE;
+      drawList();
+    } else markCurrent();
+    const list = $("list"), { row } = episode;
+    const outside = row.offsetTop < list.scrollTop || row.offsetTop + row.offsetHeight > list.scrollTop + list.clientHeight;
+    if (outside) list.scrollTop = row.offsetTop - 80;
   }
 
   function stepList(offset) {
-    const shown = episodes.filter(isShown);
-    const next = shown[shown.indexOf(state.episode) + offset];
+    const focused = state.found.find((episode) => episode.link === document.activeElement);
+    const next = state.found[state.found.indexOf(focused ?? state.episode) + offset];
     if (next) { go(next, 0); next.link.focus(); }
   }
 
@@ -152,12 +181,8 @@
 
   function show(episode, turn) {
     if (episode !== state.episode) {
-      if (state.episode) state.episode.link.removeAttribute("aria-current");
       state.episode = episode;
-      episode.link.setAttribute("aria-current", "true");
-      const list = $("list"), item = episode.item;
-      if (item.offsetTop < list.scrollTop || item.offsetTop + 34 > list.scrollTop + list.clientHeight) list.scrollTop = item.offsetTop - 80;
-      markTabStop();
+      reveal(episode);
       showHead(episode);
     }
     state.turn = turn;
@@ -309,9 +334,6 @@
   async function start() {
     ({ panels, episodes } = read(await unpack($("data").textContent)));
     if (!episodes.length) return;
-    // Drawing only what is seen pays in long lists, and hides the list from full-page captures.
-    $("list").classList.toggle("long", episodes.length > 2000);
-    buildList();
     buildFilters();
     $("previous").addEventListener("click", () => step(-1));
     $("next").addEventListener("click", () => step(1));

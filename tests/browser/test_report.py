@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect, sync_playwright
 
 from benchmark.engines.base import Sampling
+from benchmark.engines.scripted import ScriptedEngine
 from benchmark.metrics import summarise
 from benchmark.report import report_html
 from tests.report_runs import INJECTION, ErringEngine, Run, make_run, with_error
@@ -65,7 +66,7 @@ def address(run: Run, tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def repeats_address(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("repeats") / "report.html"
-    run = make_run(sampling=Sampling(temperature=0.7), repeats=2, episodes=3)
+    run = make_run(engine=ScriptedEngine("random"), sampling=Sampling(temperature=0.7), repeats=2)
     path.write_text(report_html(*run.arguments), "utf-8")
     return path.as_uri()
 
@@ -115,7 +116,7 @@ def open_page(context: BrowserContext) -> tuple[Page, list[str]]:
 
 
 def shown(page: Page) -> int:
-    return page.locator("#list li:not([hidden])").count()
+    return page.locator("#list a").count()
 
 
 def test_filters_show_what_the_records_say(page: Page, run: Run) -> None:
@@ -248,6 +249,21 @@ def test_repeats_have_links_of_their_own(context: BrowserContext, repeats_addres
     expect(page.locator("#episode-facts")).to_contain_text("repeat 1")
     page.keyboard.press("ArrowLeft")
     assert page.url.endswith("#episode=sokoban/builtin/one-box-001&repeat=1&turn=1")
+    assert faults == []
+
+
+def test_a_long_list_is_drawn_in_parts(context: BrowserContext, repeats_address: str) -> None:
+    page, faults = open_page(context)
+    page.goto(repeats_address)
+    expect(page.locator("#count")).to_have_text("512 of 512 episodes")
+    assert shown(page) == 400
+    page.get_by_role("button", name="Show 112 more").click()
+    assert shown(page) == 512
+    expect(page.locator("#list a").nth(400)).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("#list a").nth(401)).to_have_attribute("aria-current", "true")
+    page.reload()
+    expect(page.locator("#list a").nth(401)).to_be_in_viewport()
     assert faults == []
 
 

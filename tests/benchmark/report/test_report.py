@@ -370,7 +370,7 @@ def test_a_record_of_another_panel_is_refused(small: Run) -> None:
         ),
         (
             [{"wall_s": 10.0, "response_tokens": None, "idle_share": 0.5}],
-            "10.0 s, engine idle 50.0 %",
+            "10.0 s in all, engine idle 50.0 %",
         ),
         ([{"wall_s": "<b>", "response_tokens": True}], "Speed –"),
         ([{"wall_s": float("nan"), "response_tokens": -1}], "Speed –"),
