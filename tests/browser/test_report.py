@@ -1,5 +1,6 @@
 """The report in a real browser: it loads nothing, its episode browser works, it fits a phone."""
 
+import dataclasses
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ from benchmark.engines.base import Sampling
 from benchmark.engines.scripted import ScriptedEngine
 from benchmark.metrics import summarise
 from benchmark.report import report_html
+from tasks.sokoban.task import SokobanTask
 from tests.report_runs import INJECTION, ErringEngine, Run, make_run, with_error
 
 pytestmark = pytest.mark.browser
@@ -249,6 +251,19 @@ def test_repeats_have_links_of_their_own(context: BrowserContext, repeats_addres
     expect(page.locator("#episode-facts")).to_contain_text("repeat 1")
     page.keyboard.press("ArrowLeft")
     assert page.url.endswith("#episode=sokoban/builtin/one-box-001&repeat=1&turn=1")
+    assert faults == []
+
+
+def test_a_task_without_tiles_shows_its_observations_as_text(
+    context: BrowserContext, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SokobanTask, "info", dataclasses.replace(SokobanTask.info, tiles={}))
+    path = tmp_path / "report.html"
+    path.write_text(report_html(*run.arguments), "utf-8")
+    page, faults = open_page(context)
+    page.goto(path.as_uri())
+    expect(page.locator("#scene pre")).to_contain_text("#.$_##\n#_@_##")
+    assert page.locator(".board").count() == 0
     assert faults == []
 
 
