@@ -103,3 +103,23 @@ def test_near_names_are_offered() -> None:
 def test_entries_are_read_strictly(fields: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="init|role"):
         Init.model_validate(fields)
+
+
+@pytest.mark.parametrize("revision", ["", "@main", f"@{'0123456789' * 4}"])
+def test_a_hub_model_is_loaded_at_its_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, revision: str
+) -> None:
+    """Through the hub's own client, from a cache laid out as the client lays it out."""
+    commit, folder = "0123456789" * 4, read_registry()[TINY].folder
+    assert folder is not None
+    repository = tmp_path / "models--owner--model"
+    shutil.copytree(folder, repository / "snapshots" / commit)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text(commit)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    source = from_hub(f"owner/model{revision}")
+    assert (source.identity.kind, source.identity.name) == ("hub", "owner/model")
+    assert source.identity.revision == commit
+    assert source.identity.sha256 == folder_sha256(folder)
+    with pytest.raises(UserError, match="the registry pins"):
+        from_hub("owner/model", "some-init", sha256="0" * 64)
