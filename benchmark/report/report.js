@@ -224,6 +224,8 @@
 
   function showTurn(episode, index) {
     const ended = index === episode.turns.length;
+    // Read here, as the event of a change may come after the next turn is shown.
+    for (const { dataset, open } of $("detail").querySelectorAll("details")) state.open[dataset.name] = open;
     [...$("strip").children].forEach((button, number) => {
       if (number === index) button.setAttribute("aria-current", "step");
       else button.removeAttribute("aria-current");
@@ -253,9 +255,8 @@
 
   /** A text on demand that stays open from turn to turn. */
   function disclosure(name, title, text) {
-    const element = make("details", {}, make("summary", {}, title), make("pre", { class: "text", tabindex: 0 }, text));
+    const element = make("details", { "data-name": name }, make("summary", {}, title), make("pre", { class: "text", tabindex: 0 }, text));
     element.open = state.open[name];
-    element.addEventListener("toggle", () => { state.open[name] = element.open; });
     return element;
   }
 
