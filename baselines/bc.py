@@ -155,7 +155,7 @@ def _start(
         for turn in demonstrations[:_TOKENIZER_TURNS]
         for text in (*(message["content"] for message in turn.messages), turn.response)
     ]
-    tokenizer = train_tokenizer(texts, recipe.model.vocab_size)
+    tokenizer = train_tokenizer(texts, recipe.model.vocab_size, recipe.model.context)
     model = new_model(recipe.model, tokenizer, recipe.seed)
     tokenizer.save_pretrained(out)
     return model.train(), Chat(tokenizer, frozenset({tokenizer.eos_token_id}))

@@ -47,7 +47,9 @@ class TinyModelConfig(BaseModel):
     context: int = Field(gt=0)
 
 
-def train_tokenizer(texts: Iterable[str], vocab_size: int) -> "PreTrainedTokenizerFast":
+def train_tokenizer(
+    texts: Iterable[str], vocab_size: int, context: int
+) -> "PreTrainedTokenizerFast":
     """Train a byte-level BPE tokenizer that can encode any text.
 
     Words, names such as r3c2 and single digits take the space before them; all other symbols
@@ -79,6 +81,7 @@ def train_tokenizer(texts: Iterable[str], vocab_size: int) -> "PreTrainedTokeniz
         pad_token=END_OF_TEXT,
         chat_template=CHAT_TEMPLATE,
         clean_up_tokenization_spaces=False,
+        model_max_length=context,
     )
 
 
