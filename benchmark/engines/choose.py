@@ -70,9 +70,7 @@ def build_engine(kind: str, options: EngineOptions, source: ModelSource) -> Engi
     if kind == "openai":
         from benchmark.engines.openai import OpenAIEngine
 
-        return OpenAIEngine(
-            options.endpoints, source.identity.name, in_flight=options.concurrency
-        )
+        return OpenAIEngine(options.endpoints, source.identity.name, in_flight=options.concurrency)
     if source.path is None:
         raise UserError(f"--engine {kind} needs a model's files, not a served model")
     if kind == "vllm":
