@@ -31,7 +31,7 @@ def forward_length(board: tuple[str, ...]) -> int | None:
 
 
 def test_lengths_counted_by_hand() -> None:
-    board = ("######", "#@$_.#", "######")
+    board: tuple[str, ...] = ("######", "#@$_.#", "######")
     assert distances(Room.of(board))[state_of(board)] == 2
     board = ("######", "#.$_@#", "######")
     assert distances(Room.of(board))[state_of(board)] == 2
