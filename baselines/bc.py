@@ -27,7 +27,7 @@ from baselines.tiny_models import new_model, train_tokenizer
 from benchmark.engines.chat import Chat
 from tasks.errors import UserError
 from tasks.registry import load_task
-from tasks.seeding import stable_seed
+from tasks.seeding import sha256_text, stable_seed
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -65,12 +65,14 @@ class Cloned:
     """What came out, for the model card.
 
     Attributes:
+        main_process: Whether this process is the one that goes on.
         architecture: Name of the model class.
         parameters: Number of weights.
         turns: Demonstrated turns.
         data_sha256: Hash of the demonstrations.
     """
 
+    main_process: bool
     architecture: str
     parameters: int
     turns: int
@@ -93,6 +95,8 @@ def clone(
 ) -> Cloned:
     """Train a model and write it to a folder; resumes from the folder's checkpoint.
 
+    The checkpoint stays, so that what follows can be interrupted, too: `remove_checkpoint`.
+
     Args:
         recipe: Everything that decides the result.
         out: Folder for the model; holds the checkpoint and the log while it trains.
@@ -106,7 +110,7 @@ def clone(
         load_task(recipe.task), recipe.demonstrations.episodes, recipe.demonstrations.stream
     )
     out.mkdir(parents=True, exist_ok=True)
-    model, chat = _start(recipe, demonstrations, out)
+    model, chat = _start(recipe, demonstrations)
     examples = [_encode(chat, turn) for turn in demonstrations]
     longest = max(len(example.prompt) + len(example.response) for example in examples)
     context = model.config.max_position_embeddings
@@ -123,14 +127,17 @@ def clone(
         weight_decay=recipe.training.weight_decay,
     )
     model, optimizer = accelerator.prepare(model, optimizer)
-    done = _resume(accelerator, out)
-    _train(accelerator, model, optimizer, examples, recipe, out, done, on_step)
+    started = _fingerprint(recipe, demonstrations)
+    done = _resume(accelerator, out, started)
+    _train(accelerator, model, optimizer, examples, recipe, out, done, started, on_step)
     accelerator.end_training()
     trained = accelerator.unwrap_model(model)
     if accelerator.is_main_process:
         trained.save_pretrained(out)
-        shutil.rmtree(out / _CHECKPOINT, ignore_errors=True)
+        chat.tokenizer.save_pretrained(out)
+    accelerator.wait_for_everyone()
     return Cloned(
+        main_process=accelerator.is_main_process,
         architecture=type(trained).__name__,
         parameters=trained.num_parameters(),
         turns=len(demonstrations),
@@ -138,17 +145,14 @@ def clone(
     )
 
 
-def _start(
-    recipe: BCRecipe, demonstrations: list[Demonstration], out: Path
-) -> tuple["PreTrainedModel", Chat]:
-    """The model to be trained and its chat format; the tokenizer is written to the folder."""
+def _start(recipe: BCRecipe, demonstrations: list[Demonstration]) -> tuple["PreTrainedModel", Chat]:
+    """The model to be trained and its chat format."""
     if recipe.model is None:
         from benchmark.engines.transformers import load_model
 
         folder = find_model(str(recipe.init)).path
         assert folder is not None
         chat = Chat.load(folder)
-        chat.tokenizer.save_pretrained(out)
         return load_model(folder, "auto", "cpu").train(), chat
     texts = [
         text
@@ -157,7 +161,6 @@ def _start(
     ]
     tokenizer = train_tokenizer(texts, recipe.model.vocab_size, recipe.model.context)
     model = new_model(recipe.model, tokenizer, recipe.seed)
-    tokenizer.save_pretrained(out)
     return model.train(), Chat(tokenizer, frozenset({tokenizer.eos_token_id}))
 
 
@@ -175,6 +178,7 @@ def _train(
     recipe: BCRecipe,
     out: Path,
     done: int,
+    started: str,
     on_step: Callable[[Progress], None],
 ) -> None:
     training, began = recipe.training, time.monotonic()
@@ -210,8 +214,8 @@ def _train(
             with (out / LOG).open("a", encoding="utf-8") as log:
                 log.write(json.dumps(asdict(progress)) + "\n")
         on_step(progress)
-        if step % training.checkpoint_every == 0 and step < training.steps:
-            _save_checkpoint(accelerator, out, step)
+        if step % training.checkpoint_every == 0 or step == training.steps:
+            _save_checkpoint(accelerator, out, step, started)
 
 
 def batch_at(examples: list[Example], recipe: BCRecipe, step: int) -> list[Example]:
@@ -251,30 +255,51 @@ def learning_rate_at(training: Training, step: int) -> float:
     return training.final_learning_rate + span * cosine
 
 
-def _save_checkpoint(accelerator: Accelerator, out: Path, step: int) -> None:
+def _fingerprint(recipe: BCRecipe, demonstrations: list[Demonstration]) -> str:
+    """What a checkpoint must have been made from to be resumed."""
+    return sha256_text(recipe.model_dump_json() + data_sha256(demonstrations))
+
+
+def _save_checkpoint(accelerator: Accelerator, out: Path, step: int, started: str) -> None:
     """Replace the checkpoint; a crash in between leaves the old one or the new one."""
     fresh, kept = out / f"{_CHECKPOINT}.new", out / _CHECKPOINT
     accelerator.save_state(str(fresh))
     if accelerator.is_main_process:
-        (fresh / "step").write_text(str(step))
+        (fresh / "step").write_text(f"{step} {started}")
         shutil.rmtree(kept, ignore_errors=True)
         fresh.rename(kept)
     accelerator.wait_for_everyone()
 
 
-def _resume(accelerator: Accelerator, out: Path) -> int:
-    """Load the folder's checkpoint, if any, and cut the log back to it; return its step."""
+def _resume(accelerator: Accelerator, out: Path, started: str) -> int:
+    """Load the folder's checkpoint, if any, and cut the log back to it; return its step.
+
+    Raises:
+        UserError: The checkpoint is that of another recipe or of other demonstrations.
+    """
     kept, fresh = out / _CHECKPOINT, out / f"{_CHECKPOINT}.new"
-    if not kept.exists() and (fresh / "step").exists():
-        fresh.rename(kept)
+    if accelerator.is_main_process:
+        if not kept.exists() and (fresh / "step").exists():
+            fresh.rename(kept)
+        if not (kept / "step").exists():
+            (out / LOG).unlink(missing_ok=True)
+    accelerator.wait_for_everyone()
     if not (kept / "step").exists():
-        (out / LOG).unlink(missing_ok=True)
         return 0
+    step_text, _, made_from = (kept / "step").read_text().partition(" ")
+    if made_from != started:
+        raise UserError(f"{out} holds a checkpoint of another recipe; choose another --out")
     accelerator.load_state(str(kept))
-    step = int((kept / "step").read_text())
-    lines = (out / LOG).read_text("utf-8").splitlines(keepends=True)
-    (out / LOG).write_text("".join(lines[:step]), "utf-8")
+    step = int(step_text)
+    if accelerator.is_main_process:
+        lines = (out / LOG).read_text("utf-8").splitlines(keepends=True)
+        (out / LOG).write_text("".join(lines[:step]), "utf-8")
     return step
+
+
+def remove_checkpoint(out: Path) -> None:
+    """Forget the checkpoint of a model that is finished."""
+    shutil.rmtree(out / _CHECKPOINT, ignore_errors=True)
 
 
 def _flat(value: Any, prefix: str = "") -> dict[str, Any]:

@@ -172,7 +172,7 @@ def _plays(manifest: Manifest, records: Iterable[EpisodeRecord]) -> dict[PanelKe
     plays: dict[PanelKey, _Plays] = {}
     for record in checked_records(manifest, records):
         error = record.error is not None
-        play = _Play(record.success and not error, 0.0 if error else record.score, error)
+        play = _Play(record.success and not error, record.score, error)
         plays.setdefault((record.task, record.panel), {})[record.episode, record.repeat] = play
     return plays
 

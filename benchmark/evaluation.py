@@ -1,9 +1,11 @@
 """One evaluation: what is to be played, playing what is missing, keeping it."""
 
+import asyncio
 import json
+import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +17,7 @@ from benchmark.manifest import SCHEMA_VERSION, Manifest, ModelIdentity, Shard
 from benchmark.protocol import PanelProtocol, run_fingerprint
 from benchmark.records import EpisodeRecord, record_of
 from benchmark.rollout import Job, Trajectory, play
-from benchmark.run_folder import SESSIONS, Key, RunFolder
+from benchmark.run_folder import Key, RunFolder
 from benchmark.versions import versions
 from tasks.base import Panel, Task
 from tasks.errors import UserError
@@ -52,13 +54,14 @@ class Plan:
         seed: int,
         shard: Shard | None = None,
     ) -> "Plan":
-        """Read the panels, given as (task, panel), and fix their protocol.
+        """Read the panels, given as (task, panel), and fix their protocol and order.
 
         Raises:
             UserError: An unknown task or panel, or a panel whose data is not there.
         """
         planned = []
-        for task_name, panel_name in panels:
+        # In one order, whatever order they were named in: shards must agree on it.
+        for task_name, panel_name in sorted(panels):
             task = load_task(task_name)
             panel = task.panel(panel_name)
             protocol = PanelProtocol.of(task, panel, sampling, repeats, seed)
@@ -100,7 +103,7 @@ class Plan:
             model=model,
             engine=engine.describe(),
             versions=versions(),
-            command=(Path(sys.argv[0]).name, *sys.argv[1:]),
+            command=recorded_command(sys.argv),
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             shard=self.shard,
         )
@@ -108,6 +111,12 @@ class Plan:
     def keys(self) -> list[Key]:
         """Keys of all records of this shard, in order."""
         return [job.key for job in self.jobs()]
+
+
+def recorded_command(arguments: Sequence[str]) -> tuple[str, ...]:
+    """A command line as it may be published: addresses may hold passwords and private names."""
+    shown = (re.sub(r"\w+://\S*", "URL", argument) for argument in arguments[1:])
+    return (Path(arguments[0]).name, *shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +127,7 @@ class Session:
         started: ISO 8601, UTC.
         ended: `finished`, `interrupted`, or the name of the error that stopped it.
         episodes: Records added.
+        replaced_errors: Records of failed episodes that were dropped to be played again.
         wall_s: Seconds from the first request to the last record.
         idle_share: Share of that time in which no request was in flight.
         requests: Responses.
@@ -131,6 +141,7 @@ class Session:
     started: str
     ended: str
     episodes: int
+    replaced_errors: int
     wall_s: float
     idle_share: float
     requests: int
@@ -139,6 +150,11 @@ class Session:
     concurrency: int
     engine: dict[str, Any]
     versions: dict[str, str]
+
+    @property
+    def line(self) -> str:
+        """The session as a line of `sessions.jsonl`."""
+        return json.dumps(asdict(self), sort_keys=True)
 
     @property
     def tokens_per_second(self) -> float | None:
@@ -184,6 +200,7 @@ async def evaluate(
             started=started.isoformat(timespec="seconds"),
             ended=ended,
             episodes=added,
+            replaced_errors=folder.replaced_errors,
             wall_s=round(time.monotonic() - began, 3),
             idle_share=round(usage.idle_share, 4),
             requests=usage.requests,
@@ -194,22 +211,17 @@ async def evaluate(
             versions=versions(),
         )
 
-    ended = "interrupted"
     try:
         await play(missing, meter, concurrency, keep)
         folder.finish()
-        ended = "finished"
-    except Exception as error:
-        ended = type(error).__name__
+    except BaseException as error:
+        stopped = isinstance(error, asyncio.CancelledError | KeyboardInterrupt)
+        try:
+            folder.add_session(session("interrupted" if stopped else type(error).__name__).line)
+        except UserError as second:
+            # What stopped the run is what the user must know; this comes on top of it.
+            error.add_note(str(second))
         raise
-    finally:
-        _append_session(folder, session(ended))
-    return session(ended)
-
-
-def _append_session(folder: RunFolder, session: Session) -> None:
-    try:
-        with (folder.path / SESSIONS).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(asdict(session), sort_keys=True) + "\n")
-    except OSError as error:
-        raise UserError(f"{folder.path / SESSIONS} cannot be written: {error}") from error
+    done = session("finished")
+    folder.add_session(done.line)
+    return done

@@ -1,26 +1,70 @@
 """Small, careful file writing: whole files appear at once or not at all."""
 
+import contextlib
+import errno
 import os
+import stat
+import tempfile
 from pathlib import Path
 
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a file so that a reader or a crash sees the old content or the new, nothing between.
 
+    The content goes to a new file of an unpredictable name in the same folder, which then takes the
+    place of `path`: a link that somebody put there is replaced, never followed.
+
     Raises:
         OSError: The folder cannot be written or is full; the old content stays.
     """
-    temporary = path.with_name(f".{path.name}.tmp")
+    descriptor, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
+    temporary = Path(name)
     try:
-        with temporary.open("wb") as file:
+        with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
+        temporary.chmod(0o644)
         temporary.replace(path)
     except OSError:
         temporary.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def open_no_link(path: Path, flags: int) -> int:
+    """Open a regular file of a folder that may come from somebody else; links are refused.
+
+    Returns:
+        A file descriptor.
+
+    Raises:
+        OSError: It is a link, no regular file, or cannot be opened.
+    """
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return descriptor
+
+
+def append_durably(descriptor: int, content: bytes) -> None:
+    """Append to an open file and wait until it is on the disk; all of it or nothing.
+
+    Raises:
+        OSError: The disk is full or failed. The file ends where it did before, if that much can
+            still be done; a reader passes over a last line without its end otherwise.
+    """
+    size = os.fstat(descriptor).st_size
+    try:
+        view = memoryview(content)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        os.fsync(descriptor)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, size)
+        raise
 
 
 def sync_folder(folder: Path) -> None:

@@ -2,11 +2,12 @@
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from benchmark.protocol import PanelProtocol, run_fingerprint
 from benchmark.records import Name, Sha256
 from tasks.errors import UserError
+from tasks.seeding import canonical_json
 
 SCHEMA_VERSION: Final = 1
 
@@ -77,8 +78,14 @@ class Manifest(_Strict):
                 return protocol
         raise UserError(f"this run does not play {task}/{panel}")
 
-    def check_fingerprint(self) -> None:
-        """Compare the stated fingerprint with that of the stated panels.
+    @field_validator("engine", "overrides")
+    @classmethod
+    def _plain_json(cls, facts: dict[str, Any]) -> dict[str, Any]:
+        canonical_json(facts)
+        return facts
+
+    def check(self) -> None:
+        """Compare what the file states twice: fingerprint and overrides with the panels.
 
         Raises:
             UserError: They differ; the file was edited.
@@ -88,3 +95,5 @@ class Manifest(_Strict):
             raise UserError("run.json: a panel is listed twice; it was edited")
         if run_fingerprint(self.panels) != self.fingerprint:
             raise UserError("run.json: the fingerprint is not that of its panels; it was edited")
+        if any(panel.overrides != self.overrides for panel in self.panels):
+            raise UserError("run.json: the overrides are not those of its panels; it was edited")

@@ -8,7 +8,14 @@ from benchmark.files import write_atomically
 from benchmark.manifest import Manifest
 from benchmark.records import EpisodeRecord
 from benchmark.replay import installed_panel
-from benchmark.run_folder import MANIFEST, RECORDS, SESSIONS, Key, read_run
+from benchmark.run_folder import (
+    MANIFEST,
+    RECORDS,
+    SESSIONS,
+    Key,
+    differing_facts,
+    read_run,
+)
 from tasks.errors import UserError
 
 
@@ -30,9 +37,8 @@ def merge(paths: Sequence[Path], out: Path) -> Manifest:
     runs = [read_run(path) for path in paths]
     first = runs[0][0]
     for path, (manifest, _) in zip(paths, runs, strict=True):
-        for field in ("fingerprint", "model"):
-            if getattr(manifest, field) != getattr(first, field):
-                raise UserError(f"{path} differs from {paths[0]} in its {field}; not one run")
+        for name, (here, there) in differing_facts(manifest, first).items():
+            raise UserError(f"{path} has another {name} than {paths[0]}: {here}, {there}")
         if manifest.shard is None or first.shard is None:
             raise UserError(f"{path} is no shard: it was played without --shard")
         if manifest.shard.count != first.shard.count:

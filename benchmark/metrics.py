@@ -294,7 +294,7 @@ class _Tally:
         self.errors += failed
         plays = self.episodes[record.episode]
         plays.solved += solved
-        plays.scores.append(0.0 if failed else record.score)
+        plays.scores.append(record.score)
         plays.returns.append(record.episode_return)
         cell = self.categories[record.category][record.episode]
         cell[0] += solved

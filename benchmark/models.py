@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmark.manifest import ModelIdentity
+from benchmark.records import MAX_NAME
 from tasks.errors import UserError
 
 # What is loaded: weights as safetensors only, configuration and tokenizer as data only.
@@ -103,7 +104,13 @@ def from_hub(
 
 
 def served(name: str) -> ModelSource:
-    """A model behind an endpoint, by the name that the server knows it by."""
+    """A model behind an endpoint, by the name that the server knows it by.
+
+    Raises:
+        UserError: That can be no name.
+    """
+    if not name or len(name) > MAX_NAME:
+        raise UserError(f"--model must be a name of 1 to {MAX_NAME} characters")
     return ModelSource(ModelIdentity(name=name, kind="endpoint"), None)
 
 

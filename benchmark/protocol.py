@@ -6,6 +6,7 @@ between runs that played different sets of panels; a run's fingerprint covers al
 
 import hashlib
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 from benchmark.engines.base import Sampling
@@ -19,7 +20,7 @@ STANDARD_REPEATS = 1
 STANDARD_SEED = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PanelProtocol:
     """Everything that can move a number on one panel.
 
@@ -34,6 +35,8 @@ class PanelProtocol:
         format_penalty: Cost of a turn that is not valid.
         contract: Rule that reads responses.
         prompt_sha256: Hash of the prompt's template.
+        trace_sha256: Hash of what the scripted policies saw and earned: the world's behaviour.
+        settings: The task's own settings that can move a number.
         packages: Versions of the packages that the world depends on.
         sampling: How tokens are drawn.
         repeats: Plays of every episode.
@@ -50,6 +53,8 @@ class PanelProtocol:
     format_penalty: float
     contract: str
     prompt_sha256: str
+    trace_sha256: str
+    settings: dict[str, str]
     packages: dict[str, str]
     sampling: Sampling
     repeats: int = STANDARD_REPEATS
@@ -79,13 +84,19 @@ class PanelProtocol:
             format_penalty=task.info.format_penalty,
             contract=task.contract(),
             prompt_sha256=sha256_text(task.prompt_template()),
+            trace_sha256=panel.info.trace_sha256,
+            settings=dict(task.settings()),
             packages=dict(task.packages()),
             sampling=sampling,
             repeats=repeats,
             seed=seed,
         )
 
-    @property
+    def __post_init__(self) -> None:
+        """Give numbers one form: 0 and 0.0 are the same penalty and must have the same hash."""
+        object.__setattr__(self, "format_penalty", float(self.format_penalty))
+
+    @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the canonical JSON of all fields."""
         return _fingerprint({"protocol": NAME, **asdict(self)})

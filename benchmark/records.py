@@ -5,19 +5,30 @@ fields, no coercion, no NaN, sizes bounded.
 """
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+)
 
+from benchmark.protocol import PanelProtocol
 from benchmark.rollout import Trajectory, Turn
-from tasks.base import View
+from tasks.base import Outcome, Task, View
 from tasks.seeding import canonical_json, sha256_text
 
 SCHEMA_VERSION: Final = 1
+MAX_NAME = 200
 MAX_TEXT = 1_000_000
 MAX_TURNS = 1_000
 
-Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)]
 Text = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Count = Annotated[int, Field(ge=0, le=10**12)]
@@ -80,9 +91,10 @@ class EpisodeRecord(_Strict):
         observation_sha256: Hash of the first observation; null if the world could not be set up.
         turns: All turns, in order.
         success: The goal was reached. False for an episode that ended in an error.
-        score: The task's score; 0 for an episode that ended in an error.
-        reward: Sum of the turns' rewards.
-        penalty: Sum of the format penalties, not negative. The return is `reward - penalty`.
+        score: The task's score; the worst one after an error.
+        reward: Sum of the turns' rewards; the worst one after an error.
+        penalty: Sum of the format penalties, not negative; after an error as if every turn that
+            was not played had been invalid. The return is `reward - penalty`.
         error: Why the episode could not be played to its end; null if it was.
     """
 
@@ -122,11 +134,24 @@ def messages_sha256(view: View) -> str:
 
 
 def record_of(trajectory: Trajectory) -> EpisodeRecord:
-    """Turn a played trajectory into its record."""
+    """Turn a played trajectory into its record.
+
+    A trajectory that no record can hold (a reward that is no number, a response beyond all
+    bounds) becomes the record of a failed episode, without its turns.
+    """
+    try:
+        return _record(trajectory)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in fault["loc"])
+        cause = f"no record can hold this episode: {where}: {fault['msg']}"
+        return _record(replace(trajectory, turns=(), outcome=None, error=cause))
+
+
+def _record(trajectory: Trajectory) -> EpisodeRecord:
     job = trajectory.job
-    outcome = trajectory.outcome
     turns = tuple(_turn_record(turn) for turn in trajectory.turns)
-    invalid = sum(not (turn.step.format_ok and turn.step.action_ok) for turn in trajectory.turns)
+    totals = totals_of(job.protocol, job.task, turns, trajectory.outcome)
     return EpisodeRecord(
         schema_version=SCHEMA_VERSION,
         task=job.protocol.task,
@@ -136,12 +161,43 @@ def record_of(trajectory: Trajectory) -> EpisodeRecord:
         category=job.entry.category,
         observation_sha256=observation_sha256(trajectory.start) if trajectory.start else None,
         turns=turns,
-        success=outcome.success if outcome else False,
-        score=outcome.score if outcome else 0.0,
-        reward=math.fsum(turn.reward for turn in turns),
-        penalty=job.protocol.format_penalty * invalid,
+        success=totals.success,
+        score=totals.score,
+        reward=totals.reward,
+        penalty=totals.penalty,
         error=trajectory.error,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What follows for an episode from its turns and its outcome."""
+
+    success: bool
+    score: float
+    reward: float
+    penalty: float
+
+
+def totals_of(
+    protocol: PanelProtocol, task: Task, turns: Sequence[TurnRecord], outcome: Outcome | None
+) -> Totals:
+    """Add an episode up.
+
+    Args:
+        protocol: What it was played under.
+        task: Its task.
+        turns: All turns.
+        outcome: How it ended; None after an error, which counts as the worst failure.
+    """
+    valid = sum(turn.format_ok and turn.action_ok for turn in turns)
+    if outcome is None:
+        worst = task.worst(protocol.max_turns)
+        penalty = protocol.format_penalty * (protocol.max_turns - valid)
+        return Totals(False, worst.score, worst.reward, penalty)
+    penalty = protocol.format_penalty * (len(turns) - valid)
+    reward = math.fsum(turn.reward for turn in turns)
+    return Totals(outcome.success, outcome.score, reward, penalty)
 
 
 def _turn_record(turn: Turn) -> TurnRecord:

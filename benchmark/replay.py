@@ -1,16 +1,22 @@
 """Replay: the recorded responses, fed to the same world without a model, must do the same again."""
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
 from benchmark.manifest import Manifest
 from benchmark.protocol import PanelProtocol
-from benchmark.records import EpisodeRecord, messages_sha256, observation_sha256
+from benchmark.records import (
+    EpisodeRecord,
+    Totals,
+    messages_sha256,
+    observation_sha256,
+    totals_of,
+)
 from tasks.base import Outcome, Panel, PanelEntry, Step, Task, View
 from tasks.errors import UserError
 from tasks.registry import load_task
+from tasks.seeding import canonical_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +122,7 @@ def replay_record(
     try:
         if record.observation_sha256 is None:
             check(None, "turns", len(record.turns), 0)
-            return Replay(record, None, (), (*differences, *_totals(record, protocol, None)))
+            return Replay(record, None, (), (*differences, *_totals(record, protocol, task, None)))
         start = view = episode.reset()
         check(None, "observation_sha256", record.observation_sha256, observation_sha256(start))
         outcome: Outcome | None = None
@@ -131,31 +137,26 @@ def replay_record(
             check(number, "format_ok", turn.format_ok, step.format_ok)
             check(number, "action_ok", turn.action_ok, step.action_ok)
             check(number, "reward", turn.reward, step.reward)
-            check(number, "info", turn.info, dict(step.info))
+            check(number, "info", canonical_json(turn.info), canonical_json(dict(step.info)))
             observed = observation_sha256(step.view)
             check(number, "observation_sha256", turn.observation_sha256, observed)
             view, outcome = step.view, step.outcome
-        differences.extend(_totals(record, protocol, outcome))
+        differences.extend(_totals(record, protocol, task, outcome))
         return Replay(record, start, tuple(steps), tuple(differences))
     finally:
         episode.close()
 
 
 def _totals(
-    record: EpisodeRecord, protocol: PanelProtocol, outcome: Outcome | None
+    record: EpisodeRecord, protocol: PanelProtocol, task: Task, outcome: Outcome | None
 ) -> Iterator[Difference]:
     """Compare the episode's own fields with what follows from its turns and its outcome."""
-    invalid = sum(not (turn.format_ok and turn.action_ok) for turn in record.turns)
     if record.error is None and outcome is None:
         yield Difference(None, "outcome", "the episode ended", "it goes on after the last turn")
     if record.error is not None and outcome is not None:
         yield Difference(None, "error", record.error, "the episode ended without an error")
-    facts = {
-        "success": (record.success, outcome.success if outcome else False),
-        "score": (record.score, outcome.score if outcome else 0.0),
-        "reward": (record.reward, math.fsum(turn.reward for turn in record.turns)),
-        "penalty": (record.penalty, protocol.format_penalty * invalid),
-    }
-    for field, (recorded, replayed) in facts.items():
+    totals = totals_of(protocol, task, record.turns, outcome)
+    for field in fields(Totals):
+        recorded, replayed = getattr(record, field.name), getattr(totals, field.name)
         if recorded != replayed:
-            yield Difference(None, field, recorded, replayed)
+            yield Difference(None, field.name, recorded, replayed)

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 
 from benchmark.engines.base import Engine, EngineDown, Generation, PromptTooLong, Request
 from benchmark.protocol import PanelProtocol
-from tasks.base import Outcome, PanelEntry, Step, Task, View
+from tasks.base import Episode, Outcome, PanelEntry, Step, Task, View
 from tasks.errors import UserError
 from tasks.seeding import stable_seed
 
 ATTEMPTS = 2
 """Plays of an episode before an error in it is recorded as a failure."""
+
+LONGEST_CAUSE = 2_000
+"""Characters of an error's message that are kept."""
 
 log = logging.getLogger(__name__)
 
@@ -68,19 +71,23 @@ async def play_episode(job: Job, engine: Engine) -> Trajectory:
         UserError: The model's context is shorter than the episode's first prompt.
     """
     for attempt in range(1, ATTEMPTS + 1):
-        trajectory = await _attempt(job, engine)
+        trajectory, again = await _attempt(job, engine)
         if trajectory.error is None:
             break
-        log.warning("%s, attempt %d of %d: %s", job.key, attempt, ATTEMPTS, trajectory.error)
+        log.info("%s, attempt %d of %d: %s", job.key, attempt, ATTEMPTS, trajectory.error)
+        if not again:
+            break
     return trajectory
 
 
-async def _attempt(job: Job, engine: Engine) -> Trajectory:
+async def _attempt(job: Job, engine: Engine) -> tuple[Trajectory, bool]:
+    """Play an episode once; also say whether an error may pass if it is played again."""
     affinity = stable_seed(*job.key)
     turns: list[Turn] = []
     start: View | None = None
-    episode = job.task.episode(job.entry, job.protocol.max_turns)
+    episode: Episode | None = None
     try:
+        episode = job.task.episode(job.entry, job.protocol.max_turns)
         view = start = episode.reset()
         while True:
             seed = job.protocol.turn_seed(job.entry.id, job.repeat, len(turns))
@@ -90,18 +97,28 @@ async def _attempt(job: Job, engine: Engine) -> Trajectory:
             step = episode.step(generation.text)
             turns.append(Turn(view, generation, step))
             if step.outcome is not None:
-                return Trajectory(job, start, tuple(turns), step.outcome, None)
+                return Trajectory(job, start, tuple(turns), step.outcome, None), False
             view = step.view
     except (EngineDown, UserError):
         raise
     except Exception as error:  # a world's or an engine's failure is a result: it is recorded
-        if isinstance(error, PromptTooLong) and not turns:
+        too_long = isinstance(error, PromptTooLong)
+        if too_long and not turns:
             raise UserError(f"{job.entry.id} of {job.protocol.task}: {error}") from error
         log.debug("traceback of %s", job.key, exc_info=True)
-        cause = f"{type(error).__name__}: {error}"
-        return Trajectory(job, start, tuple(turns), None, cause)
+        cause = f"{type(error).__name__}: {error}"[:LONGEST_CAUSE]
+        return Trajectory(job, start, tuple(turns), None, cause), not too_long
     finally:
+        if episode is not None:
+            _close(job, episode)
+
+
+def _close(job: Job, episode: Episode) -> None:
+    """Close an episode; that it cannot be closed does not undo what was played."""
+    try:
         episode.close()
+    except Exception:
+        log.exception("%s could not be closed", job.key)
 
 
 async def play(

@@ -17,11 +17,11 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import Any, Self
 
 from pydantic import ValidationError
 
-from benchmark.files import write_atomically
+from benchmark.files import append_durably, open_no_link, sync_folder, write_atomically
 from benchmark.manifest import Manifest
 from benchmark.records import EpisodeRecord
 from tasks.errors import UserError
@@ -32,6 +32,8 @@ SESSIONS = "sessions.jsonl"
 SUMMARY = "summary.json"
 REPORT = "report.html"
 _LOCK = ".lock"
+ENGINE_FACTS = ("kind", "policy", "dtype", "device", "context", "server")
+"""What an engine says of itself that can move a number: one run has one value of each."""
 MAX_LINE = 64 * 2**20
 """Longest accepted line of a records file, in bytes."""
 
@@ -57,22 +59,23 @@ class RunFolder:
         self.manifest = manifest
         self._order = {key: number for number, key in enumerate(order)}
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="records")
+        self._file = -1
         try:
             path.mkdir(parents=True, exist_ok=True)
-            self._lock = (path / _LOCK).open("w")
+            self._lock = open_no_link(path / _LOCK, os.O_CREAT | os.O_WRONLY)
         except OSError as error:
             raise UserError(_cannot_write(path, error)) from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._open()
         except BlockingIOError:
-            self._lock.close()
+            os.close(self._lock)
             raise UserError(f"{path} is being written by another process; wait for it") from None
         except OSError as error:
-            self._lock.close()
+            self.close()
             raise UserError(_cannot_write(path, error)) from error
         except BaseException:
-            self._lock.close()
+            self.close()
             raise
 
     def _open(self) -> None:
@@ -86,12 +89,17 @@ class RunFolder:
             content = self.manifest.model_dump_json(indent=2) + "\n"
             write_atomically(self.path / MANIFEST, content.encode())
         self.dropped_bytes = _drop_partial_line(self.path / RECORDS)
+        self.replaced_errors = 0
         self.records: dict[Key, EpisodeRecord] = {}
         for record in _read_records(self.path):
             if record.key not in self._order:
                 raise UserError(f"{self.path / RECORDS}: {record.key} is not part of this run")
             self.records[record.key] = record
-        self._file: IO[bytes] = (self.path / RECORDS).open("ab")
+        self._file = self._open_records()
+        sync_folder(self.path)
+
+    def _open_records(self) -> int:
+        return open_no_link(self.path / RECORDS, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
 
     def __enter__(self) -> Self:
         """The folder itself."""
@@ -118,9 +126,7 @@ class RunFolder:
 
     def _append(self, line: bytes) -> None:
         try:
-            self._file.write(line)
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            append_durably(self._file, line)
         except OSError as error:
             raise UserError(_cannot_write(self.path, error)) from error
 
@@ -135,6 +141,7 @@ class RunFolder:
             del self.records[key]
         if failed:
             self._rewrite()
+        self.replaced_errors = len(failed)
         return len(failed)
 
     def finish(self) -> None:
@@ -148,16 +155,32 @@ class RunFolder:
             write_atomically(self.path / RECORDS, b"".join(lines))
         except OSError as error:
             raise UserError(_cannot_write(self.path, error)) from error
-        self._file.close()
-        self._file = (self.path / RECORDS).open("ab")
+        os.close(self._file)
+        self._file = self._open_records()
+
+    def add_session(self, line: str) -> None:
+        """Append a line to `sessions.jsonl`.
+
+        Raises:
+            UserError: It cannot be written.
+        """
+        flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND
+        try:
+            descriptor = open_no_link(self.path / SESSIONS, flags)
+            try:
+                append_durably(descriptor, line.encode() + b"\n")
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise UserError(_cannot_write(self.path / SESSIONS, error)) from error
 
     def close(self) -> None:
         """Wait for pending writes and let other processes in."""
         self._writer.shutdown()
-        try:
-            self._file.close()
-        finally:
-            self._lock.close()
+        for descriptor in (self._file, self._lock):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._file = self._lock = -1
 
 
 def read_run(path: Path) -> tuple[Manifest, list[EpisodeRecord]]:
@@ -175,14 +198,11 @@ def read_sessions(path: Path) -> list[dict[str, Any]]:
 
     Lines that are no JSON are passed over: no number of the benchmark depends on this file.
     """
-    file = path / SESSIONS
-    if not file.exists():
-        return []
     sessions = []
-    for line in file.read_text("utf-8", errors="replace").splitlines():
+    for line in _lines(path / SESSIONS):
         try:
             session = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(session, dict):
             sessions.append(session)
@@ -197,16 +217,19 @@ def read_manifest(path: Path) -> Manifest:
     """
     file = path / MANIFEST
     try:
-        content = file.read_text("utf-8")
+        with os.fdopen(open_no_link(file, os.O_RDONLY), "rb") as stream:
+            content = stream.read(MAX_LINE + 1)
     except FileNotFoundError:
         raise UserError(f"{path} is not a run folder: it has no {MANIFEST}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{file} cannot be read: {error}") from error
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error.strerror}") from error
+    if len(content) > MAX_LINE:
+        raise UserError(f"{file} is longer than {MAX_LINE} bytes")
     try:
         manifest = Manifest.model_validate_json(content)
     except ValidationError as error:
         raise UserError(f"{file} is not valid: {_first_fault(error)}") from error
-    manifest.check_fingerprint()
+    manifest.check()
     return manifest
 
 
@@ -217,32 +240,46 @@ def _read_records(path: Path) -> Iterator[EpisodeRecord]:
         UserError: A line is no valid record, or an episode is there twice.
     """
     file = path / RECORDS
-    if not file.exists():
-        return
     seen: set[Key] = set()
-    with file.open("rb") as lines:
-        for number in range(1, 2**62):
-            line = lines.readline(MAX_LINE)
-            if not line.endswith(b"\n"):
-                if len(line) == MAX_LINE:
-                    raise UserError(f"{file}, line {number}: longer than {MAX_LINE} bytes")
-                return
-            try:
-                record = EpisodeRecord.model_validate_json(line)
-            except ValidationError as error:
-                fault = _first_fault(error)
-                raise UserError(f"{file}, line {number}: not a record: {fault}") from error
-            if record.key in seen:
-                raise UserError(f"{file}, line {number}: {record.key} is there twice")
-            seen.add(record.key)
-            yield record
+    for number, line in enumerate(_lines(file), 1):
+        try:
+            record = EpisodeRecord.model_validate_json(line)
+        except ValidationError as error:
+            fault = _first_fault(error)
+            raise UserError(f"{file}, line {number}: not a record: {fault}") from error
+        if record.key in seen:
+            raise UserError(f"{file}, line {number}: {record.key} is there twice")
+        seen.add(record.key)
+        yield record
+
+
+def _lines(file: Path) -> Iterator[bytes]:
+    """Yield the complete lines of a file, none if it is not there; a last part is passed over.
+
+    Raises:
+        UserError: A line is too long, or the file cannot be read.
+    """
+    try:
+        with os.fdopen(open_no_link(file, os.O_RDONLY), "rb") as stream:
+            number = 0
+            while (line := stream.readline(MAX_LINE)).endswith(b"\n"):
+                number += 1
+                yield line
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error.strerror}") from error
+    if len(line) == MAX_LINE:
+        raise UserError(f"{file}, line {number + 1}: longer than {MAX_LINE} bytes")
 
 
 def _drop_partial_line(file: Path) -> int:
     """Cut off what a crash left of a last line; return how many bytes that were."""
-    if not file.exists():
+    try:
+        descriptor = open_no_link(file, os.O_RDWR)
+    except FileNotFoundError:
         return 0
-    with file.open("r+b") as records:
+    with os.fdopen(descriptor, "r+b") as records:
         size = end = records.seek(0, os.SEEK_END)
         while end:
             start = max(0, end - 2**16)
@@ -260,22 +297,27 @@ def _drop_partial_line(file: Path) -> int:
 
 def _check_same_run(path: Path, existing: Manifest, wanted: Manifest) -> None:
     """Refuse to continue a run with another protocol, model, engine or shard."""
-    same_kind = {"kind", "dtype"}
-    facts = {
-        "protocol": (existing.fingerprint[:12], wanted.fingerprint[:12]),
-        "model": (existing.model, wanted.model),
-        "engine": tuple(
-            {name: manifest.engine.get(name) for name in sorted(same_kind)}
-            for manifest in (existing, wanted)
-        ),
-        "shard": (existing.shard, wanted.shard),
+    for name, (old, new) in differing_facts(existing, wanted).items():
+        raise UserError(
+            f"{path} holds a run with another {name} ({old}, this is {new}); "
+            "choose another folder with --out"
+        )
+    if existing.shard != wanted.shard:
+        raise UserError(
+            f"{path} holds another shard ({existing.shard}, this is {wanted.shard}); "
+            "choose another folder with --out"
+        )
+
+
+def differing_facts(one: Manifest, other: Manifest) -> dict[str, tuple[object, object]]:
+    """What keeps two manifests from being of one run, shards aside: both values, by name."""
+    facts: dict[str, tuple[object, object]] = {
+        "protocol": (one.fingerprint[:12], other.fingerprint[:12]),
+        "model": (one.model, other.model),
     }
-    for name, (old, new) in facts.items():
-        if old != new:
-            raise UserError(
-                f"{path} holds a run with another {name} ({old}, this is {new}); "
-                "choose another folder with --out"
-            )
+    for fact in ENGINE_FACTS:
+        facts[f"engine {fact}"] = (one.engine.get(fact), other.engine.get(fact))
+    return {name: values for name, values in facts.items() if values[0] != values[1]}
 
 
 def _cannot_write(path: Path, error: OSError) -> str:

@@ -4,7 +4,6 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 from benchmark.engines.base import Sampling
 from benchmark.engines.scripted import ScriptedEngine
@@ -100,11 +99,17 @@ def _play_checks(task: Task, panel: Panel) -> Iterator[Check]:
             f"{CONCURRENCY} in parallel equal one after another", sequential == parallel, count
         )
         replays = [
-            replay_record(sequential[job.key[:3]], protocol, task, job.entry) for job in jobs
+            replay_record(_from_disk(sequential[job.key[:3]]), protocol, task, job.entry)
+            for job in jobs
         ]
         held = sum(not replay.differences for replay in replays)
         yield Check("records replay", held == len(replays), f"{held} of {count}")
     yield _garbage(task, panel)
+
+
+def _from_disk(record: EpisodeRecord) -> EpisodeRecord:
+    """The record as `replay` reads it: written as a line and read strictly."""
+    return EpisodeRecord.model_validate_json(record.model_dump_json())
 
 
 def _garbage(task: Task, panel: Panel) -> Check:
@@ -133,7 +138,7 @@ def _disjoint(task: Task, panel: Panel, training_entries: int) -> Check:
     shared = [
         entry.id
         for stream in streams
-        for entry in islice((task.training_entry(i, stream) for i in range(per_stream)), per_stream)
+        for entry in (task.training_entry(i, stream) for i in range(per_stream))
         if task.identity(entry) in problems
     ]
     repeatable = task.training_entry(7, 1) == task.training_entry(7, 1)

@@ -107,6 +107,19 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Worst:
+    """What the worst failure of a task comes to.
+
+    Attributes:
+        score: The task's score.
+        reward: Sum of the world's rewards.
+    """
+
+    score: float
+    reward: float
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """What one response did.
 
@@ -256,6 +269,18 @@ class Task(ABC):
     @abstractmethod
     def contract(self) -> str:
         """Name of the rule that reads responses; part of the protocol."""
+
+    @abstractmethod
+    def worst(self, max_turns: int) -> Worst:
+        """What the worst failure scores and earns.
+
+        An episode that could not be played to its end is given this, so that an error never
+        raises a mean.
+        """
+
+    def settings(self) -> Mapping[str, str]:
+        """The task's own settings that can move a number; part of the protocol."""
+        return {}
 
     def packages(self) -> Mapping[str, str]:
         """Versions of installed packages that the world's behaviour depends on."""

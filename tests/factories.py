@@ -50,6 +50,8 @@ def make_protocol(
         "format_penalty": 0.1,
         "contract": "think-action-1",
         "prompt_sha256": sha256_text("prompt"),
+        "trace_sha256": sha256_text("trace"),
+        "settings": {},
         "packages": {},
         "sampling": Sampling(),
     }

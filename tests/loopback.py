@@ -33,6 +33,26 @@ def completion(text: Any = "fine", **choice: Any) -> dict[str, Any]:
     }
 
 
+def token_completion(text: Any = "fine", **choice: Any) -> dict[str, Any]:
+    """A completion of two tokens for the prompt 1, 5, 6, as vLLM sends it."""
+    return {
+        "id": "cmpl-0",
+        "object": "text_completion",
+        "choices": [
+            {
+                "index": 0,
+                "text": text,
+                "logprobs": {"token_logprobs": [-0.5, -0.25], "tokens": ["a", "a"]},
+                "finish_reason": "stop",
+                "prompt_token_ids": [1, 5, 6],
+                "token_ids": [7, 2],
+                **choice,
+            }
+        ],
+        "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5},
+    }
+
+
 def says(body: Any = None, status: int = 200, **headers: str) -> Answer:
     """Answer with a JSON value, or with bytes as they are."""
     content = completion() if body is None else body
@@ -71,13 +91,14 @@ class Loopback:
     """A running server.
 
     Attributes:
-        script: Answers to chat completion requests, in order; the last one is repeated.
+        script: Answers to completion requests of both kinds, in order; the last one is repeated.
         models: Content of `GET /v1/models`.
         vllm: Whether it presents itself as vLLM.
         context: `max_model_len` of its models.
         key: API key that it demands; None for none.
         prompt_tokens: Answer of vLLM's `/tokenize`.
-        requests: Bodies of the chat completion requests, without the engine's try-out.
+        requests: Bodies of the completion requests, without the engine's try-out.
+        paths: Where each of them was sent.
         authorizations: `Authorization` headers of all requests.
         open: Requests under way.
         most_open: Largest value of `open`.
@@ -91,6 +112,7 @@ class Loopback:
     prompt_tokens: int = 3
     port: int = 0
     requests: list[dict[str, Any]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
     authorizations: list[str | None] = field(default_factory=list)
     open: int = 0
     most_open: int = 0
@@ -106,6 +128,7 @@ class Loopback:
         app = web.Application(client_max_size=2**24)
         app.router.add_get("/v1/models", self._models)
         app.router.add_post("/v1/chat/completions", self._complete)
+        app.router.add_post("/v1/completions", self._complete)
         if self.vllm:
             app.router.add_get("/version", says({"version": "0.32.0"}))
             app.router.add_get("/health", says(b""))
@@ -138,9 +161,10 @@ class Loopback:
     async def _complete(self, request: web.Request) -> web.StreamResponse:
         self.authorizations.append(request.headers.get("Authorization"))
         body = await request.json()
-        if body["messages"] == [{"role": "user", "content": "Hi"}]:
+        if body.get("messages") == [{"role": "user", "content": "Hi"}]:
             return await says()(request)
         self.requests.append(body)
+        self.paths.append(request.path)
         self.open += 1
         self.most_open = max(self.open, self.most_open)
         try:

@@ -29,7 +29,7 @@ _CONCURRENCY = 64
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     # The registry and the trainer belong to `baselines`, which is imported when it is called for.
-    from baselines.bc import clone
+    from baselines.bc import clone, remove_checkpoint
     from baselines.bc_recipe import find_recipe, read_recipe
     from baselines.model_card import model_card
 
@@ -48,10 +48,13 @@ def run(arguments: argparse.Namespace) -> int:
             bar.update(line, completed=progress.step, description=text)
 
         cloned = clone(recipe, out, tuple(arguments.tracker), show)
+    if not cloned.main_process:
+        return 0
     summary = _evaluate(out, recipe.task)
     card = model_card(name, recipe, cloned, summary.panels)
     write_atomically(out / "README.md", card.encode())
     write_atomically(out / "recipe.yaml", path.read_bytes())
+    remove_checkpoint(out)
     identity = from_folder(out).identity
     print(f"model: {out}, SHA-256 {identity.sha256}")
     return 0

@@ -48,6 +48,11 @@ class Sampling:
     top_k: int = 0
     max_tokens: int = 512
 
+    def __post_init__(self) -> None:
+        """Give numbers one form: 1 and 1.0 are the same setting and must have the same hash."""
+        object.__setattr__(self, "temperature", float(self.temperature))
+        object.__setattr__(self, "top_p", float(self.top_p))
+
     # Read from outside by pydantic, as a part of the protocol.
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "allow_inf_nan": False}
 
@@ -64,6 +69,8 @@ class Request:
             with several servers keep them together.
         task: The task that is played.
         episode: The running episode. Only scripted policies may look at it.
+        prompt_ids: Token ids of the prompt, taken as they are in place of the messages, so that
+            what a model wrote need not be tokenised anew; None to render the messages.
     """
 
     messages: tuple[Message, ...]
@@ -72,6 +79,7 @@ class Request:
     affinity: int
     task: Task
     episode: Episode
+    prompt_ids: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

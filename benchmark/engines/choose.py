@@ -8,6 +8,8 @@ from benchmark.engines.scripted import POLICIES, ScriptedEngine
 from benchmark.models import ModelSource
 from tasks.errors import UserError
 
+MAX_BATCH = 64
+"""Responses that transformers runs at once, at most; its memory grows with their number."""
 KINDS = ("auto", "vllm", "transformers", "openai", *POLICIES)
 
 
@@ -18,8 +20,8 @@ class EngineOptions:
     Attributes:
         kind: One of `KINDS`.
         endpoints: Base URLs of OpenAI-compatible servers.
-        dtype: Data type of weights and activations; `auto` is float32 on a CPU and the
-            checkpoint's own type on a GPU.
+        dtype: Data type of weights and activations; `auto` is float32 on a CPU, and on a GPU the
+            checkpoint's own type (bfloat16 for transformers where that is float32).
         concurrency: Episodes in flight; engines with batches of their own size them by it.
         gpu_memory_utilization: Share of the GPU's memory that vLLM takes.
         tensor_parallel_size: GPUs that vLLM spreads one model over.
@@ -85,7 +87,9 @@ def build_engine(kind: str, options: EngineOptions, source: ModelSource) -> Engi
         )
     from benchmark.engines.transformers import TransformersEngine
 
-    return TransformersEngine(source.path, dtype=options.dtype, max_batch=options.concurrency)
+    return TransformersEngine(
+        source.path, dtype=options.dtype, max_batch=min(options.concurrency, MAX_BATCH)
+    )
 
 
 def _has_cuda() -> bool:

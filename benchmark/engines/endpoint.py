@@ -198,14 +198,22 @@ class Endpoint:
         self.down: str | None = None
         self.down_since = 0.0
 
-    async def post(self, session: aiohttp.ClientSession, body: bytes) -> Reply:
-        """Send a chat completion request.
+    async def post(
+        self, session: aiohttp.ClientSession, body: bytes, tokens: bool = False
+    ) -> Reply:
+        """Send a completion request.
+
+        Args:
+            session: To use.
+            body: A chat completion request, or one whose prompt is token ids.
+            tokens: Which of the two it is.
 
         Raises:
             Trouble: No answer came.
             BodyTooLong: The answer is longer than `MAX_BODY`.
         """
-        return await self._exchange(session, "POST", self._chat, body)
+        url = self._base / "completions" if tokens else self._base / "chat" / "completions"
+        return await self._exchange(session, "POST", url, body)
 
     async def tokenize(self, session: aiohttp.ClientSession, body: bytes) -> int | None:
         """Count a prompt's tokens with vLLM's `/tokenize`; None if the server cannot.
@@ -266,7 +274,7 @@ class Endpoint:
         return text.replace(self._secret, "***") if self._secret else text
 
     def _settle(self, base: URL) -> None:
-        self._chat = base / "chat" / "completions"
+        self._base = base
         self._root = base.parent if base.name == "v1" else base
 
     async def _served(

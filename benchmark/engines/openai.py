@@ -27,7 +27,7 @@ from benchmark.engines.base import (
     Request,
     Sampling,
 )
-from benchmark.engines.completion import read_completion
+from benchmark.engines.completion import read_completion, read_token_completion
 from benchmark.engines.endpoint import (
     MAX_BODY,
     BodyTooLong,
@@ -77,6 +77,7 @@ class OpenAIEngine(Engine):
 
     On vLLM servers the request names every setting that its model folder could otherwise change,
     and token ids and log-probabilities come back. Other servers get the standard fields alone.
+    A request with `prompt_ids` goes to the completions API, which takes token ids on vLLM alone.
 
     Args:
         endpoints: Addresses, with or without `/v1`.
@@ -162,12 +163,13 @@ class OpenAIEngine(Engine):
         """Answer one request; attempts that fail for a passing reason are repeated.
 
         Raises:
-            EngineError: The server refuses the request, or the attempts ran out.
+            EngineError: The server refuses the request, the attempts ran out, or the prompt is token
+                ids and the server is not vLLM.
             PromptTooLong: The context leaves no room for a response.
             EngineDown: No endpoint answers any more, or access is refused.
             UserError: The server cannot do what the sampling settings ask for.
         """
-        fields = self._fields(request.messages, request.sampling, request.seed)
+        fields = self._fields(request.messages, request.sampling, request.seed, request.prompt_ids)
         async with self._slots:
             return await self._complete(fields, request.seed, request.affinity)
 
@@ -239,15 +241,27 @@ class OpenAIEngine(Engine):
         if known and (served.server, served.context) != (known.server, known.context):
             raise Trouble("it came back with another server or context length")
 
-    def _fields(self, messages: Sequence[Any], sampling: Sampling, seed: int) -> dict[str, Any]:
-        served = self._served
-        max_tokens = sampling.max_tokens
-        if served and served.context:
-            max_tokens = max(1, min(max_tokens, served.context - 1))
+    def _fields(
+        self,
+        messages: Sequence[Any],
+        sampling: Sampling,
+        seed: int,
+        prompt_ids: tuple[int, ...] | None = None,
+    ) -> dict[str, Any]:
+        prompt: dict[str, Any] = {"messages": messages}
+        if prompt_ids is not None:
+            if not self._vllm:
+                raise EngineError(
+                    "token prompts need a vLLM server, and this server is not vLLM; "
+                    "serve the model with vLLM"
+                )
+            if not prompt_ids:
+                raise EngineError("the prompt has no tokens")
+            prompt = {"prompt": prompt_ids, "add_special_tokens": False}
         fields: dict[str, Any] = {
             "model": self._model,
-            "messages": messages,
-            "max_tokens": max_tokens,
+            **prompt,
+            "max_tokens": self._limit(sampling.max_tokens, prompt_ids),
             "temperature": sampling.temperature,
             "top_p": sampling.top_p,
             "seed": seed,
@@ -261,7 +275,8 @@ class OpenAIEngine(Engine):
                 "presence_penalty": 0.0,
                 "frequency_penalty": 0.0,
                 "return_token_ids": True,
-                "logprobs": True,
+                # The completions API takes a number: of alternatives besides the chosen token.
+                "logprobs": True if prompt_ids is None else 0,
             }
         elif sampling.top_k:
             raise UserError(
@@ -269,6 +284,17 @@ class OpenAIEngine(Engine):
                 "leave top_k out or serve the model with vLLM"
             )
         return fields
+
+    def _limit(self, max_tokens: int, prompt_ids: tuple[int, ...] | None) -> int:
+        """Limit `max_tokens` to the room that is known before the server is asked."""
+        context = self._served.context if self._served else None
+        if not context:
+            return max_tokens
+        if prompt_ids is None:
+            return max(1, min(max_tokens, context - 1))
+        if len(prompt_ids) >= context:
+            raise PromptTooLong(len(prompt_ids), context)
+        return min(max_tokens, context - len(prompt_ids))
 
     async def _complete(self, fields: dict[str, Any], seed: int, affinity: int) -> Generation:
         failed: Endpoint | None = None
@@ -290,13 +316,15 @@ class OpenAIEngine(Engine):
         raise AssertionError("the last attempt returns or raises")
 
     async def _attempt(self, endpoint: Endpoint, fields: dict[str, Any]) -> Generation:
+        tokens = "prompt" in fields
         endpoint.load += 1
         try:
-            reply = await endpoint.post(self._http, _body(fields))
+            reply = await endpoint.post(self._http, _body(fields), tokens)
             if reply.status in (400, 413, 422):
                 room = await self._room(endpoint, reply, fields)
-                reply = await endpoint.post(self._http, _body({**fields, "max_tokens": room}))
-            return self._read(endpoint, reply)
+                body = _body({**fields, "max_tokens": room})
+                reply = await endpoint.post(self._http, body, tokens)
+            return self._read(endpoint, reply, fields)
         except BodyTooLong:
             raise EngineError(f"the server's answer is longer than {MAX_BODY} bytes") from None
         finally:
@@ -305,7 +333,7 @@ class OpenAIEngine(Engine):
     async def _room(self, endpoint: Endpoint, reply: Reply, fields: dict[str, Any]) -> int:
         """Find the `max_tokens` that a refused request can have.
 
-        The prompt's length is known to the server alone, so it is asked for only here. (vLLM
+        The length of a prompt of messages is known to the server alone, so it is asked for only here. (vLLM
         0.32 cuts `max_tokens` itself and refuses only prompts that leave no room; earlier versions
         and other servers refuse the sum.)
 
@@ -317,7 +345,9 @@ class OpenAIEngine(Engine):
         served = self._served
         context = served.context if served else None
         prompt: int | None = None
-        if self._vllm:
+        if "prompt" in fields:
+            prompt = len(fields["prompt"])
+        elif self._vllm:
             prompt = await endpoint.tokenize(
                 self._http, _body({key: fields[key] for key in ("model", "messages")})
             )
@@ -331,8 +361,10 @@ class OpenAIEngine(Engine):
             raise PromptTooLong(prompt, context)
         return context - prompt
 
-    def _read(self, endpoint: Endpoint, reply: Reply) -> Generation:
+    def _read(self, endpoint: Endpoint, reply: Reply, fields: dict[str, Any]) -> Generation:
         status = reply.status
+        if status == 200 and "prompt" in fields:
+            return read_token_completion(reply, fields["prompt"])
         if status == 200:
             return read_completion(reply, self._vllm)
         if status in (401, 403):

@@ -154,7 +154,10 @@ class WorkerEngine(Engine):
             raise self._down("died", self._cause)
         if self._loop is None or self._chat is None:
             raise RuntimeError("the engine was not started: use `async with`")
-        prompt_ids = self._chat.render(request.messages)
+        if request.prompt_ids is not None:
+            prompt_ids = list(request.prompt_ids)
+        else:
+            prompt_ids = self._chat.render(request.messages)
         room = self._context - len(prompt_ids)
         if room < 1:
             raise PromptTooLong(len(prompt_ids), self._context)

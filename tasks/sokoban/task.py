@@ -1,5 +1,6 @@
 """The task `sokoban`: panels, prompt, episodes and scripted players."""
 
+import math
 import random
 from collections import deque
 from collections.abc import Mapping
@@ -20,11 +21,12 @@ from tasks.base import (
     TaskInfo,
     Tile,
     View,
+    Worst,
 )
 from tasks.panels import read_index, read_panel
 from tasks.response import CONTRACT, format_response, normalise_action, parse_response
 from tasks.seeding import stable_seed
-from tasks.sokoban.env import DIRECTIONS, World
+from tasks.sokoban.env import DIRECTIONS, TURN_REWARD, World
 from tasks.sokoban.expert import Expert
 from tasks.sokoban.generator import Size, generate
 from tasks.sokoban.symmetry import room_key
@@ -57,7 +59,7 @@ class SokobanEpisode(Episode):
         self._template = template
         self._world: World | None = None
         self._turn = 0
-        self._reward = 0.0
+        self._rewards: list[float] = []
 
     @property
     def board(self) -> tuple[str, ...]:
@@ -74,7 +76,7 @@ class SokobanEpisode(Episode):
         self._world = World(self._board)
         self._history.clear()
         self._turn = 1
-        self._reward = 0.0
+        self._rewards.clear()
         return self._view(self._world)
 
     def step(self, response: str) -> Step:
@@ -85,9 +87,9 @@ class SokobanEpisode(Episode):
         action_ok = action in DIRECTIONS
         pieces = world.pieces()
         reward = world.move(action if action_ok else None)
-        self._reward += reward
+        self._rewards.append(reward)
         done = world.solved or self._turn == self._max_turns
-        outcome = Outcome(world.solved, self._reward) if done else None
+        outcome = Outcome(world.solved, math.fsum(self._rewards)) if done else None
         shown = action if action_ok else "no valid move"
         self._history.append({"turn": self._turn, "pieces": pieces, "action": str(shown)})
         self._turn += 1
@@ -189,6 +191,10 @@ class SokobanTask(Task):
     def random_response(self, episode: Episode, rng: random.Random) -> str:
         """One of the four directions."""
         return format_response("", DIRECTIONS[int(rng.random() * len(DIRECTIONS))])
+
+    def worst(self, max_turns: int) -> Worst:
+        """Every turn is paid for and nothing is gained: no level starts with a box on a target."""
+        return Worst(score=TURN_REWARD * max_turns, reward=TURN_REWARD * max_turns)
 
     def prompt_template(self) -> str:
         """The text of `prompt.md`."""

@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from baselines.bc import IGNORED, LOG, Example, Progress, clone, collate, learning_rate_at
+from baselines.bc import (
+    IGNORED,
+    LOG,
+    Example,
+    Progress,
+    clone,
+    collate,
+    learning_rate_at,
+    remove_checkpoint,
+)
 from baselines.bc_recipe import BCRecipe, Stage, Training, read_recipe
 from baselines.demonstrations import data_sha256, demonstrate
 from benchmark.models import folder_sha256
@@ -63,7 +72,10 @@ def test_a_resumed_run_is_the_uninterrupted_one(tmp_path: Path) -> None:
     clone(RECIPE, whole)
     with pytest.raises(Stopped):
         clone(RECIPE, stopped, on_step=stop)
-    assert (stopped / "checkpoint" / "step").read_text() == "6"
+    assert (stopped / "checkpoint" / "step").read_text().startswith("6 ")
+    other = RECIPE.model_copy(update={"seed": 4})
+    with pytest.raises(UserError, match="holds a checkpoint of another recipe"):
+        clone(other, stopped)
     steps: list[int] = []
     clone(RECIPE, stopped, on_step=lambda progress: steps.append(progress.step))
     assert steps == [7, 8, 9, 10]
@@ -77,6 +89,11 @@ def test_a_resumed_run_is_the_uninterrupted_one(tmp_path: Path) -> None:
     ]
     assert logs[0] == logs[1]
     assert [line["step"] for line in logs[0]] == list(range(1, 11))
+    # A finished one has nothing left to train.
+    clone(RECIPE, whole, on_step=lambda progress: steps.append(progress.step))
+    assert steps == [7, 8, 9, 10]
+    assert folder_sha256(whole) == folder_sha256(stopped)
+    remove_checkpoint(whole)
     assert not (whole / "checkpoint").exists()
 
 

@@ -118,9 +118,7 @@ def test_a_repeat_that_only_one_run_holds_is_left_out() -> None:
 def test_errors_are_failures_and_shown() -> None:
     manifest = make_manifest(make_protocol(episodes=2))
     fine = [make_record("e0"), make_record("e1")]
-    forged = make_record("e1", error="EngineError: gone").model_copy(
-        update={"success": True, "score": 5.0}
-    )
+    forged = make_record("e1", error="EngineError: gone").model_copy(update={"success": True})
     comparison = compare((manifest, fine), (manifest, [fine[0], forged]), TASKS)
     panel = only_panel(comparison)
     assert (panel.errors_a, panel.errors_b) == (0, 1)

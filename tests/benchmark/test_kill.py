@@ -30,26 +30,39 @@ def lines(out: Path) -> int:
     return file.read_bytes().count(b"\n") if file.exists() else 0
 
 
+def kill_at_random(out: Path, kill: int, rng: random.Random) -> None:
+    """Start the run and kill it: every third time anywhere, start-up included, else at work."""
+    before = lines(out)
+    # Leave the later kills something to interrupt.
+    target = before + rng.randrange(1, 2 * (EPISODES - before) // (KILLS - kill + 2))
+    anywhere = time.monotonic() + rng.uniform(0.0, 1.5) if kill % 3 == 0 else None
+    process = start(out)
+    while lines(out) < target and (anywhere is None or time.monotonic() < anywhere):
+        assert process.poll() is None, process.stdout and process.stdout.read()
+        time.sleep(0.001)
+    time.sleep(rng.random() * 0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert lines(out) < EPISODES
+
+
 @pytest.mark.slow
 def test_twenty_kills_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
-    rng = random.Random(time.time_ns())
+    seed = time.time_ns()
+    print("seed", seed)
+    rng = random.Random(seed)
     out, undisturbed = tmp_path / "killed", tmp_path / "undisturbed"
+    kept: dict[tuple[str, int], bytes] = {}
     for kill in range(KILLS):
-        before = lines(out)
-        # Leave the later kills something to interrupt.
-        target = before + rng.randrange(1, 2 * (EPISODES - before) // (KILLS - kill + 2))
-        process = start(out)
-        while lines(out) < target:
-            assert process.poll() is None, process.stdout and process.stdout.read()
-            time.sleep(0.001)
-        time.sleep(rng.random() * 0.02)
-        os.kill(process.pid, signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL
-        assert lines(out) < EPISODES
-        # What was on the disk before is still there, and nothing is there twice.
-        kept = (out / "episodes.jsonl").read_bytes().split(b"\n")[:-1]
-        keys = [(record["episode"], record["repeat"]) for record in map(json.loads, kept)]
-        assert len(keys) == len(set(keys)) >= target
+        kill_at_random(out, kill, rng)
+        records = out / "episodes.jsonl"
+        whole = records.read_bytes().split(b"\n")[:-1] if records.exists() else []
+        found = {(r["episode"], r["repeat"]): line for line in whole for r in [json.loads(line)]}
+        # Nothing is there twice, and what was on the disk before still is.
+        assert len(found) == len(whole)
+        assert kept.items() <= found.items()
+        kept = found
+    assert kept
     for folder in (out, undisturbed):
         process = start(folder)
         output, _ = process.communicate()

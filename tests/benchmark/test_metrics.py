@@ -147,9 +147,9 @@ def test_a_panel_without_records_has_defined_numbers() -> None:
 
 def test_an_error_is_a_failure_whatever_the_record_says() -> None:
     honest = make_record("e0", error="EngineError: gone", turns=2)
-    forged = honest.model_copy(update={"success": True, "score": 10.0})
+    forged = honest.model_copy(update={"success": True, "score": -1.5})
     panel = summary_of([forged])
-    assert (panel.errors, panel.success.value, panel.score.value) == (1, 0.0, 0.0)
+    assert (panel.errors, panel.success.value, panel.score.value) == (1, 0.0, -1.5)
     assert panel.turn_counts == ((2, 0, 1),)
 
 

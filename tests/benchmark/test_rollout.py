@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -118,7 +119,9 @@ async def test_an_error_that_stays_is_a_recorded_failure() -> None:
         assert not record.success
         assert record.error == "EngineError: broken"
         assert len(record.turns) == 1
-        assert record.score == 0
+        # Fifteen turns are charged, and the fourteen that were not valid ones.
+        assert (record.score, record.reward) == (-1.5, -1.5)
+        assert record.penalty == pytest.approx(1.4)
 
 
 async def test_a_failing_world_is_a_recorded_failure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,3 +169,69 @@ async def test_seeds_differ_by_turn_episode_and_repeat() -> None:
     }
     assert len(seeds) == 256 * 3 * 15
     assert all(0 <= seed < 2**63 for seed in seeds)
+
+
+async def test_an_error_never_raises_a_mean() -> None:
+    """Whatever turn it comes at, and whatever the policy would have gone on to do."""
+    played = {record.episode: record for record in await records(ScriptedEngine("random"), 64, 8)}
+    for broken_turn in (1, 3, 15):
+
+        def fail(request: Request, call: int, turn: int = broken_turn) -> Exception | None:
+            reached = f"Turn {turn} of" in request.messages[0]["content"]
+            return EngineError("broken") if reached else None
+
+        for record in await records(FaultyEngine(fail), 64, 8):
+            if record.error is None:
+                continue
+            other = played[record.episode]
+            assert not record.success
+            assert record.score <= other.score
+            assert record.episode_return <= other.episode_return
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "cause"),
+    [
+        ("log_prob", float("nan"), "log_prob: Input should be a finite number"),
+        ("text", "x" * 1_000_001, "response: String should have at most 1000000 characters"),
+        ("text", "\ud800", "response: "),
+        ("prompt_tokens", -1, "prompt_tokens: "),
+    ],
+)
+async def test_what_no_record_can_hold_is_a_recorded_failure(
+    field: str, value: object, cause: str
+) -> None:
+    class Odd(ScriptedEngine):
+        async def generate(self, request: Request) -> Generation:
+            changed: dict[str, Any] = {field: value}
+            return replace(await super().generate(request), **changed)
+
+    (record,) = await records(Odd("expert"), 1, 1)
+    assert record.error is not None
+    assert cause in record.error
+    assert not record.success
+    assert record.turns == ()
+
+
+async def test_a_world_that_cannot_be_opened_is_a_recorded_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def corrupt(self: object, entry: object, max_turns: int) -> None:
+        raise OSError("corrupt game file")
+
+    monkeypatch.setattr("tasks.sokoban.task.SokobanTask.episode", corrupt)
+    (record,) = await records(ScriptedEngine("expert"), 1, 1)
+    assert record.error == "OSError: corrupt game file"
+    assert record.observation_sha256 is None
+
+
+async def test_a_world_that_cannot_be_closed_keeps_its_result(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def dead(self: object) -> None:
+        raise BrokenPipeError("the worker is gone")
+
+    monkeypatch.setattr("tasks.sokoban.task.SokobanEpisode.close", dead)
+    (record,) = await records(ScriptedEngine("expert"), 1, 1)
+    assert record.success
+    assert "could not be closed" in caplog.text

@@ -2,15 +2,20 @@
 
 import asyncio
 import json
+import re
+import resource
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from benchmark.engines.base import Sampling
 from benchmark.engines.scripted import ScriptedEngine
-from benchmark.evaluation import Plan, evaluate
+from benchmark.evaluation import Plan, evaluate, recorded_command
 from benchmark.manifest import Manifest, ModelIdentity, Shard
-from benchmark.run_folder import RECORDS, RunFolder, read_manifest, read_run
+from benchmark.run_folder import RECORDS, RunFolder, read_manifest, read_run, read_sessions
 from tasks.errors import UserError
 
 PLAN = Plan.of([("sokoban", "builtin")], Sampling(), repeats=1, seed=0)
@@ -166,14 +171,85 @@ def test_a_path_that_cannot_be_a_folder(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_keeps_what_was_recorded(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path, manifest(), PLAN.keys())
-    with Path("/dev/full").open("wb", buffering=0) as full:
-        folder._file.close()
-        folder._file = full
-        with pytest.raises(UserError, match="No space left on device.* to resume"):
-            asyncio.run(evaluate(PLAN, ScriptedEngine("expert"), folder, 4))
-    folder.close()
-    assert play(tmp_path) == 256
+    """Through the command line, in a process whose files may not grow beyond 200 kB."""
+    command = [sys.executable, "-m", "benchmark.cli", "eval", "--engine", "random"]
+    done = subprocess.run(
+        [*command, "--out", str(tmp_path)],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    (line,) = done.stderr.splitlines()
+    assert re.search("cannot be written: .* run the same command again to resume", line)
+    kept = (tmp_path / RECORDS).read_bytes()
+    assert kept.endswith(b"\n")
+    assert 0 < len(read_run(tmp_path)[1]) < 256
+    assert play(tmp_path) == 256 - kept.count(b"\n")
+    assert len((tmp_path / "sessions.jsonl").read_text().splitlines()) == 2
+
+
+def test_links_are_not_followed(tmp_path: Path) -> None:
+    play(tmp_path / "run")
+    victim = tmp_path / "victim"
+    for name in (RECORDS, "sessions.jsonl", ".lock", "run.json"):
+        folder = tmp_path / f"with-{name}"
+        shutil.copytree(tmp_path / "run", folder)
+        (folder / name).unlink()
+        victim.write_text("untouched")
+        (folder / name).symlink_to(victim)
+        with pytest.raises(UserError, match="cannot be (written|read)"):
+            play(folder)
+        assert victim.read_text() == "untouched"
+
+
+def test_deeply_nested_sessions_are_passed_over(tmp_path: Path) -> None:
+    play(tmp_path)
+    with (tmp_path / "sessions.jsonl").open("a") as file:
+        file.write("[" * 100_000 + "\n" + "not JSON\n" + "[1]\n")
+    assert len(read_sessions(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("fact", "value"),
+    [("dtype", "bfloat16"), ("device", "cuda"), ("context", 300), ("server", "other")],
+)
+def test_another_engine_is_refused(tmp_path: Path, fact: str, value: object) -> None:
+    play(tmp_path)
+    other = manifest().model_copy(update={"engine": {**manifest().engine, fact: value}})
+    with pytest.raises(UserError, match=f"another engine {fact}"):
+        RunFolder(tmp_path, other, PLAN.keys())
+
+
+def test_edited_overrides_are_refused(tmp_path: Path) -> None:
+    warm = Plan.of([("sokoban", "builtin")], Sampling(temperature=1), repeats=1, seed=0)
+    play(tmp_path, warm)
+    assert read_manifest(tmp_path).overrides == {"temperature": 1.0}
+    file = tmp_path / "run.json"
+    edited = json.loads(file.read_text()) | {"overrides": {}}
+    file.write_text(json.dumps(edited))
+    with pytest.raises(UserError, match="overrides are not those of its panels"):
+        read_manifest(tmp_path)
+
+
+def test_the_order_in_which_panels_are_named_does_not_matter(tmp_path: Path) -> None:
+    names = [("sokoban", "builtin"), ("sokoban", "two_boxes")]
+    plans = [Plan.of(order, Sampling(), 1, 0) for order in (names, names[::-1])]
+    assert plans[0].keys() == plans[1].keys()
+    assert plans[0].fingerprint == plans[1].fingerprint
+
+
+def test_addresses_are_not_recorded() -> None:
+    command = [
+        "/x/arlarena-bench",
+        "eval",
+        "--endpoint",
+        "http://me:secret@host:1/v1",
+        "--e=https://h",
+    ]
+    assert recorded_command(command) == ("arlarena-bench", "eval", "--endpoint", "URL", "--e=URL")
 
 
 def test_errors_are_played_again_on_request(tmp_path: Path) -> None:
@@ -182,8 +258,8 @@ def test_errors_are_played_again_on_request(tmp_path: Path) -> None:
     lines = whole.decode().splitlines()
     for number in (0, 5):
         record = json.loads(lines[number])
-        record |= {"error": "EngineError: gone", "turns": [], "success": False, "score": 0.0}
-        lines[number] = json.dumps(record | {"reward": 0.0, "penalty": 0.0})
+        record |= {"error": "EngineError: gone", "turns": [], "success": False}
+        lines[number] = json.dumps(record)
     (tmp_path / RECORDS).write_text("\n".join(lines) + "\n")
     with RunFolder(tmp_path, manifest(), PLAN.keys()) as folder:
         assert folder.drop_errors() == 2
