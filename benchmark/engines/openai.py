@@ -163,8 +163,8 @@ class OpenAIEngine(Engine):
         """Answer one request; attempts that fail for a passing reason are repeated.
 
         Raises:
-            EngineError: The server refuses the request, the attempts ran out, or the prompt is token
-                ids and the server is not vLLM.
+            EngineError: The server refuses the request, the attempts ran out, or the prompt is
+                token ids and the server is not vLLM.
             PromptTooLong: The context leaves no room for a response.
             EngineDown: No endpoint answers any more, or access is refused.
             UserError: The server cannot do what the sampling settings ask for.
@@ -333,7 +333,7 @@ class OpenAIEngine(Engine):
     async def _room(self, endpoint: Endpoint, reply: Reply, fields: dict[str, Any]) -> int:
         """Find the `max_tokens` that a refused request can have.
 
-        The length of a prompt of messages is known to the server alone, so it is asked for only here. (vLLM
+        The length of messages is known to the server alone, so it is asked for only here. (vLLM
         0.32 cuts `max_tokens` itself and refuses only prompts that leave no room; earlier versions
         and other servers refuse the sum.)
 

@@ -4,11 +4,13 @@ import asyncio
 import math
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from benchmark.engines.base import EngineDown, Generation, PromptTooLong, Sampling
+from benchmark.engines.base import EngineDown, EngineError, Generation, PromptTooLong, Sampling
+from benchmark.engines.chat import Chat
 from benchmark.engines.openai import OpenAIEngine
 from tasks.errors import UserError
 from tests.servers import VllmServer, vllm_server
@@ -103,6 +105,69 @@ async def test_log_probs_are_untempered(server: VllmServer) -> None:
         if one.response_ids == other.response_ids:
             assert one.token_log_probs == pytest.approx(other.token_log_probs, abs=1e-4)
     assert any(a.response_ids == b.response_ids for a, b in zip(drawn, greedy, strict=True))
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+async def test_token_prompts_are_answered_like_messages(
+    folder: Path, server: VllmServer, temperature: float
+) -> None:
+    chat = Chat.load(folder)
+    asked = [
+        ask(prompt, Sampling(temperature=temperature, max_tokens=limit), 2**60 + number)
+        for limit in (2, 48)
+        for number in range(16 if temperature else 1)
+        for prompt in PROMPTS
+    ]
+    as_tokens = [
+        replace(request, prompt_ids=tuple(chat.render(request.messages))) for request in asked
+    ]
+    async with OpenAIEngine([server.url], server.model) as engine:
+        by_messages = await asyncio.gather(*map(engine.generate, asked))
+        by_tokens = await asyncio.gather(*map(engine.generate, as_tokens))
+    for request, one, other in zip(as_tokens, by_tokens, by_messages, strict=True):
+        assert one.prompt_ids == request.prompt_ids
+        assert one.response_ids is not None
+        assert one.text in ((text := chat.decode(one.response_ids)), text.rstrip("\ufffd"))
+        assert one.log_prob == pytest.approx(other.log_prob, abs=1e-3)
+        assert one.token_log_probs == pytest.approx(other.token_log_probs, abs=1e-4)
+        assert replace(one, log_prob=None, token_log_probs=None) == replace(
+            other, log_prob=None, token_log_probs=None
+        )
+    assert {generation.finish_reason for generation in by_tokens} == {"stop", "length"}
+    if temperature:  # ids 0 and 1 are special tokens that end nothing: they must not be in texts
+        assert any({0, 1} & set(generation.response_ids or ()) for generation in by_tokens)
+
+
+async def test_token_prompts_are_taken_as_they_are(folder: Path, server: VllmServer) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    chat = Chat.load(folder)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    # The same text, but every character is its own token.
+    ids = tuple(chat.tokenizer.convert_tokens_to_ids(list("push")))
+    assert chat.tokenizer.decode(ids) == "push"
+    assert chat.tokenizer("push", add_special_tokens=False)["input_ids"] != list(ids)
+    with torch.inference_mode():
+        whole = model.generate(torch.tensor([ids]), do_sample=False, max_new_tokens=12)
+    async with OpenAIEngine([server.url], server.model) as engine:
+        request = replace(ask("name one action", Sampling(max_tokens=12)), prompt_ids=ids)
+        found = await engine.generate(request)
+    assert (found.prompt_ids, found.prompt_tokens) == (ids, 4)
+    assert found.response_ids == tuple(whole[0, 4:].tolist())
+
+
+async def test_the_end_of_the_context_for_token_prompts(server: VllmServer) -> None:
+    async with OpenAIEngine([server.url], server.model) as engine:
+        request = ask("", Sampling(max_tokens=100))
+        nearly = await engine.generate(replace(request, prompt_ids=(70,) * (CONTEXT - 1)))
+        assert (nearly.prompt_tokens, nearly.response_tokens) == (CONTEXT - 1, 1)
+        for tokens in (CONTEXT, CONTEXT + 1):
+            with pytest.raises(PromptTooLong, match=f"{tokens} tokens .* context {CONTEXT}"):
+                await engine.generate(replace(request, prompt_ids=(70,) * tokens))
+        for ids in ((70, 10**6), (70, -1)):
+            with pytest.raises(EngineError, match="HTTP 400"):
+                await engine.generate(replace(request, prompt_ids=ids))
 
 
 async def test_the_end_of_the_context(server: VllmServer) -> None:

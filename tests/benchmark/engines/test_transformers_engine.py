@@ -4,6 +4,7 @@ import asyncio
 import json
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -161,6 +162,44 @@ async def test_the_context_limits_responses_and_prompts(folder: Path) -> None:
             with pytest.raises(PromptTooLong, match=f"has {tokens} tokens .* context {CONTEXT}"):
                 await engine.generate(ask(prompt_of(tokens), sampling))
         assert (await engine.generate(ask("up", sampling))).response_tokens is not None
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+async def test_rendered_token_prompts_are_answered_like_messages(
+    folder: Path, temperature: float
+) -> None:
+    chat, sampling = Chat.load(folder), Sampling(temperature=temperature, max_tokens=24)
+    asked = [ask(text, sampling, seed) for seed, text in enumerate(mixed_prompts(12, seed=6))]
+    as_tokens = [
+        replace(request, prompt_ids=tuple(chat.render(request.messages))) for request in asked
+    ]
+    async with TransformersEngine(folder, max_batch=1) as engine:
+        by_messages = [await engine.generate(request) for request in asked]
+        by_tokens = [await engine.generate(request) for request in as_tokens]
+    assert by_tokens == by_messages
+    assert [found.prompt_ids for found in by_tokens] == [asked.prompt_ids for asked in as_tokens]
+    assert len({found.response_ids for found in by_tokens}) > 6
+
+
+async def test_the_token_prompt_counts_and_not_the_messages(
+    folder: Path, reference: PreTrainedModel
+) -> None:
+    chat, sampling = Chat.load(folder), Sampling(max_tokens=24)
+    # The same text as one word of the prompt, but every character is its own token.
+    ids = tuple(chat.tokenizer.convert_tokens_to_ids(list("push")))
+    assert chat.tokenizer.decode(ids) == "push"
+    assert chat.tokenizer("push", add_special_tokens=False)["input_ids"] != list(ids)
+    async with TransformersEngine(folder) as engine:
+        found = await engine.generate(replace(ask("Go up.", sampling), prompt_ids=ids))
+        by_messages = await engine.generate(ask("Go up.", sampling))
+        for tokens in (CONTEXT, CONTEXT + 1):
+            with pytest.raises(PromptTooLong, match=f"has {tokens} tokens"):
+                await engine.generate(replace(ask("up", sampling), prompt_ids=(70,) * tokens))
+    generated: torch.Tensor = reference.generate(  # type: ignore[operator]
+        torch.tensor([ids]), do_sample=False, max_new_tokens=24
+    )
+    assert (found.prompt_ids, found.prompt_tokens) == (ids, 4)
+    assert found.response_ids == tuple(generated[0, 4:].tolist()) != by_messages.response_ids
 
 
 async def test_requests_join_a_running_batch(folder: Path) -> None:
