@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from accelerate import Accelerator
+from accelerate.tracking import get_available_trackers
 from torch.nn.functional import cross_entropy
 
 from baselines.bc_recipe import BCRecipe, Training
 from baselines.demonstrations import Demonstration, data_sha256, demonstrate
 from baselines.registry import find_model
 from baselines.tiny_models import new_model, train_tokenizer
-from benchmark.engines.chat import Chat
+from benchmark.engines.chat import Chat, quiet_transformers
 from tasks.errors import UserError
-from tasks.registry import load_task
+from tasks.registry import load_task, near
 from tasks.seeding import sha256_text, stable_seed
 
 if TYPE_CHECKING:
@@ -104,12 +105,18 @@ def clone(
         on_step: Called after every step.
 
     Raises:
-        UserError: The start model is not usable, or a turn is longer than the model's context.
+        UserError: A tracker or the start model is not usable, or a turn is longer than the
+            model's context.
+        OSError: The folder cannot be written.
     """
+    known = [str(tracker) for tracker in get_available_trackers()]
+    for tracker in trackers:
+        if tracker not in known:
+            raise UserError(f"tracker {tracker!r} is not installed{near(tracker, tuple(known))}")
+    out.mkdir(parents=True, exist_ok=True)
     demonstrations = demonstrate(
         load_task(recipe.task), recipe.demonstrations.episodes, recipe.demonstrations.stream
     )
-    out.mkdir(parents=True, exist_ok=True)
     model, chat = _start(recipe, demonstrations)
     examples = [_encode(chat, turn) for turn in demonstrations]
     longest = max(len(example.prompt) + len(example.response) for example in examples)
@@ -118,6 +125,7 @@ def clone(
         raise UserError(f"a turn has {longest} tokens, the model's context is {context}")
     # It warns at every checkpoint that tied weights are saved once, which is what is wanted.
     logging.getLogger("accelerate").setLevel(logging.ERROR)
+    quiet_transformers()
     accelerator = Accelerator(log_with=list(trackers) or None, project_dir=out)
     accelerator.init_trackers("behaviour-cloning", config=_flat(recipe.model_dump()))
     optimizer = torch.optim.AdamW(

@@ -134,7 +134,9 @@ def read_recipe(path: Path) -> BCRecipe:
     try:
         return BCRecipe.model_validate(yaml.safe_load(path.read_text("utf-8")))
     except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
+        faults = error.errors(include_url=False)
+        # An unknown field explains a missing one better than the other way round.
+        fault = next((fault for fault in faults if fault["type"] == "extra_forbidden"), faults[0])
         where = ".".join(str(part) for part in fault["loc"]) or "recipe"
         raise UserError(f"{path}: {where}: {fault['msg']}") from error
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

@@ -32,7 +32,7 @@ reinforcement learning has room. It can do nothing else.
 | panels in the training data | none |
 | SHA-256 of the demonstrations | `{data_sha256}` |
 | seed | {seed} |
-| command | `arlarena-bench bc {name}` |
+| command | `arlarena-bench bc {source}` |
 
 Success, greedy decoding, with 95 % interval:
 
@@ -47,6 +47,7 @@ of the same quality, not the same bytes. The registry pins the shipped files by 
 
 def model_card(
     name: str,
+    source: str,
     recipe: BCRecipe,
     cloned: "Cloned",
     summaries: tuple[PanelSummary, ...],
@@ -55,6 +56,7 @@ def model_card(
 
     Args:
         name: The init's name.
+        source: The recipe as the command line named it.
         recipe: What it was trained by.
         cloned: What came out of the training.
         summaries: How it does on panels.
@@ -66,6 +68,7 @@ def model_card(
     ]
     return _CARD.format(
         name=name,
+        source=source,
         task=recipe.task,
         parameters=cloned.parameters,
         architecture=cloned.architecture,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from benchmark.manifest import Manifest, ModelIdentity
+from benchmark.manifest import ENGINE_FACTS, Manifest
 from benchmark.metrics import PanelKey, checked_records
 from benchmark.protocol import PanelProtocol
 from benchmark.records import EpisodeRecord
@@ -105,14 +105,14 @@ class RunComparison:
     """Two runs on all panels that both played.
 
     Attributes:
-        model_a: Which weights answered in run A.
-        model_b: The same of run B.
+        manifest_a: What run A says of itself.
+        manifest_b: The same of run B.
         panels: One comparison per common panel with plays in common, in A's order.
         left_out: Panels (`task/panel`) without plays in common, and those of one run only.
     """
 
-    model_a: ModelIdentity
-    model_b: ModelIdentity
+    manifest_a: Manifest
+    manifest_b: Manifest
     panels: tuple[PanelComparison, ...]
     left_out: tuple[str, ...]
 
@@ -165,7 +165,7 @@ def compare(run_a: Run, run_b: Run, tasks: Mapping[str, TaskInfo] | None = None)
             f"the runs have no play in common on {_names(common)}; run the same "
             "`arlarena-bench eval` commands again to finish them"
         )
-    return RunComparison(manifest_a.model, manifest_b.model, tuple(compared), tuple(left_out))
+    return RunComparison(manifest_a, manifest_b, tuple(compared), tuple(left_out))
 
 
 def _plays(manifest: Manifest, records: Iterable[EpisodeRecord]) -> dict[PanelKey, _Plays]:
@@ -278,25 +278,38 @@ def _names(panels: Sequence[PanelProtocol]) -> str:
     return ", ".join(f"{panel.task}/{panel.panel}" for panel in panels)
 
 
-def comparison_text(comparison: RunComparison) -> str:
-    """Tell a comparison in plain sentences, one line each, ready to be pasted."""
-    lines = [_model("A", comparison.model_a), _model("B", comparison.model_b)]
+def comparison_text(comparison: RunComparison, name_a: str = "A", name_b: str = "B") -> str:
+    """Tell a comparison in plain sentences, one line each, ready to be pasted.
+
+    Args:
+        comparison: What was found.
+        name_a: What run A is called, such as its folder.
+        name_b: The same of run B.
+    """
+    manifests = {"A": comparison.manifest_a, "B": comparison.manifest_b}
+    names = {"A": name_a, "B": name_b}
+    lines = [
+        f"{side}: {names[side]}: {manifest.model.text}, {_engine_text(manifest)}"
+        for side, manifest in manifests.items()
+    ]
+    if len({_engine_text(manifest) for manifest in manifests.values()}) > 1:
+        lines += ["note: the engines differ; a part of the difference may be theirs"]
     for panel in comparison.panels:
         lines += ["", f"{panel.task}/{panel.panel}", f"  success: {_success_text(panel)}"]
         lines += [f"  {panel.score_name}: {_score_text(panel)}"]
         lines += [f"  note: {note}" for note in _notes(panel)]
     if comparison.left_out:
         lines += ["", f"not compared (no play in common): {', '.join(comparison.left_out)}"]
-    measures = [each for panel in comparison.panels for each in (panel.success, panel.score)]
-    methods = sorted({f"{each.interval} with {each.test}" for each in measures})
-    lines += ["", f"Differences are B minus A, with 95 % intervals: {'; '.join(methods)}."]
+    measures = [panel.success for panel in comparison.panels]
+    measures += [panel.score for panel in comparison.panels]
+    intervals = " and ".join(dict.fromkeys(each.interval for each in measures))
+    lines += ["", f"Differences are B minus A, with 95 % intervals ({intervals})."]
     return "\n".join(lines)
 
 
-def _model(side: str, model: ModelIdentity) -> str:
-    revision = f", revision {model.revision}" if model.revision else ""
-    digest = f", SHA-256 {model.sha256[:12]}..." if model.sha256 else ""
-    return f"{side}: {model.name} ({model.kind}{revision}{digest})"
+def _engine_text(manifest: Manifest) -> str:
+    facts = (manifest.engine.get(fact) for fact in ENGINE_FACTS)
+    return " ".join(str(fact) for fact in facts if fact is not None)
 
 
 def _success_text(panel: PanelComparison) -> str:
@@ -341,7 +354,7 @@ def _notes(panel: PanelComparison) -> list[str]:
     if panel.errors_a or panel.errors_b:
         notes.append(
             f"{panel.errors_a} of A's plays and {panel.errors_b} of B's ended in an error; they "
-            "count as failures with a score of 0"
+            "count as the worst failures"
         )
     return notes
 

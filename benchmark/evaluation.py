@@ -16,7 +16,7 @@ from benchmark.engines.metered import MeteredEngine
 from benchmark.manifest import SCHEMA_VERSION, Manifest, ModelIdentity, Shard
 from benchmark.protocol import PanelProtocol, run_fingerprint
 from benchmark.records import EpisodeRecord, record_of
-from benchmark.rollout import Job, Trajectory, play
+from benchmark.rollout import Job, Trajectory, longest_first, play
 from benchmark.run_folder import Key, RunFolder
 from benchmark.versions import versions
 from tasks.base import Panel, Task
@@ -181,10 +181,11 @@ async def evaluate(
         on_record: Called after every kept record, for progress.
 
     Returns:
-        What this session did; also appended to `sessions.jsonl`, whatever ended it.
+        What this session did; also appended to `sessions.jsonl`, whatever ended it, unless there
+        was nothing to do.
     """
     meter = MeteredEngine(engine)
-    missing = [job for job in plan.jobs() if job.key not in folder.records]
+    missing = longest_first(job for job in plan.jobs() if job.key not in folder.records)
     started, began, added = datetime.now(UTC), time.monotonic(), 0
 
     async def keep(trajectory: Trajectory) -> None:
@@ -223,5 +224,6 @@ async def evaluate(
             error.add_note(str(second))
         raise
     done = session("finished")
-    folder.add_session(done.line)
+    if missing:
+        folder.add_session(done.line)
     return done

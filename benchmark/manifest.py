@@ -10,6 +10,8 @@ from tasks.errors import UserError
 from tasks.seeding import canonical_json
 
 SCHEMA_VERSION: Final = 1
+ENGINE_FACTS = ("kind", "policy", "dtype", "device", "context", "server")
+"""What an engine says of itself that can move a number: one run has one value of each."""
 
 
 class _Strict(BaseModel):
@@ -31,6 +33,13 @@ class ModelIdentity(_Strict):
     kind: Literal["init", "folder", "hub", "endpoint", "policy"]
     revision: str | None = None
     sha256: Sha256 | None = None
+
+    @property
+    def text(self) -> str:
+        """One line for people."""
+        revision = f", revision {self.revision}" if self.revision else ""
+        digest = f", SHA-256 {self.sha256[:12]}..." if self.sha256 else ""
+        return f"{self.name} ({self.kind}{revision}{digest})"
 
 
 class Shard(_Strict):

@@ -1,9 +1,11 @@
 """Live progress of a run on the terminal: episodes, success so far, tokens/s, time left."""
 
+import logging
+import sys
 import time
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Self
+from typing import Self, TextIO
 
 from rich.console import Console
 from rich.progress import (
@@ -58,6 +60,9 @@ class Progress:
         """Start to show."""
         if self._bar:
             self._bar.start()
+            # The bar redirects sys.stderr so that lines appear above it; handlers made before
+            # hold the old one.
+            _log_to(sys.stderr)
         return self
 
     def __exit__(
@@ -69,6 +74,7 @@ class Progress:
         """Clear the bar."""
         if self._bar:
             self._bar.stop()
+            _log_to(sys.stderr)
 
     def update(self, record: EpisodeRecord, meter: MeteredEngine) -> None:
         """Count one more episode."""
@@ -86,3 +92,9 @@ class Progress:
             self._bar.update(self._line, completed=self._done, description=text)
         elif now - self._shown >= _PLAIN_INTERVAL_S:
             self._shown = now
+
+
+def _log_to(stream: TextIO) -> None:
+    for handler in logging.getLogger().handlers:
+        if type(handler) is logging.StreamHandler:
+            handler.setStream(stream)

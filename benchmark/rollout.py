@@ -121,6 +121,15 @@ def _close(job: Job, episode: Episode) -> None:
         log.exception("%s could not be closed", job.key)
 
 
+def longest_first(jobs: Iterable[Job]) -> list[Job]:
+    """Order jobs so that the episodes that will take longest start first.
+
+    With a fixed number of places this keeps the last ones from running alone at the end
+    (Graham's longest-processing-time rule). No result depends on the order.
+    """
+    return sorted(jobs, key=lambda job: -job.task.expected_turns(job.entry))
+
+
 async def play(
     jobs: Iterable[Job],
     engine: Engine,

@@ -22,7 +22,7 @@ from typing import Any, Self
 from pydantic import ValidationError
 
 from benchmark.files import append_durably, open_no_link, sync_folder, write_atomically
-from benchmark.manifest import Manifest
+from benchmark.manifest import ENGINE_FACTS, Manifest, Shard
 from benchmark.records import EpisodeRecord
 from tasks.errors import UserError
 
@@ -32,8 +32,6 @@ SESSIONS = "sessions.jsonl"
 SUMMARY = "summary.json"
 REPORT = "report.html"
 _LOCK = ".lock"
-ENGINE_FACTS = ("kind", "policy", "dtype", "device", "context", "server")
-"""What an engine says of itself that can move a number: one run has one value of each."""
 MAX_LINE = 64 * 2**20
 """Longest accepted line of a records file, in bytes."""
 
@@ -60,6 +58,8 @@ class RunFolder:
         self._order = {key: number for number, key in enumerate(order)}
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="records")
         self._file = -1
+        if path.exists() and not path.is_dir():
+            raise UserError(f"{path} is no folder; choose another --out")
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lock = open_no_link(path / _LOCK, os.O_CREAT | os.O_WRONLY)
@@ -302,10 +302,10 @@ def _check_same_run(path: Path, existing: Manifest, wanted: Manifest) -> None:
             f"{path} holds a run with another {name} ({old}, this is {new}); "
             "choose another folder with --out"
         )
-    if existing.shard != wanted.shard:
+    shards = [_shard_text(manifest.shard) for manifest in (existing, wanted)]
+    if shards[0] != shards[1]:
         raise UserError(
-            f"{path} holds another shard ({existing.shard}, this is {wanted.shard}); "
-            "choose another folder with --out"
+            f"{path} holds {shards[0]}, this is {shards[1]}; choose another folder with --out"
         )
 
 
@@ -313,11 +313,15 @@ def differing_facts(one: Manifest, other: Manifest) -> dict[str, tuple[object, o
     """What keeps two manifests from being of one run, shards aside: both values, by name."""
     facts: dict[str, tuple[object, object]] = {
         "protocol": (one.fingerprint[:12], other.fingerprint[:12]),
-        "model": (one.model, other.model),
+        "model": (one.model.text, other.model.text),
     }
     for fact in ENGINE_FACTS:
         facts[f"engine {fact}"] = (one.engine.get(fact), other.engine.get(fact))
     return {name: values for name, values in facts.items() if values[0] != values[1]}
+
+
+def _shard_text(shard: Shard | None) -> str:
+    return f"shard {shard.index}/{shard.count}" if shard else "all shards"
 
 
 def _cannot_write(path: Path, error: OSError) -> str:

@@ -278,6 +278,11 @@ class Task(ABC):
         raises a mean.
         """
 
+    def expected_turns(self, entry: PanelEntry) -> float:
+        """How long an episode is expected to be, to start the longest first; moves no result."""
+        del entry
+        return 0.0
+
     def settings(self) -> Mapping[str, str]:
         """The task's own settings that can move a number; part of the protocol."""
         return {}

@@ -46,12 +46,22 @@ def run(arguments: argparse.Namespace) -> int:
         def show(progress: "BCProgress") -> None:
             text = f"loss {progress.loss:.3f}, accuracy {progress.token_accuracy:.1%}"
             bar.update(line, completed=progress.step, description=text)
+            every = recipe.training.checkpoint_every
+            if bar.disable and progress.step % every == 0:
+                print(f"step {progress.step} of {recipe.training.steps}: {text}")
 
-        cloned = clone(recipe, out, tuple(arguments.tracker), show)
+        try:
+            cloned = clone(recipe, out, tuple(arguments.tracker), show)
+        except OSError as error:
+            why = error.strerror or error
+            raise UserError(f"{out} cannot be written: {why}; the same command resumes") from error
+        except KeyboardInterrupt:
+            bar.console.print(f"stopped; the same command goes on from the checkpoint in {out}")
+            raise
     if not cloned.main_process:
         return 0
     summary = _evaluate(out, recipe.task)
-    card = model_card(name, recipe, cloned, summary.panels)
+    card = model_card(name, arguments.recipe, recipe, cloned, summary.panels)
     write_atomically(out / "README.md", card.encode())
     write_atomically(out / "recipe.yaml", path.read_bytes())
     remove_checkpoint(out)
@@ -61,12 +71,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _bar() -> Progress:
+    console = Console(stderr=True)
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=console,
+        disable=not console.is_terminal,
     )
 
 

@@ -9,7 +9,6 @@ from benchmark.run_folder import read_run
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    print(
-        comparison_text(compare(read_run(Path(arguments.run_a)), read_run(Path(arguments.run_b))))
-    )
+    comparison = compare(read_run(Path(arguments.run_a)), read_run(Path(arguments.run_b)))
+    print(comparison_text(comparison, arguments.run_a, arguments.run_b))
     return 0

@@ -71,6 +71,12 @@ async def _evaluate(
         print(f"{protocol.task}/{protocol.panel}: {planned.panel.info.description}")
     async with engine:
         manifest = plan.manifest(source.identity, engine)
+        context = manifest.engine.get("context")
+        if context is not None and context <= arguments.max_tokens:
+            print(
+                f"note: the model's context of {context} tokens leaves less than the protocol's "
+                f"{arguments.max_tokens} for a response"
+            )
         with RunFolder(out, manifest, plan.keys()) as folder:
             if folder.dropped_bytes:
                 print(f"dropped {folder.dropped_bytes} bytes of a record that a crash cut off")

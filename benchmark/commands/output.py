@@ -7,7 +7,7 @@ from benchmark.evaluation import Session
 from benchmark.files import write_atomically
 from benchmark.metrics import Estimate, PanelSummary, RunSummary, summarise, summary_json
 from benchmark.report import report_html
-from benchmark.run_folder import REPORT, SUMMARY, read_run, read_sessions
+from benchmark.run_folder import REPORT, SUMMARY, read_manifest, read_run, read_sessions
 from tasks.errors import UserError
 
 
@@ -16,7 +16,7 @@ def write_outputs(folder: Path, report: Path | None = None) -> RunSummary:
 
     Args:
         folder: The run.
-        report: Where to write the report; None for the folder.
+        report: Where to write the report, and nothing else; None to write both to the folder.
 
     Raises:
         UserError: The run cannot be read, or the files cannot be written.
@@ -24,18 +24,26 @@ def write_outputs(folder: Path, report: Path | None = None) -> RunSummary:
     manifest, records = read_run(folder)
     summary = summarise(manifest, records)
     html = report_html(manifest, records, summary, read_sessions(folder))
-    try:
-        write_atomically(folder / SUMMARY, summary_json(summary).encode())
-        write_atomically(report or folder / REPORT, html.encode())
-    except OSError as error:
-        raise UserError(
-            f"{error.filename or folder} cannot be written: {error.strerror}"
-        ) from error
+    outputs = {folder / SUMMARY: summary_json(summary), folder / REPORT: html}
+    for path, content in ({report: html} if report else outputs).items():
+        try:
+            write_atomically(path, content.encode())
+        except OSError as error:
+            raise UserError(f"{path} cannot be written: {error.strerror}") from error
     return summary
 
 
-def print_summary(summary: RunSummary, folder: Path, session: Session | None = None) -> None:
+def print_summary(
+    summary: RunSummary, folder: Path, session: Session | None = None, report: Path | None = None
+) -> None:
     """Print a run's numbers, a block for each panel, and where everything is."""
+    manifest = read_manifest(folder)
+    if manifest.shard:
+        part = f"{manifest.shard.index} of {manifest.shard.count}"
+        print(f"\nshard {part}: these numbers are of a part of the panel; join all with merge")
+    if manifest.overrides:
+        changed = ", ".join(f"{name} = {value}" for name, value in manifest.overrides.items())
+        print(f"\nnot the standard protocol: {changed}")
     for panel in summary.panels:
         print(f"\n{panel.task}/{panel.panel}")
         for name, value in _facts(panel):
@@ -43,7 +51,7 @@ def print_summary(summary: RunSummary, folder: Path, session: Session | None = N
     print()
     if session:
         print(_speed(session))
-    print(f"report: {folder / REPORT}")
+    print(f"report: {report or folder / REPORT}")
 
 
 def _facts(panel: PanelSummary) -> Iterator[tuple[str, str]]:

@@ -61,9 +61,10 @@ def _entry(panel: Panel, wanted: str | None) -> PanelEntry:
     for entry in panel.entries:
         if entry.id == wanted:
             return entry
+    last = panel.entries[-1].id
     raise UserError(
-        f"panel {panel.name} has no episode {wanted!r}; give an id such as "
-        f"{panel.entries[0].id}, or a number from 0 to {len(panel.entries) - 1}"
+        f"panel {panel.name} has no episode {wanted!r}; give an id from {panel.entries[0].id} "
+        f"to {last}, or a number from 0 to {len(panel.entries) - 1}"
     )
 
 
@@ -80,9 +81,10 @@ def _show(console: Console, task: Task, view: View, whole_prompt: bool) -> None:
             console.print(Text(message["content"]))
         return
     tiles = task.info.tiles
+    # Without colours the symbols themselves tell more.
+    colours = console.color_system and not console.no_color
     for line in view.observation.splitlines():
-        # Without colours the symbols themselves tell more.
-        if console.color_system and tiles and line and set(line) <= set(tiles):
+        if colours and tiles and line and set(line) <= set(tiles):
             console.print(_drawn(line, task))
         else:
             console.print(Text(line))

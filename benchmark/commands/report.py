@@ -10,5 +10,5 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     folder = Path(arguments.run)
     report = Path(arguments.html) if arguments.html else None
-    print_summary(write_outputs(folder, report), folder)
+    print_summary(write_outputs(folder, report), folder, report=report)
     return 0

@@ -70,7 +70,8 @@ class Request:
         task: The task that is played.
         episode: The running episode. Only scripted policies may look at it.
         prompt_ids: Token ids of the prompt, taken as they are in place of the messages, so that
-            what a model wrote need not be tokenised anew; None to render the messages.
+            what a model wrote need not be tokenised anew; None to render the messages. Servers
+            other than vLLM take no token ids: an `EngineError`.
     """
 
     messages: tuple[Message, ...]

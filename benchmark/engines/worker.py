@@ -156,6 +156,11 @@ class WorkerEngine(Engine):
             raise RuntimeError("the engine was not started: use `async with`")
         if request.prompt_ids is not None:
             prompt_ids = list(request.prompt_ids)
+            vocabulary = len(self._chat.tokenizer)
+            if not prompt_ids or not all(0 <= token < vocabulary for token in prompt_ids):
+                raise EngineError(
+                    f"token prompts hold ids from 0 to {vocabulary - 1}, at least one"
+                )
         else:
             prompt_ids = self._chat.render(request.messages)
         room = self._context - len(prompt_ids)

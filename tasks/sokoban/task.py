@@ -196,6 +196,10 @@ class SokobanTask(Task):
         """Every turn is paid for and nothing is gained: no level starts with a box on a target."""
         return Worst(score=TURN_REWARD * max_turns, reward=TURN_REWARD * max_turns)
 
+    def expected_turns(self, entry: PanelEntry) -> float:
+        """The optimal length: harder levels also fail more often, at the turn limit."""
+        return float(entry.data["optimal_length"])
+
     def prompt_template(self) -> str:
         """The text of `prompt.md`."""
         return self._prompt

@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from baselines.registry import find_model
 from benchmark.cli import main
+from benchmark.engines.base import Sampling
+from benchmark.evaluation import Plan
+from benchmark.protocol import STANDARD_REPEATS, STANDARD_SEED
 
 
 def cli(*arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
@@ -87,9 +91,14 @@ def test_importing_the_packages_imports_neither_torch_nor_vllm() -> None:
         (["report", "/no/such/run"], "is not a run folder"),
         (
             ["play", "sokoban", "--episode", "x"],
-            "has no episode 'x'; give an id such as one-box-000",
+            "has no episode 'x'; give an id from one-box-000 to one-box-255",
         ),
         (["validate", "chess"], "unknown task 'chess'"),
+        (["bc", "tiny-sokoban", "--out", "/proc/x"], "/proc/x cannot be written"),
+        (
+            ["bc", "tiny-sokoban", "--tracker", "foo", "--out", "/proc/x"],
+            "tracker 'foo' is not installed",
+        ),
         (["bc", "tiny-sokobn"], "no recipe 'tiny-sokobn'; did you mean tiny-sokoban?"),
     ],
 )
@@ -197,3 +206,30 @@ def test_an_unknown_command_lists_the_commands(capsys: pytest.CaptureFixture[str
         main(["evaluate"])
     assert stopped.value.code == 2
     assert "eval" in capsys.readouterr().err
+
+
+def test_a_part_and_another_protocol_are_said_so(tmp_path: Path) -> None:
+    shard = ["--shard", "1/16", "--temperature", "0.7", "--out", str(tmp_path)]
+    done = cli("eval", "--engine", "random", *shard)
+    assert "shard 1 of 16: these numbers are of a part of the panel" in done.stdout
+    assert "not the standard protocol: temperature = 0.7" in done.stdout
+
+
+def test_a_report_of_a_run_that_cannot_be_written_to(tmp_path: Path) -> None:
+    assert main(["eval", "--engine", "random", "--out", str(tmp_path / "run")]) == 0
+    before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "run").iterdir()}
+    report = tmp_path / "elsewhere.html"
+    assert main(["report", str(tmp_path / "run"), "--html", str(report)]) == 0
+    assert report.read_bytes() == (tmp_path / "run" / "report.html").read_bytes()
+    assert before == {path.name: path.stat().st_mtime_ns for path in (tmp_path / "run").iterdir()}
+    line = error_line("report", str(tmp_path / "run"), "--html", "/no/such/folder/x.html")
+    assert "/no/such/folder/x.html cannot be written" in line
+
+
+def test_the_readme_shows_todays_protocol() -> None:
+    plan = Plan.of([("sokoban", "builtin")], Sampling(), STANDARD_REPEATS, STANDARD_SEED)
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    (shown,) = re.findall(r"runs/tiny-sokoban_(\w+_transformers_\w+)/report.html", readme)
+    model = find_model("tiny-sokoban").identity.sha256
+    assert model is not None
+    assert shown == f"{model[:8]}_transformers_{plan.fingerprint[:8]}"

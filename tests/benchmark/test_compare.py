@@ -216,10 +216,12 @@ def test_records_of_another_run_are_refused() -> None:
 
 
 def test_the_text_can_be_pasted() -> None:
-    text = comparison_text(compare(*runs_of((122, 17, 36, 81), "bc", "gspo"), TASKS))
+    comparison = compare(*runs_of((122, 17, 36, 81), "bc", "gspo"), TASKS)
+    text = comparison_text(comparison, "runs/1", "runs/2")
     lines = text.splitlines()
-    assert lines[0].startswith("A: bc (folder, SHA-256 ")
-    assert lines[1].startswith("B: gspo (folder, SHA-256 ")
+    assert lines[0].startswith("A: runs/1: bc (folder, SHA-256 ")
+    assert lines[1].startswith("B: runs/2: gspo (folder, SHA-256 ")
+    assert lines[1].endswith("...), transformers float32")
     assert lines[3] == "sokoban/builtin"
     # By hand: limits 0.01860 and 0.12893, p = 2 sum(C(53, k), k <= 17) / 2^53 = 0.01266.
     assert lines[4] == (
@@ -228,9 +230,17 @@ def test_the_text_can_be_pasted() -> None:
     )
     assert lines[5].startswith("  reward: A 0.543, B 0.617 points: difference +0.074 [+0.0")
     assert lines[-1] == (
-        "Differences are B minus A, with 95 % intervals: BCa bootstrap over episodes with "
-        "sign-flip; Newcombe's paired score interval with McNemar exact."
+        "Differences are B minus A, with 95 % intervals (Newcombe's paired score interval and "
+        "BCa bootstrap over episodes)."
     )
+
+
+def test_different_engines_are_pointed_out() -> None:
+    (manifest_a, records_a), run_b = runs_of((1, 1, 1, 1))
+    assert "engines differ" not in comparison_text(compare((manifest_a, records_a), run_b, TASKS))
+    engine = {**manifest_a.engine, "dtype": "bfloat16"}
+    other = manifest_a.model_copy(update={"engine": engine}), records_a
+    assert "note: the engines differ" in comparison_text(compare(other, run_b, TASKS))
 
 
 def test_small_p_values_and_single_episodes_are_told_as_they_are() -> None:

@@ -135,7 +135,7 @@ def test_another_protocol_model_or_shard_is_refused(tmp_path: Path) -> None:
     part = Plan.of(
         [("sokoban", "builtin")], Sampling(), repeats=1, seed=0, shard=Shard(index=1, count=2)
     )
-    with pytest.raises(UserError, match="another shard"):
+    with pytest.raises(UserError, match="holds all shards, this is shard 1/2"):
         play(tmp_path, part)
 
 
@@ -166,8 +166,10 @@ def test_what_is_no_run_folder_is_named(tmp_path: Path) -> None:
 
 def test_a_path_that_cannot_be_a_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="cannot be written"):
+    with pytest.raises(UserError, match="is no folder"):
         RunFolder(tmp_path / "file", manifest(), PLAN.keys())
+    with pytest.raises(UserError, match="cannot be written"):
+        RunFolder(tmp_path / "file" / "run", manifest(), PLAN.keys())
 
 
 def test_a_full_disk_keeps_what_was_recorded(tmp_path: Path) -> None:
@@ -193,6 +195,8 @@ def test_a_full_disk_keeps_what_was_recorded(tmp_path: Path) -> None:
 
 def test_links_are_not_followed(tmp_path: Path) -> None:
     play(tmp_path / "run")
+    whole = (tmp_path / "run" / RECORDS).read_bytes()
+    (tmp_path / "run" / RECORDS).write_bytes(whole[:-10])
     victim = tmp_path / "victim"
     for name in (RECORDS, "sessions.jsonl", ".lock", "run.json"):
         folder = tmp_path / f"with-{name}"

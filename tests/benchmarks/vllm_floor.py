@@ -23,7 +23,7 @@ from benchmark.engines.base import Engine, Generation, Request, Sampling
 from benchmark.engines.vllm import VllmEngine, sampling_params, set_environment
 from benchmark.engines.worker import Ticket
 from benchmark.protocol import PanelProtocol
-from benchmark.rollout import Job, Trajectory, play
+from benchmark.rollout import Job, Trajectory, longest_first, play
 from tasks.registry import load_task
 
 
@@ -82,7 +82,7 @@ def panel_jobs(task_name: str, panel_name: str, episodes: int, sampling: Samplin
     task = load_task(task_name)
     panel = task.panel(panel_name)
     protocol = PanelProtocol.of(task, panel, sampling)
-    return [Job(task, entry, 0, protocol) for entry in panel.entries[:episodes]]
+    return longest_first(Job(task, entry, 0, protocol) for entry in panel.entries[:episodes])
 
 
 async def rollout_in_process(
