@@ -28,6 +28,7 @@ from benchmark.engines.openai import OpenAIEngine
 from benchmark.protocol import PanelProtocol
 from benchmark.rollout import Job, Trajectory, play
 from tasks.registry import load_task
+from tests.places import place_share
 from tests.servers import VllmServer, vllm_server
 from tests.tiny_model import make_tiny_model
 
@@ -142,6 +143,8 @@ async def compare(
             await empty_prefix_cache(server)
             measured[name].append(await variants[name]())
     report(measured, in_flight)
+    share = place_share((job.protocol.max_turns for job in work), in_flight)
+    print(f"{in_flight:>9} dependent turns keep at most {share:.2f} of the places busy")
 
 
 def report(measured: dict[str, list[Measured]], in_flight: int) -> None:

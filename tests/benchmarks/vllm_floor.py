@@ -14,6 +14,7 @@ import argparse
 import asyncio
 import statistics
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,10 @@ from benchmark.engines.worker import Ticket
 from benchmark.protocol import PanelProtocol
 from benchmark.rollout import Job, Trajectory, longest_first, play
 from tasks.registry import load_task
+from tasks.seeding import stable_seed
+from tests.places import place_share
+
+TINY = Path(__file__).parents[2] / "baselines" / "inits" / "tiny-sokoban"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,7 @@ class Recorder(Engine):
         self._engine = engine
         self._context = int(engine.describe()["context"])
         self.offers: list[Offer] = []
+        self.turns: Counter[int] = Counter()
         self.response_tokens = 0
 
     async def generate(self, request: Request) -> Generation:
@@ -70,6 +76,7 @@ class Recorder(Engine):
         max_tokens = min(request.sampling.max_tokens, self._context - len(ids))
         self.offers.append(Offer(ids, request.sampling, max_tokens, request.seed))
         self.response_tokens += generation.response_tokens
+        self.turns[request.affinity] += 1
         return generation
 
     def describe(self) -> dict[str, Any]:
@@ -87,7 +94,7 @@ def panel_jobs(task_name: str, panel_name: str, episodes: int, sampling: Samplin
 
 async def rollout_in_process(
     engine: VllmEngine, jobs: Sequence[Job], in_flight: int
-) -> tuple[Measured, list[Offer]]:
+) -> tuple[Measured, Recorder]:
     """Play all episodes through the harness; also gives back what was asked of the engine."""
     recorder = Recorder(engine)
 
@@ -99,7 +106,7 @@ async def rollout_in_process(
     seconds = time.perf_counter() - began
     prompt_tokens = sum(len(offer.prompt_ids) for offer in recorder.offers)
     measured = Measured(len(recorder.offers), prompt_tokens, recorder.response_tokens, seconds)
-    return measured, recorder.offers
+    return measured, recorder
 
 
 def floor_in_process(
@@ -145,7 +152,8 @@ async def compare(engine: VllmEngine, jobs: list[Job], in_flight: int, rounds: i
     """Measure the rollout and both floors in turn; print one line each."""
     # The worker thread waits for requests while the floor runs, so the engine is free.
     llm, stop_ids = engine._llm, engine._stop_ids
-    _, offers = await rollout_in_process(engine, jobs, in_flight)
+    _, recorder = await rollout_in_process(engine, jobs, in_flight)
+    offers = recorder.offers
     names = ["rollout", "floor, same in flight", "floor, all at once"]
     measured: dict[str, list[Measured]] = {name: [] for name in names}
     for number in range(rounds):
@@ -159,6 +167,8 @@ async def compare(engine: VllmEngine, jobs: list[Job], in_flight: int, rounds: i
             measured[name].append(one)
     for name in names:
         print(line(name, in_flight, measured[name], measured["rollout"]))
+    share = place_share((recorder.turns[stable_seed(*job.key)] for job in jobs), in_flight)
+    print(f"{in_flight:>9}  dependent turns keep at most {share:.2f} of the places busy")
 
 
 def line(name: str, in_flight: int, floors: list[Measured], rollouts: list[Measured]) -> str:
@@ -192,7 +202,7 @@ async def run(options: argparse.Namespace) -> None:
 def main() -> None:
     """Read the options and run."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--model", type=Path, required=True, help="model folder")
+    parser.add_argument("--model", type=Path, default=TINY, help="model folder")
     parser.add_argument("--task", default="sokoban")
     parser.add_argument("--panel", default="builtin")
     parser.add_argument("--episodes", type=int, default=256)
