@@ -3,14 +3,14 @@
 import asyncio
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from benchmark.engines.base import Engine, FinishReason, Generation, Request, Sampling
 from benchmark.manifest import SCHEMA_VERSION, Manifest, ModelIdentity
 from benchmark.metrics import RunSummary, summarise
 from benchmark.protocol import PanelProtocol, run_fingerprint
-from benchmark.records import EpisodeRecord, record_of
+from benchmark.records import EpisodeRecord, record_of, totals_of
 from benchmark.rollout import Job, Trajectory, play
 from tasks.registry import load_task
 from tasks.response import format_response, parse_response
@@ -162,13 +162,8 @@ def session(episodes: int) -> dict[str, Any]:
 def with_error(record: EpisodeRecord, turns: int = 2) -> EpisodeRecord:
     """The same episode, ended by an engine's error after some turns; it replays."""
     kept = record.turns[:turns]
-    return record.model_copy(
-        update={
-            "turns": kept,
-            "success": False,
-            "score": 0.0,
-            "reward": sum(turn.reward for turn in kept),
-            "penalty": 0.1 * sum(not (turn.format_ok and turn.action_ok) for turn in kept),
-            "error": f"EngineError: the server said 500: {INJECTION}",
-        }
-    )
+    task = load_task(record.task)
+    protocol = PanelProtocol.of(task, task.panel(record.panel), Sampling())
+    error = f"EngineError: the server said 500: {INJECTION}"
+    totals = totals_of(protocol, task, kept, outcome=None)
+    return record.model_copy(update={"turns": kept, "error": error, **asdict(totals)})
