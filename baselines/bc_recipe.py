@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from baselines.registry import INITS
 from baselines.tiny_models import TinyModelConfig
+from benchmark.strict import first_fault
 from tasks.errors import UserError
 from tasks.registry import near
 
@@ -134,10 +135,6 @@ def read_recipe(path: Path) -> BCRecipe:
     try:
         return BCRecipe.model_validate(yaml.safe_load(path.read_text("utf-8")))
     except ValidationError as error:
-        faults = error.errors(include_url=False)
-        # An unknown field explains a missing one better than the other way round.
-        fault = next((fault for fault in faults if fault["type"] == "extra_forbidden"), faults[0])
-        where = ".".join(str(part) for part in fault["loc"]) or "recipe"
-        raise UserError(f"{path}: {where}: {fault['msg']}") from error
+        raise UserError(f"{path} is not a recipe: {first_fault(error)}") from error
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise UserError(f"{path} cannot be read: {error}") from error

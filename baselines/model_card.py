@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from baselines.bc_recipe import BCRecipe
-from benchmark.metrics import Estimate, PanelSummary
+from benchmark.metrics import PanelSummary
 from tasks.registry import load_task
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def model_card(
         summaries: How it does on panels.
     """
     rows = [
-        f"| {load_task(s.task).info.title}, `{s.panel}` | {s.expected} | {_percent(s.success)} "
+        f"| {load_task(s.task).info.title}, `{s.panel}` | {s.expected} | {s.success.percent} "
         f"| {s.format_valid:.1%} | {s.turns:.1f} |"
         for s in summaries
     ]
@@ -79,7 +79,3 @@ def model_card(
         seed=recipe.seed,
         results="\n".join(rows),
     )
-
-
-def _percent(estimate: Estimate) -> str:
-    return f"{estimate.value:.1%} [{estimate.low:.1%}, {estimate.high:.1%}]"

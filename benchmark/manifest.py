@@ -2,10 +2,11 @@
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from benchmark.protocol import PanelProtocol, run_fingerprint
 from benchmark.records import Name, Sha256
+from benchmark.strict import Strict
 from tasks.errors import UserError
 from tasks.seeding import canonical_json
 
@@ -14,11 +15,7 @@ ENGINE_FACTS = ("kind", "policy", "dtype", "device", "context", "server")
 """What an engine says of itself that can move a number: one run has one value of each."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class ModelIdentity(_Strict):
+class ModelIdentity(Strict):
     """Which weights answered.
 
     Attributes:
@@ -42,14 +39,14 @@ class ModelIdentity(_Strict):
         return f"{self.name} ({self.kind}{revision}{digest})"
 
 
-class Shard(_Strict):
+class Shard(Strict):
     """Part `index` (from 1) of `count` of a run that was split over machines."""
 
     index: Annotated[int, Field(ge=1)]
     count: Annotated[int, Field(ge=1)]
 
 
-class Manifest(_Strict):
+class Manifest(Strict):
     """The content of `run.json`; written once, when the run starts.
 
     Attributes:

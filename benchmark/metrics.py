@@ -19,6 +19,7 @@ from benchmark.manifest import Manifest
 from benchmark.protocol import PanelProtocol
 from benchmark.records import EpisodeRecord
 from benchmark.statistics import Interval, clustered_wilson, mean_interval
+from benchmark.strict import first_fault
 from tasks.base import TaskInfo
 from tasks.errors import UserError
 from tasks.registry import load_task
@@ -50,6 +51,11 @@ class Estimate:
     low: float
     high: float
     episodes: int
+
+    @property
+    def percent(self) -> str:
+        """A rate with its interval, such as `54.3% [48.2, 60.3]`."""
+        return f"{self.value:.1%} [{100 * self.low:.1f}, {100 * self.high:.1f}]"
 
     # Read from outside by pydantic (summary.json of submissions).
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
@@ -228,11 +234,8 @@ def read_summary(text: str | bytes) -> RunSummary:
     try:
         summary = _SUMMARY.validate_json(text)
     except ValidationError as error:
-        fault = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in fault["loc"])
         raise UserError(
-            f"not a valid summary: {where + ': ' if where else ''}{fault['msg']}; "
-            "rebuild it with `arlarena-bench report`"
+            f"not a valid summary: {first_fault(error)}; rebuild it with `arlarena-bench report`"
         ) from error
     if summary.schema_version != SUMMARY_VERSION:
         raise UserError(

@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     StringConstraints,
     ValidationError,
@@ -20,6 +18,7 @@ from pydantic import (
 
 from benchmark.protocol import PanelProtocol
 from benchmark.rollout import Trajectory, Turn
+from benchmark.strict import Strict, first_fault
 from tasks.base import Outcome, Task, View
 from tasks.seeding import canonical_json, sha256_text
 
@@ -35,11 +34,7 @@ Count = Annotated[int, Field(ge=0, le=10**12)]
 Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e9, le=1e9)]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class TurnRecord(_Strict):
+class TurnRecord(Strict):
     """One prompt and one response.
 
     Attributes:
@@ -78,7 +73,7 @@ class TurnRecord(_Strict):
         return info
 
 
-class EpisodeRecord(_Strict):
+class EpisodeRecord(Strict):
     """One play of one panel entry.
 
     Attributes:
@@ -142,9 +137,7 @@ def record_of(trajectory: Trajectory) -> EpisodeRecord:
     try:
         return _record(trajectory)
     except ValidationError as error:
-        fault = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in fault["loc"])
-        cause = f"no record can hold this episode: {where}: {fault['msg']}"
+        cause = f"no record can hold this episode: {first_fault(error)}"
         return _record(replace(trajectory, turns=(), outcome=None, error=cause))
 
 

@@ -24,6 +24,7 @@ from pydantic import ValidationError
 from benchmark.files import append_durably, open_no_link, sync_folder, write_atomically
 from benchmark.manifest import ENGINE_FACTS, Manifest, Shard
 from benchmark.records import EpisodeRecord
+from benchmark.strict import first_fault
 from tasks.errors import UserError
 
 MANIFEST = "run.json"
@@ -228,7 +229,7 @@ def read_manifest(path: Path) -> Manifest:
     try:
         manifest = Manifest.model_validate_json(content)
     except ValidationError as error:
-        raise UserError(f"{file} is not valid: {_first_fault(error)}") from error
+        raise UserError(f"{file} is not valid: {first_fault(error)}") from error
     manifest.check()
     return manifest
 
@@ -245,7 +246,7 @@ def _read_records(path: Path) -> Iterator[EpisodeRecord]:
         try:
             record = EpisodeRecord.model_validate_json(line)
         except ValidationError as error:
-            fault = _first_fault(error)
+            fault = first_fault(error)
             raise UserError(f"{file}, line {number}: not a record: {fault}") from error
         if record.key in seen:
             raise UserError(f"{file}, line {number}: {record.key} is there twice")
@@ -329,9 +330,3 @@ def _cannot_write(path: Path, error: OSError) -> str:
         f"{path} cannot be written: {error.strerror or error}; what was recorded is kept: "
         "mend that and run the same command again to resume"
     )
-
-
-def _first_fault(error: ValidationError) -> str:
-    fault = error.errors(include_url=False, include_input=False)[0]
-    where = ".".join(str(part) for part in fault["loc"])
-    return f"{where}: {fault['msg']}" if where else fault["msg"]

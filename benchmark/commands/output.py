@@ -5,7 +5,7 @@ from pathlib import Path
 
 from benchmark.evaluation import Session
 from benchmark.files import write_atomically
-from benchmark.metrics import Estimate, PanelSummary, RunSummary, summarise, summary_json
+from benchmark.metrics import PanelSummary, RunSummary, summarise, summary_json
 from benchmark.report import report_html
 from benchmark.run_folder import REPORT, SUMMARY, read_manifest, read_run, read_sessions
 from tasks.errors import UserError
@@ -55,7 +55,7 @@ def print_summary(
 
 
 def _facts(panel: PanelSummary) -> Iterator[tuple[str, str]]:
-    yield "success", f"{percent(panel.success)}, 95% interval"
+    yield "success", f"{panel.success.percent}, 95% interval"
     yield panel.score_name, f"{panel.score.value:.2f} {panel.score_unit}"
     yield "return", f"{panel.episode_return.value:.2f}, with format penalties"
     yield "valid format", f"{panel.format_valid:.1%} of turns"
@@ -76,8 +76,3 @@ def _speed(session: Session) -> str:
     if speed is None:
         return text
     return f"{text}, {speed:,.0f} tokens/s, engine idle {session.idle_share:.1%} of the time"
-
-
-def percent(estimate: Estimate) -> str:
-    """A rate with its interval, such as `54.3% [48.2, 60.3]`."""
-    return f"{estimate.value:.1%} [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]"

@@ -153,7 +153,7 @@ def test_demonstrations_are_the_experts_and_always_the_same() -> None:
     [
         ("task: sokoban\n", "seed: Field required"),
         ("{", "cannot be read"),
-        ("[]", "recipe: Input should be"),
+        ("[]", "is not a recipe: Input should be"),
     ],
 )
 def test_a_broken_recipe_is_named(tmp_path: Path, text: str, message: str) -> None:
