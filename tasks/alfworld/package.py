@@ -1,0 +1,154 @@
+"""What is read of the installed packages `alfworld` and `textworld`, and nothing more.
+
+The package's domain, text grammar, goals and tables of what lies where are the world's rules, so
+their version is pinned. They are read as files: importing any module of `alfworld` would run its
+`__init__`, which creates the folder `$ALFWORLD_DATA`, and a folder made by us must never pass for
+the user's data. Nothing is read before it is asked for.
+"""
+
+import hashlib
+import importlib.metadata
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+from tasks.errors import UserError
+
+VERSIONS: Mapping[str, str] = {"alfworld": "0.4.2", "textworld": "1.7.0"}
+"""The versions whose behaviour the task stands for."""
+
+INSTALL = "run `make install-alfworld`"
+
+DOMAIN_SHA256 = "f1473041ed01da514de1f87adfd7ef0804862361f83ccf63c75e43633b0eb280"
+GRAMMAR_SHA256 = "c5b22f0f73309a7fd7c8e5b71de42ad4803b60766ab4a51cc2feb34162be036b"
+
+
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """The package's tables of rooms and things. All names are type names such as `ButterKnife`.
+
+    Attributes:
+        contains: For each receptacle type, the object types that can lie in it.
+        openable: Receptacle types that open and close.
+        movable_receptacles: Object types that hold other objects (bowls, boxes).
+        actions: For each of `Heatable`, `Coolable`, `Cleanable`, `Toggleable` and `Sliceable`, the
+            object types that it can be done to.
+        rooms: For each task type, the room kinds where it is asked.
+        scenes: For each room kind, the numbers of its floor plans.
+    """
+
+    contains: Mapping[str, frozenset[str]]
+    openable: frozenset[str]
+    movable_receptacles: frozenset[str]
+    actions: Mapping[str, frozenset[str]]
+    rooms: Mapping[str, frozenset[str]]
+    scenes: Mapping[str, range]
+
+
+@dataclass(frozen=True, slots=True)
+class GoalSource:
+    """A goal as the package's library writes it, with places for the types.
+
+    Attributes:
+        pddl: The goal; `#` stands for the hyphen of a typed variable.
+        texts: The task's wordings.
+    """
+
+    pddl: str
+    texts: tuple[str, ...]
+
+
+@cache
+def check_versions() -> Mapping[str, str]:
+    """Make sure that the packages are there, in the pinned versions.
+
+    Returns:
+        The versions by package.
+
+    Raises:
+        UserError: A package is missing or has another version.
+    """
+    for name, wanted in VERSIONS.items():
+        try:
+            found = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            raise UserError(
+                f"task alfworld needs {name} {wanted}, which is not installed; {INSTALL}"
+            ) from None
+        if found != wanted:
+            raise UserError(
+                f"task alfworld needs {name} {wanted}, but {found} is installed; {INSTALL}"
+            )
+    return VERSIONS
+
+
+@cache
+def domain() -> str:
+    """The PDDL domain that all games share."""
+    return _data("alfred.pddl", DOMAIN_SHA256)
+
+
+@cache
+def grammar() -> str:
+    """The text grammar that all games share; `UNKNOWN GOAL` stands for the task's text."""
+    return _data("alfred.twl2", GRAMMAR_SHA256)
+
+
+@cache
+def constants() -> Constants:
+    """The package's tables, as immutable values."""
+    module = _module("gen/constants.py")
+    return Constants(
+        contains={name: frozenset(types) for name, types in module.VAL_RECEPTACLE_OBJECTS.items()},
+        openable=frozenset(module.OPENABLE_CLASS_LIST),
+        movable_receptacles=frozenset(module.MOVABLE_RECEPTACLES),
+        actions={name: frozenset(types) for name, types in module.VAL_ACTION_OBJECTS.items()},
+        rooms={name: frozenset(kinds) for name, kinds in module.GOALS_VALID.items()},
+        scenes=dict(module.SCENE_TYPE),
+    )
+
+
+@cache
+def goal_sources() -> Mapping[str, GoalSource]:
+    """The package's goals by task type, those that are not used here included."""
+    library = _module("gen/goal_library.py").gdict
+    return {
+        name: GoalSource(goal["pddl"], tuple(goal["templates"])) for name, goal in library.items()
+    }
+
+
+def _folder() -> Path:
+    check_versions()
+    spec = importlib.util.find_spec("alfworld")
+    if spec is None or not spec.submodule_search_locations:
+        raise UserError(f"the installed package alfworld has no files; {INSTALL}")
+    return Path(spec.submodule_search_locations[0])
+
+
+def _data(name: str, sha256: str) -> str:
+    path = _folder() / "data" / name
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"cannot read {path} ({error.strerror}); {INSTALL}") from error
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != sha256:
+        raise UserError(
+            f"{path} was changed: it has SHA-256 {digest[:12]}..., alfworld "
+            f"{VERSIONS['alfworld']} has {sha256[:12]}...; {INSTALL}"
+        )
+    return content.decode("utf-8")
+
+
+def _module(relative: str) -> ModuleType:
+    path = _folder() / relative
+    name = f"_alfworld_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise UserError(f"{path} is missing; {INSTALL}")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
