@@ -35,7 +35,8 @@ class PanelProtocol:
         format_penalty: Cost of a turn that is not valid.
         contract: Rule that reads responses.
         prompt_sha256: Hash of the prompt's template.
-        trace_sha256: Hash of what the scripted policies saw and earned: the world's behaviour.
+        trace_sha256: Hash of what the scripted policies saw and earned: the world's behaviour; None
+            where it was not measured.
         settings: The task's own settings that can move a number.
         packages: Versions of the packages that the world depends on.
         sampling: How tokens are drawn.
@@ -53,7 +54,7 @@ class PanelProtocol:
     format_penalty: float
     contract: str
     prompt_sha256: str
-    trace_sha256: str
+    trace_sha256: str | None
     settings: dict[str, str]
     packages: dict[str, str]
     sampling: Sampling

@@ -47,10 +47,12 @@ class PanelInfo:
         episodes: Number of entries.
         max_turns: Turns after which an episode ends.
         sha256: Hash of the panel's file.
-        random_success: Band (low, high) in which the random policy's success must lie.
-        expert_success: Success that the scripted expert reaches at least.
+        random_success: Band (low, high) in which the random policy's success must lie; None where
+            it was not measured.
+        expert_success: Success that the scripted expert reaches at least; None likewise.
         trace_sha256: Hash over everything the expert's and the random policy's episodes showed and
-            paid. It changes when the world does: then the task's version must change too.
+            paid. It changes when the world does: then the task's version must change too. None
+            where it was not measured.
     """
 
     name: str
@@ -58,9 +60,9 @@ class PanelInfo:
     episodes: int
     max_turns: int
     sha256: str
-    random_success: tuple[float, float]
-    expert_success: float
-    trace_sha256: str
+    random_success: tuple[float, float] | None
+    expert_success: float | None
+    trace_sha256: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +195,9 @@ class TaskInfo:
         field_panel: The panel that the field reports, where it is not the built-in one.
         tiles: Symbols of grid observations and how the report draws them; empty for texts.
         keys: Single keys that stand for actions when a person plays.
+        worker_processes: Episodes live in worker processes: steps take long, or libraries are not
+            thread-safe.
+        data_variable: Environment variable that names the folder of the task's downloaded data.
     """
 
     name: str
@@ -207,6 +212,8 @@ class TaskInfo:
     field_panel: str | None = None
     tiles: Mapping[str, Tile] = field(default_factory=dict)
     keys: Mapping[str, str] = field(default_factory=dict)
+    worker_processes: bool = False
+    data_variable: str | None = None
 
 
 class Task(ABC):

@@ -13,7 +13,10 @@ INDEX = "index.json"
 
 
 def read_index(folder: Path) -> Mapping[str, PanelInfo]:
-    """Read what `panels/index.json` says of each panel, in its order."""
+    """Read what `panels/index.json` says of each panel, in its order.
+
+    What was not measured (`random_success`, `expert_success`, `trace_sha256`) may be left out.
+    """
     index = json.loads((folder / INDEX).read_text("utf-8"))
     return {
         name: PanelInfo(
@@ -22,12 +25,16 @@ def read_index(folder: Path) -> Mapping[str, PanelInfo]:
             episodes=fact["episodes"],
             max_turns=fact["max_turns"],
             sha256=fact["sha256"],
-            random_success=(fact["random_success"][0], fact["random_success"][1]),
-            expert_success=fact["expert_success"],
-            trace_sha256=fact["trace_sha256"],
+            random_success=_band(fact.get("random_success")),
+            expert_success=fact.get("expert_success"),
+            trace_sha256=fact.get("trace_sha256"),
         )
         for name, fact in index.items()
     }
+
+
+def _band(limits: list[float] | None) -> tuple[float, float] | None:
+    return None if limits is None else (limits[0], limits[1])
 
 
 def read_panel(task: str, folder: Path, name: str) -> Panel:
