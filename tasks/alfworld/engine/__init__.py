@@ -1,0 +1,1 @@
+"""The PDDL engine: plays problems of the pinned domain with the texts of the pinned grammar."""
