@@ -19,6 +19,33 @@ TASK_TYPES = (
 LOOK = "look_at_obj_in_light"
 PICK_TWO = "pick_two_obj_and_place"
 
+SHORT_NAMES = dict(zip(TASK_TYPES, ("place", "look", "clean", "heat", "cool", "two"), strict=True))
+"""For ids of episodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Treatment:
+    """What must be done to the target before it is put down.
+
+    Attributes:
+        verb: The command's first word.
+        action: Its name in the package's table of what can be done to which objects.
+        appliance: Type of the receptacle that does it.
+    """
+
+    verb: str
+    action: str
+    appliance: str
+
+
+TREATMENTS = {
+    "pick_clean_then_place_in_recep": Treatment("clean", "Cleanable", "SinkBasin"),
+    "pick_heat_then_place_in_recep": Treatment("heat", "Heatable", "Microwave"),
+    "pick_cool_then_place_in_recep": Treatment("cool", "Coolable", "Fridge"),
+}
+"""By task type; the other types need none."""
+
+
 _TYPE_NAME = r"[A-Z][A-Za-z]*"
 _GAME = re.compile(rf"([a-z_]+)-({_TYPE_NAME})-({_TYPE_NAME})-({_TYPE_NAME})-([0-9]{{1,3}})")
 
