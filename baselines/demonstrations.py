@@ -1,49 +1,55 @@
-"""Demonstrations: what a task's scripted expert does on its training stream."""
+"""Demonstrations: what a task's scripted player does on its training stream."""
 
 import hashlib
 from dataclasses import dataclass
 
+from benchmark.hosts.choose import spread
 from tasks.base import Message, Task
 from tasks.seeding import canonical_json
 
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """One turn of an expert's episode: the prompt and the expert's response."""
+    """One turn of a scripted player's episode: the prompt and the player's response."""
 
     messages: tuple[Message, ...]
     response: str
 
 
-def demonstrate(task: Task, episodes: int, stream: int) -> list[Demonstration]:
-    """Play the first entries of a training stream with the expert.
+def demonstrate(
+    task: Task, episodes: int, stream: int, env_processes: int | None = None
+) -> list[Demonstration]:
+    """Play the first entries of a training stream with `Task.demonstration_response`.
 
     Args:
         task: The task.
         episodes: Entries to play.
         stream: Seed of the training stream. It holds no panel's episode, whatever the seed.
+        env_processes: Worker processes for tasks that want them, at most; None for one for each
+            usable core. Nothing depends on it.
 
     Returns:
-        The turns of all episodes that the expert solved, in order.
+        The turns of all episodes that were solved, in order.
     """
-    demonstrations: list[Demonstration] = []
-    for index in range(episodes):
-        episode = task.episode(task.training_entry(index, stream), task.training_max_turns)
-        try:
-            turns: list[Demonstration] = []
-            view = episode.reset()
-            while True:
-                response = task.expert_response(episode)
-                turns.append(Demonstration(view.messages, response))
-                step = episode.step(response)
-                if step.outcome is not None:
-                    break
-                view = step.view
-            if step.outcome.success:
-                demonstrations.extend(turns)
-        finally:
-            episode.close()
-    return demonstrations
+    calls = ((task, (index, stream)) for index in range(episodes))
+    return [turn for turns in spread(_solve, calls, env_processes) for turn in turns]
+
+
+def _solve(task: Task, index: int, stream: int) -> list[Demonstration]:
+    """The turns of one episode; none if it was not solved."""
+    episode = task.episode(task.training_entry(index, stream), task.training_max_turns)
+    try:
+        turns: list[Demonstration] = []
+        view = episode.reset()
+        while True:
+            response = task.demonstration_response(episode)
+            turns.append(Demonstration(view.messages, response))
+            step = episode.step(response)
+            if step.outcome is not None:
+                return turns if step.outcome.success else []
+            view = step.view
+    finally:
+        episode.close()
 
 
 def data_sha256(demonstrations: list[Demonstration]) -> str:

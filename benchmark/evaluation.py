@@ -13,6 +13,7 @@ from typing import Any
 
 from benchmark.engines.base import Engine, Sampling
 from benchmark.engines.metered import MeteredEngine
+from benchmark.hosts.choose import Hosts
 from benchmark.manifest import SCHEMA_VERSION, Manifest, ModelIdentity, Shard
 from benchmark.protocol import PanelProtocol, run_fingerprint
 from benchmark.records import EpisodeRecord, record_of
@@ -134,6 +135,7 @@ class Session:
         prompt_tokens: Tokens of all prompts; null where they are not counted.
         response_tokens: Tokens of all responses; null likewise.
         concurrency: Episodes in flight.
+        env_processes: Worker processes that episodes could live in; null if none did.
         engine: The engine's facts.
         versions: Versions of what the result depends on.
     """
@@ -148,6 +150,7 @@ class Session:
     prompt_tokens: int | None
     response_tokens: int | None
     concurrency: int
+    env_processes: int | None
     engine: dict[str, Any]
     versions: dict[str, str]
 
@@ -170,6 +173,7 @@ async def evaluate(
     folder: RunFolder,
     concurrency: int,
     on_record: Callable[[EpisodeRecord, MeteredEngine], None] = lambda record, meter: None,
+    env_processes: int | None = None,
 ) -> Session:
     """Play what the folder lacks; every episode is kept as it ends.
 
@@ -179,12 +183,14 @@ async def evaluate(
         folder: Where records go.
         concurrency: Episodes in flight.
         on_record: Called after every kept record, for progress.
+        env_processes: Worker processes for the episodes of tasks that want them, at most; None
+            for one for each usable core.
 
     Returns:
         What this session did; also appended to `sessions.jsonl`, whatever ended it, unless there
         was nothing to do.
     """
-    meter = MeteredEngine(engine)
+    meter, hosts = MeteredEngine(engine), Hosts(env_processes)
     missing = longest_first(job for job in plan.jobs() if job.key not in folder.records)
     started, began, added = datetime.now(UTC), time.monotonic(), 0
 
@@ -208,12 +214,14 @@ async def evaluate(
             prompt_tokens=usage.prompt_tokens or None,
             response_tokens=usage.response_tokens or None,
             concurrency=concurrency,
+            env_processes=hosts.processes if hosts.used_processes else None,
             engine=engine.describe(),
             versions=versions(),
         )
 
     try:
-        await play(missing, meter, concurrency, keep)
+        async with hosts:
+            await play(missing, meter, concurrency, keep, hosts)
         folder.finish()
     except BaseException as error:
         stopped = isinstance(error, asyncio.CancelledError | KeyboardInterrupt)

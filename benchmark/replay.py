@@ -1,9 +1,18 @@
-"""Replay: the recorded responses, fed to the same world without a model, must do the same again."""
+"""Replay: the recorded responses, fed to the same world without a model, must do the same again.
 
-from collections.abc import Iterable, Iterator
+The world does it again where the task wants it (`execute`, in worker processes if need be); the
+comparison with the record is made here.
+"""
+
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, fields
-from typing import Any
+from itertools import tee
+from typing import Any, TypeAlias
 
+from benchmark.hosts.base import WorkerDied
+from benchmark.hosts.choose import spread
+from benchmark.hosts.worker import Execution, execute
 from benchmark.manifest import Manifest
 from benchmark.protocol import PanelProtocol
 from benchmark.records import (
@@ -58,8 +67,20 @@ class Replay:
     differences: tuple[Difference, ...]
 
 
-def replay_run(manifest: Manifest, records: Iterable[EpisodeRecord]) -> Iterator[Replay]:
+Claim: TypeAlias = tuple[EpisodeRecord, PanelProtocol, Task, PanelEntry]
+"""A record, what it was played under, its task, and the panel's entry that it names."""
+
+
+def replay_run(
+    manifest: Manifest, records: Iterable[EpisodeRecord], env_processes: int | None = None
+) -> Iterator[Replay]:
     """Re-execute records, in order.
+
+    Args:
+        manifest: The run.
+        records: Some or all of its records.
+        env_processes: Worker processes for tasks that want them, at most; None for one for each
+            usable core.
 
     Raises:
         UserError: The run was played under a protocol that is not the installed one, or a record
@@ -70,13 +91,41 @@ def replay_run(manifest: Manifest, records: Iterable[EpisodeRecord]) -> Iterator
         task, panel = installed_panel(protocol)
         entries = {entry.id: entry for entry in panel.entries}
         panels[protocol.task, protocol.panel] = protocol, task, entries
-    for record in records:
-        if (record.task, record.panel) not in panels:
-            raise UserError(f"record {record.key}: the run does not play {record.panel}")
-        protocol, task, entries = panels[record.task, record.panel]
-        if record.episode not in entries:
-            raise UserError(f"{record.task}/{record.panel} has no episode {record.episode}")
-        yield replay_record(record, protocol, task, entries[record.episode])
+
+    def claims() -> Iterator[Claim]:
+        for record in records:
+            if (record.task, record.panel) not in panels:
+                raise UserError(f"record {record.key}: the run does not play {record.panel}")
+            protocol, task, entries = panels[record.task, record.panel]
+            if record.episode not in entries:
+                raise UserError(f"{record.task}/{record.panel} has no episode {record.episode}")
+            yield record, protocol, task, entries[record.episode]
+
+    yield from replay_records(claims(), env_processes)
+
+
+def replay_records(claims: Iterable[Claim], env_processes: int | None = None) -> Generator[Replay]:
+    """Re-execute records, in order; only a few of them are held in memory at a time."""
+    # What is to be compared is kept beside what is being executed ahead of it.
+    to_execute, to_compare = tee(claims)
+    calls = (
+        (task, (entry, protocol.max_turns, _responses(record)))
+        for record, protocol, task, entry in to_execute
+    )
+    with closing(spread(execute, calls, env_processes, _died)) as executions:
+        for execution, claim in zip(executions, to_compare, strict=True):
+            yield _compare(*claim, execution)
+
+
+def _responses(record: EpisodeRecord) -> tuple[str, ...] | None:
+    """What is fed to the world; None for a record whose world was never set up."""
+    if record.observation_sha256 is None:
+        return None
+    return tuple(turn.response for turn in record.turns)
+
+
+def _died(error: WorkerDied) -> Execution:
+    return Execution(None, (), f"{type(error).__name__}: {error}")
 
 
 def installed_panel(protocol: PanelProtocol) -> tuple[Task, Panel]:
@@ -101,7 +150,7 @@ def installed_panel(protocol: PanelProtocol) -> tuple[Task, Panel]:
 def replay_record(
     record: EpisodeRecord, protocol: PanelProtocol, task: Task, entry: PanelEntry
 ) -> Replay:
-    """Re-execute one record.
+    """Re-execute one record in this process.
 
     Args:
         record: What is claimed.
@@ -109,6 +158,18 @@ def replay_record(
         task: The task.
         entry: The panel's entry that the record names.
     """
+    execution = execute(task, entry, protocol.max_turns, _responses(record))
+    return _compare(record, protocol, task, entry, execution)
+
+
+def _compare(
+    record: EpisodeRecord,
+    protocol: PanelProtocol,
+    task: Task,
+    entry: PanelEntry,
+    execution: Execution,
+) -> Replay:
+    """Hold a record against what the world did."""
     differences: list[Difference] = []
 
     def check(turn: int | None, field: str, recorded: Any, replayed: Any) -> None:
@@ -117,34 +178,35 @@ def replay_record(
 
     check(None, "category", record.category, entry.category)
     check(None, "repeat", record.repeat in range(protocol.repeats), True)
-    episode = task.episode(entry, protocol.max_turns)
-    steps: list[Step] = []
-    try:
-        if record.observation_sha256 is None:
-            check(None, "turns", len(record.turns), 0)
-            return Replay(record, None, (), (*differences, *_totals(record, protocol, task, None)))
-        start = view = episode.reset()
-        check(None, "observation_sha256", record.observation_sha256, observation_sha256(start))
-        outcome: Outcome | None = None
-        for number, turn in enumerate(record.turns, 1):
-            if outcome is not None:
-                check(None, "turns", len(record.turns), number - 1)
-                break
+    if record.observation_sha256 is None:
+        check(None, "turns", len(record.turns), 0)
+    view, outcome = execution.start, None
+    if view is not None:
+        check(None, "observation_sha256", record.observation_sha256, observation_sha256(view))
+        for number, (turn, step) in enumerate(zip(record.turns, execution.steps, strict=False), 1):
             check(number, "prompt_sha256", turn.prompt_sha256, messages_sha256(view))
-            step = episode.step(turn.response)
-            steps.append(step)
             check(number, "action", turn.action, step.action)
             check(number, "format_ok", turn.format_ok, step.format_ok)
             check(number, "action_ok", turn.action_ok, step.action_ok)
             check(number, "reward", turn.reward, step.reward)
-            check(number, "info", canonical_json(turn.info), canonical_json(dict(step.info)))
+            check(number, "info", canonical_json(turn.info), _json(step.info))
             observed = observation_sha256(step.view)
             check(number, "observation_sha256", turn.observation_sha256, observed)
             view, outcome = step.view, step.outcome
-        differences.extend(_totals(record, protocol, task, outcome))
-        return Replay(record, start, tuple(steps), tuple(differences))
-    finally:
-        episode.close()
+    if execution.error is not None:
+        # Where the episode was played, the world took this response.
+        check(len(execution.steps) + 1, "error", None, execution.error)
+    elif execution.start is not None:
+        check(None, "turns", len(record.turns), len(execution.steps))
+    differences.extend(_totals(record, protocol, task, outcome))
+    return Replay(record, execution.start, execution.steps, tuple(differences))
+
+
+def _json(info: Mapping[str, Any]) -> str:
+    try:
+        return canonical_json(dict(info))
+    except (TypeError, ValueError) as error:
+        return f"not JSON: {error}"
 
 
 def _totals(

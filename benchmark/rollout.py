@@ -6,8 +6,10 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 from benchmark.engines.base import Engine, EngineDown, Generation, PromptTooLong, Request
+from benchmark.hosts.base import Host, LiveEpisode, WorldError
+from benchmark.hosts.choose import Hosts
 from benchmark.protocol import PanelProtocol
-from tasks.base import Episode, Outcome, PanelEntry, Step, Task, View
+from tasks.base import Outcome, PanelEntry, Step, Task, View
 from tasks.errors import UserError
 from tasks.seeding import stable_seed
 
@@ -63,15 +65,20 @@ class Trajectory:
     error: str | None
 
 
-async def play_episode(job: Job, engine: Engine) -> Trajectory:
+async def play_episode(job: Job, engine: Engine, host: Host) -> Trajectory:
     """Play one episode; an error is retried from the start and then becomes its result.
+
+    Args:
+        job: What to play.
+        engine: Where responses come from.
+        host: Where the episode lives.
 
     Raises:
         EngineDown: The engine cannot serve any request any more.
         UserError: The model's context is shorter than the episode's first prompt.
     """
     for attempt in range(1, ATTEMPTS + 1):
-        trajectory, again = await _attempt(job, engine)
+        trajectory, again = await _attempt(job, engine, host)
         if trajectory.error is None:
             break
         log.info("%s, attempt %d of %d: %s", job.key, attempt, ATTEMPTS, trajectory.error)
@@ -80,21 +87,21 @@ async def play_episode(job: Job, engine: Engine) -> Trajectory:
     return trajectory
 
 
-async def _attempt(job: Job, engine: Engine) -> tuple[Trajectory, bool]:
+async def _attempt(job: Job, engine: Engine, host: Host) -> tuple[Trajectory, bool]:
     """Play an episode once; also say whether an error may pass if it is played again."""
     affinity = stable_seed(*job.key)
     turns: list[Turn] = []
     start: View | None = None
-    episode: Episode | None = None
+    episode: LiveEpisode | None = None
     try:
-        episode = job.task.episode(job.entry, job.protocol.max_turns)
-        view = start = episode.reset()
+        episode = await host.open(job.task, job.entry, job.protocol.max_turns)
+        view = start = await episode.reset()
         while True:
             seed = job.protocol.turn_seed(job.entry.id, job.repeat, len(turns))
             generation = await engine.generate(
-                Request(view.messages, job.protocol.sampling, seed, affinity, job.task, episode)
+                Request(view.messages, job.protocol.sampling, seed, affinity, episode)
             )
-            step = episode.step(generation.text)
+            step = await episode.step(generation.text)
             turns.append(Turn(view, generation, step))
             if step.outcome is not None:
                 return Trajectory(job, start, tuple(turns), step.outcome, None), False
@@ -106,14 +113,15 @@ async def _attempt(job: Job, engine: Engine) -> tuple[Trajectory, bool]:
         if too_long and not turns:
             raise UserError(f"{job.entry.id} of {job.protocol.task}: {error}") from error
         log.debug("traceback of %s", job.key, exc_info=True)
-        cause = f"{type(error).__name__}: {error}"[:LONGEST_CAUSE]
-        return Trajectory(job, start, tuple(turns), None, cause), not too_long
+        # The same cause wherever the episode lives.
+        cause = str(error) if isinstance(error, WorldError) else f"{type(error).__name__}: {error}"
+        return Trajectory(job, start, tuple(turns), None, cause[:LONGEST_CAUSE]), not too_long
     finally:
         if episode is not None:
             _close(job, episode)
 
 
-def _close(job: Job, episode: Episode) -> None:
+def _close(job: Job, episode: LiveEpisode) -> None:
     """Close an episode; that it cannot be closed does not undo what was played."""
     try:
         episode.close()
@@ -135,6 +143,7 @@ async def play(
     engine: Engine,
     concurrency: int,
     deliver: Callable[[Trajectory], Awaitable[None]],
+    host: Host | None = None,
 ) -> None:
     """Play all jobs, at most `concurrency` at a time, and deliver each as it ends.
 
@@ -143,17 +152,21 @@ async def play(
         engine: Where responses come from.
         concurrency: Episodes in flight.
         deliver: Awaited with every trajectory before its place is taken.
+        host: Where episodes live; None for hosts of this call's own. No result depends on it.
 
     Raises:
         EngineDown: The engine cannot serve any request any more. What was delivered stays.
         UserError: See `play_episode`.
         OSError: `deliver` could not keep a trajectory.
     """
+    if host is None:
+        async with Hosts() as own:
+            return await play(jobs, engine, concurrency, deliver, own)
     waiting = iter(jobs)
 
     async def place() -> None:
         for job in waiting:
-            await deliver(await play_episode(job, engine))
+            await deliver(await play_episode(job, engine, host))
 
     try:
         async with asyncio.TaskGroup() as group:

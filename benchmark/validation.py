@@ -2,19 +2,20 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from benchmark.engines.base import Sampling
 from benchmark.engines.scripted import ScriptedEngine
+from benchmark.hosts.choose import Hosts, spread
 from benchmark.protocol import PanelProtocol
 from benchmark.records import EpisodeRecord, record_of
-from benchmark.replay import replay_record
+from benchmark.replay import replay_records
 from benchmark.rollout import Job, Trajectory, play
 from tasks.base import Panel, PanelInfo, Task
 from tasks.errors import UserError
 from tasks.seeding import stable_seed
-from tasks.trace import Trace, trace_panel
+from tasks.trace import Trace, combine, plays_of, trace_episode
 
 CONCURRENCY = 64
 SUBSET = 64
@@ -38,13 +39,17 @@ class Check:
     detail: str
 
 
-def validate(task: Task, panel_name: str, training_entries: int) -> Iterator[Check]:
+def validate(
+    task: Task, panel_name: str, training_entries: int, env_processes: int | None = None
+) -> Iterator[Check]:
     """Check everything that can be checked of one panel without a model.
 
     Args:
         task: The task.
         panel_name: One of its panels.
         training_entries: Entries of the training stream to hold against the panel.
+        env_processes: Worker processes for tasks that want them, at most; None for one for each
+            usable core.
     """
     try:
         panel = task.panel(panel_name)
@@ -54,9 +59,10 @@ def validate(task: Task, panel_name: str, training_entries: int) -> Iterator[Che
     info = panel.info
     yield Check("panel is the pinned one", True, f"SHA-256 {info.sha256[:12]}...")
     yield _distinct(task, panel)
-    trace = trace_panel(task, panel)
+    plays = ((task, play) for play in plays_of(panel))
+    trace = combine(panel, spread(trace_episode, plays, env_processes))
     yield from _trace_checks(trace, info)
-    yield from _play_checks(task, panel)
+    yield from _play_checks(task, panel, env_processes)
     yield _disjoint(task, panel, training_entries)
 
 
@@ -89,25 +95,23 @@ def _distinct(task: Task, panel: Panel) -> Check:
     )
 
 
-def _play_checks(task: Task, panel: Panel) -> Iterator[Check]:
+def _play_checks(task: Task, panel: Panel, env_processes: int | None) -> Iterator[Check]:
     protocol = PanelProtocol.of(task, panel, Sampling())
     jobs = [Job(task, entry, 0, protocol) for entry in panel.entries[:SUBSET]]
     for policy in ("expert", "random"):
-        sequential = _play(jobs, policy, 1)
-        again = _play(jobs, policy, 1)
+        sequential = _play(jobs, policy, 1, env_processes)
+        again = _play(jobs, policy, 1, env_processes)
         shuffled = random.Random(stable_seed("validate")).sample(jobs, len(jobs))
-        parallel = _play(shuffled, policy, CONCURRENCY)
+        parallel = _play(shuffled, policy, CONCURRENCY, env_processes)
         count = f"{len(jobs)} {policy} episodes"
         yield Check("the same play gives the same result", sequential == again, count)
         yield Check(
             f"{CONCURRENCY} in parallel equal one after another", sequential == parallel, count
         )
-        replays = [
-            replay_record(_from_disk(sequential[job.key[:3]]), protocol, task, job.entry)
-            for job in jobs
-        ]
+        claims = ((_from_disk(sequential[j.key[:3]]), protocol, task, j.entry) for j in jobs)
+        replays = replay_records(claims, env_processes)
         held = sum(not replay.differences for replay in replays)
-        yield Check("records replay", held == len(replays), f"{held} of {count}")
+        yield Check("records replay", held == len(jobs), f"{held} of {count}")
     yield _garbage(task, panel)
 
 
@@ -152,7 +156,9 @@ def _disjoint(task: Task, panel: Panel, training_entries: int) -> Check:
     )
 
 
-def _play(jobs: list[Job], policy: str, concurrency: int) -> dict[tuple[str, ...], EpisodeRecord]:
+def _play(
+    jobs: list[Job], policy: str, concurrency: int, env_processes: int | None
+) -> dict[tuple[str, ...], EpisodeRecord]:
     records: dict[tuple[str, ...], EpisodeRecord] = {}
 
     async def keep(trajectory: Trajectory) -> None:
@@ -160,6 +166,9 @@ def _play(jobs: list[Job], policy: str, concurrency: int) -> dict[tuple[str, ...
         records[record.key[:3]] = record
         await asyncio.sleep(0)
 
-    deliver: Callable[[Trajectory], Awaitable[None]] = keep
-    asyncio.run(play(jobs, ScriptedEngine(policy), concurrency, deliver))
+    async def run() -> None:
+        async with Hosts(env_processes) as hosts:
+            await play(jobs, ScriptedEngine(policy), concurrency, keep, hosts)
+
+    asyncio.run(run())
     return records

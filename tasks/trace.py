@@ -6,6 +6,7 @@ task's version.
 
 import hashlib
 import random
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
 from tasks.base import Panel, PanelEntry, Task
@@ -31,13 +32,23 @@ class Trace:
 
 def trace_panel(task: Task, panel: Panel) -> Trace:
     """Play every entry of a panel once with the expert and once at random."""
-    digest = hashlib.sha256()
-    solved = dict.fromkeys(POLICIES, 0)
+    return combine(panel, (trace_episode(task, *play) for play in plays_of(panel)))
+
+
+def plays_of(panel: Panel) -> Iterator[tuple[PanelEntry, int, str]]:
+    """The arguments of `trace_episode`, after the task, for every play of a panel, in order."""
     for entry in panel.entries:
         for policy in POLICIES:
-            success, events = trace_episode(task, entry, panel.info.max_turns, policy)
-            solved[policy] += success
-            digest.update(events.encode())
+            yield entry, panel.info.max_turns, policy
+
+
+def combine(panel: Panel, played: Iterable[tuple[bool, str]]) -> Trace:
+    """Put together what `trace_episode` gave for each of a panel's plays, in order."""
+    digest = hashlib.sha256()
+    solved = dict.fromkeys(POLICIES, 0)
+    for (_, _, policy), (success, events) in zip(plays_of(panel), played, strict=True):
+        solved[policy] += success
+        digest.update(events.encode())
     rates = {policy: count / len(panel.entries) for policy, count in solved.items()}
     return Trace(rates["expert"], rates["random"], digest.hexdigest())
 

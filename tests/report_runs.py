@@ -39,9 +39,9 @@ class ErringEngine(Engine):
     async def generate(self, request: Request) -> Generation:
         """Answer from the request's seed and the episode alone."""
         rng = random.Random(request.seed)
-        text = request.task.expert_response(request.episode)
+        text = await request.episode.scripted("expert", request.seed)
         if rng.random() > self._skill:
-            action = request.task.random_response(request.episode, rng)
+            action = await request.episode.scripted("random", request.seed)
             move = str(parse_response(action).action)
             text = format_response("The box is close, so I try this", move)
         finish: FinishReason = "stop"

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmark.engines.base import Request, Sampling
+from benchmark.hosts.inline import InlineEpisode
 from tasks.registry import load_task
 
 CHAT_TEMPLATE = (
@@ -124,7 +125,8 @@ def ask(text: str, sampling: Sampling, seed: int = 0) -> Request:
     """A request for a response to one user message; its episode is a real one that nobody plays."""
     task = load_task("sokoban")
     episode = task.episode(task.training_entry(0), task.training_max_turns)
-    return Request(({"role": "user", "content": text},), sampling, seed, 0, task, episode)
+    live = InlineEpisode(task, episode)
+    return Request(({"role": "user", "content": text},), sampling, seed, 0, live)
 
 
 def mixed_prompts(count: int, seed: int = 0, longest: int = 60) -> list[str]:

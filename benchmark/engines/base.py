@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, ClassVar, Literal, Self
 
-from tasks.base import Episode, Message, Task
+from benchmark.hosts.base import LiveEpisode
+from tasks.base import Message
 
 FinishReason = Literal["stop", "length"]
 
@@ -67,7 +68,6 @@ class Request:
         seed: Seed of this turn's draws, below 2**63.
         affinity: Requests with the same number share most of their prompt (one episode); engines
             with several servers keep them together.
-        task: The task that is played.
         episode: The running episode. Only scripted policies may look at it.
         prompt_ids: Token ids of the prompt, taken as they are in place of the messages, so that
             what a model wrote need not be tokenised anew; None to render the messages. Servers
@@ -78,8 +78,7 @@ class Request:
     sampling: Sampling
     seed: int
     affinity: int
-    task: Task
-    episode: Episode
+    episode: LiveEpisode
     prompt_ids: tuple[int, ...] | None = None
 
 

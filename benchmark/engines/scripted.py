@@ -1,6 +1,5 @@
 """Scripted policies as engines: the task's expert and the random policy."""
 
-import random
 from typing import Any
 
 from benchmark.engines.base import Engine, Generation, Request
@@ -22,10 +21,7 @@ class ScriptedEngine(Engine):
 
     async def generate(self, request: Request) -> Generation:
         """Ask the policy; the random one draws from the request's seed alone."""
-        if self.name == "expert":
-            text = request.task.expert_response(request.episode)
-        else:
-            text = request.task.random_response(request.episode, random.Random(request.seed))
+        text = await request.episode.scripted(self.name, request.seed)
         return Generation(text=text, finish_reason="stop")
 
     def describe(self) -> dict[str, Any]:

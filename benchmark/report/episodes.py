@@ -8,7 +8,8 @@ the page unpacks.
 import base64
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from benchmark.manifest import Manifest
 from benchmark.metrics import PanelSummary, RunSummary
 from benchmark.protocol import PanelProtocol
 from benchmark.records import EpisodeRecord, TurnRecord
-from benchmark.replay import installed_panel, replay_record
+from benchmark.replay import Claim, Replay, installed_panel, replay_records
 from tasks.base import PanelEntry, Task
 from tasks.errors import UserError
 from tasks.response import CONTRACT
@@ -100,21 +101,22 @@ def pack_episodes(
     head = json.dumps(panels)
     pieces = [packer.compress(f'{{"panels":{head},"episodes":['.encode())]
     used, held, unpacked, shown, replayed, differing = 0, 0, len(head), 0, 0, 0
-    for place, record in _in_turn(records):
-        world = worlds[record.task, record.panel]
-        episode, differs = _episode(place, record, world)
-        text = json.dumps(episode, separators=(",", ":"), allow_nan=False)
-        held += len(text)
-        # What the compressor holds back is counted at a typical rate.
-        if used + held // _TYPICAL_RATE > max_packed or unpacked + len(text) > MAX_UNPACKED:
-            break
-        pieces.append(packer.compress(f"{',' if shown else ''}{text}".encode()))
-        if pieces[-1]:
-            used, held = used + len(pieces[-1]), 0
-        unpacked += len(text)
-        shown += 1
-        replayed += world.task is not None
-        differing += differs
+    with closing(_replays(records, worlds)) as replays:
+        for place, record, replay in replays:
+            world = worlds[record.task, record.panel]
+            episode, differs = _episode(place, record, world, replay)
+            text = json.dumps(episode, separators=(",", ":"), allow_nan=False)
+            held += len(text)
+            # What the compressor holds back is counted at a typical rate.
+            if used + held // _TYPICAL_RATE > max_packed or unpacked + len(text) > MAX_UNPACKED:
+                break
+            pieces.append(packer.compress(f"{',' if shown else ''}{text}".encode()))
+            if pieces[-1]:
+                used, held = used + len(pieces[-1]), 0
+            unpacked += len(text)
+            shown += 1
+            replayed += world.task is not None
+            differing += differs
     pieces += [packer.compress(b"]}"), packer.flush()]
     return Episodes(
         packed=base64.b64encode(b"".join(pieces)).decode("ascii"),
@@ -128,6 +130,23 @@ def pack_episodes(
             if world.reason is not None
         ),
     )
+
+
+def _replays(
+    records: Sequence[EpisodeRecord], worlds: Mapping[tuple[str, str], _World]
+) -> Generator[tuple[int, EpisodeRecord, Replay | None]]:
+    """The records in turn, with their place and their replay, where there is one."""
+
+    def claim(record: EpisodeRecord) -> Claim | None:
+        world = worlds[record.task, record.panel]
+        if world.task is None or record.episode not in world.entries:
+            return None
+        return record, world.protocol, world.task, world.entries[record.episode]
+
+    claims = (known for _, record in _in_turn(records) if (known := claim(record)) is not None)
+    with closing(replay_records(claims)) as replays:
+        for place, record in _in_turn(records):
+            yield place, record, None if claim(record) is None else next(replays)
 
 
 def _worlds(manifest: Manifest) -> dict[tuple[str, str], _World]:
@@ -174,9 +193,11 @@ def _panel(world: _World, summary: PanelSummary) -> dict[str, Any]:
     }
 
 
-def _episode(place: int, record: EpisodeRecord, world: _World) -> tuple[list[Any], bool]:
+def _episode(
+    place: int, record: EpisodeRecord, world: _World, replay: Replay | None
+) -> tuple[list[Any], bool]:
     """One episode as report.js takes it, and whether its replay differs."""
-    observations, differences = _replay(record, world)
+    observations, differences = _seen(world, replay)
     seen: list[str | None] = [_shorten(text) for text in observations]
     seen += [None] * (len(record.turns) + 1 - len(seen))
     shown = differences[:MAX_DIFFERENCES]
@@ -200,16 +221,10 @@ def _episode(place: int, record: EpisodeRecord, world: _World) -> tuple[list[Any
     return episode, bool(differences)
 
 
-def _replay(record: EpisodeRecord, world: _World) -> tuple[list[str], list[str]]:
+def _seen(world: _World, replay: Replay | None) -> tuple[list[str], list[str]]:
     """The observations of an episode, as far as they are known, and the differences."""
-    if world.task is None:
-        return [], []
-    if record.episode not in world.entries:
-        return [], ["the panel has no such episode"]
-    try:
-        replay = replay_record(record, world.protocol, world.task, world.entries[record.episode])
-    except Exception as error:  # as in play: whatever a response makes a world do is a result
-        return [], [f"the replay failed: {type(error).__name__}: {error}"]
+    if replay is None:
+        return [], ["the panel has no such episode"] if world.task else []
     observations = [replay.start.observation] if replay.start else []
     observations += [step.view.observation for step in replay.steps]
     return observations, [str(difference) for difference in replay.differences]

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 
 from benchmark.engines.base import Engine, Generation, Request, Sampling
 from benchmark.engines.scripted import ScriptedEngine
+from benchmark.hosts.inline import InlineHost
 from benchmark.protocol import PanelProtocol
 from benchmark.rollout import Job, Trajectory, longest_first, play
 from tasks.registry import load_task
@@ -80,8 +81,8 @@ async def with_barrier(jobs: list[Job], concurrency: int) -> None:
     for first in range(0, len(jobs), concurrency):
         live = []
         for job in jobs[first : first + concurrency]:
-            episode = job.task.episode(job.entry, job.protocol.max_turns)
-            live.append((job, episode, episode.reset(), 0))
+            episode = await InlineHost().open(job.task, job.entry, job.protocol.max_turns)
+            live.append((job, episode, await episode.reset(), 0))
         while live:
             requests = [
                 Request(
@@ -89,14 +90,13 @@ async def with_barrier(jobs: list[Job], concurrency: int) -> None:
                     job.protocol.sampling,
                     job.protocol.turn_seed(job.entry.id, job.repeat, turn),
                     0,
-                    job.task,
                     episode,
                 )
                 for job, episode, view, turn in live
             ]
             answers = await asyncio.gather(*map(engine.generate, requests))
             steps = [
-                (job, episode, episode.step(answer.text), turn)
+                (job, episode, await episode.step(answer.text), turn)
                 for (job, episode, _, turn), answer in zip(live, answers, strict=True)
             ]
             live = [

@@ -26,7 +26,6 @@ def request(affinity: int) -> Request:
         sampling=Sampling(max_tokens=16),
         seed=affinity,
         affinity=affinity,
-        task=cast("Any", None),
         episode=cast("Any", None),
     )
 

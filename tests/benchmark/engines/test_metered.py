@@ -123,7 +123,8 @@ async def test_the_engine_is_entered_left_and_described() -> None:
 async def test_a_real_engine_passes_through() -> None:
     meter = MeteredEngine(ScriptedEngine("expert"))
     request = ask("?", Sampling())
-    request.episode.reset()
-    assert (await meter.generate(request)).text == request.task.expert_response(request.episode)
+    await request.episode.reset()
+    expert = await request.episode.scripted("expert", 0)
+    assert (await meter.generate(request)).text == expert
     assert meter.usage().requests == 1
     assert meter.usage().response_tokens == 0

@@ -40,7 +40,6 @@ def request(
         sampling=Sampling(**{"max_tokens": 16, **sampling}),
         seed=2**63 - 1,
         affinity=affinity,
-        task=cast("Any", None),
         episode=cast("Any", None),
         prompt_ids=prompt_ids,
     )

@@ -1,0 +1,1 @@
+"""Where episodes live: in this process, or in worker processes."""
