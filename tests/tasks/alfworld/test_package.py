@@ -1,0 +1,75 @@
+"""What is read of the installed packages, and that they are not imported for it."""
+
+import importlib.metadata
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tasks.alfworld import package
+from tasks.errors import UserError
+
+
+def test_tables() -> None:
+    table = package.constants()
+    assert table.contains["CoffeeMachine"] == {"Mug"}
+    assert table.contains["SideTable"] == table.contains["DiningTable"]
+    assert table.openable == {"Fridge", "Cabinet", "Microwave", "Drawer", "Safe", "Box"}
+    assert table.actions["Toggleable"] == {"DeskLamp", "FloorLamp"}
+    assert table.rooms["pick_clean_then_place_in_recep"] == {"Kitchen", "Bathroom"}
+    assert table.scenes["Bedroom"] == range(301, 331)
+
+
+def test_domain_and_grammar_are_the_pinned_files() -> None:
+    assert "(define (domain alfred)" in package.domain()
+    assert package.grammar().count("UNKNOWN GOAL") == 1
+
+
+def test_nothing_is_imported_or_created(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    script = (
+        "import sys, tasks.alfworld.stream as stream, tasks.alfworld.problem as problem\n"
+        "problem.problem_text(stream.training_household(0))\n"
+        "print(sorted({'alfworld', 'textworld', 'fast_downward'} & {*sys.modules}))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "ALFWORLD_DATA": str(folder)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "[]\n"
+    assert not folder.exists()
+
+
+def test_a_missing_package_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", missing)
+    with pytest.raises(UserError, match=r"alfworld 0\.4\.2.*not installed.*make install-alfworld"):
+        package.check_versions.__wrapped__()
+
+
+def test_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {"alfworld": "0.4.2", "textworld": "1.6.0"}
+    monkeypatch.setattr(importlib.metadata, "version", found.__getitem__)
+    with pytest.raises(UserError, match=r"textworld 1\.7\.0, but 1\.6\.0 is installed"):
+        package.check_versions.__wrapped__()
+
+
+def test_a_changed_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "data").mkdir()
+    file = tmp_path / "data" / "alfred.pddl"
+    file.write_text(package.domain() + " ")
+    monkeypatch.setattr(package, "_folder", lambda: tmp_path)
+    with pytest.raises(UserError, match=r"alfred\.pddl was changed"):
+        package.domain.__wrapped__()
+    file.unlink()
+    with pytest.raises(UserError, match=r"cannot read .*alfred\.pddl"):
+        package.domain.__wrapped__()
+    with pytest.raises(UserError, match=r"constants\.py is missing"):
+        package.constants.__wrapped__()
