@@ -93,6 +93,7 @@ def clone(
     out: Path,
     trackers: tuple[str, ...] = (),
     on_step: Callable[[Progress], None] = lambda progress: None,
+    env_processes: int | None = None,
 ) -> Cloned:
     """Train a model and write it to a folder; resumes from the folder's checkpoint.
 
@@ -103,6 +104,7 @@ def clone(
         out: Folder for the model; holds the checkpoint and the log while it trains.
         trackers: Names of accelerate trackers that get the log, too.
         on_step: Called after every step.
+        env_processes: See `demonstrate`.
 
     Raises:
         UserError: A tracker or the start model is not usable, or a turn is longer than the
@@ -114,8 +116,9 @@ def clone(
         if tracker not in known:
             raise UserError(f"tracker {tracker!r} is not installed{near(tracker, tuple(known))}")
     out.mkdir(parents=True, exist_ok=True)
+    shown = recipe.demonstrations
     demonstrations = demonstrate(
-        load_task(recipe.task), recipe.demonstrations.episodes, recipe.demonstrations.stream
+        load_task(recipe.task), shown.episodes, shown.stream, env_processes
     )
     model, chat = _start(recipe, demonstrations)
     examples = [_encode(chat, turn) for turn in demonstrations]

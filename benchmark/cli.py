@@ -30,6 +30,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     from benchmark.engines.base import EngineDown
 
     try:
+        if options := getattr(arguments, "data", ()):
+            from tasks.data import use_data
+
+            use_data(options)
         command = importlib.import_module(f"benchmark.commands.{arguments.command}")
         code: int = command.run(arguments)
         return code
@@ -66,12 +70,40 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _data() -> argparse.ArgumentParser:
+    """The option of commands that read panels."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument(
+        "--data",
+        action="append",
+        default=[],
+        metavar="TASK=PATH",
+        help="folder of a task's downloaded data (default: what its environment variable names); "
+        "repeat for several",
+    )
+    return parser
+
+
+def _worlds() -> argparse.ArgumentParser:
+    """The options of commands that play or replay."""
+    parser = argparse.ArgumentParser(add_help=False, parents=[_data()])
+    parser.add_argument(
+        "--env-processes",
+        type=_positive,
+        metavar="N",
+        help="worker processes for the episodes of tasks with slow steps, at most; no result "
+        "depends on it (default: one for each usable core, at most 8)",
+    )
+    return parser
+
+
 def _add_eval(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = commands.add_parser(
         "eval",
         help="evaluate a model on one or more panels",
         description="Play every episode of a panel with a model and write a run folder. The same "
         "command again plays only what is missing.",
+        parents=[_worlds()],
     )
     parser.add_argument(
         "--model",
@@ -137,12 +169,14 @@ def _add_run_commands(commands: "argparse._SubParsersAction[argparse.ArgumentPar
         help="re-execute a run's records without a model",
         description="Feed every recorded response to the same world again and say which records "
         "differ. Exit code 1 if any does.",
+        parents=[_worlds()],
     )
     parser.add_argument("run", metavar="RUN", help="run folder")
     parser = commands.add_parser(
         "report",
         help="rebuild a run's summary and report from its records",
         description="Rebuild summary.json and report.html from the records alone.",
+        parents=[_worlds()],
     )
     parser.add_argument("run", metavar="RUN", help="run folder")
     parser.add_argument("--html", metavar="FILE", help="where to write the report")
@@ -158,14 +192,15 @@ def _add_run_commands(commands: "argparse._SubParsersAction[argparse.ArgumentPar
         "merge",
         help="join the shards of a run",
         description="Join run folders that were played with --shard into one.",
+        parents=[_worlds()],
     )
     parser.add_argument("runs", metavar="RUN", nargs="+", help="run folders of all shards")
     parser.add_argument("--out", metavar="DIR", required=True, help="folder of the joined run")
 
 
 def _add_task_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    commands.add_parser("tasks", help="list tasks, panels and inits")
-    parser = commands.add_parser("play", help="play one episode in the terminal")
+    commands.add_parser("tasks", help="list tasks, panels and inits", parents=[_data()])
+    parser = commands.add_parser("play", help="play one episode in the terminal", parents=[_data()])
     parser.add_argument("task", metavar="TASK")
     parser.add_argument("--panel", default="builtin", help="default: builtin")
     parser.add_argument("--episode", help="id or number of the episode (default: a random one)")
@@ -176,6 +211,7 @@ def _add_task_commands(commands: "argparse._SubParsersAction[argparse.ArgumentPa
         description="Check that a task keeps its promises: the expert wins, the random policy "
         "stays in its band, the same play gives the same result in any order of work, panels are "
         "the pinned ones and training holds none of them. Exit code 1 if a check fails.",
+        parents=[_worlds()],
     )
     parser.add_argument("task", metavar="TASK")
     parser.add_argument("--panel", action="append", help="repeat for several (default: all)")
@@ -195,6 +231,7 @@ def _add_training_commands(
         help="train an init from expert demonstrations",
         description="Behaviour cloning: train a model on what a task's scripted expert does on "
         "its training stream, evaluate it, and write a folder that --model takes.",
+        parents=[_worlds()],
     )
     parser.add_argument("recipe", metavar="RECIPE", help="an init's name or a recipe file")
     parser.add_argument("--out", metavar="DIR", help="folder (default: runs/bc-<recipe>)")

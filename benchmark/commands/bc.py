@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
                 print(f"step {progress.step} of {recipe.training.steps}: {text}")
 
         try:
-            cloned = clone(recipe, out, tuple(arguments.tracker), show)
+            cloned = clone(recipe, out, tuple(arguments.tracker), show, arguments.env_processes)
         except OSError as error:
             why = error.strerror or error
             raise UserError(f"{out} cannot be written: {why}; the same command resumes") from error
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise
     if not cloned.main_process:
         return 0
-    summary = _evaluate(out, recipe.task)
+    summary = _evaluate(out, recipe.task, arguments.env_processes)
     card = model_card(name, arguments.recipe, recipe, cloned, summary.panels)
     write_atomically(out / "README.md", card.encode())
     write_atomically(out / "recipe.yaml", path.read_bytes())
@@ -82,7 +82,7 @@ def _bar() -> Progress:
     )
 
 
-def _evaluate(model: Path, task: str) -> RunSummary:
+def _evaluate(model: Path, task: str, env_processes: int | None) -> RunSummary:
     """Play the task's built-in panel with the new model, in the standard protocol."""
     plan = Plan.of([(task, "builtin")], Sampling(), STANDARD_REPEATS, STANDARD_SEED)
     source = from_folder(model)
@@ -92,9 +92,9 @@ def _evaluate(model: Path, task: str) -> RunSummary:
         async with TransformersEngine(model, max_batch=_CONCURRENCY) as engine:
             manifest = plan.manifest(source.identity, engine)
             with RunFolder(out, manifest, plan.keys()) as folder:
-                await evaluate(plan, engine, folder, _CONCURRENCY)
+                await evaluate(plan, engine, folder, _CONCURRENCY, env_processes=env_processes)
 
     asyncio.run(play())
-    summary = write_outputs(out)
+    summary = write_outputs(out, env_processes=env_processes)
     print_summary(summary, out)
     return summary

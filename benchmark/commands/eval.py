@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         raise KeyboardInterrupt from None
-    summary = write_outputs(folder.path)
+    summary = write_outputs(folder.path, env_processes=arguments.env_processes)
     print_summary(summary, folder.path, session)
     return 0
 
@@ -86,7 +86,12 @@ async def _evaluate(
                 print(f"resuming {out}: {len(folder.records)} episodes are there")
             with Progress(len(plan.keys()), folder.records.values()) as progress:
                 session = await evaluate(
-                    plan, engine, folder, arguments.concurrency, progress.update
+                    plan,
+                    engine,
+                    folder,
+                    arguments.concurrency,
+                    progress.update,
+                    arguments.env_processes,
                 )
     return folder, session
 

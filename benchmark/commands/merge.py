@@ -11,5 +11,5 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     out = Path(arguments.out)
     merge([Path(path) for path in arguments.runs], out)
-    print_summary(write_outputs(out), out)
+    print_summary(write_outputs(out, env_processes=arguments.env_processes), out)
     return 0

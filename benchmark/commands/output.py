@@ -11,19 +11,22 @@ from benchmark.run_folder import REPORT, SUMMARY, read_manifest, read_run, read_
 from tasks.errors import UserError
 
 
-def write_outputs(folder: Path, report: Path | None = None) -> RunSummary:
+def write_outputs(
+    folder: Path, report: Path | None = None, env_processes: int | None = None
+) -> RunSummary:
     """Derive `summary.json` and `report.html` from a run's records.
 
     Args:
         folder: The run.
         report: Where to write the report, and nothing else; None to write both to the folder.
+        env_processes: See `replay_run`.
 
     Raises:
         UserError: The run cannot be read, or the files cannot be written.
     """
     manifest, records = read_run(folder)
     summary = summarise(manifest, records)
-    html = report_html(manifest, records, summary, read_sessions(folder))
+    html = report_html(manifest, records, summary, read_sessions(folder), env_processes)
     outputs = {folder / SUMMARY: summary_json(summary), folder / REPORT: html}
     for path, content in ({report: html} if report else outputs).items():
         try:

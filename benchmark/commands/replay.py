@@ -16,7 +16,7 @@ def run(arguments: argparse.Namespace) -> int:
     manifest, records = read_run(Path(arguments.run))
     began = time.monotonic()
     differing = 0
-    for replay in replay_run(manifest, records):
+    for replay in replay_run(manifest, records, arguments.env_processes):
         if not replay.differences:
             continue
         differing += 1

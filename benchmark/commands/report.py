@@ -10,5 +10,6 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     folder = Path(arguments.run)
     report = Path(arguments.html) if arguments.html else None
-    print_summary(write_outputs(folder, report), folder, report=report)
+    summary = write_outputs(folder, report, arguments.env_processes)
+    print_summary(summary, folder, report=report)
     return 0

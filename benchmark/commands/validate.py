@@ -17,7 +17,8 @@ def run(arguments: argparse.Namespace) -> int:
             continue
         began = time.monotonic()
         print(f"{task.info.name}/{panel}")
-        for check in validate(task, panel, arguments.training_entries):
+        checks = validate(task, panel, arguments.training_entries, arguments.env_processes)
+        for check in checks:
             failed += not check.ok
             print(f"  {'ok  ' if check.ok else 'FAIL'} {check.name}: {check.detail}")
         print(f"  {time.monotonic() - began:.1f} s")

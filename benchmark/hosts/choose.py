@@ -37,16 +37,16 @@ class Hosts(Host):
     def __init__(self, processes: int | None = None) -> None:
         self.processes = default_processes() if processes is None else processes
         self._inline = InlineHost()
-        self._workers = ProcessHost(self.processes)
+        self.workers = ProcessHost(self.processes)
 
     @property
     def used_processes(self) -> bool:
         """Whether a worker process was ever started."""
-        return self._workers.used
+        return self.workers.used
 
     async def open(self, task: Task, entry: PanelEntry, max_turns: int) -> LiveEpisode:
         """Open an episode."""
-        host = self._workers if task.info.worker_processes else self._inline
+        host = self.workers if task.info.worker_processes else self._inline
         return await host.open(task, entry, max_turns)
 
     async def __aexit__(
@@ -56,7 +56,7 @@ class Hosts(Host):
         traceback: TracebackType | None,
     ) -> None:
         """End all processes."""
-        await self._workers.__aexit__(exc_type, exc, traceback)
+        await self.workers.__aexit__(exc_type, exc, traceback)
 
 
 def spread(

@@ -64,6 +64,7 @@ def report_html(
     records: Sequence[EpisodeRecord],
     summary: RunSummary,
     sessions: Sequence[Mapping[str, Any]],
+    env_processes: int | None = None,
 ) -> str:
     """Write a run's report: one HTML file that loads nothing and works without a network.
 
@@ -76,6 +77,7 @@ def report_html(
         records: All its records. They are replayed for the observations, which records lack.
         summary: The numbers of these records.
         sessions: Lines of `sessions.jsonl`; nothing in them is trusted.
+        env_processes: See `replay_run`.
 
     Raises:
         UserError: A record is of a panel that the run does not play.
@@ -98,7 +100,7 @@ def report_html(
         "fact": _fact,
         "moment": _moment,
     }
-    episodes = pack_episodes(manifest, records, summary)
+    episodes = pack_episodes(manifest, records, summary, env_processes=env_processes)
     return environment.get_template("report.html.j2").render(
         manifest=manifest,
         summary=summary,

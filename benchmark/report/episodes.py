@@ -79,6 +79,7 @@ def pack_episodes(
     records: Sequence[EpisodeRecord],
     summary: RunSummary,
     max_packed: int = MAX_PACKED,
+    env_processes: int | None = None,
 ) -> Episodes:
     """Replay the records and pack what the browser shows.
 
@@ -89,6 +90,7 @@ def pack_episodes(
         records: Its records.
         summary: Their numbers; it names categories and units.
         max_packed: Room for the packed episodes, in bytes before base64.
+        env_processes: See `replay_run`.
 
     Raises:
         UserError: A record is of a panel that the run does not play.
@@ -101,7 +103,7 @@ def pack_episodes(
     head = json.dumps(panels)
     pieces = [packer.compress(f'{{"panels":{head},"episodes":['.encode())]
     used, held, unpacked, shown, replayed, differing = 0, 0, len(head), 0, 0, 0
-    with closing(_replays(records, worlds)) as replays:
+    with closing(_replays(records, worlds, env_processes)) as replays:
         for place, record, replay in replays:
             world = worlds[record.task, record.panel]
             episode, differs = _episode(place, record, world, replay)
@@ -133,7 +135,9 @@ def pack_episodes(
 
 
 def _replays(
-    records: Sequence[EpisodeRecord], worlds: Mapping[tuple[str, str], _World]
+    records: Sequence[EpisodeRecord],
+    worlds: Mapping[tuple[str, str], _World],
+    env_processes: int | None,
 ) -> Generator[tuple[int, EpisodeRecord, Replay | None]]:
     """The records in turn, with their place and their replay, where there is one."""
 
@@ -144,7 +148,7 @@ def _replays(
         return record, world.protocol, world.task, world.entries[record.episode]
 
     claims = (known for _, record in _in_turn(records) if (known := claim(record)) is not None)
-    with closing(replay_records(claims)) as replays:
+    with closing(replay_records(claims, env_processes)) as replays:
         for place, record in _in_turn(records):
             yield place, record, None if claim(record) is None else next(replays)
 

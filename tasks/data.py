@@ -1,0 +1,44 @@
+"""Finding downloaded data: one environment variable a task, which an option may set."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from tasks.base import TaskInfo
+from tasks.errors import UserError
+from tasks.registry import load_task
+
+
+def data_folder(info: TaskInfo) -> Path | None:
+    """The folder that the task's environment variable names, whether or not it exists.
+
+    Returns:
+        None if the variable is not set or the task has none.
+    """
+    value = os.environ.get(info.data_variable) if info.data_variable else None
+    return Path(value) if value else None
+
+
+def use_data(options: Iterable[str]) -> None:
+    """Set environment variables from options `TASK=PATH`, for this process and those it starts.
+
+    Raises:
+        UserError: An option is not of this form, its task is unknown, has no downloaded data or
+            was named before, or its path is no folder.
+    """
+    chosen: dict[str, str] = {}
+    for option in options:
+        name, separator, path = option.partition("=")
+        if not separator or not path:
+            raise UserError(f"--data must be TASK=PATH, not {option!r}")
+        variable = load_task(name).info.data_variable
+        if variable is None:
+            raise UserError(f"--data {name}: the task has no downloaded data; leave it out")
+        if variable in chosen:
+            raise UserError(f"--data names {name} twice")
+        folder = Path(path).expanduser()
+        if not folder.is_dir():
+            raise UserError(f"--data {name}: {folder} is no folder")
+        # Absolute: what runs later may have another working folder.
+        chosen[variable] = str(folder.absolute())
+    os.environ.update(chosen)
