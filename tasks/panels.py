@@ -54,9 +54,13 @@ def read_panel(task: str, folder: Path, name: str) -> Panel:
             f"panel {task}/{name} was changed: {path} has SHA-256 {digest[:12]}..., "
             f"the index pins {panels[name].sha256[:12]}...; restore the file"
         )
+    return Panel(task, panels[name], read_rows(content))
+
+
+def read_rows(content: bytes) -> tuple[PanelEntry, ...]:
+    """The entries of a panel's file."""
     rows = [json.loads(line) for line in content.decode("utf-8").splitlines()]
-    entries = tuple(PanelEntry(row["id"], row["category"], row["data"]) for row in rows)
-    return Panel(task, panels[name], entries)
+    return tuple(PanelEntry(row["id"], row["category"], row["data"]) for row in rows)
 
 
 def panel_bytes(entries: tuple[PanelEntry, ...]) -> bytes:

@@ -1,24 +1,45 @@
-"""Makes the frozen panel: `python -m tasks.alfworld.make_panels`.
+"""Makes the frozen panels: `python -m tasks.alfworld.make_panels [--manifest FILE]`.
 
-The file is shipped; this is how it came about and how it can be checked. Running it again gives
-the same bytes.
+The files are shipped; this is how they came about and how they can be checked. Running it again
+gives the same bytes. The field's panels are made from a manifest, a CSV file with the columns
+split, game, task_type and pddl_problem_sha256; without one, the shipped files stay as they are.
+Which of its two wordings a task has stands in the games alone, so that of the evaluation panels is
+looked up there; that of training games is left to the data at hand.
 """
 
+import argparse
+import csv
+import hashlib
+import json
 import random
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
+from tasks.alfworld.games import RealGame, all_there, read_game
 from tasks.alfworld.generator import generate
 from tasks.alfworld.goals import SHORT_NAMES, TASK_TYPES
 from tasks.alfworld.household import Household, household_key
-from tasks.alfworld.stream import BUILTIN, kind_of
-from tasks.base import PanelEntry
-from tasks.panels import panel_bytes
+from tasks.alfworld.stream import PANELS, kind_of
+from tasks.alfworld.task import BUILTIN, AlfworldTask
+from tasks.base import Panel, PanelEntry, PanelInfo
+from tasks.panels import INDEX, panel_bytes, read_rows
 from tasks.seeding import stable_seed
+from tasks.trace import trace_panel
 
-DESCRIPTION = "144 generated households, 24 of each task type, spread over four kinds of rooms"
+DESCRIPTIONS = {
+    BUILTIN: "144 generated households, 24 of each task type, in four kinds of rooms",
+    "valid_seen": "140 games of the data set in rooms that its training games have, too",
+    "valid_unseen": "134 games of the data set in rooms that its training games do not have",
+    "train": "3553 training games of the data set",
+}
+EVALUATION = ("valid_seen", "valid_unseen")
+MAX_TURNS = 50
 GAMES_PER_TYPE = 24
 _DRAWS = 12
 """Households drawn per game, of which the one that asks for the least used things is taken."""
+_BAND = 0.03
+"""Half-width of the recorded band around the random policy's measured success."""
 
 
 def builtin_entries() -> tuple[PanelEntry, ...]:
@@ -51,6 +72,61 @@ def _parts(household: Household) -> tuple[tuple[str, str, str], ...]:
     )
 
 
+def real_entries(manifest: Path, split: str) -> tuple[PanelEntry, ...]:
+    """The games of a split, in the manifest's order."""
+    with manifest.open(newline="", encoding="utf-8") as lines:
+        rows = [row for row in csv.DictReader(lines) if row["split"] == split]
+    return tuple(_real_entry(row) for row in rows)
+
+
+def _real_entry(row: dict[str, str]) -> PanelEntry:
+    data: dict[str, Any] = {
+        "split": row["split"],
+        "sha256": row["pddl_problem_sha256"],
+        "text": None,
+    }
+    entry = PanelEntry(row["game"], row["task_type"], data)
+    if row["split"] in EVALUATION:
+        game = RealGame.of(entry)
+        data["text"] = game.texts.index(read_game(game)[1])
+    return entry
+
+
+def write_panels(folder: Path, manifest: Path | None) -> None:
+    """Make all panels and their index in a folder."""
+    (folder / f"{BUILTIN}.jsonl").write_bytes(panel_bytes(builtin_entries()))
+    if manifest is not None:
+        for split in list(DESCRIPTIONS)[1:]:
+            (folder / f"{split}.jsonl").write_bytes(panel_bytes(real_entries(manifest, split)))
+    index = {name: _facts(folder, name) for name in DESCRIPTIONS}
+    (folder / INDEX).write_text(json.dumps(index, indent=2) + "\n", "utf-8")
+
+
+def _facts(folder: Path, name: str) -> dict[str, Any]:
+    """What the index says of a panel; what needs games that are not there is left out."""
+    content = (folder / f"{name}.jsonl").read_bytes()
+    entries = read_rows(content)
+    digest = hashlib.sha256(content).hexdigest()
+    info = PanelInfo(name, DESCRIPTIONS[name], len(entries), MAX_TURNS, digest, None, None, None)
+    facts: dict[str, Any] = {
+        "description": info.description,
+        "episodes": info.episodes,
+        "max_turns": info.max_turns,
+        "sha256": info.sha256,
+    }
+    if name != BUILTIN and not all_there(RealGame.of(entry) for entry in entries):
+        return facts
+    trace = trace_panel(AlfworldTask(), Panel("alfworld", info, entries))
+    low = max(0.0, round(trace.random_success - _BAND, 3))
+    return facts | {
+        "random_success": [low, round(trace.random_success + _BAND, 3)],
+        "expert_success": trace.expert_success,
+        "trace_sha256": trace.sha256,
+    }
+
+
 if __name__ == "__main__":
-    BUILTIN.parent.mkdir(exist_ok=True)
-    BUILTIN.write_bytes(panel_bytes(builtin_entries()))
+    parser = argparse.ArgumentParser(description="Make the panels of ALFWorld.")
+    parser.add_argument("--manifest", type=Path, help="CSV file that lists the data set's games")
+    PANELS.mkdir(exist_ok=True)
+    write_panels(PANELS, parser.parse_args().manifest)

@@ -1,4 +1,4 @@
-"""What is read of the installed packages `alfworld` and `textworld`, and nothing more.
+"""What is read of the installed package `alfworld`, and nothing more.
 
 The package's domain, text grammar, goals and tables of what lies where are the world's rules, so
 their version is pinned. They are read as files: importing any module of `alfworld` would run its
@@ -17,10 +17,10 @@ from types import ModuleType
 
 from tasks.errors import UserError
 
-VERSIONS: Mapping[str, str] = {"alfworld": "0.4.2", "textworld": "1.7.0"}
-"""The versions whose behaviour the task stands for."""
+VERSIONS: Mapping[str, str] = {"alfworld": "0.4.2"}
+"""The version whose behaviour the task stands for."""
 
-INSTALL = "run `make install-alfworld`"
+INSTALL = "run `make install`, or `pip install --no-deps alfworld==0.4.2`"
 
 DOMAIN_SHA256 = "f1473041ed01da514de1f87adfd7ef0804862361f83ccf63c75e43633b0eb280"
 GRAMMAR_SHA256 = "c5b22f0f73309a7fd7c8e5b71de42ad4803b60766ab4a51cc2feb34162be036b"
@@ -63,13 +63,13 @@ class GoalSource:
 
 @cache
 def check_versions() -> Mapping[str, str]:
-    """Make sure that the packages are there, in the pinned versions.
+    """Make sure that the package is there, in the pinned version.
 
     Returns:
-        The versions by package.
+        The version by package.
 
     Raises:
-        UserError: A package is missing or has another version.
+        UserError: It is missing or has another version.
     """
     for name, wanted in VERSIONS.items():
         try:

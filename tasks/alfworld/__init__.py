@@ -1,0 +1,1 @@
+"""ALFWorld: do household chores by text commands."""

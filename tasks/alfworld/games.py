@@ -1,0 +1,155 @@
+"""The real games: where their files are, whether they are the pinned ones, what is taken of them.
+
+Of a game's file only the PDDL problem and the task's text are used. Domain and text grammar come
+from the pinned package, so that nothing that is seen depends on the release of the data.
+"""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tasks.alfworld.goals import GameName, parse_game_name, task_texts
+from tasks.base import PanelEntry
+from tasks.errors import UserError
+
+VARIABLE = "ALFWORLD_DATA"
+"""Environment variable that names the folder of the data, as in the package `alfworld`."""
+
+DOWNLOAD = "alfworld-download"
+"""The package's command that fetches the data."""
+
+_DEFAULT = Path("~/.cache/alfworld")
+_RELEASE = "json_2.1.1"
+_FILE = "game.tw-pddl"
+_LARGEST_FILE = 4_000_000
+"""Bytes of a game's file; the largest real one has about 150,000."""
+
+_TASK = re.compile(r"Your task is to: ([^\"\n]{1,200})\.\"")
+_SHOWN = 2
+"""Games that a message about missing data names."""
+
+
+@dataclass(frozen=True, slots=True)
+class RealGame:
+    """What a panel pins of a real game.
+
+    Attributes:
+        path: Split, task and trial, separated by `/`.
+        sha256: Hash of the PDDL problem.
+        text: Which of the task type's two wordings is shown; None where only the data knows it.
+    """
+
+    path: str
+    sha256: str
+    text: int | None
+
+    @classmethod
+    def of(cls, entry: PanelEntry) -> "RealGame":
+        """Read a panel's entry."""
+        data: Mapping[str, Any] = entry.data
+        return cls(f"{data['split']}/{entry.id}", data["sha256"], data["text"])
+
+    @property
+    def name(self) -> GameName:
+        """What its folder's name says."""
+        return parse_game_name(self.path.split("/")[1])
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """The two wordings of its task."""
+        return task_texts(self.name.task_type, self.name.target, self.name.destination)
+
+
+def is_real(entry: PanelEntry) -> bool:
+    """Whether an entry is a game of the data set, not a generated household."""
+    return "split" in entry.data
+
+
+def folder() -> Path:
+    """The folder of the data: `$ALFWORLD_DATA`, or the package's default."""
+    return Path(os.environ.get(VARIABLE) or _DEFAULT).expanduser()
+
+
+def file_of(game: RealGame) -> Path:
+    """Where a game's file should be."""
+    return folder() / _RELEASE / game.path / _FILE
+
+
+def all_there(games: Iterable[RealGame]) -> bool:
+    """Whether there is a file for each game; what they hold is not looked at."""
+    return all(file_of(game).is_file() for game in games)
+
+
+def check_games(panel: str, games: tuple[RealGame, ...]) -> None:
+    """Make sure that every game of a panel is there and is the pinned one.
+
+    Raises:
+        UserError: One message that counts what is missing or different and says how to get it.
+    """
+    missing = [game.path for game in games if not file_of(game).is_file()]
+    if missing:
+        raise UserError(
+            f"alfworld/{panel}: {len(missing)} of {len(games)} games are not in {folder()} "
+            f"({_some(missing)}); {_how_to_get()}"
+        )
+    faults = []
+    for game in games:
+        try:
+            read_game(game)
+        except UserError as error:
+            faults.append(str(error))
+    if faults:
+        raise UserError(
+            f"alfworld/{panel}: {len(faults)} of {len(games)} games in {folder()} are not the "
+            f"pinned ones ({faults[0]}); {_how_to_get('-f')}"
+        )
+
+
+def read_game(game: RealGame) -> tuple[str, str]:
+    """Read a game's file and check it.
+
+    Returns:
+        The PDDL problem and the task's text.
+
+    Raises:
+        UserError: The file cannot be read, is no game, or is another one than the panel pins.
+    """
+    path = file_of(game)
+    try:
+        if path.stat().st_size > _LARGEST_FILE:
+            raise UserError(f"{path} has more than {_LARGEST_FILE} bytes: it is no game")
+        content = json.loads(path.read_bytes())
+        problem, grammar = content["pddl_problem"], content["grammar"]
+    except OSError as error:
+        raise UserError(f"cannot read {path} ({error.strerror}); {_how_to_get()}") from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise UserError(f"{path} is no ALFWorld game ({type(error).__name__}: {error})") from error
+    if not isinstance(problem, str) or not isinstance(grammar, str):
+        raise UserError(f"{path} is no ALFWorld game: problem and grammar must be texts")
+    digest = hashlib.sha256(problem.encode()).hexdigest()
+    if digest != game.sha256:
+        raise UserError(
+            f"{path} is another game: its problem has SHA-256 {digest[:12]}..., "
+            f"pinned is {game.sha256[:12]}..."
+        )
+    if game.text is not None:
+        return problem, game.texts[game.text]
+    found = _TASK.findall(grammar)
+    if len(found) != 1 or found[0] not in game.texts:
+        raise UserError(f"{path}: its task must be one of {' / '.join(map(repr, game.texts))}")
+    return problem, found[0]
+
+
+def _some(paths: list[str]) -> str:
+    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
+    return ", ".join(paths[:_SHOWN]) + more
+
+
+def _how_to_get(option: str = "") -> str:
+    command = " ".join([DOWNLOAD, *([option] if option else []), "--data-dir", str(folder())])
+    return f"fetch them with `{command}`, or name their folder with ${VARIABLE} or --data alfworld="

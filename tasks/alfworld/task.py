@@ -1,0 +1,287 @@
+"""The task `alfworld`: panels, prompt, episodes and scripted players."""
+
+import json
+import random
+from collections import deque
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined, Template
+
+from tasks.alfworld import package
+from tasks.alfworld.engine.game import Game
+from tasks.alfworld.engine.pddl import PddlError
+from tasks.alfworld.env import NOTHING_HAPPENS, Seen, World
+from tasks.alfworld.expert import Expert
+from tasks.alfworld.games import (
+    VARIABLE,
+    RealGame,
+    all_there,
+    check_games,
+    is_real,
+    read_game,
+)
+from tasks.alfworld.goal import Goal
+from tasks.alfworld.goals import task_texts
+from tasks.alfworld.household import Household, household_key
+from tasks.alfworld.problem import problem_text
+from tasks.alfworld.searcher import Searcher
+from tasks.alfworld.stream import PANELS, training_household
+from tasks.base import (
+    Episode,
+    Message,
+    Outcome,
+    Panel,
+    PanelEntry,
+    PanelInfo,
+    Step,
+    Task,
+    TaskInfo,
+    View,
+    Worst,
+)
+from tasks.errors import UserError
+from tasks.panels import read_index, read_panel
+from tasks.response import CONTRACT, format_response, normalise_action, parse_response
+from tasks.seeding import canonical_json
+
+BUILTIN = "builtin"
+REWARD = 10.0
+"""For a solved game, as in the field's environment; nothing else is paid."""
+
+_HELP = "help"
+_LONGEST_SHOWN = 80
+"""Characters of a command that the history repeats."""
+_GAMES_KEPT = 32
+"""Games that stay ready in memory: the episodes of a training group share theirs."""
+
+
+class AlfworldEpisode(Episode):
+    """One game in play.
+
+    Args:
+        entry: What is played.
+        max_turns: Turns after which the episode ends.
+        history_turns: Past turns that the prompt repeats.
+        template: The prompt.
+    """
+
+    def __init__(
+        self, entry: PanelEntry, max_turns: int, history_turns: int, template: Template
+    ) -> None:
+        self._world = World(_game(entry.id, canonical_json(dict(entry.data))))
+        self._max_turns = max_turns
+        self._history: deque[dict[str, str | int]] = deque(maxlen=history_turns)
+        self._template = template
+        self._seen: Seen | None = None
+        self._commands: list[str] = []
+        self._turn = 0
+        self.goal = goal_of(entry)
+        self._expert = Expert(self._world, self.goal, entry.data.get("walkthrough", ()))
+
+    @property
+    def admissible(self) -> tuple[str, ...]:
+        """The commands that the prompt lists."""
+        return _listed(self._running())
+
+    def reset(self) -> View:
+        """Set the game up."""
+        self._seen = self._world.reset()
+        self._history.clear()
+        self._commands.clear()
+        self._turn = 1
+        return self._view(self._seen)
+
+    def step(self, response: str) -> Step:
+        """Do what the response says; what is not admissible lets the turn pass."""
+        before = self._running()
+        parsed = parse_response(response)
+        command = normalise_action(parsed.action) if parsed.action is not None else None
+        action_ok = command in before.admissible
+        seen = Seen(NOTHING_HAPPENS, before.admissible, won=False)
+        if command is not None and action_ok:
+            seen = self._world.step(command)
+            self._commands.append(command)
+        self._history.append(
+            {"turn": self._turn, "observation": before.text, "action": _shown(command)}
+        )
+        self._seen = seen
+        done = seen.won or self._turn == self._max_turns
+        reward = REWARD if seen.won else 0.0
+        self._turn = 0 if done else self._turn + 1
+        return Step(
+            action=command if action_ok else None,
+            format_ok=parsed.format_ok,
+            action_ok=action_ok,
+            reward=reward,
+            view=View((), seen.text) if done else self._view(seen),
+            outcome=Outcome(seen.won, reward) if done else None,
+        )
+
+    def expert_move(self) -> tuple[str, str]:
+        """What the expert thinks and does now."""
+        self._running()
+        return self._expert.move(self._commands)
+
+    def searcher_move(self) -> tuple[str, str]:
+        """What a player thinks and does who knows only what the prompt shows."""
+        last = self._commands[-1] if self._commands else ""
+        return Searcher(self.goal, last, self.admissible).move()
+
+    def _running(self) -> Seen:
+        if self._seen is None or not self._turn:
+            raise RuntimeError("the episode is not running: reset it first")
+        return self._seen
+
+    def _view(self, seen: Seen) -> View:
+        listed = _listed(seen)
+        text = self._template.render(
+            task=self._world.game.task,
+            turn=self._turn,
+            max_turns=self._max_turns,
+            history=self._history,
+            observation=seen.text,
+            admissible=listed,
+        )
+        return View((Message(role="user", content=text),), seen.text, listed)
+
+
+class AlfworldTask(Task):
+    """Do a household chore by text commands."""
+
+    info = TaskInfo(
+        name="alfworld",
+        title="ALFWorld",
+        version="1",
+        summary="Do a household chore by text commands.",
+        history_turns=2,
+        format_penalty=0.1,
+        score_name="reward",
+        score_unit="points",
+        category_name="task type",
+        field_panel="valid_seen",
+        worker_processes=True,
+        data_variable=VARIABLE,
+    )
+
+    def __init__(self) -> None:
+        self._prompt = (Path(__file__).parent / "prompt.md").read_text("utf-8")
+        # No autoescape: the text goes to a model, not to a browser.
+        environment = Environment(undefined=StrictUndefined, autoescape=False)  # noqa: S701
+        self._template = environment.from_string(self._prompt)
+
+    def panels(self) -> Mapping[str, PanelInfo]:
+        """`builtin` and the field's `valid_seen`, `valid_unseen` and `train`."""
+        return read_index(PANELS)
+
+    def panel(self, name: str) -> Panel:
+        """Read a panel; for the field's, also check that all its games are there."""
+        panel = read_panel(self.info.name, PANELS, name)
+        package.check_versions()
+        if name != BUILTIN:
+            check_games(name, tuple(RealGame.of(entry) for entry in panel.entries))
+        return panel
+
+    def available(self, name: str) -> bool:
+        """Whether the panel can be played here, as far as a look at the folder tells."""
+        if name not in self.panels():
+            return False
+        entries = read_panel(self.info.name, PANELS, name).entries
+        return name == BUILTIN or all_there(tuple(RealGame.of(entry) for entry in entries))
+
+    def training_entry(self, index: int, seed: int = 0) -> PanelEntry:
+        """A generated household that is in no panel."""
+        household = training_household(index, seed)
+        return PanelEntry(f"train-{seed}-{index}", household.task_type, household.to_data())
+
+    def identity(self, entry: PanelEntry) -> str:
+        """What stands and lies where and what is asked, however things are numbered."""
+        if is_real(entry):
+            return RealGame.of(entry).sha256
+        return household_key(Household.from_data(entry.data))
+
+    def episode(self, entry: PanelEntry, max_turns: int) -> AlfworldEpisode:
+        """Open a game."""
+        return AlfworldEpisode(entry, max_turns, self.info.history_turns, self._template)
+
+    def expert_response(self, episode: Episode) -> str:
+        """The next command of a solution; the expert knows where everything is."""
+        return format_response(*self._own(episode).expert_move())
+
+    def demonstration_response(self, episode: Episode) -> str:
+        """The next command of a search that uses only what the prompt shows."""
+        return format_response(*self._own(episode).searcher_move())
+
+    def random_response(self, episode: Episode, rng: random.Random) -> str:
+        """One of the listed commands."""
+        commands = self._own(episode).admissible
+        return format_response("", commands[int(rng.random() * len(commands))])
+
+    def worst(self, max_turns: int) -> Worst:
+        """Nothing is earned."""
+        del max_turns
+        return Worst(score=0.0, reward=0.0)
+
+    def expected_turns(self, entry: PanelEntry) -> float:
+        """The kept walkthrough's length; of real games, nothing is known."""
+        return float(len(entry.data.get("walkthrough", ())))
+
+    def prompt_template(self) -> str:
+        """The text of `prompt.md`."""
+        return self._prompt
+
+    def contract(self) -> str:
+        """The think-action contract."""
+        return CONTRACT
+
+    def packages(self) -> Mapping[str, str]:
+        """The package whose domain, grammar and tables are the world's rules."""
+        return package.check_versions()
+
+    @staticmethod
+    def _own(episode: Episode) -> AlfworldEpisode:
+        if not isinstance(episode, AlfworldEpisode):
+            raise TypeError(f"not an ALFWorld episode: {episode!r}")
+        return episode
+
+
+def goal_of(entry: PanelEntry) -> Goal:
+    """What an entry asks for."""
+    if is_real(entry):
+        name = RealGame.of(entry).name
+        return Goal(name.task_type, name.target.lower(), name.destination.lower())
+    data: Mapping[str, Any] = entry.data
+    return Goal(data["task_type"], data["target"].lower(), data["destination"].lower())
+
+
+@lru_cache(maxsize=_GAMES_KEPT)
+def _game(identifier: str, data: str) -> Game:
+    """The game of an entry, by its id and its data as canonical JSON."""
+    entry = PanelEntry(identifier, "", json.loads(data))
+    if is_real(entry):
+        real = RealGame.of(entry)
+        problem, task = read_game(real)
+        try:
+            return Game(problem, task)
+        except PddlError as error:
+            raise UserError(f"{real.path}: the domain rejects the problem: {error}") from error
+    household = Household.from_data(entry.data)
+    texts = task_texts(household.task_type, household.target, household.destination)
+    return Game(problem_text(household), texts[household.text])
+
+
+def _listed(seen: Seen) -> tuple[str, ...]:
+    """All admissible commands but `help`, which only repeats what the prompt says."""
+    return tuple(command for command in seen.admissible if command != _HELP)
+
+
+def _shown(command: str | None) -> str:
+    """A command for the history: a model may have written anything."""
+    if not command:
+        return "no command"
+    return command if len(command) <= _LONGEST_SHOWN else command[: _LONGEST_SHOWN - 3] + "..."
+
+
+TASK = AlfworldTask

@@ -1,0 +1,25 @@
+"""The real games and the recorded transitions, where a machine has them."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def transitions() -> list[dict[str, Any]]:
+    """What the unmodified engine did in real games, one dict a game; skips where it is missing."""
+    shared = os.environ.get("ARLARENA_SHARED")
+    path = Path(shared or ".") / "data" / "alfworld" / "transitions.jsonl"
+    if shared is None or not path.is_file():
+        pytest.skip("needs the recorded ALFWorld transitions: set ARLARENA_SHARED")
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def data_folder() -> Path:
+    """The folder of the real games; skips where it is not there."""
+    folder = os.environ.get("ALFWORLD_DATA")
+    if folder is None or not (Path(folder) / "json_2.1.1" / "valid_unseen").is_dir():
+        pytest.skip("needs ALFWorld's games: set ALFWORLD_DATA")
+    return Path(folder)
