@@ -41,6 +41,8 @@ class Lost(Exception):
 class WorkerProcess:
     """A worker process; belongs to the event loop that it was started in.
 
+    Linux ends it with the thread that started it, which should therefore be one that stays.
+
     Attributes:
         load: Episodes and calls that it has been given and not finished.
         dead: It cannot be asked any more.

@@ -17,7 +17,8 @@ EPISODES = 256 * REPEATS
 
 
 def command(out: Path) -> list[str]:
-    arguments = ["eval", "--engine", "random", "--repeats", str(REPEATS), "--out", str(out)]
+    arguments = ["eval", "--engine", "random", "--task", "sokoban", "--out", str(out)]
+    arguments += ["--repeats", str(REPEATS)]
     return [sys.executable, "-m", "benchmark.cli", *arguments]
 
 

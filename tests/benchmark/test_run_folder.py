@@ -175,6 +175,7 @@ def test_a_path_that_cannot_be_a_folder(tmp_path: Path) -> None:
 def test_a_full_disk_keeps_what_was_recorded(tmp_path: Path) -> None:
     """Through the command line, in a process whose files may not grow beyond 200 kB."""
     command = [sys.executable, "-m", "benchmark.cli", "eval", "--engine", "random"]
+    command += ["--task", "sokoban"]
     done = subprocess.run(
         [*command, "--out", str(tmp_path)],
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000)),
