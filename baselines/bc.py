@@ -118,7 +118,7 @@ def clone(
     out.mkdir(parents=True, exist_ok=True)
     shown = recipe.demonstrations
     demonstrations = demonstrate(
-        load_task(recipe.task), shown.episodes, shown.stream, env_processes
+        load_task(recipe.task), shown.episodes, shown.stream, env_processes, shown.noise
     )
     model, chat = _start(recipe, demonstrations)
     examples = [_encode(chat, turn) for turn in demonstrations]

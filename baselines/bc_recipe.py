@@ -21,12 +21,16 @@ class Demonstrations(_Strict):
     """What is cloned.
 
     Attributes:
-        episodes: Expert episodes.
+        episodes: Episodes of the task's demonstrating player.
         stream: Seed of the training stream that they come from.
+        noise: Share of turns in which the world is given something else than what the player says:
+            a random response or its last one again. What it says is cloned all the same, so that a
+            clone has seen how to go on after a mistake (noise injection, Laskey et al. 2017).
     """
 
     episodes: int = Field(gt=0)
     stream: int = Field(ge=0)
+    noise: float = Field(default=0.0, ge=0, lt=1)
 
 
 class Stage(_Strict):

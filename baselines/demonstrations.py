@@ -1,11 +1,12 @@
 """Demonstrations: what a task's scripted player does on its training stream."""
 
 import hashlib
+import random
 from dataclasses import dataclass
 
 from benchmark.hosts.choose import spread
 from tasks.base import Message, Task
-from tasks.seeding import canonical_json
+from tasks.seeding import canonical_json, stable_seed
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,11 @@ class Demonstration:
 
 
 def demonstrate(
-    task: Task, episodes: int, stream: int, env_processes: int | None = None
+    task: Task,
+    episodes: int,
+    stream: int,
+    env_processes: int | None = None,
+    noise: float = 0.0,
 ) -> list[Demonstration]:
     """Play the first entries of a training stream with `Task.demonstration_response`.
 
@@ -27,24 +32,31 @@ def demonstrate(
         stream: Seed of the training stream. It holds no panel's episode, whatever the seed.
         env_processes: Worker processes for tasks that want them, at most; None for one for each
             usable core. Nothing depends on it.
+        noise: Share of turns in which something else is done than what is demonstrated.
 
     Returns:
         The turns of all episodes that were solved, in order.
     """
-    calls = ((task, (index, stream)) for index in range(episodes))
+    calls = ((task, (index, stream, noise)) for index in range(episodes))
     return [turn for turns in spread(_solve, calls, env_processes) for turn in turns]
 
 
-def _solve(task: Task, index: int, stream: int) -> list[Demonstration]:
+def _solve(task: Task, index: int, stream: int, noise: float) -> list[Demonstration]:
     """The turns of one episode; none if it was not solved."""
     episode = task.episode(task.training_entry(index, stream), task.training_max_turns)
+    rng = random.Random(stable_seed("demonstration-noise", stream, index))
     try:
         turns: list[Demonstration] = []
         view = episode.reset()
+        done = ""
         while True:
             response = task.demonstration_response(episode)
             turns.append(Demonstration(view.messages, response))
-            step = episode.step(response)
+            if rng.random() < noise:
+                again = rng.random() < 0.5
+                response = done if again else task.random_response(episode, rng)
+            done = response
+            step = episode.step(done)
             if step.outcome is not None:
                 return turns if step.outcome.success else []
             view = step.view

@@ -293,6 +293,11 @@ class Task(ABC):
         raises a mean.
         """
 
+    def describe(self, entry: PanelEntry) -> str:
+        """What an entry asks for, in one line for people; empty where all entries ask the same."""
+        del entry
+        return ""
+
     def expected_turns(self, entry: PanelEntry) -> float:
         """How long an episode is expected to be, to start the longest first; moves no result."""
         del entry

@@ -219,10 +219,18 @@ def _episode(
         record.penalty,
         None if record.error is None else _shorten(record.error),
         [_shorten(difference) for difference in shown],
+        _asked(record, world),
         seen[0],
         [_turn(turn, after) for turn, after in zip(record.turns, seen[1:], strict=False)],
     ]
     return episode, bool(differences)
+
+
+def _asked(record: EpisodeRecord, world: _World) -> str:
+    """What the episode asks for; empty where all ask the same or the world is not here."""
+    if world.task is None or record.episode not in world.entries:
+        return ""
+    return _shorten(world.task.describe(world.entries[record.episode]))
 
 
 def _seen(world: _World, replay: Replay | None) -> tuple[list[str], list[str]]:

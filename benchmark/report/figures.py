@@ -21,6 +21,7 @@ _PLOT_HEIGHT = 150
 _ROW = 24
 _CHARACTER = 6.2  # mean width of a character of the tick labels
 _LONGEST_LABEL = 24
+_LONGEST_ABOVE = 44
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,11 +328,16 @@ class _Axes:
 
 
 def _rows_plot(points: Sequence[_Point], reference: float) -> tuple[list[str], int]:
-    """Dots with intervals on one row per category: names that are words need the room."""
-    longest = min(_LONGEST_LABEL, max(len(point.label) for point in points))
-    left = 8 + longest * _CHARACTER
+    """Dots with intervals on one row per category: names that are words need the room.
+
+    Names that are too long to stand beside the rows stand above them.
+    """
+    longest = max(len(point.label) for point in points)
+    above = longest > _LONGEST_LABEL
+    left = 14 if above else 8 + longest * _CHARACTER
+    height = _ROW * 1.7 if above else _ROW
     right, top = WIDTH - 18, 10
-    bottom = top + _ROW * len(points)
+    bottom = round(top + height * len(points))
 
     def x(share: float) -> str:
         return _n(left + (right - left) * share)
@@ -348,12 +354,17 @@ def _rows_plot(points: Sequence[_Point], reference: float) -> tuple[list[str], i
         f'y1="{top}" y2="{bottom}"/>'
     )
     for index, point in enumerate(points):
-        y = top + _ROW * (index + 0.5)
+        y = top + height * (index + (0.72 if above else 0.5))
+        if above:
+            place, limit = f'class="over" x="{_n(left + 4)}" y="{_n(y - 9)}"', _LONGEST_ABOVE
+        else:
+            place, limit = f'class="end" x="{_n(left - 6)}" y="{_n(y)}" dy="0.35em"', _LONGEST_LABEL
+        label = f"<text {place}>{_label(point.label, limit)}</text>"
         marks.append(
-            f"<g><title>{visible(point.note, tag=False)}</title>"
-            f'<text class="end" x="{_n(left - 6)}" y="{y}" dy="0.35em">{_label(point.label)}</text>'
-            f'<line class="interval" x1="{x(point.low)}" x2="{x(point.high)}" y1="{y}" y2="{y}"/>'
-            f'<circle class="dot" cx="{x(point.share)}" cy="{y}" r="3.5"/></g>'
+            f"<g><title>{visible(point.note, tag=False)}</title>{label}"
+            f'<line class="interval" x1="{x(point.low)}" x2="{x(point.high)}" '
+            f'y1="{_n(y)}" y2="{_n(y)}"/>'
+            f'<circle class="dot" cx="{x(point.share)}" cy="{_n(y)}" r="3.5"/></g>'
         )
     middle = _n((left + right) / 2)
     marks.append(f'<text class="mid label" x="{middle}" y="{bottom + 34}">success (%)</text>')
@@ -408,8 +419,8 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit()
 
 
-def _label(text: str) -> Markup:
-    short = text if len(text) <= _LONGEST_LABEL else text[: _LONGEST_LABEL - 1] + "\u2026"
+def _label(text: str, longest: int = _LONGEST_LABEL) -> Markup:
+    short = text if len(text) <= longest else text[: longest - 1] + "\u2026"
     return visible(short, tag=False)
 
 

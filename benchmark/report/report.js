@@ -13,7 +13,7 @@
 
   function read(data) {
     const episodes = data.episodes.map((fields) => {
-      const [place, number, id, repeat, category, success, score, reward, penalty, error, differences, start, turns] = fields;
+      const [place, number, id, repeat, category, success, score, reward, penalty, error, differences, asked, start, turns] = fields;
       const panel = data.panels[number];
       const parsed = turns.map(([response, action, flags, reward, promptTokens, responseTokens, logProb, after, info]) => ({
         response, action, formatOk: Boolean(flags & 1), actionOk: Boolean(flags & 2), cut: Boolean(flags & 4),
@@ -22,7 +22,7 @@
       const kind = error !== null ? "error" : success ? "solved" : "failed";
       const key = `${panel.task}/${panel.panel}/${id}`;
       const invalid = parsed.some((turn) => !(turn.formatOk && turn.actionOk));
-      return { place, panel, id, repeat, category, score, reward, penalty, error, differences, start, turns: parsed, kind, key, invalid };
+      return { place, panel, id, repeat, category, score, reward, penalty, error, differences, asked, start, turns: parsed, kind, key, invalid };
     });
     return { panels: data.panels, episodes: episodes.sort((a, b) => a.place - b.place) };
   }
@@ -203,6 +203,7 @@
     facts.push(`score ${amount(episode.score)} ${panel.unit}`.trim(), `return ${amount(episode.reward - episode.penalty)} (rewards ${amount(episode.reward)}, penalties ${amount(-episode.penalty)})`);
     $("episode-facts").replaceChildren(...visible(facts.join(" \u00b7 ")));
     const notes = [];
+    if (episode.asked) notes.push(make("p", { class: "asked" }, make("b", {}, "Asked for: "), episode.asked));
     if (episode.error !== null) notes.push(make("p", { class: "notice bad" }, make("b", {}, "Error. "), episode.error));
     if (episode.differences.length) {
       notes.push(make("div", { class: "notice bad" }, make("b", {}, "Does not replay."), " What the record says and what the world did differ:",
@@ -271,7 +272,9 @@
     const parts = [];
     if (thought) parts.push(block("Thought", make("div", { class: "thought" }, thought[1].trim() || "\u2013")));
     else parts.push(block(turn.formatOk ? "Response" : "Response, not in the required format", make("pre", { class: "text", tabindex: 0 }, turn.response || "(empty)")));
-    parts.push(block("Action", turn.action === null ? make("div", { class: "action none" }, "nothing executed") : make("div", { class: "action" }, turn.action)));
+    const wanted = thought ? /<action>([^]*?)<\/action>/i.exec(turn.response) : null;
+    const nothing = `nothing executed${wanted && wanted[1].trim() ? `, asked for: ${wanted[1].trim()}` : ""}`;
+    parts.push(block("Action", turn.action === null ? make("div", { class: "action none" }, nothing) : make("div", { class: "action" }, turn.action)));
     const flags = [[turn.formatOk, "format valid", "format invalid"], [turn.actionOk, "action valid", "action invalid"]];
     if (turn.cut) flags.push([false, "", "cut at the token limit"]);
     parts.push(make("ul", { class: "flags" }, flags.map(([good, yes, no]) => make("li", { class: good ? null : "no" }, `${good ? "\u2713" : "\u2717"} ${good ? yes : no}`))));

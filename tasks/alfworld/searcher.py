@@ -58,7 +58,7 @@ class Searcher:
                 return f"I see {name}", command
         for command in self._with(_OPEN):
             return f"No {target} yet, {command.removeprefix(_OPEN)} is closed", command
-        return self._onward(f"No {target} here")
+        return self._onward(f"No {target}")
 
     def _bring(self, held: str) -> Move:
         treatment = self._goal.treatment
@@ -80,26 +80,30 @@ class Searcher:
         for command in self._with(_USE):
             if kind_of(command.removeprefix(_USE)) == self._goal.destination:
                 return f"I look at {held}", command
-        return self._onward(f"No {self._goal.destination} here")
+        return self._onward(f"No {self._goal.destination}")
 
     def _put_away(self, held: str) -> Move:
         for command in self._with(f"{_MOVE}{held} "):
             return f"I do not need {held}", command
-        return self._onward(f"I do not need {held}")
+        return self._onward(f"No place for {held}")
 
     def _go_to(self, kind: str, thought: str) -> Move:
         """To the first receptacle of a kind."""
         for name in self._ways:
             if kind_of(name) == kind:
                 return thought, f"{_GO}{name}"
-        return self._onward(thought)
+        return self._onward(f"No {kind}")
 
     def _onward(self, thought: str) -> Move:
         """To the receptacle that is listed next after those at hand, round and round."""
-        last = max(self._here, default="")
-        following = next((name for name in self._ways if name > last), None)
-        name = following or (self._ways[0] if self._ways else None)
-        return (f"{thought}, next is {name}", f"{_GO}{name}") if name else (thought, "look")
+        last = self._here[-1] if self._here else None
+        behind = 0 if last is None else self._admissible.index(f"{_EXAMINE}{last}")
+        following = [command for command in self._admissible[behind:] if command.startswith(_GO)]
+        way = next(iter(following or self._with(_GO)), None)
+        if way is None:
+            return thought, "look"
+        place = "here" if last is None else f"at {last}"
+        return f"{thought} {place}, next is {way.removeprefix(_GO)}", way
 
     def _with(self, start: str) -> list[str]:
         return [command for command in self._admissible if command.startswith(start)]

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from collections import deque
 from collections.abc import Mapping
 from functools import lru_cache
@@ -52,6 +53,9 @@ REWARD = 10.0
 """For a solved game, as in the field's environment; nothing else is paid."""
 
 _HELP = "help"
+_THING = re.compile(r"([a-z]+) ([0-9]+)$")
+_LAST = "~"
+"""Sorts behind all names."""
 _LONGEST_SHOWN = 80
 """Characters of a command that the history repeats."""
 _GAMES_KEPT = 32
@@ -224,6 +228,10 @@ class AlfworldTask(Task):
         del max_turns
         return Worst(score=0.0, reward=0.0)
 
+    def describe(self, entry: PanelEntry) -> str:
+        """The task's wording."""
+        return _game(entry.id, canonical_json(dict(entry.data))).task
+
     def expected_turns(self, entry: PanelEntry) -> float:
         """The kept walkthrough's length; of real games, nothing is known."""
         return float(len(entry.data.get("walkthrough", ())))
@@ -273,8 +281,18 @@ def _game(identifier: str, data: str) -> Game:
 
 
 def _listed(seen: Seen) -> tuple[str, ...]:
-    """All admissible commands but `help`, which only repeats what the prompt says."""
-    return tuple(command for command in seen.admissible if command != _HELP)
+    """The admissible commands as the prompt lists them.
+
+    What concerns the same thing stands together, things in their order, so that one sees where in
+    the room one is; `help`, which only repeats what the prompt says, is left out.
+    """
+    return tuple(sorted((command for command in seen.admissible if command != _HELP), key=_about))
+
+
+def _about(command: str) -> tuple[str, int, str]:
+    """What a command concerns, `cabinet` and 3, and the command; general ones come last."""
+    match = _THING.search(command)
+    return (match[1], int(match[2]), command) if match else (_LAST, 0, command)
 
 
 def _shown(command: str | None) -> str:

@@ -68,8 +68,16 @@ def test_categories_that_are_words_stand_on_rows() -> None:
     categories = tuple(CategorySummary(n, Estimate(0.5, 0.25, 0.75, 4)) for n in names)
     svg = success_figure(panel(categories=categories), "k").svg
     assert ">pick_and_place_simple</text>" in svg
-    assert ">" + "a" * 23 + "\u2026</text>" in svg
-    assert numbers(svg, 'circle class="dot"', "cy") == [22.0, 46.0, 70.0]
+    assert ">look_at_obj_in_light</text>" in svg
+    # Too long to stand beside the rows, all stand above them, cut where even that is too short.
+    assert ">" + "a" * 43 + "\u2026</text>" in svg
+    assert numbers(svg, 'circle class="dot"', "cy") == [39.38, 80.18, 120.98]
+
+
+def test_short_names_stand_beside_their_rows() -> None:
+    categories = tuple(CategorySummary(n, Estimate(0.5, 0.25, 0.75, 4)) for n in ("easy", "hard"))
+    svg = success_figure(panel(categories=categories), "k").svg
+    assert numbers(svg, 'circle class="dot"', "cy") == [22.0, 46.0]
 
 
 def test_solved_and_failed_bars_are_stacked() -> None:

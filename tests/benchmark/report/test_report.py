@@ -274,8 +274,8 @@ def test_without_the_run_s_protocol_the_report_says_why_and_has_no_boards(small:
     assert "do not replay" not in text
     for episode in unpacked(html)["episodes"]:
         assert episode[10] == []
-        assert episode[11] is None
-        assert episode[12]
+        assert episode[12] is None
+        assert episode[13]
 
 
 def test_errors_overrides_and_missing_episodes_stand_at_the_top() -> None:
@@ -340,7 +340,7 @@ def test_of_a_long_response_both_ends_are_shown(small: Run) -> None:
     turn = record.turns[0].model_copy(update={"response": text})
     records = [record.model_copy(update={"turns": (turn, *record.turns[1:])}), *small.records[1:]]
     html = report_html(*with_records(small, records).arguments)
-    shown = unpacked(html)["episodes"][0][12][0][0]
+    shown = unpacked(html)["episodes"][0][13][0][0]
     left_out = 100_000 - MAX_TEXT
     assert shown.startswith("a" * 16_000 + "\n[...")
     assert shown.endswith("...]\n" + "z" * 4_000)

@@ -1,0 +1,35 @@
+"""What inits are cloned from."""
+
+from baselines.demonstrations import Demonstration, data_sha256, demonstrate
+from tasks.registry import load_task
+from tasks.response import parse_response
+
+NOTHING = "Now:\nNothing happens.\n"
+
+
+def _listed(turn: Demonstration) -> bool:
+    """The demonstrated command is one of those that its prompt lists."""
+    (message,) = turn.messages
+    listed = message["content"].split("Possible commands:\n")[1].splitlines()
+    return parse_response(turn.response).action in listed
+
+
+def test_the_searcher_is_cloned_not_the_expert() -> None:
+    turns = demonstrate(load_task("alfworld"), 6, 5)
+    assert all(_listed(turn) for turn in turns)
+    assert not any(NOTHING in turn.messages[0]["content"] for turn in turns)
+    # The expert would need about six turns a game.
+    assert len(turns) > 60
+
+
+def test_noise_is_done_and_not_cloned() -> None:
+    task = load_task("alfworld")
+    plain, noisy = demonstrate(task, 12, 5), demonstrate(task, 12, 5, noise=0.3)
+    assert len(noisy) > len(plain)
+    # A repeated command is often one that does nothing any more: the way on from there is cloned.
+    assert sum(NOTHING in turn.messages[0]["content"] for turn in noisy) > 5
+    assert all(_listed(turn) for turn in noisy)
+    thoughts = [parse_response(turn.response).thought for turn in noisy]
+    assert all(thoughts)
+    assert data_sha256(noisy) == data_sha256(demonstrate(task, 12, 5, noise=0.3))
+    assert data_sha256(noisy) == data_sha256(demonstrate(task, 12, 5, 1, noise=0.3))
