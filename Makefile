@@ -30,7 +30,7 @@ help: ## list the targets
 eval: $(BASE) ## install, then evaluate the built-in model on Sokoban
 	@$(BIN)/arlarena-bench eval --model tiny-sokoban $(ARGS)
 
-test: $(DEV) system-packages lint typecheck ## install, then run ruff, mypy and pytest
+test: system-packages $(DEV) lint typecheck ## install, then run ruff, mypy and pytest
 	@$(BIN)/python -m pytest $(ARGS)
 
 install: $(BASE) ## the environment for evaluations
