@@ -257,12 +257,14 @@ def collate(batch: list[Example]) -> tuple[torch.Tensor, torch.Tensor, torch.Ten
 
 
 def learning_rate_at(training: Training, step: int) -> float:
-    """Learning rate of a step (from 1): linear warm-up, then a cosine to the final value."""
+    """Learning rate of a step (from 1): linear warm-up, then a cosine, from every restart on."""
     if step <= training.warmup_steps:
         return training.learning_rate * step / training.warmup_steps
-    rest = max(1, training.steps - training.warmup_steps)
-    cosine = 0.5 * (1 + math.cos(math.pi * (step - training.warmup_steps) / rest))
-    span = training.learning_rate - training.final_learning_rate
+    start, steps, peak = training.schedule_at(step)
+    begin = max(start, training.warmup_steps)
+    rest = max(1, start + steps - begin)
+    cosine = 0.5 * (1 + math.cos(math.pi * (step - begin) / rest))
+    span = peak - training.final_learning_rate
     return training.final_learning_rate + span * cosine
 
 

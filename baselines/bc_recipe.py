@@ -41,10 +41,14 @@ class Stage(_Strict):
         prompt_tokens: Tokens that are shown of every prompt, counted from its end; None for all.
             A first stage on the ends of prompts costs a fraction and learns faster, where what
             matters stands at the end.
+        learning_rate: The learning rate starts again here (a warm restart, Loshchilov and Hutter
+            2017): from this it falls to the final one until the end or the next restart. None to
+            go on, as the first stage must.
     """
 
     steps: int = Field(gt=0)
     prompt_tokens: int | None = Field(default=None, gt=0)
+    learning_rate: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 
 
 class Training(_Strict):
@@ -71,15 +75,28 @@ class Training(_Strict):
     checkpoint_every: int = Field(gt=0)
 
     @model_validator(mode="after")
-    def _whole_prompts_last(self) -> Self:
+    def _stages_fit(self) -> Self:
         if self.stages[-1].prompt_tokens is not None:
             raise ValueError("the last stage must show whole prompts: leave out prompt_tokens")
+        if self.stages[0].learning_rate is not None:
+            raise ValueError("the first stage has the training's learning_rate: leave its own out")
         return self
 
     @property
     def steps(self) -> int:
         """Optimizer steps of all stages."""
         return sum(stage.steps for stage in self.stages)
+
+    def schedule_at(self, step: int) -> tuple[int, int, float]:
+        """Where the learning rate last started: steps before, steps until the next, the rate."""
+        begin, end, peak = 0, 0, self.learning_rate
+        for stage in self.stages:
+            if stage.learning_rate is not None:
+                if step <= end:
+                    break
+                begin, peak = end, stage.learning_rate
+            end += stage.steps
+        return begin, end - begin, peak
 
     def prompt_tokens_at(self, step: int) -> int | None:
         """Tokens that a step (from 1) shows of every prompt; None for all."""

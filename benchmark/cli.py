@@ -7,10 +7,14 @@ under `benchmark/commands/`, imported when it is called, so that help comes at o
 import argparse
 import importlib
 import logging
+import os
 import sys
 from collections.abc import Sequence
 
 from tasks.errors import UserError
+
+_PROCESSES_PER_CORE = 4
+"""Worker processes that may be asked for; more only wait for each other."""
 
 EXIT_USER_ERROR = 2
 EXIT_ENGINE_DOWN = 3
@@ -89,7 +93,7 @@ def _worlds() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(add_help=False, parents=[_data()])
     parser.add_argument(
         "--env-processes",
-        type=_positive,
+        type=_processes,
         metavar="N",
         help="worker processes for the episodes of tasks with slow steps, at most; no result "
         "depends on it (default: one for each usable core, at most 8)",
@@ -116,7 +120,10 @@ def _add_eval(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         metavar="TASK[/PANEL]",
         help="what to play; repeat for several (default: an init's own task, else all tasks)",
     )
-    parser.add_argument("--panel", help="panel of the one --task (default: the field's panel)")
+    parser.add_argument(
+        "--panel",
+        help="panel of the one --task (default: the field's panel where its data is, else builtin)",
+    )
     parser.add_argument("--out", metavar="DIR", help="run folder (default: runs/<a name>)")
     parser.add_argument(
         "--retry-errors", action="store_true", help="replay episodes recorded as errors"
@@ -140,14 +147,14 @@ def _add_eval(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         help="OpenAI-compatible server; repeat for several",
     )
     engine.add_argument(
-        "--concurrency", type=_positive, default=64, help="episodes in flight (default: 64)"
+        "--concurrency", type=_count, default=64, help="episodes in flight (default: 64)"
     )
     engine.add_argument(
         "--dtype", default="auto", choices=("auto", "float32", "bfloat16", "float16")
     )
     engine.add_argument("--gpu-memory-utilization", type=float, help="vLLM: share of the GPU")
-    engine.add_argument("--tensor-parallel-size", type=_positive, help="vLLM: GPUs per model")
-    engine.add_argument("--max-model-len", type=_positive, help="vLLM: context to reserve")
+    engine.add_argument("--tensor-parallel-size", type=_count, help="vLLM: GPUs per model")
+    engine.add_argument("--max-model-len", type=_count, help="vLLM: context to reserve")
     protocol = parser.add_argument_group(
         "protocol", "changing one of these makes another protocol, with another fingerprint"
     )
@@ -155,10 +162,10 @@ def _add_eval(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     protocol.add_argument("--top-p", type=float, default=1.0, help="default: 1, off")
     protocol.add_argument("--top-k", type=int, default=0, help="default: 0, off")
     protocol.add_argument(
-        "--max-tokens", type=_positive, default=512, help="longest response (default: 512)"
+        "--max-tokens", type=_count, default=512, help="longest response (default: 512)"
     )
     protocol.add_argument(
-        "--repeats", type=_positive, default=1, help="plays of every episode (default: 1)"
+        "--repeats", type=_count, default=1, help="plays of every episode (default: 1)"
     )
     protocol.add_argument("--seed", type=int, default=0, help="base of all sampling seeds")
 
@@ -168,7 +175,7 @@ def _add_run_commands(commands: "argparse._SubParsersAction[argparse.ArgumentPar
         "replay",
         help="re-execute a run's records without a model",
         description="Feed every recorded response to the same world again and say which records "
-        "differ. Exit code 1 if any does.",
+        "differ. Exit code 1 if any does, or if plays are missing.",
         parents=[_worlds()],
     )
     parser.add_argument("run", metavar="RUN", help="run folder")
@@ -217,7 +224,7 @@ def _add_task_commands(commands: "argparse._SubParsersAction[argparse.ArgumentPa
     parser.add_argument("--panel", action="append", help="repeat for several (default: all)")
     parser.add_argument(
         "--training-entries",
-        type=_positive,
+        type=_count,
         default=2000,
         help="entries of the training stream to hold against the panels (default: 2000)",
     )
@@ -238,10 +245,17 @@ def _add_training_commands(
     parser.add_argument("--tracker", action="append", default=[], help="accelerate tracker, too")
 
 
-def _positive(text: str) -> int:
-    value = int(text)
+def _count(text: str) -> int:
+    value = int(text) if text.isascii() and text.isdigit() else 0
     if value < 1:
-        raise argparse.ArgumentTypeError(f"{value} is not positive")
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
+    return value
+
+
+def _processes(text: str) -> int:
+    value, most = _count(text), _PROCESSES_PER_CORE * len(os.sched_getaffinity(0))
+    if value > most:
+        raise argparse.ArgumentTypeError(f"at most {most} ({_PROCESSES_PER_CORE} a core)")
     return value
 
 

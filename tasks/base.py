@@ -8,6 +8,7 @@ Everything that crosses this border is immutable and can be pickled, so that an 
 another process.
 """
 
+import os
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -238,9 +239,16 @@ class Task(ABC):
         return name in self.panels()
 
     def default_panel(self) -> str:
-        """The field's panel where its data is there, else `builtin`."""
+        """The panel that is played where none is named.
+
+        The field's panel where its data is there or was named by the user (who must be told if it
+        is incomplete), else `builtin`.
+        """
         field_panel = self.info.field_panel
-        return field_panel if field_panel and self.available(field_panel) else "builtin"
+        if field_panel is None:
+            return "builtin"
+        named = bool(self.info.data_variable and os.environ.get(self.info.data_variable))
+        return field_panel if named or self.available(field_panel) else "builtin"
 
     @abstractmethod
     def training_entry(self, index: int, seed: int = 0) -> PanelEntry:

@@ -36,8 +36,14 @@ def use_data(options: Iterable[str]) -> None:
             raise UserError(f"--data {name}: the task has no downloaded data; leave it out")
         if variable in chosen:
             raise UserError(f"--data names {name} twice")
-        folder = Path(path).expanduser()
-        if not folder.is_dir():
+        try:
+            folder = Path(path).expanduser()
+            is_folder = folder.is_dir()
+        except (OSError, RuntimeError) as error:
+            raise UserError(
+                f"--data {name}: {path[:300]} cannot be looked into: {error}"
+            ) from error
+        if not is_folder:
             raise UserError(f"--data {name}: {folder} is no folder")
         # Absolute: what runs later may have another working folder.
         chosen[variable] = str(folder.absolute())

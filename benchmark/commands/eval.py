@@ -18,6 +18,7 @@ from benchmark.manifest import Shard
 from benchmark.models import ModelSource, policy, served
 from benchmark.progress import Progress
 from benchmark.run_folder import RunFolder
+from tasks.base import Task
 from tasks.errors import UserError
 from tasks.registry import load_task, task_names
 
@@ -117,11 +118,22 @@ def _panels(
     for name in names:
         task_name, _, panel_name = name.partition("/")
         task = load_task(task_name)
-        pair = (task_name, panel_name or panel or task.default_panel())
+        pair = (task_name, panel_name or panel or _default_panel(task))
         if pair in pairs:
             raise UserError(f"{task_name}/{pair[1]} is named twice")
         pairs.append(pair)
     return pairs
+
+
+def _default_panel(task: Task) -> str:
+    """The task's default; where the field's own panel is not here, that is said."""
+    default = task.default_panel()
+    if task.info.field_panel not in {None, default}:
+        print(
+            f"{task.info.name}/{task.info.field_panel} is not on this machine, so {default} is "
+            f"played (name a panel with --task {task.info.name}/PANEL)"
+        )
+    return default
 
 
 def _sampling(arguments: argparse.Namespace) -> Sampling:

@@ -3,7 +3,11 @@
 import argparse
 from pathlib import Path
 
-from benchmark.commands.output import print_summary, write_outputs
+from benchmark.commands.output import (
+    print_summary,
+    print_what_is_not_shown,
+    write_outputs,
+)
 from benchmark.merge import merge
 
 
@@ -11,5 +15,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     out = Path(arguments.out)
     merge([Path(path) for path in arguments.runs], out)
-    print_summary(write_outputs(out, env_processes=arguments.env_processes), out)
+    summary = write_outputs(out, env_processes=arguments.env_processes)
+    print_what_is_not_shown(out)
+    print_summary(summary, out)
     return 0

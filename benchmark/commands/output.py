@@ -6,6 +6,7 @@ from pathlib import Path
 from benchmark.evaluation import Session
 from benchmark.files import write_atomically
 from benchmark.metrics import PanelSummary, RunSummary, summarise, summary_json
+from benchmark.replay import installed_panel
 from benchmark.report import report_html
 from benchmark.run_folder import REPORT, SUMMARY, read_manifest, read_run, read_sessions
 from tasks.errors import UserError
@@ -34,6 +35,15 @@ def write_outputs(
         except OSError as error:
             raise UserError(f"{path} cannot be written: {error.strerror}") from error
     return summary
+
+
+def print_what_is_not_shown(folder: Path) -> None:
+    """Say for which panels a run's report has no observations, and why."""
+    for protocol in read_manifest(folder).panels:
+        try:
+            installed_panel(protocol)
+        except UserError as error:
+            print(f"the report shows no observations of {protocol.task}/{protocol.panel}: {error}")
 
 
 def print_summary(

@@ -2,10 +2,14 @@
 
 import argparse
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
+from benchmark.manifest import Manifest
+from benchmark.metrics import summarise, summary_json
+from benchmark.records import EpisodeRecord
 from benchmark.replay import replay_run
-from benchmark.run_folder import read_run
+from benchmark.run_folder import SUMMARY, read_run
 
 _SHOWN = 10
 """Differing records that are spelt out; the others are counted."""
@@ -13,7 +17,8 @@ _SHOWN = 10
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    manifest, records = read_run(Path(arguments.run))
+    folder = Path(arguments.run)
+    manifest, records = read_run(folder)
     began = time.monotonic()
     differing = 0
     for replay in replay_run(manifest, records, arguments.env_processes):
@@ -30,4 +35,22 @@ def run(arguments: argparse.Namespace) -> int:
     turns = sum(len(record.turns) for record in records)
     verdict = f"{differing} differ" if differing else "all hold"
     print(f"{len(records)} records, {turns} turns replayed in {seconds:.1f} s: {verdict}")
-    return 1 if differing else 0
+    claimed = list(_claims(folder, manifest, records))
+    for claim in claimed:
+        print(claim)
+    return 1 if differing or claimed else 0
+
+
+def _claims(folder: Path, manifest: Manifest, records: list[EpisodeRecord]) -> Iterator[str]:
+    """What the folder claims beyond its records and they do not bear out."""
+    summary = summarise(manifest, records)
+    for panel in summary.panels:
+        if panel.records < panel.expected:
+            missing = panel.expected - panel.records
+            yield (
+                f"not complete: {panel.task}/{panel.panel} has {panel.records} of "
+                f"{panel.expected} plays, {missing} are missing"
+            )
+    path = folder / SUMMARY
+    if path.is_file() and path.read_text("utf-8") != summary_json(summary):
+        yield f"{path} is not what the records give: `arlarena-bench report` makes it anew"

@@ -3,7 +3,11 @@
 import argparse
 from pathlib import Path
 
-from benchmark.commands.output import print_summary, write_outputs
+from benchmark.commands.output import (
+    print_summary,
+    print_what_is_not_shown,
+    write_outputs,
+)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -11,5 +15,6 @@ def run(arguments: argparse.Namespace) -> int:
     folder = Path(arguments.run)
     report = Path(arguments.html) if arguments.html else None
     summary = write_outputs(folder, report, arguments.env_processes)
+    print_what_is_not_shown(folder)
     print_summary(summary, folder, report=report)
     return 0

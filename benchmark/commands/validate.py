@@ -11,9 +11,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     task = load_task(arguments.task)
     failed = 0
+    for panel in arguments.panel or ():
+        task.panel(panel)
     for panel in arguments.panel or tuple(task.panels()):
         if arguments.panel is None and not task.available(panel):
-            print(f"{task.info.name}/{panel}: its data is not here, not checked")
+            print(f"{task.info.name}/{panel}: its data is not here or not whole, not checked")
             continue
         began = time.monotonic()
         print(f"{task.info.name}/{panel}")

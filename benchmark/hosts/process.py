@@ -79,12 +79,13 @@ class WorkerProcess:
             `UserError`), with `WorkerDied` if the worker died over it, or with `Lost` if it died
             before it came to it.
         """
+        # First: what cannot be sent must not wait for an answer.
+        frame = pickle.dumps(call)
         future: asyncio.Future[Any] = self._loop.create_future()
         if self.dead:
             future.set_exception(Lost())
             return future
         self._calls.append(future)
-        frame = pickle.dumps(call)
         self._send(HEADER.pack(len(frame)) + frame)
         return future
 

@@ -18,7 +18,7 @@ from benchmark.metrics import PanelSummary, RunSummary
 from benchmark.protocol import PanelProtocol
 from benchmark.records import EpisodeRecord, TurnRecord
 from benchmark.replay import Claim, Replay, installed_panel, replay_records
-from tasks.base import PanelEntry, Task
+from tasks.base import PanelEntry, Task, View
 from tasks.errors import UserError
 from tasks.response import CONTRACT
 
@@ -201,9 +201,11 @@ def _episode(
     place: int, record: EpisodeRecord, world: _World, replay: Replay | None
 ) -> tuple[list[Any], bool]:
     """One episode as report.js takes it, and whether its replay differs."""
-    observations, differences = _seen(world, replay)
-    seen: list[str | None] = [_shorten(text) for text in observations]
+    views, differences = _seen(world, replay)
+    seen: list[str | None] = [_shorten(view.observation) for view in views]
     seen += [None] * (len(record.turns) + 1 - len(seen))
+    listed = _listed(views)
+    listed += [None] * (len(record.turns) - len(listed))
     shown = differences[:MAX_DIFFERENCES]
     if len(differences) > len(shown):
         shown.append(f"and {len(differences) - len(shown)} more")
@@ -221,7 +223,10 @@ def _episode(
         [_shorten(difference) for difference in shown],
         _asked(record, world),
         seen[0],
-        [_turn(turn, after) for turn, after in zip(record.turns, seen[1:], strict=False)],
+        [
+            _turn(turn, after, admissible)
+            for turn, after, admissible in zip(record.turns, seen[1:], listed, strict=False)
+        ],
     ]
     return episode, bool(differences)
 
@@ -233,16 +238,23 @@ def _asked(record: EpisodeRecord, world: _World) -> str:
     return _shorten(world.task.describe(world.entries[record.episode]))
 
 
-def _seen(world: _World, replay: Replay | None) -> tuple[list[str], list[str]]:
-    """The observations of an episode, as far as they are known, and the differences."""
+def _seen(world: _World, replay: Replay | None) -> tuple[list[View], list[str]]:
+    """The views of an episode, as far as they are known, and the differences."""
     if replay is None:
         return [], ["the panel has no such episode"] if world.task else []
-    observations = [replay.start.observation] if replay.start else []
-    observations += [step.view.observation for step in replay.steps]
-    return observations, [str(difference) for difference in replay.differences]
+    views = [replay.start] if replay.start else []
+    views += [step.view for step in replay.steps]
+    return views, [str(difference) for difference in replay.differences]
 
 
-def _turn(turn: TurnRecord, after: str | None) -> list[Any]:
+def _listed(views: Sequence[View]) -> list[str | None]:
+    """The actions that each view listed; nothing where they are the same at every turn."""
+    if len({view.admissible for view in views if view.messages}) < 2:
+        return []
+    return [_shorten("\n".join(view.admissible)) for view in views]
+
+
+def _turn(turn: TurnRecord, after: str | None, admissible: str | None) -> list[Any]:
     return [
         _shorten(turn.response),
         None if turn.action is None else _shorten(turn.action),
@@ -253,6 +265,7 @@ def _turn(turn: TurnRecord, after: str | None) -> list[Any]:
         None if turn.log_prob is None else round(turn.log_prob, 4),
         after,
         _info(turn.info),
+        admissible,
     ]
 
 

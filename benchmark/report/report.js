@@ -15,9 +15,9 @@
     const episodes = data.episodes.map((fields) => {
       const [place, number, id, repeat, category, success, score, reward, penalty, error, differences, asked, start, turns] = fields;
       const panel = data.panels[number];
-      const parsed = turns.map(([response, action, flags, reward, promptTokens, responseTokens, logProb, after, info]) => ({
+      const parsed = turns.map(([response, action, flags, reward, promptTokens, responseTokens, logProb, after, info, admissible]) => ({
         response, action, formatOk: Boolean(flags & 1), actionOk: Boolean(flags & 2), cut: Boolean(flags & 4),
-        reward, promptTokens, responseTokens, logProb, after, info,
+        reward, promptTokens, responseTokens, logProb, after, info, admissible,
       }));
       const kind = error !== null ? "error" : success ? "solved" : "failed";
       const key = `${panel.task}/${panel.panel}/${id}`;
@@ -39,8 +39,9 @@
     ["invalid", "Invalid responses", (episode) => episode.invalid],
     ["differs", "Do not replay", (episode) => episode.differences.length > 0],
   ];
+  const LONG = 24; // characters of an id that find room in a row of the list
   const PAGE = 400; // rows of the list that are drawn at once: a run may have 100,000 episodes
-  const state = { filter: "all", found: [], rows: PAGE, episode: null, turn: 0, open: { response: false, observation: false, info: false } };
+  const state = { filter: "all", found: [], rows: PAGE, episode: null, turn: 0, open: { response: false, observation: false, admissible: false, info: false } };
   let panels = [], episodes = [];
 
   function address(episode, turn) {
@@ -68,8 +69,12 @@
   function makeRow(episode) {
     const turns = episode.turns.length;
     const differs = episode.differences.length > 0;
-    const label = `${episode.id}${episode.panel.repeats > 1 ? `, repeat ${episode.repeat}` : ""}`;
-    episode.link = make("a", { href: address(episode, 0), tabindex: -1 },
+    // Ids that begin with their category differ in what comes behind it: the row is short.
+    const start = `${episode.category}-`;
+    const short = episode.id.startsWith(start) && episode.id.length > LONG ? episode.id.slice(start.length) : episode.id;
+    const label = `${short}${episode.panel.repeats > 1 ? `, repeat ${episode.repeat}` : ""}`;
+    const tip = [episode.id, episode.asked].filter(Boolean).join(": ");
+    episode.link = make("a", { href: address(episode, 0), tabindex: -1, title: tip },
       make("span", { class: `sign ${episode.kind}`, "aria-hidden": "true" }, SIGNS[episode.kind]),
       make("span", { class: "name" }, label),
       make("span", { class: "sub" }, `${turns} ${turns === 1 ? "turn" : "turns"}${differs ? " \u2260" : ""}`),
@@ -285,6 +290,7 @@
     parts.push(amounts(entries));
     if (thought) parts.push(disclosure("response", "Raw response", turn.response));
     if (observation !== null) parts.push(disclosure("observation", "Raw observation", observation));
+    if (turn.admissible) parts.push(disclosure("admissible", "Possible actions", turn.admissible));
     if (turn.info !== null) parts.push(disclosure("info", "Further facts of the turn", turn.info));
     return parts;
   }

@@ -8,8 +8,9 @@ every turn from the facts of the state.
 from collections.abc import Iterator, Sequence
 
 from tasks.alfworld.engine.facts import Facts
+from tasks.alfworld.engine.names import kind_of
 from tasks.alfworld.env import World
-from tasks.alfworld.goal import Goal
+from tasks.alfworld.goals import Goal
 
 _TREATED = {"clean": "isclean", "heat": "ishot", "cool": "iscool"}
 _LOST = "I do not know how to go on", "look"
@@ -212,8 +213,3 @@ class _Decision:
         """By kind and number, so that of equals the lowest number is taken."""
         kind, _, number = self._names[item].partition(" ")
         return kind, int(number or 0)
-
-
-def kind_of(name: str) -> str:
-    """`apple` of `apple 2`."""
-    return name.split(" ", maxsplit=1)[0]

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,8 @@ _LARGEST_FILE = 4_000_000
 _TASK = re.compile(r"Your task is to: ([^\"\n]{1,200})\.\"")
 _SHOWN = 2
 """Games that a message about missing data names."""
+_LONGEST_PATH = 300
+_SETTING = f"name the folder that holds {_RELEASE} with ${VARIABLE} or --data alfworld=FOLDER"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +74,16 @@ def is_real(entry: PanelEntry) -> bool:
 
 
 def folder() -> Path:
-    """The folder of the data: `$ALFWORLD_DATA`, or the package's default."""
-    return Path(os.environ.get(VARIABLE) or _DEFAULT).expanduser()
+    """The folder of the data: `$ALFWORLD_DATA`, or the package's default.
+
+    Raises:
+        UserError: It begins with `~` and there is no such home folder.
+    """
+    named = Path(os.environ.get(VARIABLE) or _DEFAULT)
+    try:
+        return named.expanduser()
+    except RuntimeError as error:
+        raise UserError(f"${VARIABLE}: there is no home folder for {named}") from error
 
 
 def file_of(game: RealGame) -> Path:
@@ -82,7 +93,10 @@ def file_of(game: RealGame) -> Path:
 
 def all_there(games: Iterable[RealGame]) -> bool:
     """Whether there is a file for each game; what they hold is not looked at."""
-    return all(file_of(game).is_file() for game in games)
+    try:
+        return all(_is_there(game) for game in games)
+    except UserError:
+        return False
 
 
 def check_games(panel: str, games: tuple[RealGame, ...]) -> None:
@@ -91,7 +105,8 @@ def check_games(panel: str, games: tuple[RealGame, ...]) -> None:
     Raises:
         UserError: One message that counts what is missing or different and says how to get it.
     """
-    missing = [game.path for game in games if not file_of(game).is_file()]
+    _check_folder(panel)
+    missing = [game.path for game in games if not _is_there(game)]
     if missing:
         raise UserError(
             f"alfworld/{panel}: {len(missing)} of {len(games)} games are not in {folder()} "
@@ -105,9 +120,38 @@ def check_games(panel: str, games: tuple[RealGame, ...]) -> None:
             faults.append(str(error))
     if faults:
         raise UserError(
-            f"alfworld/{panel}: {len(faults)} of {len(games)} games in {folder()} are not the "
-            f"pinned ones ({faults[0]}); {_how_to_get('-f')}"
+            f"alfworld/{panel}: {len(faults)} of {len(games)} games in {folder()} cannot be used, "
+            f"the first because {faults[0]}; {_how_to_get('-f')}"
         )
+
+
+def _check_folder(panel: str) -> None:
+    """Tell the common mistakes apart before games are counted."""
+    root = folder()
+    try:
+        if root.name == _RELEASE and root.is_dir():
+            raise UserError(
+                f"alfworld/{panel}: {root} is the folder in the data's folder; name {root.parent}"
+            )
+        if root.exists() and not root.is_dir():
+            raise UserError(f"alfworld/{panel}: {root} is no folder; {_SETTING}")
+        if not root.exists():
+            raise UserError(f"alfworld/{panel}: there is no folder {root}; {_how_to_get()}")
+    except OSError as error:
+        raise UserError(f"cannot look into {_cut(root)}: {error.strerror}") from error
+
+
+def _is_there(game: RealGame) -> bool:
+    path = file_of(game)
+    try:
+        return path.is_file()
+    except OSError as error:
+        raise UserError(f"cannot look into {_cut(path.parent)}: {error.strerror}") from error
+
+
+def _cut(path: Path) -> str:
+    text = str(path)
+    return text if len(text) <= _LONGEST_PATH else text[:_LONGEST_PATH] + "..."
 
 
 def read_game(game: RealGame) -> tuple[str, str]:
@@ -125,13 +169,13 @@ def read_game(game: RealGame) -> tuple[str, str]:
             raise UserError(f"{path} has more than {_LARGEST_FILE} bytes: it is no game")
         content = json.loads(path.read_bytes())
         problem, grammar = content["pddl_problem"], content["grammar"]
+        if not isinstance(problem, str) or not isinstance(grammar, str):
+            raise TypeError("problem and grammar must be texts")
+        digest = hashlib.sha256(problem.encode()).hexdigest()
     except OSError as error:
-        raise UserError(f"cannot read {path} ({error.strerror}); {_how_to_get()}") from error
+        raise UserError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise UserError(f"{path} is no ALFWorld game ({type(error).__name__}: {error})") from error
-    if not isinstance(problem, str) or not isinstance(grammar, str):
-        raise UserError(f"{path} is no ALFWorld game: problem and grammar must be texts")
-    digest = hashlib.sha256(problem.encode()).hexdigest()
     if digest != game.sha256:
         raise UserError(
             f"{path} is another game: its problem has SHA-256 {digest[:12]}..., "
@@ -151,5 +195,5 @@ def _some(paths: list[str]) -> str:
 
 
 def _how_to_get(option: str = "") -> str:
-    command = " ".join([DOWNLOAD, *([option] if option else []), "--data-dir", str(folder())])
-    return f"fetch them with `{command}`, or name their folder with ${VARIABLE} or --data alfworld="
+    command = [DOWNLOAD, *([option] if option else []), "--data-dir", str(folder())]
+    return f"fetch them with `{shlex.join(command)}`, or {_SETTING}"

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tasks.alfworld.engine.names import display_names
 from tasks.alfworld.goals import TASK_TYPES
 from tasks.errors import UserError
 from tasks.seeding import canonical_json, sha256_text
@@ -150,20 +151,11 @@ class Household:
 
 
 def displayed_names(household: Household) -> dict[str, str]:
-    """What each id is called in texts and commands: `Cabinet_bar_03` may be `cabinet 1`.
-
-    The package counts the ids of a type in sorted order and gives the highest number first.
-    """
+    """What each id is called in texts and commands: `Cabinet_bar_03` may be `cabinet 1`."""
     identifiers = [item.id for item in household.receptacles]
     identifiers += [thing.id for thing in household.objects]
-    by_name: dict[str, list[str]] = {}
-    for identifier in identifiers:
-        by_name.setdefault(type_of(identifier).lower(), []).append(identifier)
-    return {
-        identifier: f"{name} {len(same) - position}"
-        for name, same in by_name.items()
-        for position, identifier in enumerate(sorted(same, key=str.lower))
-    }
+    names = display_names(identifier.lower() for identifier in identifiers)
+    return {identifier: names[identifier.lower()] for identifier in identifiers}
 
 
 def household_key(household: Household) -> str:

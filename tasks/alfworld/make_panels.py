@@ -20,7 +20,7 @@ from tasks.alfworld.games import RealGame, all_there, read_game
 from tasks.alfworld.generator import generate
 from tasks.alfworld.goals import SHORT_NAMES, TASK_TYPES
 from tasks.alfworld.household import Household, household_key
-from tasks.alfworld.stream import PANELS, kind_of
+from tasks.alfworld.stream import PANELS, type_and_room
 from tasks.alfworld.task import BUILTIN, AlfworldTask
 from tasks.base import Panel, PanelEntry, PanelInfo
 from tasks.panels import INDEX, panel_bytes, read_rows
@@ -38,6 +38,7 @@ MAX_TURNS = 50
 GAMES_PER_TYPE = 24
 _DRAWS = 12
 """Households drawn per game, of which the one that asks for the least used things is taken."""
+_MEASURED = ("random_success", "expert_success", "trace_sha256")
 _BAND = 0.03
 """Half-width of the recorded band around the random policy's measured success."""
 
@@ -48,7 +49,7 @@ def builtin_entries() -> tuple[PanelEntry, ...]:
     keys: set[str] = set()
     used: Counter[tuple[str, str, str]] = Counter()
     for number in range(GAMES_PER_TYPE * len(TASK_TYPES)):
-        task_type, room = kind_of(number)
+        task_type, room = type_and_room(number)
         drawn = [
             generate(task_type, room, random.Random(stable_seed("alfworld-panel", number, draw)))
             for draw in range(_DRAWS)
@@ -98,12 +99,18 @@ def write_panels(folder: Path, manifest: Path | None) -> None:
     if manifest is not None:
         for split in list(DESCRIPTIONS)[1:]:
             (folder / f"{split}.jsonl").write_bytes(panel_bytes(real_entries(manifest, split)))
-    index = {name: _facts(folder, name) for name in DESCRIPTIONS}
-    (folder / INDEX).write_text(json.dumps(index, indent=2) + "\n", "utf-8")
+    path = folder / INDEX
+    shipped = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    index = {name: _facts(folder, name, shipped.get(name, {})) for name in DESCRIPTIONS}
+    path.write_text(json.dumps(index, indent=2) + "\n", "utf-8")
 
 
-def _facts(folder: Path, name: str) -> dict[str, Any]:
-    """What the index says of a panel; what needs games that are not there is left out."""
+def _facts(folder: Path, name: str, shipped: dict[str, Any]) -> dict[str, Any]:
+    """What the index says of a panel.
+
+    What the scripted players did is measured where the games are there. Where they are not, it
+    stays as it is shipped, if the panel is still the same.
+    """
     content = (folder / f"{name}.jsonl").read_bytes()
     entries = read_rows(content)
     digest = hashlib.sha256(content).hexdigest()
@@ -115,7 +122,8 @@ def _facts(folder: Path, name: str) -> dict[str, Any]:
         "sha256": info.sha256,
     }
     if name != BUILTIN and not all_there(RealGame.of(entry) for entry in entries):
-        return facts
+        same = shipped.get("sha256") == info.sha256
+        return facts | ({key: shipped[key] for key in _MEASURED if key in shipped} if same else {})
     trace = trace_panel(AlfworldTask(), Panel("alfworld", info, entries))
     low = max(0.0, round(trace.random_success - _BAND, 3))
     return facts | {

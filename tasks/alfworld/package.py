@@ -22,8 +22,15 @@ VERSIONS: Mapping[str, str] = {"alfworld": "0.4.2"}
 
 INSTALL = "run `make install`, or `pip install --no-deps alfworld==0.4.2`"
 
-DOMAIN_SHA256 = "f1473041ed01da514de1f87adfd7ef0804862361f83ccf63c75e43633b0eb280"
-GRAMMAR_SHA256 = "c5b22f0f73309a7fd7c8e5b71de42ad4803b60766ab4a51cc2feb34162be036b"
+_DOMAIN, _GRAMMAR = "data/alfred.pddl", "data/alfred.twl2"
+_CONSTANTS, _GOALS = "gen/constants.py", "gen/goal_library.py"
+FILES: Mapping[str, str] = {
+    _DOMAIN: "f1473041ed01da514de1f87adfd7ef0804862361f83ccf63c75e43633b0eb280",
+    _GRAMMAR: "c5b22f0f73309a7fd7c8e5b71de42ad4803b60766ab4a51cc2feb34162be036b",
+    _CONSTANTS: "2bd365f5bbca9bfa53b590421af36a0c58a1e074d0582cbc5f174078f16b7377",
+    _GOALS: "132b9407facbde7f7fc0f31e913f4678cc95a19bfb5f282cb827197da7f02dbc",
+}
+"""SHA-256 of each file that is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,19 +95,19 @@ def check_versions() -> Mapping[str, str]:
 @cache
 def domain() -> str:
     """The PDDL domain that all games share."""
-    return _data("alfred.pddl", DOMAIN_SHA256)
+    return _read(_DOMAIN)
 
 
 @cache
 def grammar() -> str:
     """The text grammar that all games share; `UNKNOWN GOAL` stands for the task's text."""
-    return _data("alfred.twl2", GRAMMAR_SHA256)
+    return _read(_GRAMMAR)
 
 
 @cache
 def constants() -> Constants:
     """The package's tables, as immutable values."""
-    module = _module("gen/constants.py")
+    module = _module(_CONSTANTS)
     return Constants(
         contains={name: frozenset(types) for name, types in module.VAL_RECEPTACLE_OBJECTS.items()},
         openable=frozenset(module.OPENABLE_CLASS_LIST),
@@ -114,7 +121,7 @@ def constants() -> Constants:
 @cache
 def goal_sources() -> Mapping[str, GoalSource]:
     """The package's goals by task type, those that are not used here included."""
-    library = _module("gen/goal_library.py").gdict
+    library = _module(_GOALS).gdict
     return {
         name: GoalSource(goal["pddl"], tuple(goal["templates"])) for name, goal in library.items()
     }
@@ -128,27 +135,24 @@ def _folder() -> Path:
     return Path(spec.submodule_search_locations[0])
 
 
-def _data(name: str, sha256: str) -> str:
-    path = _folder() / "data" / name
+def _read(relative: str) -> str:
+    """The text of one of the pinned files."""
+    path = _folder() / relative
     try:
         content = path.read_bytes()
     except OSError as error:
         raise UserError(f"cannot read {path} ({error.strerror}); {INSTALL}") from error
     digest = hashlib.sha256(content).hexdigest()
-    if digest != sha256:
+    if digest != FILES[relative]:
         raise UserError(
             f"{path} was changed: it has SHA-256 {digest[:12]}..., alfworld "
-            f"{VERSIONS['alfworld']} has {sha256[:12]}...; {INSTALL}"
+            f"{VERSIONS['alfworld']} has {FILES[relative][:12]}...; {INSTALL}"
         )
     return content.decode("utf-8")
 
 
 def _module(relative: str) -> ModuleType:
-    path = _folder() / relative
-    name = f"_alfworld_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise UserError(f"{path} is missing; {INSTALL}")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    """One of the pinned files that are plain Python, executed by itself: it imports no package."""
+    module = ModuleType(f"_alfworld_{Path(relative).stem}")
+    exec(compile(_read(relative), relative, "exec"), module.__dict__)  # noqa: S102 - pinned by hash
     return module

@@ -1,8 +1,7 @@
 """Writes a household as the PDDL problem that the package's domain takes.
 
 The real games declare every type of the whole data set and carry pieces that no text and no command
-ever names (windows, light switches). Here only what can be seen or acted on is written, because the
-time to translate a problem grows with its size.
+ever names (windows, light switches). Here only what can be seen or acted on is written.
 """
 
 from collections.abc import Iterable

@@ -9,8 +9,11 @@ in the prompt, so a model without any other memory can learn it. The inits are c
 
 from collections.abc import Sequence
 
-from tasks.alfworld.expert import Move, kind_of
-from tasks.alfworld.goal import Goal
+from tasks.alfworld.engine.names import kind_of
+from tasks.alfworld.goals import Goal
+
+Move = tuple[str, str]
+"""Thought and command."""
 
 _GO, _OPEN, _TAKE, _MOVE, _USE, _EXAMINE = "go to ", "open ", "take ", "move ", "use ", "examine "
 

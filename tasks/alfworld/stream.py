@@ -22,7 +22,7 @@ def panel_keys() -> frozenset[str]:
     return frozenset(household_key(Household.from_data(json.loads(line)["data"])) for line in lines)
 
 
-def kind_of(index: int) -> tuple[str, str]:
+def type_and_room(index: int) -> tuple[str, str]:
     """Task type and room kind of number `index` of a balanced sequence.
 
     Task types take turns; so do, within a task type, the room kinds where it is asked.
@@ -40,7 +40,7 @@ def training_household(index: int, seed: int = 0) -> Household:
     """
     if index < 0:
         raise ValueError(f"index must not be negative, got {index}")
-    task_type, room = kind_of(index)
+    task_type, room = type_and_room(index)
     attempt = 0
     while True:
         rng = random.Random(stable_seed("alfworld-training", seed, index, attempt))

@@ -24,8 +24,7 @@ from tasks.alfworld.games import (
     is_real,
     read_game,
 )
-from tasks.alfworld.goal import Goal
-from tasks.alfworld.goals import task_texts
+from tasks.alfworld.goals import Goal, task_texts
 from tasks.alfworld.household import Household, household_key
 from tasks.alfworld.problem import problem_text
 from tasks.alfworld.searcher import Searcher

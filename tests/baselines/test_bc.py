@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from pydantic import ValidationError
 
 from baselines.bc import (
     IGNORED,
@@ -118,6 +119,20 @@ def test_only_responses_are_trained_on() -> None:
         [IGNORED, IGNORED, IGNORED, 8, 9],
         [IGNORED, 8, IGNORED, IGNORED, IGNORED],
     ]
+
+
+def test_the_learning_rate_starts_again_where_a_stage_says_so() -> None:
+    stages = [{"steps": 4}, {"steps": 8}, {"steps": 10, "learning_rate": 4e-3}, {"steps": 10}]
+    fields = {**TRAINING, "warmup_steps": 2, "final_learning_rate": 0.0, "learning_rate": 8e-3}
+    training = Training.model_validate({**fields, "stages": stages})
+    assert learning_rate_at(training, 2) == pytest.approx(8e-3)
+    # Half way between the warm-up's end and the restart, then at the restart's end and middle.
+    assert learning_rate_at(training, 7) == pytest.approx(4e-3)
+    assert learning_rate_at(training, 12) == pytest.approx(0.0)
+    assert learning_rate_at(training, 22) == pytest.approx(2e-3)
+    assert learning_rate_at(training, 32) == pytest.approx(0.0)
+    with pytest.raises(ValidationError, match="leave its own out"):
+        Training.model_validate({**fields, "stages": stages[2:]})
 
 
 def test_the_learning_rate_warms_up_and_falls() -> None:

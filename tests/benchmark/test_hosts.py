@@ -168,6 +168,13 @@ async def test_errors_of_all_kinds() -> None:
             await host.open(Local(), PANEL.entries[0], 15)
 
 
+async def test_a_call_that_cannot_be_sent_takes_no_other_call_s_answer() -> None:
+    async with ProcessHost(1) as host:
+        with pytest.raises(AttributeError, match="pickle"):
+            await host.run(lambda task: None, TASK)
+        assert await asyncio.wait_for(host.run(square, TASK, 7), 60) == 49
+
+
 async def test_what_libraries_print_does_not_disturb(capfd: pytest.CaptureFixture[str]) -> None:
     async with ProcessHost(1) as host:
         episode = await opened(host)

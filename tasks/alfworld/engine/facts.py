@@ -66,9 +66,11 @@ class Facts:
             return self._held.get(predicate, _NONE)
         index = self._indexes.get((predicate, position))
         if index is None:
-            index = self._indexes[predicate, position] = {}
-            for fact in self.ordered(predicate):
+            index = {}
+            for fact in sorted(self._held.get(predicate, _NONE)):
                 index.setdefault(fact[position], []).append(fact)
+            # Copies in other threads share it: it is there as a whole or not at all.
+            self._indexes[predicate, position] = index
         return index.get(value, ())
 
     def add(self, predicate: str, arguments: Arguments) -> None:

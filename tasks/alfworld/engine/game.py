@@ -16,9 +16,10 @@ from tasks.alfworld.engine.logic import (
     schemas_of,
 )
 from tasks.alfworld.engine.names import display_names
-from tasks.alfworld.engine.pddl import Domain, read_domain, read_problem
+from tasks.alfworld.engine.pddl import Domain, PddlError, Problem, read_domain, read_problem
 
 _TASK_PLACE = "UNKNOWN GOAL"
+_AGENT_PLACE, _RECEPTACLE_PLACE = "atlocation", "receptacleatlocation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ class Game:
         domain = self._rules.domain
         self.problem = read_problem(problem, domain)
         self.task = task
+        _check_places(self.problem)
         self.start = Facts(self.problem.facts, self._rules.changing)
         named = {name for facts in self.problem.facts.values() for fact in facts for name in fact}
         self.names = display_names(named)
@@ -147,6 +149,19 @@ class Game:
         return any(join.holds(facts) for join in self._goal)
 
 
+def _check_places(problem: Problem) -> None:
+    """Refuse what would let one command stand for several operators.
+
+    TextWorld then does what Fast Downward happens to list first. In every game of the data set that
+    could be looked at there is one agent at one place, and every receptacle has one.
+    """
+    if len(problem.facts[_AGENT_PLACE]) != 1:
+        raise PddlError("there must be one agent, at one location")
+    placed = [receptacle for receptacle, _ in problem.facts[_RECEPTACLE_PLACE]]
+    if len(placed) != len(set(placed)):
+        raise PddlError("a receptacle is at several locations")
+
+
 def _idle(operator: Operator) -> bool:
     """Whether an operator, where it applies, changes nothing: it asks for all that it makes true.
 
@@ -154,7 +169,12 @@ def _idle(operator: Operator) -> bool:
     """
     schema = operator.schema
     values = dict(zip(schema.parameters, operator.arguments, strict=True))
-    wanted = {_ground(literal, values) for form in schema.alternatives for literal in form.literals}
+    wanted = {
+        _ground(literal, values)
+        for form in schema.alternatives
+        for literal in form.literals
+        if literal.positive
+    }
     made = {_ground(effect.literal, values) for effect in schema.effects if effect.literal.positive}
     unmade = {
         _ground(effect.literal, values) for effect in schema.effects if not effect.literal.positive

@@ -3,11 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 from tasks.alfworld.engine.facts import Arguments
 from tasks.alfworld.engine.pddl import Action, Domain, Expression, PddlError, typed_list
 
 EQUAL = "="
+MOST_FORMS = 64
+"""Alternatives of one condition; those of the pinned domain have two."""
+
 _COST = "increase"
 
 
@@ -115,25 +119,38 @@ def _schema(action: Action, domain: Domain) -> Schema:
         action.name,
         tuple(types),
         alternatives_of(action.precondition, types, domain),
-        tuple(_effects(action.effect, (), domain)),
+        tuple(_effects(action.effect, (), types, domain)),
     )
 
 
 def _effects(
-    expression: Expression, condition: tuple[Literal, ...], domain: Domain
+    expression: Expression,
+    condition: tuple[Literal, ...],
+    types: dict[str, str],
+    domain: Domain,
 ) -> Iterator[Effect]:
     match expression:
         case ("and", *parts):
             for part in parts:
-                yield from _effects(part, condition, domain)
+                yield from _effects(part, condition, types, domain)
         case ("when", tested, effect):
-            (literals,) = _normal_form(tested, {}, {}, domain)
-            yield from _effects(effect, (*condition, *literals), domain)
+            asked = _single(tested, {}, types, domain)
+            yield from _effects(effect, (*condition, asked), types, domain)
         case (str(head), *_) if head == _COST:
             pass  # what an action costs matters to planners only
         case _:
-            ((literal,),) = _normal_form(expression, {}, {}, domain)
-            yield Effect(literal, condition)
+            yield Effect(_single(expression, {}, types, domain), condition)
+
+
+def _single(
+    expression: Expression, renamed: Mapping[str, str], types: dict[str, str], domain: Domain
+) -> Literal:
+    """An atom or its negation."""
+    match _normal_form(expression, renamed, types, domain):
+        case [(literal,)]:
+            return literal
+        case _:
+            raise PddlError(f"{str(expression)[:60]} is no atom and no negated one")
 
 
 def _normal_form(
@@ -145,6 +162,8 @@ def _normal_form(
             return [()]
         case ("and", *parts):
             branches = [_normal_form(part, renamed, types, domain) for part in parts]
+            if prod(map(len, branches)) > MOST_FORMS:
+                raise PddlError(f"a condition has more than {MOST_FORMS} alternatives")
             return [sum(choice, ()) for choice in product(*branches)]
         case ("or", *parts):
             return [form for part in parts for form in _normal_form(part, renamed, types, domain)]
@@ -156,17 +175,20 @@ def _normal_form(
                 types[own[variable]] = parameter.type
             return _normal_form(part, own, types, domain)
         case ("not", part):
-            ((literal,),) = _normal_form(part, renamed, types, domain)
+            literal = _single(part, renamed, types, domain)
             return [(Literal(literal.atom, not literal.positive),)]
         case (str(predicate), *arguments):
             words = [word for word in arguments if isinstance(word, str)]
             if len(words) == len(arguments):
                 values = tuple([renamed.get(word, word) for word in words])
-                return [(Literal(_atom(predicate, values, domain), True),)]
+                return [(Literal(_atom(predicate, values, types, domain), True),)]
     raise PddlError(f"condition {str(expression)[:60]} is not understood")
 
 
-def _atom(predicate: str, arguments: Arguments, domain: Domain) -> Atom:
+def _atom(predicate: str, arguments: Arguments, types: Mapping[str, str], domain: Domain) -> Atom:
+    for name in arguments:
+        if name.startswith("?") and name not in types:
+            raise PddlError(f"{predicate} is asked of {name}, which stands for nothing")
     if predicate != EQUAL and predicate not in domain.predicates:
         raise PddlError(f"unknown predicate {predicate!r}")
     expected = 2 if predicate == EQUAL else len(domain.predicates[predicate])

@@ -31,3 +31,8 @@ def display_names(ids: Iterable[str]) -> Mapping[str, str]:
 def _kind(name: str) -> str:
     kind = name.split(_SEPARATOR, 1)[0]
     return kind + _BASIN if _BASIN in name else kind
+
+
+def kind_of(name: str) -> str:
+    """The kind in a displayed name: `apple` of `apple 2`."""
+    return name.split(" ", maxsplit=1)[0]

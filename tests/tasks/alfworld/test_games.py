@@ -68,6 +68,7 @@ def test_a_pinned_wording_needs_no_grammar_of_the_release(game: RealGame, proble
         ([], "is no ALFWorld game .TypeError"),
         ({"grammar": ""}, "is no ALFWorld game .KeyError: 'pddl_problem'"),
         ({"grammar": "", "pddl_problem": 5}, "problem and grammar must be texts"),
+        ({"grammar": "", "pddl_problem": "\ud800"}, "is no ALFWorld game .UnicodeEncodeError"),
         ({"grammar": "", "pddl_problem": "(define"}, "is another game: its problem has SHA-256"),
         ("x" * 4_000_001, "has more than 4000000 bytes"),
     ],
@@ -109,19 +110,58 @@ def test_missing_games_are_counted(game: RealGame) -> None:
 def test_different_games_are_counted(game: RealGame) -> None:
     changed = RealGame(game.path, "0" * 64, None)
     with pytest.raises(
-        UserError, match=r"1 of 2 games in .* are not the pinned ones .*-f --data-dir"
+        UserError, match=r"1 of 2 games in .* cannot be used, the first .*-f --data-dir"
     ):
         check_games("valid_seen", (game, changed))
 
 
 def test_a_folder_without_games(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path / "nothing"))
+    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
     assert not TASK.available("valid_seen")
     assert TASK.available("builtin")
-    assert TASK.default_panel() == "builtin"
     with pytest.raises(UserError, match="140 of 140 games are not in"):
         TASK.panel("valid_seen")
+
+
+def test_who_names_incomplete_data_is_told_and_plays_no_other_panel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
+    assert TASK.default_panel() == "valid_seen"
+    monkeypatch.setenv("ALFWORLD_DATA", "")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert TASK.default_panel() == "builtin"
+    monkeypatch.delenv("ALFWORLD_DATA")
+    assert TASK.default_panel() == "builtin"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("nothing", "there is no folder .*nothing; fetch them with"),
+        ("file", "file is no folder; name the folder that holds json_2.1.1"),
+        ("json_2.1.1", "json_2.1.1 is the folder in the data's folder; name "),
+        ("x" * 5_000, "cannot look into .*: File name too long"),
+    ],
+)
+def test_folders_that_are_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, reason: str
+) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "json_2.1.1").mkdir()
+    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path / name))
+    assert not TASK.available("valid_seen")
+    with pytest.raises(UserError, match=reason) as caught:
+        TASK.panel("valid_seen")
+    assert len(str(caught.value)) < 800
     assert not (tmp_path / "nothing").exists()
+
+
+def test_a_home_folder_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALFWORLD_DATA", "~nobody-of-this-name/x")
+    assert not TASK.available("valid_seen")
+    with pytest.raises(UserError, match="there is no home folder"):
+        TASK.panel("valid_seen")
 
 
 def test_a_problem_that_the_domain_rejects(

@@ -61,15 +61,24 @@ def test_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         package.check_versions.__wrapped__()
 
 
-def test_a_changed_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "data").mkdir()
-    file = tmp_path / "data" / "alfred.pddl"
-    file.write_text(package.domain() + " ")
+@pytest.mark.parametrize("name", sorted(package.FILES))
+def test_a_changed_file_is_refused(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readers = {
+        "data/alfred.pddl": package.domain,
+        "data/alfred.twl2": package.grammar,
+        "gen/constants.py": package.constants,
+        "gen/goal_library.py": package.goal_sources,
+    }
+    copy = tmp_path / name
+    copy.parent.mkdir()
+    copy.write_bytes((package._folder() / name).read_bytes())
     monkeypatch.setattr(package, "_folder", lambda: tmp_path)
-    with pytest.raises(UserError, match=r"alfred\.pddl was changed"):
-        package.domain.__wrapped__()
-    file.unlink()
-    with pytest.raises(UserError, match=r"cannot read .*alfred\.pddl"):
-        package.domain.__wrapped__()
-    with pytest.raises(UserError, match=r"constants\.py is missing"):
-        package.constants.__wrapped__()
+    assert readers[name].__wrapped__() == readers[name]()
+    copy.write_bytes(copy.read_bytes() + b" ")
+    with pytest.raises(UserError, match=f"{copy.name} was changed"):
+        readers[name].__wrapped__()
+    copy.unlink()
+    with pytest.raises(UserError, match=f"cannot read .*{copy.name}"):
+        readers[name].__wrapped__()

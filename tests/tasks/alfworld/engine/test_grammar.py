@@ -42,7 +42,10 @@ NAMES = {"a1": "ant 1", "b1": "bee 1", "c1": "cat 1", "x1": "box 1"}
 
 
 def _scene(*on: str, red: tuple[str, ...] = ()) -> Scene:
-    facts = {"on": [(thing, "x1") for thing in on], "red": [(thing,) for thing in red]}
+    facts: dict[str, list[tuple[str, ...]]] = {
+        "on": [(thing, "x1") for thing in on],
+        "red": [(thing,) for thing in red],
+    }
     return Scene(Facts(facts), NAMES)
 
 

@@ -108,6 +108,11 @@ def test_joins_find_what_is_true(
         ("(= ?t)", "= takes 2 arguments, not 1"),
         ("(forall (?t - thing) (red ?t))", "not understood"),
         ("(imply (red ?t) (red ?t))", "not understood"),
+        ("(red ?x)", r"red is asked of \?x, which stands for nothing"),
+        ("(not (red ?x))", r"red is asked of \?x, which stands for nothing"),
+        ("(not (and (red ?t) (red a)))", "no atom and no negated one"),
+        ("(not (or (red ?t) (red a)))", "no atom and no negated one"),
+        ("(and " + "(or (red ?t) (red a))" * 7 + ")", "more than 64 alternatives"),
     ],
 )
 def test_conditions_that_are_not_understood(condition: str, reason: str) -> None:
@@ -167,3 +172,25 @@ def test_facts_remember_what_was_made_false() -> None:
     assert not twin.holds("not_on", ("c", "x"))
     assert list(facts.with_argument("red", 0, "a")) == [("a",)]
     assert list(facts.with_argument("red", 0, "b")) == []
+
+
+def test_an_index_is_seen_as_a_whole_or_not_at_all() -> None:
+    """Copies in other threads share it; one looks while another builds it."""
+    found: list[list[tuple[str, ...]]] = []
+    armed: list[bool] = []
+
+    class Looking(str):
+        """An argument that looks up the index whenever it is hashed."""
+
+        __slots__ = ()
+
+        def __hash__(self) -> int:
+            if armed and not found:
+                found.append([])
+                found[0] = list(facts.copy().with_argument("red", 0, "b"))
+            return str.__hash__(self)
+
+    facts = Facts({"red": [("b",), (Looking("a"),)]})
+    armed.append(True)
+    assert list(facts.with_argument("red", 0, "b")) == [("b",)]
+    assert found == [[("b",)]]

@@ -47,7 +47,8 @@ def test_what_is_no_expression(text: str, reason: str) -> None:
 
 def test_a_domain() -> None:
     domain = read_domain(DOMAIN)
-    assert (domain.name, domain.types) == ("shop", {"object", "item", "place"})
+    assert domain.name == "shop"
+    assert domain.types == {"object", "item", "place"}
     assert domain.predicates == {"at": ("item", "place"), "sold": ("item",)}
     (action,) = domain.actions
     assert [(item.name, item.type) for item in action.parameters] == [("i", "item"), ("p", "place")]
