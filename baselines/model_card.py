@@ -21,14 +21,14 @@ tags:
 # {name}
 
 A fixed starting checkpoint for reinforcement learning on the task `{task}` of arlarena-bench, made
-by behaviour cloning from the task's scripted expert. It is deliberately under-trained, so that
+by behaviour cloning from a scripted player of the task. It is deliberately under-trained, so that
 reinforcement learning has room. It can do nothing else.
 
 | | |
 | --- | --- |
 | parameters | {parameters:,} |
 | architecture | {architecture}, float32, own tokenizer with a chat template |
-| trained on | {turns:,} expert turns of {episodes:,} training episodes (stream {stream}) |
+| trained on | {turns:,} turns of {episodes:,} training episodes (stream {stream}) |
 | panels in the training data | none |
 | SHA-256 of the demonstrations | `{data_sha256}` |
 | seed | {seed} |

@@ -160,6 +160,21 @@ def test_replay_finds_an_edited_record(tmp_path: Path) -> None:
     assert "1 differ" in done.stdout
 
 
+def test_replay_says_what_is_missing_and_what_the_summary_claims(tmp_path: Path) -> None:
+    run = ["eval", "--engine", "random", "--task", "sokoban/builtin", "--out", str(tmp_path)]
+    assert main(run) == 0
+    file = tmp_path / "episodes.jsonl"
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(lines[:10]))
+    done = cli("replay", str(tmp_path))
+    assert done.returncode == 1
+    assert "10 records" in done.stdout
+    assert "not complete: sokoban/builtin has 10 of 256 plays, 246 are missing" in done.stdout
+    assert "summary.json is not what the records give" in done.stdout
+    file.write_text("".join(lines))
+    assert cli("replay", str(tmp_path)).returncode == 0
+
+
 def test_shards_join_to_the_whole_run(tmp_path: Path) -> None:
     whole = tmp_path / "whole"
     assert main(["eval", "--engine", "random", "--repeats", "2", "--out", str(whole)]) == 0
