@@ -99,7 +99,7 @@ def test_importing_the_packages_imports_neither_torch_nor_vllm() -> None:
             ["bc", "tiny-sokoban", "--tracker", "foo", "--out", "/proc/x"],
             "tracker 'foo' is not installed",
         ),
-        (["bc", "tiny-sokobn"], "no recipe 'tiny-sokobn'; did you mean tiny-sokoban?"),
+        (["bc", "tiny-sokobn"], "no recipe 'tiny-sokobn'; did you mean tiny-sokoban"),
     ],
 )
 def test_a_mistake_is_one_line(arguments: list[str], message: str) -> None:

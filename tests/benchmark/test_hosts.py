@@ -365,9 +365,12 @@ def test_spread_work_that_fails() -> None:
 
 
 PARENT = """
-import asyncio, sys
+import asyncio, signal, sys
 from benchmark.hosts.processes import ProcessHost
 from tests.worker_tasks import Misbehaving, WorkerSokoban, process_of
+
+# A shell that runs the tests in the background has it ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 async def main():
     async with ProcessHost(2) as host:
