@@ -84,28 +84,31 @@ def spread(
     ahead = AHEAD * host.processes
     waiting: deque[Callable[[], T]] = deque()
     tasks: set[asyncio.Task[T]] = set()
-    with asyncio.Runner() as runner:
-        try:
-            for task, arguments in calls:
-                if task.info.worker_processes:
-                    call = _persistent(host, died, function, task, arguments)
-                    running = runner.get_loop().create_task(call)
-                    tasks.add(running)
-                    running.add_done_callback(tasks.discard)
-                    waiting.append(partial(_result, runner, running))
-                elif waiting:
-                    waiting.append(partial(function, task, *arguments))
-                else:
-                    yield function(task, *arguments)
-                while len(waiting) > ahead:
-                    yield waiting.popleft()()
-            while waiting:
+    # Without `with` it makes its loop when it is first asked for one: where all calls are carried
+    # out here, another loop may be running already.
+    runner = asyncio.Runner()
+    try:
+        for task, arguments in calls:
+            if task.info.worker_processes:
+                call = _persistent(host, died, function, task, arguments)
+                running = runner.get_loop().create_task(call)
+                tasks.add(running)
+                running.add_done_callback(tasks.discard)
+                waiting.append(partial(_result, runner, running))
+            elif waiting:
+                waiting.append(partial(function, task, *arguments))
+            else:
+                yield function(task, *arguments)
+            while len(waiting) > ahead:
                 yield waiting.popleft()()
-        finally:
-            for running in tasks:
-                running.cancel()
-            if host.used:
-                runner.run(host.__aexit__(None, None, None))
+        while waiting:
+            yield waiting.popleft()()
+    finally:
+        for running in tasks:
+            running.cancel()
+        if host.used:
+            runner.run(host.__aexit__(None, None, None))
+        runner.close()
 
 
 async def _persistent(
