@@ -74,11 +74,6 @@ class Goal:
         """The object is to be looked at under a lamp, not to be put anywhere."""
         return self.task_type == LOOK
 
-    @property
-    def wanted(self) -> int:
-        """How many objects are to be put into one receptacle."""
-        return 2 if self.task_type == PICK_TWO else 1
-
 
 @dataclass(frozen=True, slots=True)
 class GameName:
