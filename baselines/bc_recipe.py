@@ -24,8 +24,9 @@ class Demonstrations(_Strict):
         episodes: Episodes of the task's demonstrating player.
         stream: Seed of the training stream that they come from.
         noise: Share of turns in which the world is given something else than what the player says:
-            a random response or its last one again. What it says is cloned all the same, so that a
-            clone has seen how to go on after a mistake (noise injection, Laskey et al. 2017).
+            a mistake (`Task.mistaken_response`) or its last response again. What it says is cloned
+            all the same, so that a clone has seen how to go on after a mistake (noise injection,
+            Laskey et al. 2017).
     """
 
     episodes: int = Field(gt=0)

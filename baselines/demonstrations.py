@@ -54,7 +54,7 @@ def _solve(task: Task, index: int, stream: int, noise: float) -> list[Demonstrat
             turns.append(Demonstration(view.messages, response))
             if rng.random() < noise:
                 again = rng.random() < 0.5
-                response = done if again else task.random_response(episode, rng)
+                response = done if again else task.mistaken_response(episode, rng)
             done = response
             step = episode.step(done)
             if step.outcome is not None:

@@ -281,6 +281,13 @@ class Task(ABC):
         """
         return self.expert_response(episode)
 
+    def mistaken_response(self, episode: Episode, rng: random.Random) -> str:
+        """What a clone may do wrong here; any admissible action where nothing better is known.
+
+        Demonstrations with noise do it now and then, so that a clone has seen how to go on.
+        """
+        return self.random_response(episode, rng)
+
     @abstractmethod
     def random_response(self, episode: Episode, rng: random.Random) -> str:
         """A well-formed response with an action drawn from those that the world admits."""

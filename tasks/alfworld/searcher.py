@@ -7,6 +7,7 @@ Every decision follows from the task, the last command and the listed commands, 
 in the prompt, so a model without any other memory can learn it. The inits are cloned from it.
 """
 
+import random
 from collections.abc import Sequence
 
 from tasks.alfworld.engine.names import kind_of
@@ -16,6 +17,8 @@ Move = tuple[str, str]
 """Thought and command."""
 
 _GO, _OPEN, _TAKE, _MOVE, _USE, _EXAMINE = "go to ", "open ", "take ", "move ", "use ", "examine "
+_NUMBERS = 3
+"""Highest number that a thing gets by mistake."""
 
 
 class Searcher:
@@ -50,6 +53,18 @@ class Searcher:
         if self._goal.looks:
             return self._light(self._held)
         return self._bring(self._held)
+
+    def slip(self, rng: random.Random) -> str | None:
+        """The command of a player who sees what is not there; None with no receptacle at hand.
+
+        Takes the target from here, or brings what is held to where it belongs, wherever that is.
+        """
+        if not self._here:
+            return None
+        number = 1 + int(rng.random() * _NUMBERS)
+        if self._held is None:
+            return f"{_TAKE}{self._goal.target} {number} from {self._here[-1]}"
+        return f"{_MOVE}{self._held} to {self._goal.destination} {number}"
 
     def _seek(self) -> Move:
         target = self._goal.target

@@ -57,6 +57,8 @@ _LAST = "~"
 """Sorts behind all names."""
 _LONGEST_SHOWN = 80
 """Characters of a command that the history repeats."""
+_LISTED_MISTAKES = 0.3
+"""Share of the mistakes in demonstrations that are listed commands, which do something."""
 _GAMES_KEPT = 32
 """Games that stay ready in memory: the episodes of a training group share theirs."""
 
@@ -130,8 +132,18 @@ class AlfworldEpisode(Episode):
 
     def searcher_move(self) -> tuple[str, str]:
         """What a player thinks and does who knows only what the prompt shows."""
+        return self._searcher().move()
+
+    def mistake(self, rng: random.Random) -> str | None:
+        """A response that takes or places at random, often in vain; None for no such thing."""
+        if rng.random() < _LISTED_MISTAKES:
+            return None
+        command = self._searcher().slip(rng)
+        return None if command is None else format_response("", command)
+
+    def _searcher(self) -> Searcher:
         last = self._commands[-1] if self._commands else ""
-        return Searcher(self.goal, last, self.admissible).move()
+        return Searcher(self.goal, last, self.admissible)
 
     def _running(self) -> Seen:
         if self._seen is None or not self._turn:
@@ -216,6 +228,10 @@ class AlfworldTask(Task):
     def demonstration_response(self, episode: Episode) -> str:
         """The next command of a search that uses only what the prompt shows."""
         return format_response(*self._own(episode).searcher_move())
+
+    def mistaken_response(self, episode: Episode, rng: random.Random) -> str:
+        """A listed command, or the use of a thing that is not there."""
+        return self._own(episode).mistake(rng) or self.random_response(episode, rng)
 
     def random_response(self, episode: Episode, rng: random.Random) -> str:
         """One of the listed commands."""

@@ -1,5 +1,7 @@
 """What inits are cloned from."""
 
+import re
+
 from baselines.demonstrations import Demonstration, data_sha256, demonstrate
 from tasks.registry import load_task
 from tasks.response import parse_response
@@ -9,15 +11,23 @@ NOTHING = "Now:\nNothing happens.\n"
 
 def _listed(turn: Demonstration) -> bool:
     """The demonstrated command is one of those that its prompt lists."""
-    (message,) = turn.messages
-    listed = message["content"].split("Possible commands:\n")[1].splitlines()
+    listed = _shown(turn).split("Possible commands:\n")[1].splitlines()
     return parse_response(turn.response).action in listed
+
+
+def _shown(turn: Demonstration) -> str:
+    (message,) = turn.messages
+    return message["content"]
+
+
+def _did(turn: Demonstration) -> list[str]:
+    return re.findall(r"You did: (.*)", _shown(turn))
 
 
 def test_the_searcher_is_cloned_not_the_expert() -> None:
     turns = demonstrate(load_task("alfworld"), 6, 5)
     assert all(_listed(turn) for turn in turns)
-    assert not any(NOTHING in turn.messages[0]["content"] for turn in turns)
+    assert not any(NOTHING in _shown(turn) for turn in turns)
     # The expert would need about six turns a game.
     assert len(turns) > 60
 
@@ -27,8 +37,12 @@ def test_noise_is_done_and_not_cloned() -> None:
     plain, noisy = demonstrate(task, 12, 5), demonstrate(task, 12, 5, noise=0.3)
     assert len(noisy) > len(plain)
     # A repeated command is often one that does nothing any more: the way on from there is cloned.
-    assert sum(NOTHING in turn.messages[0]["content"] for turn in noisy) > 5
+    assert sum(NOTHING in _shown(turn) for turn in noisy) > 5
     assert all(_listed(turn) for turn in noisy)
+    # So is that from a thing taken that is not there, which is what clones do.
+    invented = [turn for turn in noisy if re.search(r"did: take .*\n\nNow:\nNothing", _shown(turn))]
+    assert len(invented) > 5
+    assert not any(parse_response(turn.response).action in _did(turn) for turn in invented)
     thoughts = [parse_response(turn.response).thought for turn in noisy]
     assert all(thoughts)
     assert data_sha256(noisy) == data_sha256(demonstrate(task, 12, 5, noise=0.3))
