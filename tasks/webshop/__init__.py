@@ -1,0 +1,1 @@
+"""WebShop: find the right product and buy it."""

@@ -1,0 +1,23 @@
+"""What a shopper is sent for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """One wish.
+
+    Attributes:
+        asin: The product that it was made from; another one may be as good.
+        instruction: What the model reads.
+        attributes: What the product must have.
+        options: What must be chosen, by the option's name.
+        price_upper: The most that it may cost, in dollars; None for no limit.
+    """
+
+    asin: str
+    instruction: str
+    attributes: tuple[str, ...]
+    options: Mapping[str, str]
+    price_upper: float | None
