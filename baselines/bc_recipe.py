@@ -8,9 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from baselines.registry import INITS
 from baselines.tiny_models import TinyModelConfig
-from benchmark.strict import first_fault
 from tasks.errors import UserError
 from tasks.registry import near
+from tasks.strict import first_fault
 
 
 class _Strict(BaseModel):

@@ -6,9 +6,9 @@ from pydantic import Field, field_validator
 
 from benchmark.protocol import PanelProtocol, run_fingerprint
 from benchmark.records import Name, Sha256
-from benchmark.strict import Strict
 from tasks.errors import UserError
 from tasks.seeding import canonical_json
+from tasks.strict import Strict
 
 SCHEMA_VERSION: Final = 1
 ENGINE_FACTS = ("kind", "policy", "dtype", "device", "context", "server")

@@ -19,10 +19,10 @@ from benchmark.manifest import Manifest
 from benchmark.protocol import PanelProtocol
 from benchmark.records import EpisodeRecord
 from benchmark.statistics import Interval, clustered_wilson, mean_interval
-from benchmark.strict import first_fault
 from tasks.base import TaskInfo
 from tasks.errors import UserError
 from tasks.registry import load_task
+from tasks.strict import first_fault
 
 SUMMARY_VERSION = 1
 

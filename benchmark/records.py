@@ -18,9 +18,9 @@ from pydantic import (
 
 from benchmark.protocol import PanelProtocol
 from benchmark.rollout import Trajectory, Turn
-from benchmark.strict import Strict, first_fault
 from tasks.base import Outcome, Task, View
 from tasks.seeding import canonical_json, sha256_text
+from tasks.strict import Strict, first_fault
 
 SCHEMA_VERSION: Final = 1
 MAX_NAME = 200

@@ -24,8 +24,8 @@ from pydantic import ValidationError
 from benchmark.files import append_durably, open_no_link, sync_folder, write_atomically
 from benchmark.manifest import ENGINE_FACTS, Manifest, Shard
 from benchmark.records import EpisodeRecord
-from benchmark.strict import first_fault
 from tasks.errors import UserError
+from tasks.strict import first_fault
 
 MANIFEST = "run.json"
 RECORDS = "episodes.jsonl"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-LEVELS = " › "
+LEVELS = " \u203a "
 """Between the levels of a product category."""
 
 

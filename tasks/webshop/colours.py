@@ -1,0 +1,33 @@
+"""Colour names, by which option values are compared as loosely as people name them."""
+
+import re
+from collections.abc import Sequence
+
+_NAMES = """
+alabaster apricot aqua ash asphalt azure banana beige black blue blush bordeaux bronze brown
+burgundy camel camo caramel champagne charcoal cheetah chestnut chocolate christmas coffee cognac
+copper coral cranberry cream crystal dark denim eggplant elephant espresso fuchsia gold granite
+grape graphite grass gray green grey heather indigo ivory ivy khaki lavender lemon leopard light
+lilac lime magenta maroon mauve merlot midnight mint mocha multicolor mushroom mustard natural navy
+nude olive orange peach pewter pink plum purple rainbow red rose royal rust sand sapphire seashell
+silver skull slate steel stone stonewash sunflower tan taupe teal tiger turquoise violet walnut
+wheat white wine yellow
+"""
+COLOURS = tuple(_NAMES.split())
+"""The names that the original knows, in alphabetical order."""
+
+_NAME = re.compile(rf"\b(?:{'|'.join(COLOURS)})\b")
+
+
+def first_colour_inside(value: str | Sequence[str]) -> str | None:
+    """The alphabetically first colour in a value, as the original finds it.
+
+    In a text it need not be a word: "fashion" holds "ash". Of a pair it must be one element.
+    """
+    return next((colour for colour in COLOURS if colour in value), None)
+
+
+def colour_in(value: str) -> str | None:
+    """The first word of a text that is a colour's name."""
+    match = _NAME.search(value.lower())
+    return match[0] if match else None
