@@ -26,8 +26,8 @@ from baselines.demonstrations import Demonstration, data_sha256, demonstrate
 from baselines.registry import find_model
 from baselines.tiny_models import new_model, train_tokenizer
 from benchmark.engines.chat import Chat, quiet_transformers
-from tasks.errors import UserError
-from tasks.registry import load_task, near
+from tasks.errors import UserError, near
+from tasks.registry import load_task
 from tasks.seeding import sha256_text, stable_seed
 
 if TYPE_CHECKING:

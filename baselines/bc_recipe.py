@@ -8,8 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from baselines.registry import INITS
 from baselines.tiny_models import TinyModelConfig
-from tasks.errors import UserError
-from tasks.registry import near
+from tasks.errors import UserError, near
 from tasks.strict import first_fault
 
 

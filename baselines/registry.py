@@ -8,8 +8,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, StringConstraints, model_validator
 
 from benchmark.models import ModelSource, from_folder, from_hub
-from tasks.errors import UserError
-from tasks.registry import near
+from tasks.errors import UserError, near
 
 INITS = Path(__file__).parent / "inits"
 REGISTRY = INITS / "registry.yaml"

@@ -88,6 +88,19 @@ def _data() -> argparse.ArgumentParser:
     return parser
 
 
+def _settings() -> argparse.ArgumentParser:
+    """The option of commands that play a task as it is chosen to be."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="TASK.NAME=VALUE",
+        help="a setting of a task that is not the standard one (see `tasks`); repeat for several",
+    )
+    return parser
+
+
 def _worlds() -> argparse.ArgumentParser:
     """The options of commands that play or replay."""
     parser = argparse.ArgumentParser(add_help=False, parents=[_data()])
@@ -107,7 +120,7 @@ def _add_eval(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         help="evaluate a model on one or more panels",
         description="Play every episode of a panel with a model and write a run folder. The same "
         "command again plays only what is missing.",
-        parents=[_worlds()],
+        parents=[_worlds(), _settings()],
     )
     parser.add_argument(
         "--model",
@@ -207,7 +220,9 @@ def _add_run_commands(commands: "argparse._SubParsersAction[argparse.ArgumentPar
 
 def _add_task_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     commands.add_parser("tasks", help="list tasks, panels and inits", parents=[_data()])
-    parser = commands.add_parser("play", help="play one episode in the terminal", parents=[_data()])
+    parser = commands.add_parser(
+        "play", help="play one episode in the terminal", parents=[_data(), _settings()]
+    )
     parser.add_argument("task", metavar="TASK")
     parser.add_argument("--panel", default="builtin", help="default: builtin")
     parser.add_argument("--episode", help="id or number of the episode (default: a random one)")
@@ -218,7 +233,7 @@ def _add_task_commands(commands: "argparse._SubParsersAction[argparse.ArgumentPa
         description="Check that a task keeps its promises: the expert wins, the random policy "
         "stays in its band, the same play gives the same result in any order of work, panels are "
         "the pinned ones and training holds none of them. Exit code 1 if a check fails.",
-        parents=[_worlds()],
+        parents=[_worlds(), _settings()],
     )
     parser.add_argument("task", metavar="TASK")
     parser.add_argument("--panel", action="append", help="repeat for several (default: all)")

@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from benchmark.engines.base import Engine, Sampling
 from benchmark.engines.metered import MeteredEngine
 from benchmark.hosts.choose import Hosts
 from benchmark.manifest import SCHEMA_VERSION, Manifest, ModelIdentity, Shard
-from benchmark.protocol import PanelProtocol, run_fingerprint
+from benchmark.protocol import PanelProtocol, overrides_of, run_fingerprint
 from benchmark.records import EpisodeRecord, record_of
 from benchmark.rollout import Job, Trajectory, longest_first, play
 from benchmark.run_folder import Key, RunFolder
@@ -23,6 +24,7 @@ from benchmark.versions import versions
 from tasks.base import Panel, Task
 from tasks.errors import UserError
 from tasks.registry import load_task
+from tasks.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +56,20 @@ class Plan:
         repeats: int,
         seed: int,
         shard: Shard | None = None,
+        settings: Settings = MappingProxyType({}),
     ) -> "Plan":
         """Read the panels, given as (task, panel), and fix their protocol and order.
 
         Raises:
-            UserError: An unknown task or panel, or a panel whose data is not there.
+            UserError: An unknown task or panel, a panel whose data is not there, or a setting of a
+                task that is not played.
         """
+        for unplayed in sorted(set(settings) - {task_name for task_name, _ in panels}):
+            raise UserError(f"there is a setting of {unplayed}, which is not played")
         planned = []
         # In one order, whatever order they were named in: shards must agree on it.
         for task_name, panel_name in sorted(panels):
-            task = load_task(task_name)
+            task = load_task(task_name).configured(settings.get(task_name, {}))
             panel = task.panel(panel_name)
             protocol = PanelProtocol.of(task, panel, sampling, repeats, seed)
             planned.append(PlannedPanel(task, panel, protocol))
@@ -81,8 +87,8 @@ class Plan:
 
     @property
     def overrides(self) -> dict[str, Any]:
-        """Settings that are not the standard protocol's; the same for all panels."""
-        return self.panels[0].protocol.overrides
+        """Settings that are not the standard protocol's."""
+        return overrides_of(self.protocols)
 
     def jobs(self) -> list[Job]:
         """All episodes of this shard: panel after panel, every repeat of a panel in turn."""

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, field_validator
 
-from benchmark.protocol import PanelProtocol, run_fingerprint
+from benchmark.protocol import PanelProtocol, overrides_of, run_fingerprint
 from benchmark.records import Name, Sha256
 from tasks.errors import UserError
 from tasks.seeding import canonical_json
@@ -101,5 +101,5 @@ class Manifest(Strict):
             raise UserError("run.json: a panel is listed twice; it was edited")
         if run_fingerprint(self.panels) != self.fingerprint:
             raise UserError("run.json: the fingerprint is not that of its panels; it was edited")
-        if any(panel.overrides != self.overrides for panel in self.panels):
+        if overrides_of(self.panels) != self.overrides:
             raise UserError("run.json: the overrides are not those of its panels; it was edited")

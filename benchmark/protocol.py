@@ -5,12 +5,14 @@ between runs that played different sets of panels; a run's fingerprint covers al
 """
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 from benchmark.engines.base import Sampling
 from tasks.base import Panel, Task
+from tasks.registry import load_task
 from tasks.seeding import canonical_json, sha256_text, stable_seed
 
 NAME = "v1"
@@ -104,14 +106,28 @@ class PanelProtocol:
 
     @property
     def overrides(self) -> dict[str, Any]:
-        """Settings that are not the standard protocol's, by name; empty for a standard run."""
+        """Settings that are not the standard protocol's, by name; empty for a standard run.
+
+        A task's own settings have their task before their name: `webshop.compat`.
+        """
         chosen = {**asdict(self.sampling), "repeats": self.repeats, "seed": self.seed}
         standard = {**asdict(Sampling()), "repeats": STANDARD_REPEATS, "seed": STANDARD_SEED}
-        return {name: value for name, value in chosen.items() if value != standard[name]}
+        overrides = {name: value for name, value in chosen.items() if value != standard[name]}
+        known = load_task(self.task).info.settings
+        return overrides | {
+            f"{self.task}.{name}": value
+            for name, value in self.settings.items()
+            if name not in known or value != known[name].default
+        }
 
     def turn_seed(self, episode: str, repeat: int, turn: int) -> int:
         """Seed of one turn's draws, from (protocol, task, episode, repeat, turn) alone."""
         return stable_seed(self.fingerprint, self.task, episode, repeat, turn)
+
+
+def overrides_of(panels: Iterable[PanelProtocol]) -> dict[str, Any]:
+    """The overrides of all panels of a run."""
+    return {name: value for panel in panels for name, value in panel.overrides.items()}
 
 
 def run_fingerprint(panels: tuple[PanelProtocol, ...]) -> str:

@@ -134,7 +134,7 @@ def installed_panel(protocol: PanelProtocol) -> tuple[Task, Panel]:
     Raises:
         UserError: They are not there, or differ in a way that the protocol pins.
     """
-    task = load_task(protocol.task)
+    task = load_task(protocol.task).configured(protocol.settings)
     panel = task.panel(protocol.panel)
     here = PanelProtocol.of(task, panel, protocol.sampling, protocol.repeats, protocol.seed)
     for field in fields(PanelProtocol):

@@ -13,7 +13,11 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypedDict
+from functools import cache
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, Self, TypedDict
+
+from tasks.errors import UserError, near
 
 
 class Message(TypedDict):
@@ -180,6 +184,21 @@ class Tile:
 
 
 @dataclass(frozen=True, slots=True)
+class Setting:
+    """A choice that a task leaves to the user; what was chosen is part of the protocol.
+
+    Attributes:
+        default: What the standard protocol has.
+        description: One line for people.
+        choices: What can be chosen; empty where the task itself checks what it is given.
+    """
+
+    default: str
+    description: str
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class TaskInfo:
     """What is the same for all episodes of a task.
 
@@ -199,6 +218,7 @@ class TaskInfo:
         worker_processes: Episodes live in worker processes: steps take long, or libraries are not
             thread-safe.
         data_variable: Environment variable that names the folder of the task's downloaded data.
+        settings: What can be chosen with `--set TASK.NAME=VALUE`, by name.
     """
 
     name: str
@@ -215,12 +235,41 @@ class TaskInfo:
     keys: Mapping[str, str] = field(default_factory=dict)
     worker_processes: bool = False
     data_variable: str | None = None
+    settings: Mapping[str, Setting] = field(default_factory=dict)
 
 
 class Task(ABC):
     """A world with rules, a prompt, panels and scripted players."""
 
     info: ClassVar[TaskInfo]
+    _chosen: Mapping[str, str] = MappingProxyType({})
+
+    def configured(self, settings: Mapping[str, str]) -> Self:
+        """This task with some settings chosen.
+
+        Raises:
+            UserError: The task has no such setting, or a value is not possible.
+        """
+        for name, value in settings.items():
+            known = self.info.settings.get(name)
+            if known is None:
+                raise UserError(
+                    f"task {self.info.name} has no setting {name!r}"
+                    f"{near(name, tuple(self.info.settings))}"
+                )
+            if known.choices and value not in known.choices:
+                raise UserError(
+                    f"{self.info.name}.{name} must be {' or '.join(known.choices)}, not {value!r}"
+                )
+        if not settings:
+            return self
+        task = type(self)()
+        task._chosen = {**self._chosen, **settings}
+        return task
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Other processes get class and settings, and make one instance that serves all."""
+        return _instance, (type(self), tuple(sorted(self._chosen.items())))
 
     @abstractmethod
     def panels(self) -> Mapping[str, PanelInfo]:
@@ -319,8 +368,13 @@ class Task(ABC):
         return 0.0
 
     def settings(self) -> Mapping[str, str]:
-        """The task's own settings that can move a number; part of the protocol."""
-        return {}
+        """The value of each of the task's settings; part of the protocol.
+
+        Raises:
+            UserError: A value is not possible here.
+        """
+        known = self.info.settings
+        return {name: self._chosen.get(name, setting.default) for name, setting in known.items()}
 
     def packages(self) -> Mapping[str, str]:
         """Versions of installed packages that the world's behaviour depends on."""
@@ -330,3 +384,8 @@ class Task(ABC):
     def training_max_turns(self) -> int:
         """Turn limit of training episodes: that of the built-in panel."""
         return self.panels()["builtin"].max_turns
+
+
+@cache
+def _instance(task: type[Task], chosen: tuple[tuple[str, str], ...]) -> Task:
+    return task().configured(dict(chosen))

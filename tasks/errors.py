@@ -1,4 +1,6 @@
-"""The one exception that stands for a mistake the user can mend."""
+"""The one exception that stands for a mistake the user can mend, and what helps to mend it."""
+
+from difflib import get_close_matches
 
 
 class UserError(Exception):
@@ -7,3 +9,11 @@ class UserError(Exception):
     The command line prints the message as one line and exits with code 2;
     `--debug` shows the traceback.
     """
+
+
+def near(name: str, known: tuple[str, ...]) -> str:
+    """The end of an "unknown name" message: near matches, or all names if none is near."""
+    close = get_close_matches(name, known, n=3, cutoff=0.5)
+    if close:
+        return f"; did you mean {' or '.join(close)}?"
+    return f"; there are {', '.join(known)}" if known else "; there are none"

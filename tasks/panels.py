@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tasks.base import Panel, PanelEntry, PanelInfo
-from tasks.errors import UserError
-from tasks.registry import near
+from tasks.errors import UserError, near
 
 INDEX = "index.json"
 

@@ -1,12 +1,11 @@
 """Finds tasks: every folder beside this file that has a `task.py` with a `TASK` class."""
 
 import importlib
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
 from tasks.base import Task
-from tasks.errors import UserError
+from tasks.errors import UserError, near
 
 _FOLDER = Path(__file__).parent
 
@@ -27,11 +26,3 @@ def load_task(name: str) -> Task:
         raise UserError(f"unknown task {name!r}{near(name, task_names())}")
     task: Task = importlib.import_module(f"tasks.{name}.task").TASK()
     return task
-
-
-def near(name: str, known: tuple[str, ...]) -> str:
-    """The end of an "unknown name" message: near matches, or all names if none is near."""
-    close = get_close_matches(name, known, n=3, cutoff=0.5)
-    if close:
-        return f"; did you mean {' or '.join(close)}?"
-    return f"; there are {', '.join(known)}" if known else "; there are none"

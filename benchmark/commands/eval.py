@@ -21,6 +21,7 @@ from benchmark.run_folder import RunFolder
 from tasks.base import Task
 from tasks.errors import UserError
 from tasks.registry import load_task, task_names
+from tasks.settings import parse_settings
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -42,6 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.repeats,
         arguments.seed,
         _shard(arguments.shard),
+        parse_settings(arguments.set),
     )
     out = Path(arguments.out) if arguments.out else _default_folder(source, kind, plan)
     try:

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from tasks.base import Panel, PanelEntry, Task, View
 from tasks.errors import UserError
-from tasks.registry import load_task
 from tasks.response import format_response
+from tasks.settings import chosen_task
 
 _QUIT = "q"
 _INTERRUPT = "\x03"
@@ -22,7 +22,7 @@ _ESCAPE_LENGTH = 3
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    task = load_task(arguments.task)
+    task = chosen_task(arguments.task, arguments.set)
     panel = task.panel(arguments.panel)
     entry = _entry(panel, arguments.episode)
     console = Console(highlight=False)

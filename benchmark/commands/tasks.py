@@ -23,6 +23,17 @@ def run(arguments: argparse.Namespace) -> int:
             turns = str(info.max_turns)
             panels.add_row(name, panel, str(info.episodes), turns, there, info.description)
     console.print(panels)
+    settings = Table(
+        title="\nSettings (--set TASK.NAME=VALUE)", title_justify="left", box=None, pad_edge=False
+    )
+    for column in ("setting", "standard", "others", "what"):
+        settings.add_column(column)
+    for name in task_names():
+        for setting, facts in load_task(name).info.settings.items():
+            others = ", ".join(choice for choice in facts.choices if choice != facts.default)
+            settings.add_row(f"{name}.{setting}", facts.default, others, facts.description)
+    if settings.row_count:
+        console.print(settings)
     inits = Table(title="\nInits", title_justify="left", box=None, pad_edge=False)
     for column in ("init", "task", "role", "where"):
         inits.add_column(column)

@@ -4,12 +4,12 @@ import argparse
 import time
 
 from benchmark.validation import validate
-from tasks.registry import load_task
+from tasks.settings import chosen_task
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    task = load_task(arguments.task)
+    task = chosen_task(arguments.task, arguments.set)
     failed = 0
     for panel in arguments.panel or ():
         task.panel(panel)

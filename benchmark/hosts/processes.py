@@ -27,7 +27,7 @@ class WorkerEpisode(LiveEpisode):
 
     def __init__(self, host: "ProcessHost", task: Task, entry: PanelEntry, max_turns: int) -> None:
         self._host = host
-        self._what = type(task), entry, max_turns
+        self._what = task, entry, max_turns
         self._past: list[Action] = []
         self._worker: WorkerProcess | None = None
         self._number = -1
@@ -129,7 +129,7 @@ class ProcessHost(Host):
             worker = self.least_loaded()
             worker.load += 1
             try:
-                value: T = await worker.ask(Run(function, type(task), arguments))
+                value: T = await worker.ask(Run(function, task, arguments))
                 return value
             except Lost:
                 continue

@@ -40,14 +40,14 @@ class Open:
 
     Attributes:
         number: What later calls name it by.
-        task: The task's class; the worker makes one instance of its own.
+        task: The task; the worker has one instance of its own.
         entry: What is played.
         max_turns: Turn limit.
         past: What the episode did before it came here.
     """
 
     number: int
-    task: type[Task]
+    task: Task
     entry: PanelEntry
     max_turns: int
     past: tuple[Action, ...]
@@ -73,7 +73,7 @@ class Run:
     """Call a function of a module with the task and further arguments."""
 
     function: Callable[..., Any]
-    task: type[Task]
+    task: Task
     arguments: tuple[Any, ...]
 
 
@@ -166,7 +166,6 @@ class Worker:
     """Holds tasks and episodes and carries out calls."""
 
     def __init__(self) -> None:
-        self._tasks: dict[type[Task], Task] = {}
         self._episodes: dict[int, tuple[Task, Episode]] = {}
 
     def answer(self, frame: bytes) -> bytes:
@@ -187,8 +186,7 @@ class Worker:
         match call:
             case Act(number, action):
                 return self._act(number, action)
-            case Open(number, task_class, entry, max_turns, past):
-                task = self._task(task_class)
+            case Open(number, task, entry, max_turns, past):
                 self._episodes[number] = task, task.episode(entry, max_turns)
                 for action in past:
                     self._act(number, action)
@@ -196,8 +194,8 @@ class Worker:
                 # An episode that could not be opened is closed, too.
                 if number in self._episodes:
                     self._episodes.pop(number)[1].close()
-            case Run(function, task_class, arguments):
-                return function(self._task(task_class), *arguments)
+            case Run(function, task, arguments):
+                return function(task, *arguments)
         return None
 
     def _act(self, number: int, action: Action) -> Any:
@@ -206,11 +204,6 @@ class Worker:
         if verb == "scripted":
             return scripted_response(task, episode, *arguments)
         return episode.step(*arguments) if verb == "step" else episode.reset()
-
-    def _task(self, task_class: type[Task]) -> Task:
-        if task_class not in self._tasks:
-            self._tasks[task_class] = task_class()
-        return self._tasks[task_class]
 
 
 def main(descriptor: int, parent: int) -> None:

@@ -61,12 +61,13 @@ class SpacyTagger(Tagger):
 
     Args:
         model: The pipeline's package.
+        version: Which it must have; empty for any.
 
     Raises:
-        UserError: spaCy or the pipeline is not installed, or it tags nothing.
+        UserError: spaCy or the pipeline is not installed, or in another version.
     """
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, version: str) -> None:
         try:
             import spacy
         except ImportError as error:
@@ -80,6 +81,8 @@ class SpacyTagger(Tagger):
         self._pipeline: Any = spacy.load(model, exclude=["parser", "ner", "lemmatizer"])
         meta = self._pipeline.meta
         self.name = f"{SPACY}{model} {meta['version']}"
+        if version and version != meta["version"]:
+            raise UserError(f"tagger {SPACY}{model} {version}: installed is {meta['version']}")
 
     def nouns(self, title: str) -> tuple[str, ...]:
         """What the pipeline tags NOUN or PROPN."""
@@ -89,14 +92,14 @@ class SpacyTagger(Tagger):
 
 @cache
 def find_tagger(name: str) -> Tagger:
-    """The tagger of a name: `content-words`, or `spacy:` and a pipeline's name.
+    """The tagger of a name: `content-words`, or `spacy:` and a pipeline's name and, maybe, version.
 
     Raises:
         UserError: There is none of that name, or it cannot be loaded.
     """
     if name == CONTENT_WORDS:
         return ContentWords()
-    model = name.removeprefix(SPACY)
-    if model == name or not model:
+    model, _, version = name.removeprefix(SPACY).partition(" ")
+    if not name.startswith(SPACY) or not model:
         raise UserError(f"tagger {name!r}: use {CONTENT_WORDS} or {SPACY}PIPELINE")
-    return SpacyTagger(model)
+    return SpacyTagger(model, version)

@@ -76,7 +76,7 @@ def judge(
     affordable = goal.price_upper is None or price <= goal.price_upper
     asked = len(goal.attributes) + len(goal.options) + 1
     return Reward(
-        value=factor * (attributes + options + affordable) / asked,
+        value=(attributes + options + affordable) / asked * factor,
         type=factor,
         attributes=attributes,
         attributes_asked=len(goal.attributes),
@@ -123,10 +123,15 @@ def _options(goal: Goal, chosen: Mapping[str, str]) -> int:
     """Options chosen as asked for, by name; wishes without a name by what they say."""
     if isinstance(goal.options, Mapping):
         return sum(chosen.get(name) == value for name, value in goal.options.items())
-    values = [colour_in(value) or value for value in chosen.values()]
-    return sum(
-        any(_similar(value, colour_in(wish) or wish) for value in values) for wish in goal.options
-    )
+    return sum(any(says(value, wish) for value in chosen.values()) for wish in goal.options)
+
+
+def says(value: str, wish: str) -> bool:
+    """Whether an option's value is what a wish without an option's name means.
+
+    A colour's name anywhere in both decides; else they must have about the same words.
+    """
+    return _similar(colour_in(value) or value, colour_in(wish) or wish)
 
 
 def _options_as_original(goal: Goal, chosen: Mapping[str, str]) -> int:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tasks.errors import UserError
-from tasks.registry import load_task, near, task_names
+from tasks.errors import UserError, near
+from tasks.registry import load_task, task_names
 from tasks.seeding import canonical_json, sha256_text, stable_seed
 
 

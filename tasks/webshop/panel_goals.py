@@ -1,0 +1,136 @@
+"""Panels and the goals that their entries stand for.
+
+The built-in panel holds its goals. Of the public data a panel pins which wish of which product is
+asked for and a hash of the goal that it gives; the texts come from the user's files. The panels of
+the full set could not be pinned yet (the project had no access to its files): their entries are
+computed from the files, and their hash, which the protocol contains, with them.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from tasks.base import Panel, PanelEntry
+from tasks.errors import UserError
+from tasks.panels import INDEX, panel_bytes, read_index, read_panel
+from tasks.webshop.catalogue import Catalogue
+from tasks.webshop.catalogues import BUILTIN, FULL, open_catalogue
+from tasks.webshop.goal_table import goal_sha256, in_test_order, people_goal, template_goal
+from tasks.webshop.goals import Goal
+
+PANELS = Path(__file__).parent / "panels"
+
+TEST_GOALS = {"small_1000": 200, FULL: 500}
+"""Goals of the test panels of the public data, one of a product."""
+_TRAIN = "_train"
+
+
+def catalogue_name(panel: str) -> str:
+    """The catalogue that a panel is played in."""
+    return panel.removesuffix(_TRAIN)
+
+
+def open_panel(task: str, name: str) -> Panel:
+    """Read a panel and make sure that its goals are the pinned ones here.
+
+    Raises:
+        UserError: No such panel, its data is missing, or it is other data.
+    """
+    infos = read_index(PANELS)
+    if catalogue_name(name) == FULL and name in infos:
+        catalogue = open_catalogue(FULL)
+        entries = full_entries(catalogue, name)
+        digest = hashlib.sha256(catalogue.sha256.encode() + panel_bytes(entries)).hexdigest()
+        return Panel(task, replace(infos[name], sha256=digest), entries)
+    panel = read_panel(task, PANELS, name)
+    pinned = json.loads((PANELS / INDEX).read_text("utf-8"))[name]["catalogue_sha256"]
+    catalogue = open_catalogue(catalogue_name(name))
+    if catalogue.sha256 != pinned:
+        raise UserError(
+            f"{task}/{name}: the products are other ones than the panel's (SHA-256 of what is "
+            f"taken of them is {catalogue.sha256[:12]}..., pinned is {pinned[:12]}...)"
+        )
+    for entry in panel.entries:
+        goal_of(entry)
+    return panel
+
+
+def goal_of(entry: PanelEntry) -> Goal:
+    """What an entry asks for.
+
+    Raises:
+        UserError: The wish is another one than the panel pins.
+    """
+    data = entry.data
+    if data["catalogue"] == BUILTIN:
+        return Goal(
+            data["asin"],
+            data["instruction"],
+            tuple(data["attributes"]),
+            dict(data["options"]),
+            data["price_upper"],
+        )
+    goal = _public_goal(open_catalogue(data["catalogue"]), data)
+    if goal_sha256(goal) != data["sha256"]:
+        raise UserError(f"goal {entry.id} is another one than the panel pins; the data differs")
+    return goal
+
+
+def goal_data(goal: Goal) -> dict[str, Any]:
+    """The data of an entry of the built-in catalogue."""
+    return {
+        "catalogue": BUILTIN,
+        "asin": goal.asin,
+        "instruction": goal.instruction,
+        "attributes": list(goal.attributes),
+        "options": dict(goal.options),
+        "price_upper": goal.price_upper,
+    }
+
+
+def public_entry(catalogue: Catalogue, name: str, asin: str, wish: str, number: int) -> PanelEntry:
+    """The entry for one wish of a public product.
+
+    Args:
+        catalogue: What the product is in.
+        name: Of the catalogue.
+        asin: The product.
+        wish: `template` or `people`.
+        number: Which of these.
+    """
+    data: dict[str, Any] = {"catalogue": name, "asin": asin, wish: number}
+    data["sha256"] = goal_sha256(_public_goal(catalogue, data))
+    return PanelEntry(f"{asin}-{number}", catalogue.product(asin).category, data)
+
+
+def full_entries(catalogue: Catalogue, name: str) -> tuple[PanelEntry, ...]:
+    """The entries of a panel of the full set: the first wish of a product that people wrote.
+
+    Raises:
+        UserError: There are not enough wishes.
+    """
+    info = read_index(PANELS)[name]
+    first = TEST_GOALS[FULL] if name.endswith(_TRAIN) else 0
+    listings = in_test_order(catalogue.listings_for_people())
+    chosen = [listing.product.asin for listing in islice(listings, first, first + info.episodes)]
+    if len(chosen) < info.episodes:
+        raise UserError(
+            f"webshop/{name}: people's wishes are known for {len(listings)} products of these "
+            f"files, {first + info.episodes} are needed: they are not the full set"
+        )
+    return tuple(public_entry(catalogue, FULL, asin, "people", 0) for asin in chosen)
+
+
+def _public_goal(catalogue: Catalogue, data: Mapping[str, Any]) -> Goal:
+    try:
+        listing = catalogue.listing(data["asin"])
+        price = catalogue.price(listing.product)
+        if "template" in data:
+            return template_goal(listing, data["template"], price)
+        return people_goal(listing, data["people"], price)
+    except (KeyError, IndexError) as error:
+        raise UserError(f"{data['catalogue']} has no such wish for {data['asin']}") from error

@@ -1,0 +1,105 @@
+"""What a user chooses of a task: checked, part of the protocol, carried to other processes."""
+
+import pickle
+from dataclasses import replace
+
+import pytest
+
+from benchmark.engines.base import Sampling
+from benchmark.evaluation import Plan
+from benchmark.protocol import PanelProtocol
+from tasks.base import Setting, Task
+from tasks.errors import UserError
+from tasks.registry import load_task
+from tasks.settings import chosen_task, parse_settings
+from tasks.sokoban.task import SokobanTask
+
+
+class Choosy(SokobanTask):
+    """Sokoban with two settings that change nothing."""
+
+    info = replace(
+        SokobanTask.info,
+        name="choosy",
+        settings={
+            "mode": Setting("easy", "how hard it is", ("easy", "hard")),
+            "words": Setting("plain", "any text"),
+        },
+    )
+
+
+@pytest.fixture(autouse=True)
+def _choosy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task `choosy` beside the real ones."""
+    choosy = Choosy()
+
+    def load(name: str) -> Task:
+        return choosy if name == "choosy" else load_task(name)
+
+    for module in ("tasks.settings", "benchmark.protocol", "benchmark.evaluation"):
+        monkeypatch.setattr(f"{module}.load_task", load)
+
+
+def test_the_standard_settings_are_the_defaults() -> None:
+    task = chosen_task("choosy", ())
+    assert task.settings() == {"mode": "easy", "words": "plain"}
+    assert task.configured({}) is task
+
+
+def test_a_choice_changes_a_copy() -> None:
+    task = chosen_task("choosy", ["choosy.mode=hard", "choosy.words=a=b"])
+    assert task.settings() == {"mode": "hard", "words": "a=b"}
+    assert task.configured({"words": "c"}).settings() == {"mode": "hard", "words": "c"}
+    assert chosen_task("choosy", ()).settings()["mode"] == "easy"
+
+
+def test_a_choice_reaches_other_processes() -> None:
+    task = chosen_task("choosy", ["choosy.mode=hard"])
+    arrived = pickle.loads(pickle.dumps(task))
+    assert arrived.settings() == task.settings()
+    assert arrived is pickle.loads(pickle.dumps(task))
+    assert pickle.loads(pickle.dumps(chosen_task("choosy", ()))).settings()["mode"] == "easy"
+
+
+def test_a_choice_is_in_the_protocol() -> None:
+    def protocol(options: list[str]) -> PanelProtocol:
+        task = chosen_task("choosy", options)
+        return PanelProtocol.of(task, task.panel("builtin"), Sampling())
+
+    standard, other = protocol([]), protocol(["choosy.mode=hard"])
+    assert standard.overrides == {}
+    assert other.overrides == {"choosy.mode": "hard"}
+    assert standard.fingerprint != other.fingerprint
+
+
+def test_a_plan_plays_what_was_chosen() -> None:
+    panels = [("choosy", "builtin"), ("sokoban", "builtin")]
+    plan = Plan.of(panels, Sampling(), 1, 0, settings={"choosy": {"mode": "hard"}})
+    assert plan.overrides == {"choosy.mode": "hard"}
+    assert plan.panels[0].task.settings()["mode"] == "hard"
+    with pytest.raises(UserError, match="a setting of choosy, which is not played"):
+        Plan.of(panels[1:], Sampling(), 1, 0, settings={"choosy": {"mode": "hard"}})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["choosy"], "--set must be TASK.NAME=VALUE, not 'choosy'"),
+        (["choosy.mode"], "--set must be TASK.NAME=VALUE"),
+        (["choosy.mode="], "--set must be TASK.NAME=VALUE"),
+        (["mode=hard"], "--set must be TASK.NAME=VALUE"),
+        (["choosy.mood=hard"], r"task choosy has no setting 'mood'; did you mean mode\?"),
+        (["choosy.mode=odd"], "choosy.mode must be easy or hard, not 'odd'"),
+        (["choosy.mode=hard", "choosy.mode=easy"], "--set names choosy.mode twice"),
+        (["sokoban.mode=hard"], "task sokoban has no setting 'mode'; there are none"),
+        (["nothing.mode=hard"], "unknown task 'nothing'"),
+    ],
+)
+def test_a_wrong_option_is_named(options: list[str], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        parse_settings(options)
+
+
+def test_a_setting_of_another_task_is_refused() -> None:
+    with pytest.raises(UserError, match="a setting of choosy, and the task is sokoban"):
+        chosen_task("sokoban", ["choosy.mode=hard"])
