@@ -13,6 +13,7 @@ rounded to float32. (Classes BM25Similarity, SmallFloat and BooleanQuery.)
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +49,7 @@ def idf(documents: int, with_term: int) -> np.float32:
 
 
 def contributions(
-    weights: NDArray[np.float32], of_divisors: NDArray[np.float32]
-) -> NDArray[np.float32]:
+    weights: NDArray[np.float32] | np.float32, of_divisors: NDArray[np.float32] | np.float32
+) -> Any:
     """What terms of such weights add to the score of documents with such divisors; any shapes."""
     return weights - weights / of_divisors

@@ -5,13 +5,14 @@ a document. Disk: while building, 12 bytes a pair more than what stays.
 """
 
 import errno
+import os
 import shutil
-import tempfile
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +23,12 @@ from tasks.webshop.search.bm25 import divisors, quantised_length
 from tasks.webshop.search.storage import FORMAT, Manifest, array_path, is_index, write_manifest
 from tasks.webshop.search.vocabulary import term_hashes
 
-BLOCK = 4_000_000
+BLOCK = 2_000_000
 """Pairs of a term and a document that are held in memory."""
 
 _LONGEST_ID = 10
 # Without annotations in numpy.
-_new_array: Callable[..., NDArray[Any]] = np.lib.format.open_memmap
+_open_memmap: Callable[..., NDArray[Any]] = np.lib.format.open_memmap
 
 
 def build_index(documents: Iterable[tuple[str, str]], folder: Path) -> None:
@@ -41,20 +42,26 @@ def build_index(documents: Iterable[tuple[str, str]], folder: Path) -> None:
         folder: Where; its parent is made if it is not there.
 
     Raises:
-        UserError: There are no documents, an id is not as it must be, or the folder is there and
-            holds something else.
-        OSError: The folder cannot be written.
+        UserError: There are no documents, an id is not as it must be, the folder is there and holds
+            something else, or it cannot be written.
     """
-    before = _identity(folder)
-    if before is not None and not is_index(folder) and any(folder.iterdir()):
-        raise UserError(f"{folder} holds something that is no search index; name another folder")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(".partial", f".{folder.name}.", folder.parent))
+    folder = folder.resolve()
     try:
-        _Builder(partial).build(documents)
-        _publish(partial, folder, before)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        before = _identity(folder)
+        if before is not None and not is_index(folder) and any(folder.iterdir()):
+            raise UserError(
+                f"{folder} holds something that is no search index; name another folder"
+            )
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        partial = _partial(folder)
+        try:
+            partial.mkdir()
+            _Builder(partial).build(documents)
+            _publish(partial, folder, before)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+    except OSError as error:
+        raise UserError(f"the search index {folder} cannot be built: {error}") from error
 
 
 class _Builder:
@@ -115,18 +122,18 @@ class _Builder:
             del values[:]
 
     def _write(self) -> None:
-        save: dict[str, NDArray[Any]] = {"ranks": self._ranks()}
-        numbers = self._write_vocabulary(save)
+        arrays: dict[str, NDArray[Any]] = {"ranks": self._ranks()}
+        numbers = self._write_vocabulary(arrays)
         average = np.float32(self._total_length / self._with_terms if self._with_terms else 0)
         pairs = np.array(list(self._kinds), dtype=np.float32).reshape(-1, 2)
-        save["divisors"] = divisors(pairs[:, 0], pairs[:, 1], average)
-        lengths = self._write_postings(numbers, save)
-        for name, values in save.items():
+        arrays["divisors"] = divisors(pairs[:, 0], pairs[:, 1], average)
+        lengths = self._write_postings(numbers, arrays)
+        for name, values in arrays.items():
             np.save(array_path(self._folder, name), values, allow_pickle=False)
             lengths[name] = len(values)
         manifest = Manifest(
             format=FORMAT,
-            documents=len(save["ranks"]),
+            documents=len(arrays["ranks"]),
             documents_with_terms=self._with_terms,
             terms=len(numbers),
             average_length=float(average),
@@ -145,7 +152,7 @@ class _Builder:
         ranks[order] = np.arange(len(ids), dtype=np.int32)
         return ranks
 
-    def _write_vocabulary(self, save: dict[str, NDArray[Any]]) -> NDArray[np.int64]:
+    def _write_vocabulary(self, arrays: dict[str, NDArray[Any]]) -> NDArray[np.int64]:
         """Number the terms by their hashes.
 
         Returns:
@@ -156,46 +163,51 @@ class _Builder:
         hashes = term_hashes(terms)
         order = np.argsort(hashes, kind="stable")
         spelled = [terms[old].encode() for old in order.tolist()]
-        save["hashes"] = hashes[order]
-        save["spelling"] = np.frombuffer(b"".join(spelled), dtype=np.uint8)
-        save["spelling_ends"] = np.cumsum([len(s) for s in spelled], dtype=np.int64)
+        arrays["hashes"] = hashes[order]
+        arrays["spelling"] = np.frombuffer(b"".join(spelled), dtype=np.uint8)
+        arrays["spelling_ends"] = np.cumsum([len(s) for s in spelled], dtype=np.int64)
         numbers = np.empty(len(terms), dtype=np.int64)
         numbers[order] = np.arange(len(terms))
         return numbers
 
     def _write_postings(
-        self, numbers: NDArray[np.int64], save: dict[str, NDArray[Any]]
+        self, numbers: NDArray[np.int64], arrays: dict[str, NDArray[Any]]
     ) -> dict[str, int]:
         counts = np.zeros(len(numbers), dtype=np.int64)
         for path in self._blocks:
             counts += np.bincount(numbers[np.load(path)[0]], minlength=len(numbers))
-        save["posting_ends"] = np.cumsum(counts)
+        arrays["posting_ends"] = np.cumsum(counts)
         # Where the next document of each term goes.
-        free = save["posting_ends"] - counts
-        save["strongest"] = np.zeros(len(numbers), dtype=np.float32)
+        free = arrays["posting_ends"] - counts
+        arrays["strongest"] = np.zeros(len(numbers), dtype=np.float32)
         total = int(counts.sum())
         kept = {
-            name: _new_array(array_path(self._folder, name), mode="w+", dtype=dtype, shape=(total,))
-            for name, dtype in (
-                ("documents", np.dtype(np.uint32)),
-                ("kinds", np.min_scalar_type(max(len(self._kinds) - 1, 0))),
-            )
+            "documents": self._new_array("documents", np.dtype(np.uint32), total),
+            "kinds": self._new_array("kinds", np.min_scalar_type(len(self._kinds)), total),
         }
         for path in self._blocks:
-            terms, documents, kinds = np.load(path)
+            old_terms, documents, kinds = np.load(path)
             path.unlink()
-            terms = numbers[terms]
+            terms = numbers[old_terms]
             order = np.argsort(terms, kind="stable")
-            present, first, sizes = np.unique(terms[order], return_index=True, return_counts=True)
+            terms, documents, kinds = terms[order], documents[order], kinds[order]
+            first = np.flatnonzero(np.diff(terms, prepend=-1))
+            present, sizes = terms[first], np.diff(first, append=len(terms))
             places = np.arange(len(terms)) + np.repeat(free[present] - first, sizes)
-            kept["documents"][places] = documents[order]
-            kept["kinds"][places] = kinds[order]
+            kept["documents"][places] = documents
+            kept["kinds"][places] = kinds
             free[present] += sizes
-            strongest = np.maximum.reduceat(save["divisors"][kinds[order]], first)
-            save["strongest"][present] = np.maximum(save["strongest"][present], strongest)
-        for values in kept.values():
-            values.flush()  # type: ignore[attr-defined]
+            strongest = np.maximum.reduceat(arrays["divisors"][kinds], first)
+            arrays["strongest"][present] = np.maximum(arrays["strongest"][present], strongest)
         return dict.fromkeys(kept, total)
+
+    def _new_array(self, name: str, dtype: np.dtype[Any], length: int) -> NDArray[Any]:
+        path = array_path(self._folder, name)
+        made = _open_memmap(path, mode="w+", dtype=dtype, shape=(length,))
+        with path.open("rb+") as file:
+            # A full disk is found now, by an error, and not later, by a signal.
+            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+        return made
 
 
 def _identity(folder: Path) -> int | None:
@@ -222,11 +234,14 @@ def _publish(partial: Path, folder: Path, before: int | None) -> None:
 
 def _retire(folder: Path) -> None:
     """Take an old index away."""
-    old = Path(tempfile.mkdtemp(".partial", f".{folder.name}.", folder.parent))
+    old = _partial(folder)
     try:
-        folder.rename(old / "old")
+        folder.rename(old)
     except FileNotFoundError:
-        # Another process was quicker.
-        pass
-    finally:
-        shutil.rmtree(old, ignore_errors=True)
+        return  # Another process was quicker.
+    shutil.rmtree(old)
+
+
+def _partial(folder: Path) -> Path:
+    """A name of its own beside a folder."""
+    return folder.with_name(f".{folder.name}.{uuid4().hex}.partial")

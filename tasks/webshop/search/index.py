@@ -2,14 +2,15 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tasks.errors import UserError
 from tasks.webshop.search.analysis import analyse
 from tasks.webshop.search.bm25 import contributions, idf
 from tasks.webshop.search.build import build_index
+from tasks.webshop.search.ranking import Term, rank
 from tasks.webshop.search.storage import array_path, damaged, read
 from tasks.webshop.search.vocabulary import Vocabulary
 
@@ -34,13 +35,13 @@ class Index:
     def __init__(self, folder: Path) -> None:
         manifest, arrays = read(folder)
         self._folder = folder
-        self._size = manifest.documents
         self._with_terms = manifest.documents_with_terms
         self._vocabulary = Vocabulary(arrays["hashes"], arrays["spelling"], arrays["spelling_ends"])
         self._ends = arrays["posting_ends"]
         self._documents = arrays["documents"]
         self._kinds = arrays["kinds"]
         self._divisors = arrays["divisors"]
+        self._strongest = arrays["strongest"]
         self._ranks = arrays["ranks"]
 
     @classmethod
@@ -60,39 +61,37 @@ class Index:
 
         Raises:
             UserError: The index turns out to be damaged.
+            ValueError: `count` is not positive.
         """
+        if count < 1:
+            raise ValueError(f"count must be positive, not {count}")
         boosts = Counter(analyse(query))
-        slices, weights = [], []
-        for number, boost in zip(
-            self._vocabulary.numbers(list(boosts)), boosts.values(), strict=True
-        ):
-            if number is not None:
-                span = self._span(number)
-                slices.append(span)
-                weights.append(np.float32(boost) * idf(self._with_terms, span.stop - span.start))
-        if not slices:
+        numbers = self._vocabulary.numbers(list(boosts))
+        terms = [
+            self._term(number, boost)
+            for number, boost in zip(numbers, boosts.values(), strict=True)
+            if number is not None
+        ]
+        if not terms:
             return []
-        documents = np.concatenate([self._documents[span] for span in slices])
-        kinds = np.concatenate([self._kinds[span] for span in slices])
-        if documents.max() >= self._size or kinds.max() >= len(self._divisors):
-            raise damaged(array_path(self._folder, "documents"), "does not fit the other files")
-        weight = np.repeat(
-            np.array(weights, dtype=np.float32), [span.stop - span.start for span in slices]
-        )
-        added = contributions(weight, self._divisors[kinds])
-        scores = np.bincount(documents, weights=added, minlength=self._size).astype(np.float32)
-        return self._best(scores, count)
+        try:
+            documents, scores = rank(terms, self._divisors, self._ranks, count)
+        except IndexError as error:
+            raise self._damaged("documents") from error
+        return list(map(Hit, documents.tolist(), scores.tolist()))
 
-    def _span(self, number: int) -> slice:
-        """Where the postings of a term are."""
+    def _term(self, number: int, boost: int) -> Term:
         start = int(self._ends[number - 1]) if number else 0
         end = int(self._ends[number])
-        if not 0 <= start < end <= len(self._documents):
-            raise damaged(array_path(self._folder, "posting_ends"), "does not fit the other files")
-        return slice(start, end)
+        if not 0 <= start < end <= min(len(self._documents), len(self._kinds)):
+            raise self._damaged("posting_ends")
+        weight = np.float32(boost) * idf(self._with_terms, end - start)
+        return Term(
+            weight,
+            self._documents[start:end],
+            self._kinds[start:end],
+            contributions(weight, self._strongest[number]),
+        )
 
-    def _best(self, scores: NDArray[Any], count: int) -> list[Hit]:
-        found = np.flatnonzero(scores)
-        order = np.lexsort((self._ranks[found], -scores[found]))[:count]
-        best = found[order]
-        return list(map(Hit, best.tolist(), scores[best].tolist()))
+    def _damaged(self, name: str) -> UserError:
+        return damaged(array_path(self._folder, name), "does not fit the other files")
