@@ -1,7 +1,8 @@
 """Building an index: one pass over the documents, then a counting sort of what it left on disk.
 
-Memory: the vocabulary (about 200 bytes a term), 40 bytes a document and `BLOCK` pairs of a term and
-a document. Disk: while building, 12 bytes a pair more than what stays.
+Memory: the vocabulary (about 200 bytes a term), 40 bytes a document, and some 150 MB for `BLOCK`
+pairs of a term and a document. The files are written as maps, whose pages the system may take back.
+Disk: while building, 12 bytes a pair more than what stays.
 """
 
 import errno

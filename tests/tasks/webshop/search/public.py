@@ -3,8 +3,9 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from tasks.webshop.files import DataFiles, read_listings
 from tasks.webshop.search.document import document_text
 
 
@@ -17,22 +18,16 @@ class Ranking(NamedTuple):
 
 def public_documents(folder: Path) -> Iterator[tuple[str, str]]:
     """Id and text of every product."""
-    items: list[dict[str, Any]] = json.loads((folder / "items_shuffle_1000.json").read_bytes())
-    for item in items:
-        bullets = item["small_description"]
-        options = {
-            name.lower(): [value["value"].strip().replace("/", " | ").lower() for value in values]
-            for name, values in (item["customization_options"] or {}).items()
-            if values is not None
-        }
+    files = DataFiles(
+        folder / "items_shuffle_1000.json",
+        folder / "items_ins_v2_1000.json",
+        folder / "items_human_ins.json",
+    )
+    for listing in read_listings(files):
+        product = listing.product
         yield (
-            item["asin"],
-            document_text(
-                item["name"],
-                item["full_description"],
-                bullets if isinstance(bullets, list) else [bullets],
-                options,
-            ),
+            product.asin,
+            document_text(product.title, product.description, product.bullets, product.options),
         )
 
 
