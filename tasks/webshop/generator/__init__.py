@@ -1,0 +1,1 @@
+"""The built-in catalogue: products from word tables, and wishes for them in plain English."""
