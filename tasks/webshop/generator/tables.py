@@ -22,7 +22,7 @@ from pydantic import (
 
 from tasks.errors import UserError
 from tasks.strict import first_fault
-from tasks.webshop.generator.wording import slots_of, title_case
+from tasks.webshop.generator.wording import headline, slots_of, title_case
 
 DEPARTMENTS = Path(__file__).parent / "departments"
 LONGEST_BULLET = 110
@@ -115,7 +115,7 @@ class Trait(Table):
     @property
     def title(self) -> str:
         """As in a product's name."""
-        return f"for {title_case(self.phrase)}" if self.role == "for" else title_case(self.name)
+        return f"for {title_case(self.phrase)}" if self.role == "for" else headline(self.name)
 
     def excludes(self, other: "Trait") -> bool:
         """Whether no product has both: of one group, or both meant for someone."""

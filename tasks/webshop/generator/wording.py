@@ -35,8 +35,14 @@ def spoken(words: str) -> str:
 
 
 def title_case(words: str) -> str:
-    """The words as in a name: small ones stay small, `led` becomes `LED`."""
+    """The words as within a name: small ones stay small, `led` becomes `LED`."""
     return " ".join(_title_word(word) for word in words.split(" "))
+
+
+def headline(words: str) -> str:
+    """The words as a part of a name that stands alone: `Clip On`, `In Ear`."""
+    first, space, last = capitalized(title_case(words)).rpartition(" ")
+    return first + space + capitalized(last)
 
 
 def _title_word(word: str) -> str:

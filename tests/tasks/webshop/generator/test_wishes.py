@@ -53,7 +53,7 @@ def test_the_same_everywhere() -> None:
         for goal in GOALS
     ]
     assert sha256_text(canonical_json(data)) == (
-        "f05fab9a41a84509ff250967929afb2ae924a526eafa2f4fec216c96bee2a61e"
+        "7a90cdd8d52f8cc88c235d2bb62109180fc5f479b033ef9c3ae5d7630aec80bb"
     )
 
 

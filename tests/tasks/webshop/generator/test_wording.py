@@ -5,6 +5,7 @@ import pytest
 from tasks.webshop.generator.wording import (
     capitalized,
     filled,
+    headline,
     listed,
     slots_of,
     spoken,
@@ -45,6 +46,13 @@ def test_capitals() -> None:
     assert capitalized("bPA free") == "BPA free"
     assert spoken("bpa free and turkish") == "BPA free and Turkish"
     assert title_case("built-in usb port for the gym") == "Built-In USB Port for the Gym"
+    assert title_case("the gym") == "the Gym"
+    assert [headline(words) for words in ("in ear", "clip on", "felt")] == [
+        "In Ear",
+        "Clip On",
+        "Felt",
+    ]
+    assert headline("glow in the dark") == "Glow in the Dark"
 
 
 def test_lists() -> None:
