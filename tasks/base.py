@@ -243,6 +243,7 @@ class Task(ABC):
 
     info: ClassVar[TaskInfo]
     _chosen: Mapping[str, str] = MappingProxyType({})
+    """Values of settings that are not the standard ones, by name."""
 
     def configured(self, settings: Mapping[str, str]) -> Self:
         """This task with some settings chosen.
@@ -261,10 +262,15 @@ class Task(ABC):
                 raise UserError(
                     f"{self.info.name}.{name} must be {' or '.join(known.choices)}, not {value!r}"
                 )
-        if not settings:
+        chosen = {
+            name: value
+            for name, value in {**self._chosen, **settings}.items()
+            if value != self.info.settings[name].default
+        }
+        if chosen == self._chosen:
             return self
         task = type(self)()
-        task._chosen = {**self._chosen, **settings}
+        task._chosen = chosen
         return task
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -5,6 +5,8 @@ player looks for things: it goes from receptacle to receptacle in the order in w
 are listed, opens what is closed, takes what is asked for, treats it and brings it where it belongs.
 Every decision follows from the task, the last command and the listed commands, all of which stand
 in the prompt, so a model without any other memory can learn it. The inits are cloned from it.
+A thought names what is wanted before it says whether it is here: what a small model has just
+written is what it can look for in the list.
 """
 
 import random
@@ -73,10 +75,10 @@ class Searcher:
             # What lies there already counts, unless it still has to be treated.
             delivered = kind_of(place) == self._goal.destination and self._goal.treatment is None
             if kind_of(name) == target and not delivered:
-                return f"I see {name}", command
+                return f"I want {name}, it is here", command
         for command in self._with(_OPEN):
-            return f"No {target} yet, {command.removeprefix(_OPEN)} is closed", command
-        return self._onward(f"No {target}")
+            return f"I want {target}, {command.removeprefix(_OPEN)} is closed", command
+        return self._onward(f"I want {target}, not")
 
     def _bring(self, held: str) -> Move:
         treatment = self._goal.treatment
@@ -98,7 +100,7 @@ class Searcher:
         for command in self._with(_USE):
             if kind_of(command.removeprefix(_USE)) == self._goal.destination:
                 return f"I look at {held}", command
-        return self._onward(f"No {self._goal.destination}")
+        return self._onward(f"I want {self._goal.destination}, not")
 
     def _put_away(self, held: str) -> Move:
         for command in self._with(f"{_MOVE}{held} "):
@@ -110,7 +112,7 @@ class Searcher:
         for name in self._ways:
             if kind_of(name) == kind:
                 return thought, f"{_GO}{name}"
-        return self._onward(f"No {kind}")
+        return self._onward(f"I want {kind}, not")
 
     def _onward(self, thought: str) -> Move:
         """To the receptacle that is listed next after those at hand, round and round."""

@@ -40,10 +40,12 @@ def template_goal(listing: Listing, number: int, price: float) -> Goal:
         IndexError: There is no such goal.
     """
     assert listing.template is not None
+    if number < 0:
+        raise IndexError(number)
     options = sorted(listing.product.options.items())
     choices = product(*(values for _, values in options))
     chosen = next(islice(choices, number, None), None)
-    if chosen is None or number < 0:
+    if chosen is None:
         raise IndexError(number)
     named = dict(zip((name for name, _ in options), chosen, strict=True))
     limit = price_limit(price, random.Random(stable_seed("webshop-limit", listing.product.asin)))

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 
+from tasks.response import normalise_action
 from tasks.webshop.visit import (
     PAGE_SIZE,
     Button,
@@ -57,7 +58,7 @@ def page_of(visit: Visit) -> Page:
         case Place.ITEM:
             return _item(visit)
         case Place.DONE:
-            return _page(f"You bought {visit.looked_at.title}.", {})
+            return _page(f"You bought {_line(visit.looked_at.title)}.", {})
         case _:
             return _sub_page(visit)
 
@@ -69,7 +70,7 @@ def _results(visit: Visit) -> Page:
     clicks: dict[str, Click] = {}
     for product in visit.listed:
         price = visit.catalogue.price(product)
-        lines.append(f"{product.asin.lower()}: {product.title}, {price_text(price)}")
+        lines.append(f"{product.asin.lower()}: {_line(product.title)}, {price_text(price)}")
         clicks[product.asin.lower()] = Link(product.asin)
     turns = [Button.PREVIOUS] if visit.number > 1 else []
     turns += [Button.NEXT] if visit.number < pages else []
@@ -78,7 +79,7 @@ def _results(visit: Visit) -> Page:
 
 def _item(visit: Visit) -> Page:
     product = visit.looked_at
-    lines = [product.title, f"Price: {price_text(visit.catalogue.price(product))}"]
+    lines = [_line(product.title), f"Price: {price_text(visit.catalogue.price(product))}"]
     lines += [f"{option}: {visit.chosen.get(option, 'not chosen')}" for option in product.options]
     counts = Counter(value for values in product.options.values() for value in set(values))
     clicks: dict[str, Click] = {}
@@ -86,7 +87,8 @@ def _item(visit: Visit) -> Page:
         for value in values:
             # A value that something else is called, too, is named with its option.
             ambiguous = counts[value] > 1 or value in _BUTTONS
-            clicks[f"{option}: {value}" if ambiguous else value] = Choice(option, value)
+            name = f"{option}: {value}" if ambiguous else value
+            clicks[normalise_action(name)] = Choice(option, value)
     buttons = _buttons(Button.BUY, *_SUB_PAGES, Button.PREVIOUS, Button.BACK)
     return _page("\n".join(lines), clicks | buttons)
 
@@ -94,8 +96,8 @@ def _item(visit: Visit) -> Page:
 def _sub_page(visit: Visit) -> Page:
     product = visit.looked_at
     lines = (product.description,) if visit.place is Place.DESCRIPTION else product.bullets
-    text = "\n".join(line.strip() for line in lines if line.strip()) or "There is nothing here."
-    return _page(f"{product.title}\n{text}", _buttons(Button.PREVIOUS, Button.BACK))
+    text = "\n".join(_line(line) for line in lines if line.strip()) or "There is nothing here."
+    return _page(f"{_line(product.title)}\n{text}", _buttons(Button.PREVIOUS, Button.BACK))
 
 
 def _buttons(*buttons: Button) -> dict[str, Click]:
@@ -104,6 +106,11 @@ def _buttons(*buttons: Button) -> dict[str, Click]:
 
 def _page(text: str, clicks: dict[str, Click], searchable: bool = False) -> Page:
     return Page(text, text, searchable, clicks)
+
+
+def _line(text: str) -> str:
+    """A text of a product on one line."""
+    return " ".join(text.split())
 
 
 def price_text(price: float) -> str:

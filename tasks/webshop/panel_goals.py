@@ -18,20 +18,21 @@ from tasks.base import Panel, PanelEntry
 from tasks.errors import UserError
 from tasks.panels import INDEX, panel_bytes, read_index, read_panel
 from tasks.webshop.catalogue import Catalogue
-from tasks.webshop.catalogues import BUILTIN, FULL, open_catalogue
+from tasks.webshop.catalogues import BUILTIN, FULL, SMALL, open_catalogue
 from tasks.webshop.goal_table import goal_sha256, in_test_order, people_goal, template_goal
 from tasks.webshop.goals import Goal
 
 PANELS = Path(__file__).parent / "panels"
 
-TEST_GOALS = {"small_1000": 200, FULL: 500}
+TEST_GOALS = {SMALL: 200, FULL: 500}
 """Goals of the test panels of the public data, one of a product."""
-_TRAIN = "_train"
+TRAIN = "_train"
+"""Ends the names of panels to train on."""
 
 
 def catalogue_name(panel: str) -> str:
     """The catalogue that a panel is played in."""
-    return panel.removesuffix(_TRAIN)
+    return panel.removesuffix(TRAIN)
 
 
 def open_panel(task: str, name: str) -> Panel:
@@ -81,7 +82,8 @@ def goal_of(entry: PanelEntry) -> Goal:
 
 
 def goal_data(goal: Goal) -> dict[str, Any]:
-    """The data of an entry of the built-in catalogue."""
+    """The data of an entry of the built-in catalogue, whose goals name their options."""
+    assert isinstance(goal.options, Mapping)
     return {
         "catalogue": BUILTIN,
         "asin": goal.asin,
@@ -114,7 +116,7 @@ def full_entries(catalogue: Catalogue, name: str) -> tuple[PanelEntry, ...]:
         UserError: There are not enough wishes.
     """
     info = read_index(PANELS)[name]
-    first = TEST_GOALS[FULL] if name.endswith(_TRAIN) else 0
+    first = TEST_GOALS[FULL] if name.endswith(TRAIN) else 0
     listings = in_test_order(catalogue.listings_for_people())
     chosen = [listing.product.asin for listing in islice(listings, first, first + info.episodes)]
     if len(chosen) < info.episodes:

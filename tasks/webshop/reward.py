@@ -7,6 +7,7 @@ Source: Yao et al. 2022, section 3.2, and the original environment's code. Its o
 `compat` keeps, are listed in the task's README.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from tasks.webshop.products import LEVELS, Product
 
 _SIMILAR = 85
 """Texts of a higher token-set ratio, in percent, are taken for the same."""
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _SHARED_LEVELS = 2
 """Levels of the product category that two products of one type share."""
 _SHARED_NOUNS = 0.2
@@ -129,8 +131,11 @@ def _options(goal: Goal, chosen: Mapping[str, str]) -> int:
 def says(value: str, wish: str) -> bool:
     """Whether an option's value is what a wish without an option's name means.
 
-    A colour's name anywhere in both decides; else they must have about the same words.
+    Numbers that were wished for must be there. Else the first colour's name in both decides, and
+    without one they must have about the same words.
     """
+    if not set(_NUMBER.findall(wish)) <= set(_NUMBER.findall(value)):
+        return False
     return _similar(colour_in(value) or value, colour_in(wish) or wish)
 
 

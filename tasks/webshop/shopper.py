@@ -7,6 +7,7 @@ the list. It does not read descriptions.
 
 from tasks.webshop.catalogue import Catalogue
 from tasks.webshop.expert import Move, click, wanted_options
+from tasks.webshop.generator.tables import kinds
 from tasks.webshop.goals import Goal
 from tasks.webshop.products import Product
 from tasks.webshop.visit import Button, Choice, Link, Page, Place, Visit
@@ -34,7 +35,7 @@ class Shopper:
         """
         if visit.place is Place.START:
             query = self._query()
-            return f"I look for {query}", f"search[{query}]"
+            return "I look for what is asked", f"search[{query}]"
         if visit.place is Place.RESULTS:
             return self._from_results(visit, page, left)
         if visit.place is Place.ITEM:
@@ -45,7 +46,7 @@ class Shopper:
         """The wanted attributes and options and what kind of thing it is, in the task's order."""
         wish = self._goal.instruction.lower()
         product = self._catalogue.product(self._goal.asin)
-        wanted = [*self._goal.attributes, product.query, *self._goal.option_values]
+        wanted = [*self._goal.attributes, *_names(product), *self._goal.option_values]
         placed = sorted((wish.find(text), text) for text in wanted if text in wish)
         return " ".join(text for _, text in placed) or wish
 
@@ -59,7 +60,7 @@ class Shopper:
             if limit is None or price <= limit:
                 open_it = click(page, Link(product.asin))
                 if open_it is not None:
-                    return f"{product.title}, ${price:.2f}", open_it
+                    return f"${price:.2f} is within the limit", open_it
         further = click(page, Button.NEXT)
         if further is not None:
             return "Nothing more here", further
@@ -72,9 +73,17 @@ class Shopper:
                 continue
             choose = click(page, Choice(option, value))
             if choose is None:
-                return f"There is no {value}", click(page, Button.PREVIOUS) or _back(page)
-            return f"I want {value}", choose
+                return f"{option}: there is no {value}", click(page, Button.PREVIOUS) or _back(page)
+            return f"{option}: {value}", choose
         return "All is chosen", click(page, Button.BUY) or _back(page)
+
+
+def _names(product: Product) -> tuple[str, ...]:
+    """What a product may be called in a wish: as one searches for it, or by its noun."""
+    if product.query not in kinds():
+        return (product.query,)
+    singular = kinds()[product.query][1].noun
+    return (singular,) if singular in product.query else (product.query, singular)
 
 
 def _back(page: Page) -> str:

@@ -44,6 +44,7 @@ def test_the_standard_settings_are_the_defaults() -> None:
     task = chosen_task("choosy", ())
     assert task.settings() == {"mode": "easy", "words": "plain"}
     assert task.configured({}) is task
+    assert task.configured(task.settings()) is task
 
 
 def test_a_choice_changes_a_copy() -> None:
@@ -51,6 +52,7 @@ def test_a_choice_changes_a_copy() -> None:
     assert task.settings() == {"mode": "hard", "words": "a=b"}
     assert task.configured({"words": "c"}).settings() == {"mode": "hard", "words": "c"}
     assert chosen_task("choosy", ()).settings()["mode"] == "easy"
+    assert task.configured({"mode": "easy"}).settings() == {"mode": "easy", "words": "a=b"}
 
 
 def test_a_choice_reaches_other_processes() -> None:

@@ -1,0 +1,71 @@
+"""Nouns of product names."""
+
+from pathlib import Path
+
+import pytest
+
+from tasks.errors import UserError
+from tasks.webshop.nouns import CONTENT_WORDS, find_tagger
+
+
+@pytest.mark.parametrize(
+    ("title", "nouns"),
+    [
+        ("Women's Sandals for the Beach, 2 Pairs", ("women", "sandals", "beach", "pairs")),
+        ("USB-C Cable (6ft)", ("usb", "c", "cable", "ft")),
+        ("Caf\u00e9 Mug", ("caf\u00e9", "mug")),
+        ("mug mug", ("mug", "mug")),
+        ("12 - 14 & 16", ()),
+        ("", ()),
+        ("it's", ()),
+    ],
+)
+def test_content_words(title: str, nouns: tuple[str, ...]) -> None:
+    assert find_tagger(CONTENT_WORDS).nouns(title) == nouns
+
+
+def test_a_name_of_any_length_is_read_quickly() -> None:
+    assert len(find_tagger(CONTENT_WORDS).nouns("word " * 10**6)) == 1000
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nltk", "use content-words or spacy:PIPELINE"),
+        ("spacy:", "use content-words or spacy:PIPELINE"),
+        ("spacy:no_such_pipeline", "no such pipeline|spaCy is not installed"),
+        ("spacy:/tmp", "no such pipeline|spaCy is not installed"),
+    ],
+)
+def test_a_tagger_that_is_not_there(name: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        find_tagger(name)
+
+
+def test_a_spacy_pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pipeline of our own, installed as a package, that knows three words."""
+    spacy = pytest.importorskip("spacy", reason="spaCy is not installed")
+    pipeline = spacy.blank("en", meta={"name": "three_words", "version": "1.2.3"})
+    ruler = pipeline.add_pipe("attribute_ruler")
+    for word, tag in (("mug", "NOUN"), ("tin", "PROPN"), ("red", "ADJ")):
+        ruler.add(patterns=[[{"LOWER": word}]], attrs={"POS": tag})
+    package = tmp_path / "en_three_words"
+    package.mkdir()
+    pipeline.to_disk(package / "data")
+    (package / "__init__.py").write_text(
+        "from pathlib import Path\n"
+        "from spacy.util import load_model_from_path\n"
+        "def load(**options):\n"
+        "    return load_model_from_path(Path(__file__).parent / 'data', **options)\n"
+    )
+    info = tmp_path / "en_three_words-1.2.3.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: en_three_words\nVersion: 1.2.3\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    tagger = find_tagger("spacy:en_three_words")
+    assert tagger.name == "spacy:en_three_words 1.2.3"
+    assert tagger.nouns("Red Tin Mug with mug") == ("tin", "mug", "mug")
+    # The name with its version is what the protocol states, and finds the same.
+    assert find_tagger(tagger.name).nouns("tin") == ("tin",)
+    with pytest.raises(UserError, match=r"1\.0\.0: installed is 1\.2\.3"):
+        find_tagger("spacy:en_three_words 1.0.0")

@@ -1,0 +1,121 @@
+"""What purchases are worth, by default and as in the original, by hand."""
+
+from typing import Any
+
+import pytest
+
+from tasks.webshop.nouns import ContentWords
+from tasks.webshop.reward import Reward, judge, says, type_factor
+from tests.tasks.webshop.worlds import goal, product
+
+MUG = product()
+RED_8 = {"color": "red", "size": "8"}
+
+
+def bought(
+    chosen: dict[str, str],
+    price: float = 9.5,
+    as_original: bool = False,
+    wanted: dict[str, Any] | None = None,
+    **changes: Any,
+) -> Reward:
+    """Judge the purchase of the mug, changed or not."""
+    return judge(
+        goal(**(wanted or {})),
+        MUG,
+        product(**changes),
+        chosen,
+        price,
+        ContentWords(),
+        as_original,
+    )
+
+
+def test_all_that_was_asked_for() -> None:
+    assert bought(RED_8) == Reward(1.0, 1.0, 1, 1, 2, 2, price=True)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "price", "changes", "value"),
+    [
+        ({"color": "red"}, 9.5, {}, 3 / 4),
+        ({}, 9.5, {}, 2 / 4),
+        (RED_8 | {"color": "blue"}, 9.5, {}, 3 / 4),
+        (RED_8, 10.0, {}, 1.0),
+        (RED_8, 10.01, {}, 3 / 4),
+        (RED_8, 9.5, {"attributes": (), "bullets": ("Tin",)}, 3 / 4),
+        # Said in a text is as good as known; so is a slightly other wording.
+        (RED_8, 9.5, {"attributes": ()}, 1.0),
+        (RED_8, 9.5, {"attributes": ("safe in the dishwasher",), "bullets": ()}, 1.0),
+        (RED_8, 9.5, {"query": "cups", "product_category": "x"}, 1.0),
+        (RED_8, 9.5, {"query": "hats", "product_category": "x", "title": "Tin Hat"}, 1.0),
+        (RED_8, 9.5, {"query": "hats", "product_category": "x", "title": "Hat"}, 0.0),
+    ],
+)
+def test_parts(chosen: dict[str, str], price: float, changes: dict[str, Any], value: float) -> None:
+    assert bought(chosen, price, **changes).value == pytest.approx(value)
+
+
+def test_without_a_limit_any_price_is_right() -> None:
+    assert bought(RED_8, 1e6, wanted={"price_upper": None}).value == 1.0
+
+
+def test_the_types_factor() -> None:
+    # Of the wanted name's three content words "tin mug red rim": four.
+    def factor(title: str, as_original: bool, **changes: Any) -> float:
+        other = {"query": "hats", "product_category": "Clothing \u203a Hats"}
+        return type_factor(
+            product(title="tin mug red rim " + "long " * 8),
+            product(title=title, **(other | changes)),
+            ContentWords(),
+            as_original,
+        )
+
+    assert factor("mug hat tin", True) == 0.5  # 2 of 12
+    assert factor("mug tin rim", True) == 1.0  # 3 of 12, more than 0.2
+    assert factor("mug", True) == 0.1  # 1 of 12, less than 0.1
+    assert factor("hat", True) == 0.0
+    # The original lowers even what matches by query or category.
+    assert factor("hat", True, query="mugs") == 0.0
+    assert factor("hat", False, query="mugs") == 1.0
+    assert factor("mug", True, product_category="Home \u203a Kitchen \u203a Pans") == 0.1
+    assert factor("mug tin", True, product_category="Home \u203a Kitchen \u203a Pans") == 1.0
+    assert factor("hat", False, product_category="Home \u203a Kitchen \u203a Mugs") == 1.0
+    assert factor("hat", False, product_category="Home \u203a Kitchen \u203a Pans") == 0.0
+    # A name without nouns tells nothing.
+    assert type_factor(product(title="1 2"), product(query="x"), ContentWords(), True) == 1.0
+
+
+def test_the_original_compares_options_as_pairs() -> None:
+    # The bought value becomes "tan", which is no word of the pair ("shape", "rectangular").
+    shape = {"shape": "rectangular"}
+    assert bought(shape, as_original=True, wanted={"options": shape}).options == 0
+    assert bought(shape, wanted={"options": shape}).options == 1
+    # The name of the option is one of the words that are compared.
+    wish = {"options": {"size": "8"}}
+    assert bought({"style": "size"}, as_original=True, wanted=wish).options == 1
+    assert bought({"style": "size"}, wanted=wish).options == 0
+
+
+def test_the_original_finds_colours_inside_words() -> None:
+    wish = {"options": ("fashion grey",)}
+    # "fashion" holds "ash", which comes before "grey".
+    assert bought({"color": "ash"}, as_original=True, wanted=wish).options == 1
+    assert bought({"color": "grey"}, as_original=True, wanted=wish).options == 0
+    assert bought({"color": "grey"}, wanted=wish).options == 1
+    assert bought({"color": "ash"}, wanted=wish).options == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "wish", "same"),
+    [
+        ("navy blue", "navy", True),
+        ("dark red", "red", False),  # "dark" is a colour's name and comes first
+        ("pack of 4", "4 pack of", True),
+        ("pack of 4", "pack of 6", False),
+        ("rectangular", "tan", False),
+        ("", "", False),
+    ],
+)
+def test_what_people_mean(value: str, wish: str, same: bool) -> None:
+    assert says(value, wish) is same
