@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 IGNORED = -100
 LOG = "bc_log.jsonl"
 _CHECKPOINT = "checkpoint"
+_TOGETHER = 8
+"""Examples of one pass; those of a batch are sorted by length first, so that little is padding."""
 _TOKENIZER_TURNS = 5000
 """Demonstrations that a new tokenizer is trained on."""
 
@@ -196,20 +198,16 @@ def _train(
     for step in range(done + 1, training.steps + 1):
         batch = batch_at(examples, recipe, step)
         batch = batch[accelerator.process_index :: accelerator.num_processes]
-        ids, mask, labels = (tensor.to(accelerator.device) for tensor in collate(batch))
         learning_rate = learning_rate_at(training, step)
         for group in optimizer.param_groups:
             group["lr"] = learning_rate
-        logits = model(input_ids=ids, attention_mask=mask).logits[:, :-1]
-        targets = labels[:, 1:]
-        counted = targets != IGNORED
-        loss = cross_entropy(logits[counted], targets[counted])
-        accelerator.backward(loss)
+        loss, hits = _backward(accelerator, model, batch)
         grad_norm = accelerator.clip_grad_norm_(model.parameters(), training.max_grad_norm)
         optimizer.step()
         optimizer.zero_grad()
-        hits = (logits[counted].argmax(-1) == targets[counted]).float().mean()
-        loss, hits = accelerator.reduce(torch.stack([loss.detach(), hits]), "mean").tolist()
+        loss, hits = accelerator.reduce(
+            torch.tensor([loss, hits], device=accelerator.device), "mean"
+        ).tolist()
         progress = Progress(
             step=step,
             loss=loss,
@@ -227,6 +225,30 @@ def _train(
         on_step(progress)
         if step % training.checkpoint_every == 0 or step == training.steps:
             _save_checkpoint(accelerator, out, step, started)
+
+
+def _backward(
+    accelerator: Accelerator, model: "PreTrainedModel", batch: list[Example]
+) -> tuple[float, float]:
+    """Add the gradient of a batch's mean loss, a few examples of about one length at a time.
+
+    Returns:
+        The loss, and the share of response tokens that were the most likely ones.
+    """
+    tokens = sum(len(example.response) for example in batch)
+    ordered = sorted(batch, key=lambda example: len(example.prompt) + len(example.response))
+    loss, hits = 0.0, 0.0
+    for start in range(0, len(ordered), _TOGETHER):
+        part = collate(ordered[start : start + _TOGETHER])
+        ids, mask, labels = (tensor.to(accelerator.device) for tensor in part)
+        logits = model(input_ids=ids, attention_mask=mask).logits[:, :-1]
+        targets = labels[:, 1:]
+        counted = targets != IGNORED
+        share = cross_entropy(logits[counted], targets[counted], reduction="sum") / tokens
+        accelerator.backward(share)
+        loss += share.item()
+        hits += (logits[counted].argmax(-1) == targets[counted]).sum().item() / tokens
+    return loss, hits
 
 
 def batch_at(examples: list[Example], recipe: BCRecipe, step: int) -> list[Example]:
