@@ -152,7 +152,7 @@ def turns_figure(panel: PanelSummary, key: str, max_turns: int, repeats: int) ->
     return Figure(
         title=title,
         description=description,
-        caption=f"Episodes end when solved, or after {max_turns} turns.",
+        caption=f"Episodes end when solved or lost, at the latest after {max_turns} turns.",
         svg=_svg(key, title, description, axes.height, marks),
         columns=("turns", "solved", "failed"),
         rows=tuple(

@@ -76,7 +76,8 @@ def builtin_entries() -> tuple[PanelEntry, ...]:
             products.sort(key=lambda product: stable_seed("webshop-test", product.asin))
             product = products[number]
             goal = draw_goal(product, random.Random(stable_seed("webshop-goal", product.asin)))
-            entries.append(PanelEntry(f"{name}-{number:02d}", name, goal_data(goal)))
+            identifier = f"{name.replace(' ', '-')}-{number:02d}"
+            entries.append(PanelEntry(identifier, name, goal_data(goal)))
     return tuple(entries)
 
 
