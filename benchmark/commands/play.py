@@ -27,6 +27,8 @@ def run(arguments: argparse.Namespace) -> int:
     entry = _entry(panel, arguments.episode)
     console = Console(highlight=False)
     console.print(f"{task.info.title}, episode {entry.id} of {panel.name}: {task.info.summary}")
+    if asked := task.describe(entry):
+        console.print(Text(f"asked for: {asked}"))
     console.print(_help(task))
     episode = task.episode(entry, panel.info.max_turns)
     reward = 0.0
@@ -46,7 +48,10 @@ def run(arguments: argparse.Namespace) -> int:
             if step.outcome is not None:
                 _show(console, task, view, whole_prompt=False)
                 verdict = "solved" if step.outcome.success else "not solved"
-                console.print(f"{verdict} in {turn} turns, reward {reward:.1f}")
+                score = f"{task.info.score_name} {step.outcome.score:.1f} {task.info.score_unit}"
+                console.print(f"{verdict} in {turn} turns, return {reward:.1f}, {score}")
+                for name, value in step.info.items():
+                    console.print(Text(f"  {name}: {value}"))
                 break
     finally:
         episode.close()

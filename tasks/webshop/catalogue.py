@@ -8,18 +8,22 @@ A folder holds
 - `people.npy`: int64, lines of the listings that people wrote wishes for; `templates.npy`: of those
   with a wish that goals are made from;
 - `search/`: see `search/README.md`;
-- `catalogue.json`: version, number of products, SHA-256 of `products.jsonl`.
+- `catalogue.json`: version, number of products, SHA-256 of `products.jsonl` and of every file.
 
 Everything but the last is memory-mapped, so that opening takes milliseconds and processes share it.
 """
 
+import contextlib
+import errno
 import hashlib
 import json
 import mmap
 import random
+import shutil
 import tempfile
+import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +39,7 @@ from tasks.webshop.products import Product
 from tasks.webshop.search.document import document_text
 from tasks.webshop.search.index import Index, build_index
 
-VERSION = 1
+VERSION = 2
 """Of the files; a folder of another version is built anew."""
 
 _FACTS = "catalogue.json"
@@ -45,10 +49,16 @@ _KEPT = 20_000
 """Products that stay in memory once they were looked at."""
 
 
+_STALE_S = 86_400
+_CHECKED = 64_000_000
+"""Bytes of all files up to which they are hashed at every start (a few milliseconds)."""
+
+
 class _Facts(Strict):
     version: int
     products: int = Field(gt=0)
     sha256: str
+    files: dict[str, str]
 
 
 class Catalogue:
@@ -64,6 +74,7 @@ class Catalogue:
     def __init__(self, folder: Path) -> None:
         try:
             facts = _Facts.model_validate_json((folder / _FACTS).read_bytes())
+            _check_files(folder, facts.files)
             self._offsets = _load(folder, "offsets")
             self._asins = _load(folder, "asins")
             self._order = _load(folder, "order")
@@ -80,7 +91,10 @@ class Catalogue:
             raise _damaged(folder, "its files do not fit together")
         self.sha256 = facts.sha256
         self.folder = folder
-        self._index = Index.open(folder / _SEARCH)
+        try:
+            self._index = Index.open(folder / _SEARCH)
+        except UserError as error:
+            raise _damaged(folder, str(error)) from error
         self._kept: OrderedDict[str, Product] = OrderedDict()
 
     def __len__(self) -> int:
@@ -139,28 +153,41 @@ class Catalogue:
 
 
 def build(listings: Iterable[Listing], folder: Path) -> None:
-    """Write a catalogue.
+    """Write a catalogue; a folder that is there stays.
 
-    Two processes may build the same one at once; a crash leaves no folder, or a whole one.
+    Several processes may build the same one at once: the first one to end gives it its name, and
+    what the others made is dropped. A process that is killed leaves a folder with another name,
+    which a later build removes.
 
     Args:
         listings: What is sold, in order; numbers must differ.
-        folder: Is replaced if it is there.
+        folder: Should be named by what decides the content.
 
     Raises:
         OSError: The folder cannot be written.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
+    prefix = f".{folder.name}-"
+    _remove_stale(folder.parent, prefix)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=prefix) as temporary:
         fresh = Path(temporary) / "catalogue"
         fresh.mkdir()
         writer = _Writer(fresh)
         build_index(writer.write(listings), fresh / _SEARCH)
         writer.finish()
-        # A folder that holds something cannot be renamed over: the old one is moved aside.
-        if folder.exists():
-            folder.rename(Path(temporary) / "old")
-        fresh.rename(folder)
+        try:
+            fresh.rename(folder)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+
+
+def _remove_stale(parent: Path, prefix: str) -> None:
+    """Remove what builds left that were killed."""
+    for path in parent.glob(f"{prefix}*"):
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - path.stat().st_mtime > _STALE_S:
+                shutil.rmtree(path)
 
 
 class _Writer:
@@ -208,8 +235,31 @@ class _Writer:
         }
         for name, array in arrays.items():
             np.save(self._folder / f"{name}.npy", array, allow_pickle=False)
-        facts = _Facts(version=VERSION, products=len(asins), sha256=self._digest.hexdigest())
+        files = {name: _sha256(self._folder / name) for name in _files(self._folder)}
+        sha256 = self._digest.hexdigest()
+        facts = _Facts(version=VERSION, products=len(asins), sha256=sha256, files=files)
         (self._folder / _FACTS).write_text(facts.model_dump_json())
+
+
+def _files(folder: Path) -> list[str]:
+    paths = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return sorted(path.as_posix() for path in paths if path.as_posix() != _FACTS)
+
+
+def _check_files(folder: Path, hashes: Mapping[str, str]) -> None:
+    """Compare all files with their hashes, unless they are too large to be read at every start."""
+    if _files(folder) != sorted(hashes):
+        raise ValueError("a file is missing or was added")
+    if sum((folder / name).stat().st_size for name in hashes) > _CHECKED:
+        return
+    for name, sha256 in hashes.items():
+        if _sha256(folder / name) != sha256:
+            raise ValueError(f"{name} was changed")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _load(folder: Path, name: str) -> npt.NDArray[Any]:

@@ -18,6 +18,7 @@ from tasks.webshop.catalogue import Catalogue
 from tasks.webshop.files import DataFiles
 from tasks.webshop.listings import Listing
 from tasks.webshop.products import Product
+from tasks.webshop.search.storage import FORMAT
 
 BUILTIN = "builtin"
 SMALL = "small_1000"
@@ -41,6 +42,7 @@ _TAKES_LONG = 100_000_000
 log = logging.getLogger(__name__)
 
 
+@cache
 def builtin_products() -> tuple[Product, ...]:
     """The products of the built-in catalogue, in order."""
     lines = BUILTIN_FILE.read_text("utf-8").splitlines()
@@ -76,7 +78,6 @@ def how_to_get(name: str) -> str:
     )
 
 
-@cache
 def open_catalogue(name: str) -> Catalogue:
     """Open a catalogue; build it first where it was not built from these sources before.
 
@@ -92,6 +93,11 @@ def open_catalogue(name: str) -> Catalogue:
             f"{folder} cannot be written ({error.strerror}); "
             f"name another folder for what is kept with ${CACHE_VARIABLE}"
         ) from error
+    return _opened(folder)
+
+
+@cache
+def _opened(folder: Path) -> Catalogue:
     return Catalogue(folder)
 
 
@@ -117,11 +123,16 @@ def _key(name: str) -> str:
     take longer than everything else.
     """
     if name == BUILTIN:
-        source: list[Any] = [hashlib.sha256(BUILTIN_FILE.read_bytes()).hexdigest()]
+        source: list[Any] = [_builtin_sha256()]
     else:
         source = [_facts(path, name) for path in data_files(name).paths]
-    text = canonical_json([catalogue.VERSION, source])
+    text = canonical_json([catalogue.VERSION, FORMAT, source])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@cache
+def _builtin_sha256() -> str:
+    return hashlib.sha256(BUILTIN_FILE.read_bytes()).hexdigest()
 
 
 def _facts(path: Path, name: str) -> list[str | int]:

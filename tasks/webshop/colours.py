@@ -1,6 +1,5 @@
-"""Colour names, by which option values are compared as loosely as people name them."""
+"""Colour names, by which the original compares option values."""
 
-import re
 from collections.abc import Sequence
 
 _NAMES = """
@@ -16,8 +15,6 @@ wheat white wine yellow
 COLOURS = tuple(_NAMES.split())
 """The names that the original knows, in alphabetical order."""
 
-_NAME = re.compile(rf"\b(?:{'|'.join(COLOURS)})\b")
-
 
 def first_colour_inside(value: str | Sequence[str]) -> str | None:
     """The alphabetically first colour in a value, as the original finds it.
@@ -25,9 +22,3 @@ def first_colour_inside(value: str | Sequence[str]) -> str | None:
     In a text it need not be a word: "fashion" holds "ash". Of a pair it must be one element.
     """
     return next((colour for colour in COLOURS if colour in value), None)
-
-
-def colour_in(value: str) -> str | None:
-    """The first word of a text that is a colour's name."""
-    match = _NAME.search(value.lower())
-    return match[0] if match else None

@@ -6,7 +6,6 @@ the tests compare with.
 """
 
 import json
-import re
 from collections.abc import Iterable
 
 from tasks.webshop.products import Product
@@ -14,7 +13,6 @@ from tasks.webshop.visit import SUB_PAGES, Button, Choice, Click, Link, Page, Pl
 
 SEPARATOR = " [SEP] "
 
-_ACTION = re.compile(r"(.+)\[(.+)\]")
 _HTML_SPACE = " \t\n\r\f"
 _TITLES = {
     Button.SEARCH: "Search",
@@ -37,10 +35,10 @@ def act(visit: Visit, page: Page, action: str) -> bool:
     Returns:
         Whether anything was done.
     """
-    match = _ACTION.match(action)
-    if match is None:
+    parts = split(action)
+    if parts is None:
         return False
-    name, text = match[1], match[2].lower()
+    name, text = parts[0], parts[1].lower()
     if name == "search":
         visit.search(text)
         return True
@@ -49,6 +47,17 @@ def act(visit: Visit, page: Page, action: str) -> bool:
         return False
     visit.click(click)
     return True
+
+
+def split(action: str) -> tuple[str, str] | None:
+    """The name and the text of an action `name[text]`; None if it is not of this form.
+
+    It is split as the original's greedy regular expression does, but in linear time.
+    """
+    line = action.split("\n", 1)[0]
+    end = line.rfind("]")
+    start = line.rfind("[", 1, max(end - 1, 0))
+    return None if start < 0 else (line[:start], line[start + 1 : end])
 
 
 def page_of(visit: Visit, reward: float | None = None) -> Page:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from tasks.webshop.catalogue import Catalogue
 from tasks.webshop.goals import Goal
 from tasks.webshop.products import Product
-from tasks.webshop.reward import says
+from tasks.webshop.reward import values_meant
 from tasks.webshop.visit import MOST_HITS, Button, Choice, Link, Page, Place, Visit
 
 Move = tuple[str, str]
@@ -71,16 +71,15 @@ class Expert:
 def wanted_options(goal: Goal, product: Product) -> tuple[tuple[str, str], ...]:
     """Which value of which option of a product a goal asks for.
 
-    Of wishes that name no option: the values that say the same.
+    Of wishes that name no option: the first values that they may mean.
     """
     if isinstance(goal.options, Mapping):
         return tuple(goal.options.items())
     wanted: dict[str, str] = {}
     for wish in goal.options:
-        for option, values in product.options.items():
-            said = next((value for value in values if says(value, wish)), None)
-            if said is not None and option not in wanted:
-                wanted[option] = said
+        for option, value in values_meant(wish, product):
+            if option not in wanted:
+                wanted[option] = value
                 break
     return tuple(wanted.items())
 

@@ -7,13 +7,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO
 
 import ijson
 from pydantic import BaseModel, ConfigDict, StringConstraints, TypeAdapter, ValidationError
 
 from tasks.errors import UserError
-from tasks.strict import first_fault
 from tasks.webshop.listings import Listing, Wish
 from tasks.webshop.products import Product
 
@@ -24,6 +23,8 @@ NO_ATTRIBUTE = "DUMMY_ATTR"
 
 _LONGEST_TEXT = 1_000_000
 _LONGEST_ASIN = 10
+_DEEPEST = 20
+"""Levels of nested values; the files have about five."""
 _NOT_A_NUMBER = re.compile(r"[^\d.]")
 _HIGHEST_PRICE = 1e9
 
@@ -45,15 +46,15 @@ class _Item(_Loose):
     name: _Text
     full_description: _Text
     small_description: list[_Text] | _Text
-    pricing: _Text | None
-    customization_options: dict[str, list[_Value] | None] | _Text | None
+    pricing: _Text | None = None
+    customization_options: dict[str, list[_Value] | None] | list[_Value] | _Text | None
     category: _Text
     query: _Text
     product_category: _Text
 
 
 class _Instruction(_Loose):
-    attributes: list[_Text]
+    attributes: list[_Text] | None = None
     instruction: _Text | None = None
     instruction_attributes: list[_Text] = []
 
@@ -64,6 +65,9 @@ class _HumanInstruction(_Loose):
     instruction_options: list[_Text]
 
 
+_Known = tuple[tuple[str, ...], Wish | None]
+"""Attributes, and the wish that goals are made from."""
+_NOTHING_KNOWN: _Known = ((NO_ATTRIBUTE,), None)
 _HUMAN = TypeAdapter(list[_HumanInstruction])
 
 
@@ -96,8 +100,8 @@ def read_listings(files: DataFiles) -> Iterator[Listing]:
     Raises:
         UserError: A file cannot be read or is malformed; file, product and field are named.
     """
-    attributes = {
-        asin: _check(_Instruction, value, files.attributes, asin)
+    known = {
+        asin: _known(_check(_Instruction, value, files.attributes, asin))
         for asin, value in _stream(files.attributes, object_of=True)
     }
     people = {
@@ -113,17 +117,17 @@ def read_listings(files: DataFiles) -> Iterator[Listing]:
         if not item.asin.isascii() or not item.asin.isalnum():
             raise _fault(files.items, item.asin, "asin: must be letters and digits")
         seen.add(item.asin)
-        known = attributes.get(item.asin)
+        attributes, template = known.get(item.asin, _NOTHING_KNOWN)
         yield Listing(
-            _product(item, known, files.items),
-            _template(known),
+            _product(item, attributes, files.items),
+            template,
             tuple(_wish(wish) for wish in people.get(item.asin, []) if wish.instruction_attributes),
         )
     if not seen:
         raise UserError(f"{files.items} holds no products")
 
 
-def _product(item: _Item, known: _Instruction | None, path: Path) -> Product:
+def _product(item: _Item, attributes: tuple[str, ...], path: Path) -> Product:
     bullets = item.small_description
     return Product(
         asin=item.asin,
@@ -132,7 +136,7 @@ def _product(item: _Item, known: _Instruction | None, path: Path) -> Product:
         bullets=tuple(bullets) if isinstance(bullets, list) else (bullets,),
         options=_options(item, path),
         prices=_prices(item, path),
-        attributes=(NO_ATTRIBUTE,) if known is None else tuple(known.attributes),
+        attributes=attributes,
         category=item.category,
         query=item.query.lower().strip(),
         product_category=item.product_category,
@@ -143,7 +147,7 @@ def _options(item: _Item, path: Path) -> dict[str, tuple[str, ...]]:
     options = item.customization_options
     if not options:
         return {}
-    if isinstance(options, str):
+    if not isinstance(options, dict):
         raise _fault(path, item.asin, "customization_options: must be an object or empty")
     return {
         name.lower(): tuple(v.value.strip().replace("/", " | ").lower() for v in values)
@@ -164,10 +168,12 @@ def _prices(item: _Item, path: Path) -> tuple[float, ...]:
     return prices[:2]
 
 
-def _template(known: _Instruction | None) -> Wish | None:
-    if known is None or known.instruction is None:
-        return None
-    return Wish(known.instruction, tuple(known.instruction_attributes))
+def _known(entry: _Instruction) -> _Known:
+    """What is kept of an entry while the products are read: of a million of them, little."""
+    attributes = (NO_ATTRIBUTE,) if entry.attributes is None else tuple(entry.attributes)
+    if entry.instruction is None:
+        return attributes, None
+    return attributes, Wish(entry.instruction, tuple(entry.instruction_attributes))
 
 
 def _wish(wish: _HumanInstruction) -> Wish:
@@ -178,21 +184,47 @@ def _wish(wish: _HumanInstruction) -> Wish:
 
 def _stream(path: Path, object_of: bool = False) -> Iterator[tuple[Any, Any]]:
     """The (number, element) pairs of a file's array, or the (key, value) pairs of its object."""
+    last: Any = None
     try:
         with path.open("rb") as file:
-            first = file.read(1)
-            if first != (b"{" if object_of else b"["):
-                kind = "object" if object_of else "array"
-                raise UserError(f"{path} must hold a JSON {kind}")
-            file.seek(0)
-            if object_of:
-                yield from ijson.kvitems(file, "", use_float=True)
-            else:
-                yield from enumerate(ijson.items(file, "item", use_float=True))
+            for key, value in _elements(path, file, object_of):
+                last = value.get("asin", key) if isinstance(value, dict) else key
+                yield key, value
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
     except (ijson.JSONError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} is no valid JSON: {str(error)[:200]}") from error
+        text = " ".join(str(error).split())[:200]
+        after = "" if last is None else f" after product {str(last)[:40]}"
+        raise UserError(f"{path} is no valid JSON{after}: {text}") from error
+
+
+def _elements(path: Path, file: BinaryIO, object_of: bool) -> Iterator[tuple[Any, Any]]:
+    """Build the elements of the outermost array or object one by one, none of them deep.
+
+    `ijson.items` does the same, but takes memory that grows with the square of the depth.
+    """
+    depth, key, builder = 0, -1, ijson.ObjectBuilder()
+    for event, value in ijson.basic_parse(file, use_float=True):
+        if depth == 0 and event != ("start_map" if object_of else "start_array"):
+            raise UserError(f"{path} must hold a JSON {'object' if object_of else 'array'}")
+        if event in ("start_map", "start_array"):
+            depth += 1
+            if depth > _DEEPEST:
+                raise UserError(f"{path} holds values that lie {_DEEPEST} deep in others")
+            if depth == 1:
+                continue
+        elif event in ("end_map", "end_array"):
+            depth -= 1
+            if depth == 0:
+                return
+        if depth == 1 and event == "map_key":
+            key = value
+            continue
+        builder.event(event, value)
+        if depth == 1:
+            key = key if object_of else key + 1
+            yield key, builder.value
+            builder = ijson.ObjectBuilder()
 
 
 def _check(schema: Any, value: Any, path: Path, asin: str) -> Any:
@@ -201,7 +233,10 @@ def _check(schema: Any, value: Any, path: Path, asin: str) -> Any:
             return schema.validate_python(value)
         return schema.model_validate(value)
     except ValidationError as error:
-        raise _fault(path, asin, first_fault(error)) from error
+        fault = error.errors(include_url=False, include_input=False)[0]
+        # Parts such as `list[str]` are types, not places.
+        field = ".".join(str(part) for part in fault["loc"] if "[" not in str(part))
+        raise _fault(path, asin, f"{field}: {fault['msg']}") from error
 
 
 def _fault(path: Path, asin: str, text: str) -> UserError:

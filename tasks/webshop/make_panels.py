@@ -9,6 +9,7 @@ import hashlib
 import json
 import random
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ from tasks.webshop.catalogues import (
 from tasks.webshop.generator.catalogue import generate_catalogue
 from tasks.webshop.generator.wishes import draw_goal
 from tasks.webshop.goal_table import in_test_order, template_goals
+from tasks.webshop.goals import Goal
+from tasks.webshop.nouns import CONTENT_WORDS, find_tagger
 from tasks.webshop.panel_goals import (
     PANELS,
     TEST_GOALS,
@@ -37,14 +40,15 @@ from tasks.webshop.panel_goals import (
     public_entry,
 )
 from tasks.webshop.products import Product
+from tasks.webshop.reward import judge
 from tasks.webshop.task import WebShopTask
 
 PRODUCTS = 1600
 SEED = 0
 TESTED_PER_DEPARTMENT = 16
 MAX_TURNS = 15
-TRAINING_GOALS = {SMALL: 8, FULL: 1}
-"""Goals of one product of the public data in its training panel, at most."""
+SMALL_TRAINING_GOALS = 8
+"""Goals of one product in the training panel of the 1,000 public products, at most."""
 FULL_TRAINING_GOALS = 5000
 
 DESCRIPTIONS = {
@@ -75,10 +79,23 @@ def builtin_entries() -> tuple[PanelEntry, ...]:
         for name, products in sorted(departments.items()):
             products.sort(key=lambda product: stable_seed("webshop-test", product.asin))
             product = products[number]
-            goal = draw_goal(product, random.Random(stable_seed("webshop-goal", product.asin)))
+            goal = _fair_goal(product)
             identifier = f"{name.replace(' ', '-')}-{number:02d}"
             entries.append(PanelEntry(identifier, name, goal_data(goal)))
     return tuple(entries)
+
+
+def _fair_goal(product: Product) -> Goal:
+    """A wish that no product of another kind fulfills, even if it had the options."""
+    rng = random.Random(stable_seed("webshop-goal", product.asin))
+    tagger = find_tagger(CONTENT_WORDS)
+    while True:
+        goal = draw_goal(product, rng)
+        assert isinstance(goal.options, Mapping)
+        others = (other for other in builtin_products() if other.query != product.query)
+        rewards = (judge(goal, product, o, goal.options, 0.0, tagger, compat=False) for o in others)
+        if all(reward.value < 1.0 for reward in rewards):
+            return goal
 
 
 def small_entries(training: bool) -> tuple[PanelEntry, ...]:
@@ -90,14 +107,15 @@ def small_entries(training: bool) -> tuple[PanelEntry, ...]:
     for listing in chosen:
         numbers = range(template_goals(listing))
         order = sorted(numbers, key=lambda n: stable_seed("webshop-wish", listing.product.asin, n))
-        for number in order[: TRAINING_GOALS[SMALL] if training else 1]:
+        for number in order[: SMALL_TRAINING_GOALS if training else 1]:
             asin = listing.product.asin
             entries.append(public_entry(catalogue, SMALL, asin, "template", number))
     return tuple(entries)
 
 
-def write_panels(folder: Path) -> None:
+def write_panels() -> None:
     """Make the catalogue, all panels and their index."""
+    folder = PANELS
     BUILTIN_FILE.write_bytes(catalogue_bytes())
     path = folder / INDEX
     shipped = json.loads(path.read_text("utf-8")) if path.is_file() else {}
@@ -145,4 +163,4 @@ def _index_entry(name: str, episodes: int, sha256: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    write_panels(PANELS)
+    write_panels()

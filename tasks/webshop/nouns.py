@@ -72,8 +72,8 @@ class SpacyTagger(Tagger):
             import spacy
         except ImportError as error:
             raise UserError(f"tagger {SPACY}{model}: spaCy is not installed") from error
-        if not spacy.util.is_package(model):
-            # A path would load, too; but only a package has a name and a version to be stated.
+        if model not in spacy.util.get_installed_models():
+            # A path would load, too; but only an installed pipeline has a version to be stated.
             raise UserError(
                 f"tagger {SPACY}{model}: there is no such pipeline; "
                 f"install it (python -m spacy download {model}) or use {CONTENT_WORDS}"
@@ -86,8 +86,9 @@ class SpacyTagger(Tagger):
 
     def nouns(self, title: str) -> tuple[str, ...]:
         """What the pipeline tags NOUN or PROPN."""
-        tokens = self._pipeline(title[:_LONGEST_NAME].lower())
-        return tuple(token.text for token in tokens if token.pos_ in _NOUNS)
+        # As it is written: capitals tell the tagger something.
+        tokens = self._pipeline(title[:_LONGEST_NAME])
+        return tuple(token.text.lower() for token in tokens if token.pos_ in _NOUNS)
 
 
 @cache

@@ -81,14 +81,18 @@ def _item(visit: Visit) -> Page:
     product = visit.looked_at
     lines = [_line(product.title), f"Price: {price_text(visit.catalogue.price(product))}"]
     lines += [f"{option}: {visit.chosen.get(option, 'not chosen')}" for option in product.options]
-    counts = Counter(value for values in product.options.values() for value in set(values))
+    # Values that differ in white space alone are one to an action.
+    counts = Counter(
+        name for values in product.options.values() for name in set(map(normalise_action, values))
+    )
     clicks: dict[str, Click] = {}
     for option, values in product.options.items():
         for value in values:
             # A value that something else is called, too, is named with its option.
-            ambiguous = counts[value] > 1 or value in _BUTTONS
-            name = f"{option}: {value}" if ambiguous else value
-            clicks[normalise_action(name)] = Choice(option, value)
+            name = normalise_action(value)
+            if counts[name] > 1 or name in _BUTTONS:
+                name = normalise_action(f"{option}: {value}")
+            clicks.setdefault(name, Choice(option, value))
     buttons = _buttons(Button.BUY, *_SUB_PAGES, Button.PREVIOUS, Button.BACK)
     return _page("\n".join(lines), clicks | buttons)
 

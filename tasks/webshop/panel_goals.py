@@ -18,7 +18,7 @@ from tasks.base import Panel, PanelEntry
 from tasks.errors import UserError
 from tasks.panels import INDEX, panel_bytes, read_index, read_panel
 from tasks.webshop.catalogue import Catalogue
-from tasks.webshop.catalogues import BUILTIN, FULL, SMALL, open_catalogue
+from tasks.webshop.catalogues import BUILTIN, FULL, SMALL, how_to_get, open_catalogue
 from tasks.webshop.goal_table import goal_sha256, in_test_order, people_goal, template_goal
 from tasks.webshop.goals import Goal
 
@@ -52,8 +52,9 @@ def open_panel(task: str, name: str) -> Panel:
     catalogue = open_catalogue(catalogue_name(name))
     if catalogue.sha256 != pinned:
         raise UserError(
-            f"{task}/{name}: the products are other ones than the panel's (SHA-256 of what is "
-            f"taken of them is {catalogue.sha256[:12]}..., pinned is {pinned[:12]}...)"
+            f"{task}/{name}: these {len(catalogue)} products are other ones than the panel's "
+            f"(SHA-256 of what is taken of them is {catalogue.sha256[:12]}..., pinned is "
+            f"{pinned[:12]}...); {how_to_get(catalogue_name(name))}"
         )
     for entry in panel.entries:
         goal_of(entry)
@@ -115,10 +116,14 @@ def full_entries(catalogue: Catalogue, name: str) -> tuple[PanelEntry, ...]:
     Raises:
         UserError: There are not enough wishes.
     """
-    info = read_index(PANELS)[name]
-    first = TEST_GOALS[FULL] if name.endswith(TRAIN) else 0
+    info, training = read_index(PANELS)[name], name.endswith(TRAIN)
+    first = TEST_GOALS[FULL] if training else 0
+    # What the smaller data set tests is not trained on here, and the other way round.
+    other = read_panel("webshop", PANELS, SMALL if training else SMALL + TRAIN).entries
+    kept_out = {entry.data["asin"] for entry in other}
     listings = in_test_order(catalogue.listings_for_people())
-    chosen = [listing.product.asin for listing in islice(listings, first, first + info.episodes)]
+    asins = (listing.product.asin for listing in listings[first:])
+    chosen = list(islice((asin for asin in asins if asin not in kept_out), info.episodes))
     if len(chosen) < info.episodes:
         raise UserError(
             f"webshop/{name}: people's wishes are known for {len(listings)} products of these "

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 
 from rapidfuzz import fuzz, utils
 
-from tasks.webshop.colours import colour_in, first_colour_inside
+from tasks.webshop.colours import first_colour_inside
 from tasks.webshop.goals import Goal
 from tasks.webshop.nouns import Tagger
 from tasks.webshop.products import LEVELS, Product
 
 _SIMILAR = 85
 """Texts of a higher token-set ratio, in percent, are taken for the same."""
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_WORD = re.compile(r"\w+(?:[.,]\d+)*")
 _SHARED_LEVELS = 2
 """Levels of the product category that two products of one type share."""
 _SHARED_NOUNS = 0.2
@@ -74,7 +74,7 @@ def judge(
     """
     factor = type_factor(wanted, bought, tagger, compat)
     attributes = sum(_has(bought, attribute) for attribute in goal.attributes)
-    options = _options_as_original(goal, chosen) if compat else _options(goal, chosen)
+    options = _options_as_original(goal, chosen) if compat else _options(goal, chosen, bought)
     affordable = goal.price_upper is None or price <= goal.price_upper
     asked = len(goal.attributes) + len(goal.options) + 1
     return Reward(
@@ -96,7 +96,9 @@ def type_factor(wanted: Product, bought: Product, tagger: Tagger, compat: bool) 
     the same is enough.
     """
     same_query = wanted.query == bought.query
-    if not compat and (same_query or wanted.product_category == bought.product_category):
+    # Of some public products the category is not known.
+    same_category = wanted.product_category == bought.product_category != ""
+    if not compat and ((same_query and wanted.query) or same_category):
         return 1.0
     shared = len(_levels(wanted) & _levels(bought))
     nouns = tagger.nouns(wanted.title)
@@ -121,22 +123,27 @@ def _has(product: Product, attribute: str) -> bool:
     )
 
 
-def _options(goal: Goal, chosen: Mapping[str, str]) -> int:
+def _options(goal: Goal, chosen: Mapping[str, str], bought: Product) -> int:
     """Options chosen as asked for, by name; wishes without a name by what they say."""
     if isinstance(goal.options, Mapping):
         return sum(chosen.get(name) == value for name, value in goal.options.items())
-    return sum(any(says(value, wish) for value in chosen.values()) for wish in goal.options)
+    meant = (values_meant(wish, bought) for wish in goal.options)
+    return sum(any(pair in pairs for pair in chosen.items()) for pairs in meant)
 
 
-def says(value: str, wish: str) -> bool:
-    """Whether an option's value is what a wish without an option's name means.
+def values_meant(wish: str, product: Product) -> tuple[tuple[str, str], ...]:
+    """The options and values of a product that a wish without an option's name may mean.
 
-    Numbers that were wished for must be there. Else the first colour's name in both decides, and
-    without one they must have about the same words.
+    The values that are the wish word for word; if there is none, those that hold all of its words.
     """
-    if not set(_NUMBER.findall(wish)) <= set(_NUMBER.findall(value)):
-        return False
-    return _similar(colour_in(value) or value, colour_in(wish) or wish)
+    words = _words(wish)
+    pairs = [(name, value) for name, values in product.options.items() for value in values]
+    exact = tuple(pair for pair in pairs if _words(pair[1]) == words)
+    return exact or tuple(pair for pair in pairs if words and words <= _words(pair[1]))
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text.lower()))
 
 
 def _options_as_original(goal: Goal, chosen: Mapping[str, str]) -> int:

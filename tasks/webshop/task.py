@@ -5,6 +5,7 @@ import re
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from importlib.metadata import version
 from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined, Template
@@ -26,7 +27,7 @@ from tasks.base import (
 from tasks.panels import read_index
 from tasks.response import CONTRACT, format_response, normalise_action, parse_response
 from tasks.webshop import compat, pages
-from tasks.webshop.catalogues import DATA_VARIABLE, is_there, open_catalogue
+from tasks.webshop.catalogues import BUILTIN, DATA_VARIABLE, is_there, open_catalogue
 from tasks.webshop.expert import Expert
 from tasks.webshop.goals import Goal
 from tasks.webshop.nouns import CONTENT_WORDS, SPACY, Tagger, find_tagger
@@ -241,8 +242,13 @@ class WebShopTask(Task):
         return training_entry(index, seed)
 
     def identity(self, entry: PanelEntry) -> str:
-        """The product that the wish was made from: stricter than the wish."""
-        return str(entry.data["asin"])
+        """The product that the wish was made from: stricter than the wish.
+
+        Of public products, also which wish it is: a training panel has several of one product.
+        """
+        data = entry.data
+        asin, catalogue = str(data["asin"]), str(data["catalogue"])
+        return asin if catalogue == BUILTIN else f"{catalogue} {entry.id}"
 
     def episode(self, entry: PanelEntry, max_turns: int) -> WebShopEpisode:
         """Enter the shop."""
@@ -297,6 +303,10 @@ class WebShopTask(Task):
     def contract(self) -> str:
         """The think-action contract."""
         return CONTRACT
+
+    def packages(self) -> Mapping[str, str]:
+        """What compares texts; the tagger's version stands in its setting."""
+        return {"rapidfuzz": version("rapidfuzz")}
 
     @staticmethod
     def _own(episode: Episode) -> WebShopEpisode:

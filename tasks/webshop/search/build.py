@@ -5,7 +5,6 @@ pairs of a term and a document. The files are written as maps, whose pages the s
 Disk: while building, 12 bytes a pair more than what stays.
 """
 
-import errno
 import os
 import shutil
 from array import array
@@ -13,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +19,7 @@ from numpy.typing import NDArray
 from tasks.errors import UserError
 from tasks.webshop.search.analysis import analyse
 from tasks.webshop.search.bm25 import divisors, quantised_length
-from tasks.webshop.search.storage import FORMAT, Manifest, array_path, is_index, write_manifest
+from tasks.webshop.search.storage import FORMAT, Manifest, array_path, write_manifest
 from tasks.webshop.search.vocabulary import term_hashes
 
 BLOCK = 2_000_000
@@ -33,34 +31,26 @@ _open_memmap: Callable[..., NDArray[Any]] = np.lib.format.open_memmap
 
 
 def build_index(documents: Iterable[tuple[str, str]], folder: Path) -> None:
-    """Build the index of documents in a folder, which is there when it is whole, or not at all.
+    """Build the index of documents in a new folder.
 
-    An index that is there already is replaced. Of several processes that build at once one leaves
-    its own. A process that is killed leaves a folder whose name ends in `.partial`.
+    A failure leaves no folder; a process that is killed leaves one that cannot be opened. Who wants
+    to share it gives it its final name when it is whole, as `tasks.webshop.catalogue` does.
 
     Args:
         documents: Id (ASCII, 1 to 10 characters, unique) and text of each, in any order.
         folder: Where; its parent is made if it is not there.
 
     Raises:
-        UserError: There are no documents, an id is not as it must be, the folder is there and holds
-            something else, or it cannot be written.
+        UserError: There are no documents, an id is not as it must be, or the folder is there
+            already or cannot be written.
     """
-    folder = folder.resolve()
     try:
-        before = _identity(folder)
-        if before is not None and not is_index(folder) and any(folder.iterdir()):
-            raise UserError(
-                f"{folder} holds something that is no search index; name another folder"
-            )
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        partial = _partial(folder)
+        folder.mkdir(parents=True)
         try:
-            partial.mkdir()
-            _Builder(partial).build(documents)
-            _publish(partial, folder, before)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
+            _Builder(folder).build(documents)
+        except BaseException:
+            shutil.rmtree(folder)
+            raise
     except OSError as error:
         raise UserError(f"the search index {folder} cannot be built: {error}") from error
 
@@ -209,40 +199,3 @@ class _Builder:
             # A full disk is found now, by an error, and not later, by a signal.
             os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
         return made
-
-
-def _identity(folder: Path) -> int | None:
-    """Which folder stands there now; None if there is none."""
-    try:
-        return folder.stat().st_ino
-    except FileNotFoundError:
-        return None
-
-
-def _publish(partial: Path, folder: Path, before: int | None) -> None:
-    """Give a finished index its name, unless another process has put one there meanwhile."""
-    while _identity(folder) == before:
-        try:
-            partial.rename(folder)
-        except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
-        else:
-            return
-        _retire(folder)
-        before = None
-
-
-def _retire(folder: Path) -> None:
-    """Take an old index away."""
-    old = _partial(folder)
-    try:
-        folder.rename(old)
-    except FileNotFoundError:
-        return  # Another process was quicker.
-    shutil.rmtree(old)
-
-
-def _partial(folder: Path) -> Path:
-    """A name of its own beside a folder."""
-    return folder.with_name(f".{folder.name}.{uuid4().hex}.partial")

@@ -79,11 +79,6 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
             os.fsync(file.fileno())
 
 
-def is_index(folder: Path) -> bool:
-    """Whether a folder looks like an index, whole or not."""
-    return (folder / MANIFEST).is_file()
-
-
 def read(folder: Path) -> tuple[Manifest, Mapping[str, NDArray[Any]]]:
     """Read the manifest and map the arrays into memory.
 
@@ -99,7 +94,7 @@ def read(folder: Path) -> tuple[Manifest, Mapping[str, NDArray[Any]]]:
 
 def damaged(path: Path, what: str) -> UserError:
     """The error for a file that is not as it was written."""
-    return UserError(f"{path} {what}; delete the folder {path.parent}, the index is built anew")
+    return UserError(f"{path} {what}; the index must be built anew")
 
 
 def _read_manifest(path: Path) -> Manifest:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tasks.webshop.catalogues import CACHE_VARIABLE, open_catalogue
+from tasks.webshop.catalogues import CACHE_VARIABLE
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -12,4 +12,3 @@ def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(CACHE_VARIABLE, str(tmp_path_factory.mktemp("cache")))
         yield
-    open_catalogue.cache_clear()

@@ -1,6 +1,9 @@
 """Catalogues on disk: built once, whole or not there, and named by what they were made from."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,10 +54,43 @@ def test_what_is_not_sold(folder: Path, asin: str) -> None:
 def test_building_again_gives_the_same(folder: Path, tmp_path: Path) -> None:
     build(LISTINGS, tmp_path / "again")
     assert Catalogue(folder).sha256 == Catalogue(tmp_path / "again").sha256
-    build(LISTINGS[:1], tmp_path / "again")
-    assert len(Catalogue(tmp_path / "again")) == 1
-    assert Catalogue(folder).sha256 != Catalogue(tmp_path / "again").sha256
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["again", "made"]
+    build(LISTINGS[:1], tmp_path / "other")
+    assert Catalogue(folder).sha256 != Catalogue(tmp_path / "other").sha256
+    # What is there stays: its name says what it was made from.
+    build(LISTINGS[:1], folder)
+    assert len(Catalogue(folder)) == 3
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["again", "made", "other"]
+    assert [path.name for path in folder.parent.iterdir()] == ["catalogue"]
+
+
+_BUILD = """
+import sys
+from pathlib import Path
+from tasks.webshop.catalogue import Catalogue, build
+from tests.tasks.webshop.test_catalogue import LISTINGS
+for number in range(8):
+    folder = Path(sys.argv[1]) / str(number)
+    build(LISTINGS * 1, folder)
+    assert len(Catalogue(folder)) == 3
+"""
+
+
+def test_processes_build_the_same_at_once(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _BUILD, str(tmp_path)]
+    running = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    for process in running:
+        assert process.communicate()[1] == ""
+        assert process.returncode == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == [str(n) for n in range(8)]
+
+
+def test_what_a_killed_build_left_is_removed(tmp_path: Path) -> None:
+    old, new = tmp_path / ".c-old", tmp_path / ".c-new"
+    for path in (old, new):
+        (path / "catalogue").mkdir(parents=True)
+    os.utime(old, (0, 0))
+    build(LISTINGS, tmp_path / "c")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".c-new", "c"]
 
 
 def test_a_failed_build_leaves_nothing(tmp_path: Path) -> None:
@@ -76,8 +112,23 @@ def test_a_damaged_catalogue_is_named(folder: Path, name: str) -> None:
             part.unlink()
     else:
         path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    with pytest.raises(UserError, match=r"delete|damaged|no whole"):
+    with pytest.raises(UserError, match=r"no whole catalogue.*delete it"):
         Catalogue(folder)
+
+
+def test_any_change_is_noticed(folder: Path) -> None:
+    """A price, a rank: each file is held against its hash."""
+    files = [path for path in folder.rglob("*") if path.is_file() and path.stat().st_size]
+    assert len(files) > 8
+    for path in files:
+        whole = path.read_bytes()
+        changed = bytearray(whole)
+        changed[-2] ^= 1
+        path.write_bytes(changed)
+        with pytest.raises(UserError, match=r"no whole catalogue.*delete it"):
+            Catalogue(folder)
+        path.write_bytes(whole)
+    Catalogue(folder)
 
 
 def public(folder: Path, **changes: object) -> None:
@@ -96,7 +147,6 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.setenv(DATA_VARIABLE, str(folder))
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
-    open_catalogue.cache_clear()
     return folder
 
 
@@ -105,13 +155,10 @@ def test_a_catalogue_is_kept_until_its_sources_change(data: Path, tmp_path: Path
     assert open_catalogue("small_1000").product("B000000001").title == "Tin Mug"
     (kept,) = (tmp_path / "cache" / "webshop").iterdir()
     built = kept.stat().st_mtime_ns
-    open_catalogue.cache_clear()
     open_catalogue("small_1000")
     assert kept.stat().st_mtime_ns == built
     public(data, name="Another Tin Mug")
-    open_catalogue.cache_clear()
     assert open_catalogue("small_1000").product("B000000001").title == "Another Tin Mug"
-    open_catalogue.cache_clear()
 
 
 def test_missing_data(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,6 +101,26 @@ def test_a_product_of_which_nothing_is_known(tmp_path: Path) -> None:
     assert (listing.template, listing.people) == (None, ())
 
 
+def test_gaps_that_the_original_allows(tmp_path: Path) -> None:
+    item = {name: value for name, value in ITEM.items() if name != "pricing"}
+    known = {"B000000001": {"instruction": "Find me mugs", "instruction_attributes": ["tin"]}}
+    (listing,) = read_listings(write(tmp_path, [item | {"customization_options": []}], known))
+    assert listing.product.prices == (100.0,)
+    assert listing.product.options == {}
+    assert listing.product.attributes == (NO_ATTRIBUTE,)
+    assert listing.template == Wish("Find me mugs", ("tin",))
+
+
+def test_white_space_before_the_first_bracket(tmp_path: Path) -> None:
+    assert len(list(read_listings(write(tmp_path, "\n \t" + json.dumps([ITEM]))))) == 1
+
+
+def test_deep_nesting_is_refused_at_once(tmp_path: Path) -> None:
+    for text in ("[" * 1_000_000, '[{"asin":' * 100_000, "[" + '{"a":' * 100_000):
+        with pytest.raises(UserError, match=r"items\.json holds values that lie 20 deep"):
+            list(read_listings(write(tmp_path, text)))
+
+
 def test_repeats_and_odd_numbers_are_left_out_as_in_the_original(tmp_path: Path) -> None:
     items = [ITEM, ITEM | {"name": "Again"}, ITEM | {"asin": "nan"}, ITEM | {"asin": "B0000000012"}]
     assert [listing.product.title for listing in read_listings(write(tmp_path, items))] == [
@@ -124,7 +144,10 @@ def test_markup_stays_text(tmp_path: Path) -> None:
         ({"name": None}, "product B000000001: name: "),
         ({"name": "x" * 1_000_001}, "product B000000001: name: "),
         ({"customization_options": "red"}, "customization_options: must be an object or empty"),
-        ({"customization_options": {"a": [{"price": 1}]}}, r"customization_options.*value"),
+        (
+            {"customization_options": {"a": [{"price": 1}]}},
+            r"customization_options\.a\.0\.value: Field",
+        ),
         ({"small_description": [1]}, "small_description"),
         ({"asin": 5}, "asin: Input should be a valid string"),
         ({"asin": "B00/../x"}, "asin: must be letters and digits"),
@@ -144,14 +167,21 @@ def test_a_missing_field_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("items", "known", "people", "message"),
     [
-        ("", KNOWN, PEOPLE, r"items\.json must hold a JSON array"),
+        ("", KNOWN, PEOPLE, r"items\.json is no valid JSON"),
         ("{}", KNOWN, PEOPLE, r"items\.json must hold a JSON array"),
-        ("[1", KNOWN, PEOPLE, r"items\.json"),
+        ("[1", KNOWN, PEOPLE, r"items\.json, product number 0"),
+        (json.dumps([ITEM])[:-1] + ",{", KNOWN, PEOPLE, "no valid JSON after product B000000001"),
+        ("\ufeff[]", KNOWN, PEOPLE, r"items\.json is no valid JSON"),
         ("[", KNOWN, PEOPLE, r"items\.json is no valid JSON"),
         ("[]", KNOWN, PEOPLE, r"items\.json holds no products"),
         ([5], KNOWN, PEOPLE, r"items\.json, product number 0"),
         ([ITEM], "[]", PEOPLE, r"ins\.json must hold a JSON object"),
-        ([ITEM], {"B000000001": {}}, PEOPLE, r"ins\.json, product B000000001: attributes"),
+        (
+            [ITEM],
+            {"B000000001": {"attributes": 5}},
+            PEOPLE,
+            r"ins\.json, product B000000001: attributes",
+        ),
         ([ITEM], KNOWN, {"B000000001": {}}, r"people\.json, product B000000001"),
         ([ITEM], KNOWN, {"B1": [{"instruction": "x"}]}, r"people\.json, product B1: 0\.instr"),
     ],

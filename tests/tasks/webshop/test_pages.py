@@ -1,8 +1,11 @@
 """The shop's pages by default: what they show, what they offer, what each action does."""
 
+import re
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tasks.webshop import compat, pages
 from tasks.webshop.catalogue import Catalogue, build
@@ -205,3 +208,39 @@ def test_markup_is_shown_as_the_original_shows_it(shop: Catalogue) -> None:
     assert "[SEP] <b>Tin</b>  Hat\nLarge [SEP]" in page.observation
     _, page = original(shop, "search[hat]", "click[b00000000x]", "click[features]")
     assert page.observation.endswith("< Prev [SEP]  [SEP] Shiny")
+
+
+@pytest.mark.parametrize(
+    ("action", "name", "text"),
+    [
+        ("a[b]", "a", "b"),
+        ("a[b] c", "a", "b"),
+        ("a[b][c]", "a[b]", "c"),
+        ("a[b]c]", "a", "b]c"),
+        ("a[[b]", "a[", "b"),
+        ("[[b]", "[", "b"),
+        ("a[]]", "a", "]"),
+        ("a[b]\n[c]", "a", "b"),
+        ("a[]", None, None),
+        ("[b]", None, None),
+        ("a[b", None, None),
+        ("a]b[", None, None),
+        ("", None, None),
+    ],
+)
+def test_actions_are_split_as_the_original_does(
+    action: str, name: str | None, text: str | None
+) -> None:
+    match = re.match(r"(.+)\[(.+)\]", action)
+    assert (match and match[1], match and match[2]) == (name, text)
+    assert compat.split(action) == ((name, text) if name is not None else None)
+
+
+@given(st.text(alphabet="a[]\n", max_size=12))
+def test_all_actions_are_split_as_the_original_does(action: str) -> None:
+    match = re.match(r"(.+)\[(.+)\]", action)
+    assert compat.split(action) == (match and (match[1], match[2]))
+
+
+def test_long_actions_are_split_at_once() -> None:
+    assert compat.split("search" + "[" * 1_000_000) is None

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tasks.webshop.nouns import ContentWords
-from tasks.webshop.reward import Reward, judge, says, type_factor
+from tasks.webshop.reward import Reward, judge, type_factor, values_meant
 from tests.tasks.webshop.worlds import goal, product
 
 MUG = product()
@@ -102,20 +102,49 @@ def test_the_original_finds_colours_inside_words() -> None:
     # "fashion" holds "ash", which comes before "grey".
     assert bought({"color": "ash"}, as_original=True, wanted=wish).options == 1
     assert bought({"color": "grey"}, as_original=True, wanted=wish).options == 0
-    assert bought({"color": "grey"}, wanted=wish).options == 1
-    assert bought({"color": "ash"}, wanted=wish).options == 0
+    changes: dict[str, Any] = {"options": {"color": ("ash", "fashion grey")}}
+    assert bought({"color": "fashion grey"}, wanted=wish, **changes).options == 1
+    assert bought({"color": "ash"}, wanted=wish, **changes).options == 0
 
 
 @pytest.mark.parametrize(
-    ("value", "wish", "same"),
+    ("wish", "meant"),
     [
-        ("navy blue", "navy", True),
-        ("dark red", "red", False),  # "dark" is a colour's name and comes first
-        ("pack of 4", "4 pack of", True),
-        ("pack of 4", "pack of 6", False),
-        ("rectangular", "tan", False),
-        ("", "", False),
+        ("navy", ["navy blue"]),
+        ("Blue  Navy", ["navy blue"]),
+        ("red", ["red"]),
+        ("light green", []),
+        ("x-large", ["x-large"]),
+        ("large", ["large"]),
+        ("small", []),
+        ("pack of 4", ["pack of 4"]),
+        ("4", ["pack of 4"]),
+        ("1.5", []),
+        ("", []),
+        ("-", []),
     ],
 )
-def test_what_people_mean(value: str, wish: str, same: bool) -> None:
-    assert says(value, wish) is same
+def test_what_people_mean(wish: str, meant: list[str]) -> None:
+    """The value that says the same; without one, those that hold all words of the wish."""
+    options = {
+        "color": ("navy blue", "light blue", "dark red", "red"),
+        "size": ("large", "x-large", "xx-large"),
+        "count": ("pack of 4", "pack of 15"),
+    }
+    assert [value for _, value in values_meant(wish, product(options=options))] == meant
+
+
+def test_a_wish_of_people_is_met_by_what_it_means() -> None:
+    changes: dict[str, Any] = {"options": {"color": ("red", "dark red"), "size": ("8",)}}
+    wish = {"options": ("red",)}
+    assert bought({"color": "red"}, wanted=wish, **changes).options == 1
+    assert bought({"color": "dark red"}, wanted=wish, **changes).options == 0
+    only_dark: dict[str, Any] = {"options": {"color": ("dark red",)}}
+    assert bought({"color": "dark red"}, wanted=wish, **only_dark).options == 1
+
+
+def test_products_of_no_known_category_or_query_are_not_of_one_type() -> None:
+    unknown = product(title="Chocolate", query="", product_category="")
+    shirt = product(title="Shirt", query="", product_category="")
+    assert type_factor(shirt, unknown, ContentWords(), compat=False) == 0.0
+    assert type_factor(shirt, product(title="Shirt", query="x"), ContentWords(), False) == 1.0

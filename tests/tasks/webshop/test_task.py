@@ -12,7 +12,10 @@ from tasks.errors import UserError
 from tasks.registry import load_task
 from tasks.response import format_response
 from tasks.webshop.catalogues import builtin_products, open_catalogue
+from tasks.webshop.nouns import ContentWords
 from tasks.webshop.panel_goals import goal_of
+from tasks.webshop.reward import judge
+from tasks.webshop.stream import wish_key
 from tests.tasks.webshop.worlds import needs_recordings
 
 TASK = load_task("webshop")
@@ -125,6 +128,7 @@ def test_turns_run_out() -> None:
         ("<think>x</think><action>search[\U0001f600\U0001f600]</action>", True, True),
         ("<think>x</think><action>search[\u0633\u0627\u0639\u0629]</action>", True, True),
         ("<think>x</think><action>search[\ud800]</action>", True, True),
+        ("<think>x</think><action>search" + "[" * 100_000 + "</action>", True, False),
     ],
 )
 def test_responses_of_all_kinds(response: str, format_ok: bool, action_ok: bool) -> None:
@@ -194,6 +198,29 @@ def test_no_tested_product_is_asked_for_in_training() -> None:
     assert all(goal_of(entry).asin == entry.data["asin"] for entry in drawn)
 
 
+def test_no_training_wish_asks_for_the_same_as_a_test() -> None:
+    products = {product.asin: product for product in builtin_products()}
+    entries = [
+        TASK.panel("builtin").entries,
+        [TASK.training_entry(index) for index in range(20_000)],
+    ]
+    tested, trained = (
+        {wish_key(products[entry.data["asin"]], goal_of(entry)) for entry in part}
+        for part in entries
+    )
+    assert not tested & trained
+
+
+def test_no_product_of_another_kind_can_win() -> None:
+    for entry in TASK.panel("builtin").entries:
+        goal = goal_of(entry)
+        wanted = open_catalogue("builtin").product(goal.asin)
+        assert isinstance(goal.options, dict)
+        for other in builtin_products():
+            judged = judge(goal, wanted, other, goal.options, 0.0, ContentWords(), compat=False)
+            assert judged.value < 1.0 or other.query == wanted.query, (entry.id, other.title)
+
+
 def test_the_players_of_demonstrations_win_most() -> None:
     """By what the prompt shows alone."""
     won = 0
@@ -233,14 +260,13 @@ def test_the_public_panels_hold(panel: str) -> None:
     assert TASK.available(panel)
     opened = TASK.panel(panel)
     assert len(opened.entries) == opened.info.episodes
-    if panel == "small_1000":
-        for check in validate(TASK, panel, 50, 1):
-            assert check.ok, f"{check.name}: {check.detail}"
+    for check in validate(TASK, panel, 50, 1):
+        assert check.ok, f"{check.name}: {check.detail}"
 
 
 @needs_recordings
 def test_the_public_split_is_by_product() -> None:
     test, train = (TASK.panel(name).entries for name in ("small_1000", "small_1000_train"))
-    tested, trained = ({TASK.identity(entry) for entry in part} for part in (test, train))
+    tested, trained = ({entry.data["asin"] for entry in part} for part in (test, train))
     assert (len(tested), len(trained)) == (200, 215)
     assert not tested & trained
