@@ -123,7 +123,12 @@ class Join:
         declared = self._domain.predicates[predicate]
         if any(self._types[name] not in {declared[position], _ANY} for position, name in free):
             return _nothing
-        writes = tuple((position, self._slots[name]) for position, name in free)
+        # A variable that occurs twice is bound at its first place and compared at the other.
+        writes = tuple(
+            (position, self._slots[name])
+            for position, name in free
+            if atom.arguments.index(name) == position
+        )
         reads = tuple(
             (position, self._slot(name), name)
             for position, name in enumerate(atom.arguments)

@@ -3,7 +3,7 @@
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tasks.alfworld.engine.facts import Facts
@@ -73,6 +73,11 @@ _FACTS = st.fixed_dictionaries(
 )
 
 
+@example(
+    condition="(and (on ?t ?s) (or (red ?t) (near ?s ?s)))",
+    start={"on": {("a", "x")}, "near": set(), "red": set()},
+    now={"on": {("a", "x")}, "near": {("y", "x")}, "red": set()},
+)
 @given(condition=st.sampled_from(CONDITIONS), start=_FACTS, now=_FACTS)
 def test_joins_find_what_is_true(
     condition: str,
