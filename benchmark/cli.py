@@ -169,16 +169,17 @@ def _add_eval(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     engine.add_argument("--tensor-parallel-size", type=_count, help="vLLM: GPUs per model")
     engine.add_argument("--max-model-len", type=_count, help="vLLM: context to reserve")
     protocol = parser.add_argument_group(
-        "protocol", "changing one of these makes another protocol, with another fingerprint"
+        "protocol",
+        "another value than the panel's standard makes another protocol, with another fingerprint",
     )
-    protocol.add_argument("--temperature", type=float, default=0.0, help="default: 0, greedy")
-    protocol.add_argument("--top-p", type=float, default=1.0, help="default: 1, off")
-    protocol.add_argument("--top-k", type=int, default=0, help="default: 0, off")
+    protocol.add_argument("--temperature", type=float, help="standard: 0, greedy")
+    protocol.add_argument("--top-p", type=float, help="standard: 1, off")
+    protocol.add_argument("--top-k", type=int, help="standard: 0, off")
     protocol.add_argument(
-        "--max-tokens", type=_count, default=512, help="longest response (default: 512)"
+        "--max-tokens", type=_count, help="longest response (standard: 512, in tir_math 4096)"
     )
     protocol.add_argument(
-        "--repeats", type=_count, default=1, help="plays of every episode (default: 1)"
+        "--repeats", type=_count, help="plays of every episode (standard: 1, of aime 8)"
     )
     protocol.add_argument("--seed", type=int, default=0, help="base of all sampling seeds")
 

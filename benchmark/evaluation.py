@@ -12,11 +12,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from benchmark.engines.base import Engine, Sampling
+from benchmark.engines.base import Engine
 from benchmark.engines.metered import MeteredEngine
 from benchmark.hosts.choose import Hosts
 from benchmark.manifest import SCHEMA_VERSION, Manifest, ModelIdentity, Shard
-from benchmark.protocol import PanelProtocol, overrides_of, run_fingerprint
+from benchmark.protocol import (
+    STANDARD,
+    Choices,
+    PanelProtocol,
+    overrides_of,
+    run_fingerprint,
+)
 from benchmark.records import EpisodeRecord, record_of
 from benchmark.rollout import Job, Trajectory, longest_first, play
 from benchmark.run_folder import Key, RunFolder
@@ -52,9 +58,7 @@ class Plan:
     def of(
         cls,
         panels: list[tuple[str, str]],
-        sampling: Sampling,
-        repeats: int,
-        seed: int,
+        choices: Choices = STANDARD,
         shard: Shard | None = None,
         settings: Settings = MappingProxyType({}),
     ) -> "Plan":
@@ -71,7 +75,8 @@ class Plan:
         for task_name, panel_name in sorted(panels):
             task = load_task(task_name).configured(settings.get(task_name, {}))
             panel = task.panel(panel_name)
-            protocol = PanelProtocol.of(task, panel, sampling, repeats, seed)
+            task.require()
+            protocol = PanelProtocol.of(task, panel, choices)
             planned.append(PlannedPanel(task, panel, protocol))
         return cls(tuple(planned), shard)
 

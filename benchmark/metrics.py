@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from benchmark.manifest import Manifest
 from benchmark.protocol import PanelProtocol
 from benchmark.records import EpisodeRecord
-from benchmark.statistics import Interval, clustered_wilson, mean_interval
+from benchmark.statistics import Interval, clustered_wilson, mean_interval, pass_at_k
 from tasks.base import TaskInfo
 from tasks.errors import UserError
 from tasks.registry import load_task
@@ -62,13 +62,39 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class CategorySummary:
-    """Success of the episodes of one category."""
+class PassAt:
+    """How many episodes are solved at least once in k plays.
 
-    category: str
+    Attributes:
+        k: Plays that are allowed.
+        success: The unbiased estimate, with Wilson's interval over episodes.
+    """
+
+    k: int
     success: Estimate
 
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+
+@dataclass(frozen=True, slots=True)
+class CategorySummary:
+    """Success of the episodes of one category.
+
+    Attributes:
+        category: Its name.
+        success: As in `PanelSummary`.
+        pass_at: As in `PanelSummary`.
+    """
+
+    category: str
+    success: Estimate
+    pass_at: tuple[PassAt, ...]
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+    def solved_in(self, k: int) -> float | None:
+        """The value of pass@k; None where it is not known."""
+        return next((passed.success.value for passed in self.pass_at if passed.k == k), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +109,8 @@ class PanelSummary:
         records: Records that are there.
         errors: Records of episodes that could not be played to their end; they count as failures.
         success: Success rate, Wilson interval (clustered by episode where there are repeats).
+        pass_at: Episodes solved at least once in k plays, for k = 2, 4, 8, ... and the number of
+            plays that every episode has; empty where that is 1.
         score: Mean score in the task's unit, with a t interval over episodes; 0 after an error.
         score_name: What the score measures.
         score_unit: Its unit.
@@ -109,6 +137,7 @@ class PanelSummary:
     records: int
     errors: int
     success: Estimate
+    pass_at: tuple[PassAt, ...]
     score: Estimate
     score_name: str
     score_unit: str
@@ -339,6 +368,7 @@ def _panel_summary(
         records=tally.records,
         errors=tally.errors,
         success=_rate([(play.solved, len(play.scores)) for play in plays]),
+        pass_at=_pass_at([(play.solved, len(play.scores)) for play in plays]),
         score=_mean([play.scores for play in plays]),
         score_name=task.score_name,
         score_unit=task.score_unit,
@@ -352,11 +382,26 @@ def _panel_summary(
         total_tokens=tally.total_tokens,
         category_name=task.category_name,
         categories=tuple(
-            CategorySummary(name, _rate([(s, n) for s, n in tally.categories[name].values()]))
+            _category(name, [(s, n) for s, n in tally.categories[name].values()])
             for name in _in_order(tally.categories)
         ),
         turn_counts=_table(tally.turn_counts),
         invalid_by_turn=_table(tally.by_turn),
+    )
+
+
+def _category(name: str, plays: list[tuple[int, int]]) -> CategorySummary:
+    return CategorySummary(name, _rate(plays), _pass_at(plays))
+
+
+def _pass_at(plays: list[tuple[int, int]]) -> tuple[PassAt, ...]:
+    """Solved in k plays, of episodes given as (solved, plays)."""
+    fewest = min((count for _, count in plays), default=0)
+    powers = {2**exponent for exponent in range(1, fewest.bit_length())}
+    solved, played = [solved for solved, _ in plays], [count for _, count in plays]
+    return tuple(
+        PassAt(k, _estimate(pass_at_k(solved, played, k), len(plays)))
+        for k in sorted(powers | {fewest} - {0, 1})
     )
 
 

@@ -8,18 +8,55 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from benchmark.engines.base import Sampling
-from tasks.base import Panel, Task
+from tasks.base import Panel, PanelInfo, Standard, Task
 from tasks.registry import load_task
 from tasks.seeding import canonical_json, sha256_text, stable_seed
 
 NAME = "v1"
-"""Name of the standard protocol: greedy decoding, every episode once."""
+"""Name of the standard protocol: panels are played as `PanelInfo.standard` says."""
 
-STANDARD_REPEATS = 1
 STANDARD_SEED = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What a user may choose in the place of a panel's standard; None is the standard's value.
+
+    Attributes:
+        temperature: See `Sampling`; as the next three.
+        top_p: Nucleus.
+        top_k: Number of candidates.
+        max_tokens: Longest response.
+        repeats: Plays of every episode.
+        seed: Base of all sampling seeds.
+    """
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    max_tokens: int | None = None
+    repeats: int | None = None
+    seed: int = STANDARD_SEED
+
+    @classmethod
+    def of(cls, protocol: "PanelProtocol") -> Self:
+        """The choices that give a protocol again, whatever is standard."""
+        return cls(**asdict(protocol.sampling), repeats=protocol.repeats, seed=protocol.seed)
+
+    def over(self, standard: Standard) -> tuple[Sampling, int]:
+        """Sampling and repeats: what was chosen, and the standard's for the rest."""
+        chosen = {name: value for name, value in asdict(self).items() if value is not None}
+        values = {**asdict(standard), **chosen}
+        del values["seed"]
+        repeats = values.pop("repeats")
+        return Sampling(**values), repeats
+
+
+STANDARD = Choices()
+"""The standard protocol."""
 
 
 @dataclass(frozen=True)
@@ -60,22 +97,16 @@ class PanelProtocol:
     settings: dict[str, str]
     packages: dict[str, str]
     sampling: Sampling
-    repeats: int = STANDARD_REPEATS
+    repeats: int = 1
     seed: int = STANDARD_SEED
 
     # Read from outside by pydantic (run.json, submissions).
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "allow_inf_nan": False}
 
     @classmethod
-    def of(
-        cls,
-        task: Task,
-        panel: Panel,
-        sampling: Sampling,
-        repeats: int = STANDARD_REPEATS,
-        seed: int = STANDARD_SEED,
-    ) -> "PanelProtocol":
+    def of(cls, task: Task, panel: Panel, choices: Choices = STANDARD) -> "PanelProtocol":
         """Collect the protocol of a task's panel as installed here."""
+        sampling, repeats = choices.over(panel.info.standard)
         return cls(
             task=task.info.name,
             task_version=task.info.version,
@@ -92,7 +123,7 @@ class PanelProtocol:
             packages=dict(task.packages()),
             sampling=sampling,
             repeats=repeats,
-            seed=seed,
+            seed=choices.seed,
         )
 
     def __post_init__(self) -> None:
@@ -110,10 +141,11 @@ class PanelProtocol:
 
         A task's own settings have their task before their name: `webshop.compat`.
         """
+        task = load_task(self.task)
         chosen = {**asdict(self.sampling), "repeats": self.repeats, "seed": self.seed}
-        standard = {**asdict(Sampling()), "repeats": STANDARD_REPEATS, "seed": STANDARD_SEED}
+        standard = {**asdict(_standard(task.panels().get(self.panel))), "seed": STANDARD_SEED}
         overrides = {name: value for name, value in chosen.items() if value != standard[name]}
-        known = load_task(self.task).info.settings
+        known = task.info.settings
         return overrides | {
             f"{self.task}.{name}": value
             for name, value in self.settings.items()
@@ -123,6 +155,11 @@ class PanelProtocol:
     def turn_seed(self, episode: str, repeat: int, turn: int) -> int:
         """Seed of one turn's draws, from (protocol, task, episode, repeat, turn) alone."""
         return stable_seed(self.fingerprint, self.task, episode, repeat, turn)
+
+
+def _standard(panel: PanelInfo | None) -> Standard:
+    """The standard of a panel; of one that is not installed, the usual one."""
+    return panel.standard if panel is not None else Standard()
 
 
 def overrides_of(panels: Iterable[PanelProtocol]) -> dict[str, Any]:

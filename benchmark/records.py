@@ -13,11 +13,13 @@ from pydantic import (
     Field,
     StringConstraints,
     ValidationError,
+    ValidationInfo,
     field_validator,
 )
 
 from benchmark.protocol import PanelProtocol
 from benchmark.rollout import Trajectory, Turn
+from benchmark.sequences import token_sequence
 from tasks.base import Outcome, Task, View
 from tasks.seeding import canonical_json, sha256_text
 from tasks.strict import Strict, first_fault
@@ -26,11 +28,14 @@ SCHEMA_VERSION: Final = 1
 MAX_NAME = 200
 MAX_TEXT = 1_000_000
 MAX_TURNS = 1_000
+MAX_TOKENS = 1_000_000
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)]
 Text = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Count = Annotated[int, Field(ge=0, le=10**12)]
+TokenId = Annotated[int, Field(ge=0, lt=2**31)]
+Range = Annotated[tuple[Count, Count], Field(strict=False)]
 Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e9, le=1e9)]
 
 
@@ -73,6 +78,39 @@ class TurnRecord(Strict):
         return info
 
 
+class SequenceRecord(Strict):
+    """The tokens of a whole episode (`benchmark.sequences.TokenSequence`).
+
+    Attributes:
+        token_ids: All token ids, from the first prompt on.
+        written: Half-open ranges of the positions whose tokens the model drew, ascending; all
+            others are the prompt and what the world answered.
+    """
+
+    token_ids: Annotated[tuple[TokenId, ...], Field(max_length=MAX_TOKENS, strict=False)]
+    written: Annotated[tuple[Range, ...], Field(max_length=MAX_TURNS, strict=False)]
+
+    @field_validator("written")
+    @classmethod
+    def _ascending(
+        cls, written: tuple[tuple[int, int], ...], info: ValidationInfo
+    ) -> tuple[tuple[int, int], ...]:
+        end = 0
+        for start, stop in written:
+            if not end <= start < stop <= len(info.data.get("token_ids", ())):
+                raise ValueError("ranges must ascend, hold a token each and end with the tokens")
+            end = stop
+        return written
+
+    @property
+    def response_mask(self) -> list[int]:
+        """1 for every token that the model drew, 0 for the others."""
+        mask = [0] * len(self.token_ids)
+        for start, stop in self.written:
+            mask[start:stop] = [1] * (stop - start)
+        return mask
+
+
 class EpisodeRecord(Strict):
     """One play of one panel entry.
 
@@ -91,6 +129,8 @@ class EpisodeRecord(Strict):
         penalty: Sum of the format penalties, not negative; after an error as if every turn that
             was not played had been invalid. The return is `reward - penalty`.
         error: Why the episode could not be played to its end; null if it was.
+        sequence: All tokens, in tasks whose unit is the trajectory and where the engine gave them;
+            null otherwise, or if a prompt did not go on from the one before.
     """
 
     schema_version: Literal[1]
@@ -106,6 +146,7 @@ class EpisodeRecord(Strict):
     reward: Number
     penalty: Annotated[float, Field(allow_inf_nan=False, ge=0, le=1e9)]
     error: Text | None
+    sequence: SequenceRecord | None = None
 
     @property
     def key(self) -> tuple[str, str, str, int]:
@@ -159,7 +200,17 @@ def _record(trajectory: Trajectory) -> EpisodeRecord:
         reward=totals.reward,
         penalty=totals.penalty,
         error=trajectory.error,
+        sequence=_sequence(trajectory),
     )
+
+
+def _sequence(trajectory: Trajectory) -> SequenceRecord | None:
+    if trajectory.job.task.info.unit == "turn":
+        return None
+    joined = token_sequence([turn.generation for turn in trajectory.turns])
+    if joined is None:
+        return None
+    return SequenceRecord(token_ids=joined.token_ids, written=joined.written)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from benchmark.hosts.base import WorkerDied
 from benchmark.hosts.choose import spread
 from benchmark.hosts.worker import Execution, execute
 from benchmark.manifest import Manifest
-from benchmark.protocol import PanelProtocol
+from benchmark.protocol import Choices, PanelProtocol
 from benchmark.records import (
     EpisodeRecord,
     Totals,
@@ -59,12 +59,14 @@ class Replay:
         start: The first view.
         steps: What each recorded response did, as far as the replay came.
         differences: Where record and world disagree; empty for a record that holds.
+        doubts: What the world could neither confirm nor refute, as (turn from 1, why).
     """
 
     record: EpisodeRecord
     start: View | None
     steps: tuple[Step, ...]
     differences: tuple[Difference, ...]
+    doubts: tuple[tuple[int, str], ...]
 
 
 Claim: TypeAlias = tuple[EpisodeRecord, PanelProtocol, Task, PanelEntry]
@@ -89,6 +91,7 @@ def replay_run(
     panels = {}
     for protocol in manifest.panels:
         task, panel = installed_panel(protocol)
+        task.require()
         entries = {entry.id: entry for entry in panel.entries}
         panels[protocol.task, protocol.panel] = protocol, task, entries
 
@@ -104,12 +107,20 @@ def replay_run(
     yield from replay_records(claims(), env_processes)
 
 
-def replay_records(claims: Iterable[Claim], env_processes: int | None = None) -> Generator[Replay]:
-    """Re-execute records, in order; only a few of them are held in memory at a time."""
+def replay_records(
+    claims: Iterable[Claim], env_processes: int | None = None, trust: bool = False
+) -> Generator[Replay]:
+    """Re-execute records, in order; only a few of them are held in memory at a time.
+
+    Args:
+        claims: The records.
+        env_processes: See `replay_run`.
+        trust: What takes long to repeat is taken from the records: to show them, not to prove them.
+    """
     # What is to be compared is kept beside what is being executed ahead of it.
     to_execute, to_compare = tee(claims)
     calls = (
-        (task, (entry, protocol.max_turns, _responses(record)))
+        (task, (entry, protocol.max_turns, _recorded(record), trust))
         for record, protocol, task, entry in to_execute
     )
     with closing(spread(execute, calls, env_processes, _died)) as executions:
@@ -117,15 +128,15 @@ def replay_records(claims: Iterable[Claim], env_processes: int | None = None) ->
             yield _compare(*claim, execution)
 
 
-def _responses(record: EpisodeRecord) -> tuple[str, ...] | None:
+def _recorded(record: EpisodeRecord) -> tuple[tuple[str, dict[str, Any]], ...] | None:
     """What is fed to the world; None for a record whose world was never set up."""
     if record.observation_sha256 is None:
         return None
-    return tuple(turn.response for turn in record.turns)
+    return tuple((turn.response, turn.info) for turn in record.turns)
 
 
 def _died(error: WorkerDied) -> Execution:
-    return Execution(None, (), f"{type(error).__name__}: {error}")
+    return Execution(None, (), (), f"{type(error).__name__}: {error}")
 
 
 def installed_panel(protocol: PanelProtocol) -> tuple[Task, Panel]:
@@ -136,7 +147,7 @@ def installed_panel(protocol: PanelProtocol) -> tuple[Task, Panel]:
     """
     task = load_task(protocol.task).configured(protocol.settings)
     panel = task.panel(protocol.panel)
-    here = PanelProtocol.of(task, panel, protocol.sampling, protocol.repeats, protocol.seed)
+    here = PanelProtocol.of(task, panel, Choices.of(protocol))
     for field in fields(PanelProtocol):
         recorded, installed = getattr(protocol, field.name), getattr(here, field.name)
         if recorded != installed:
@@ -158,7 +169,7 @@ def replay_record(
         task: The task.
         entry: The panel's entry that the record names.
     """
-    execution = execute(task, entry, protocol.max_turns, _responses(record))
+    execution = execute(task, entry, protocol.max_turns, _recorded(record))
     return _compare(record, protocol, task, entry, execution)
 
 
@@ -199,7 +210,8 @@ def _compare(
     elif execution.start is not None:
         check(None, "turns", len(record.turns), len(execution.steps))
     differences.extend(_totals(record, protocol, task, outcome))
-    return Replay(record, execution.start, execution.steps, tuple(differences))
+    doubts = tuple((turn, doubt) for turn, doubt in enumerate(execution.doubts, 1) if doubt)
+    return Replay(record, execution.start, execution.steps, tuple(differences), doubts)
 
 
 def _json(info: Mapping[str, Any]) -> str:

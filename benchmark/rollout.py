@@ -98,8 +98,16 @@ async def _attempt(job: Job, engine: Engine, host: Host) -> tuple[Trajectory, bo
         view = start = await episode.reset()
         while True:
             seed = job.protocol.turn_seed(job.entry.id, job.repeat, len(turns))
+            previous = _goes_on_from(job, turns)
             generation = await engine.generate(
-                Request(view.messages, job.protocol.sampling, seed, affinity, episode)
+                Request(
+                    view.messages,
+                    job.protocol.sampling,
+                    seed,
+                    affinity,
+                    episode,
+                    previous=previous,
+                )
             )
             step = await episode.step(generation.text)
             turns.append(Turn(view, generation, step))
@@ -119,6 +127,14 @@ async def _attempt(job: Job, engine: Engine, host: Host) -> tuple[Trajectory, bo
     finally:
         if episode is not None:
             _close(job, episode)
+
+
+def _goes_on_from(job: Job, turns: list[Turn]) -> Generation | None:
+    """The generation whose token ids the next prompt goes on from, if any."""
+    if job.task.info.unit == "turn" or not turns:
+        return None
+    last = turns[-1].generation
+    return None if last.prompt_ids is None or last.response_ids is None else last
 
 
 def _close(job: Job, episode: LiveEpisode) -> None:

@@ -140,6 +140,37 @@ def clustered_wilson(
     return _wilson(math.fsum(rates) / len(plays), trials, confidence)
 
 
+def pass_at_k(
+    successes: Sequence[int], plays: Sequence[int], k: int, confidence: float = CONFIDENCE
+) -> Interval:
+    """How many episodes are solved at least once in k plays.
+
+    With n plays of an episode, c of them successful, the unbiased estimate for it is
+    1 - C(n-c, k) / C(n, k): the share of all choices of k plays that hold a success. The value is
+    the mean over episodes. Its interval is Wilson's over the episodes: of all variables in [0, 1]
+    with one mean the success of a single trial varies most, so that it is, if anything, too wide.
+
+    Source: Chen et al., "Evaluating Large Language Models Trained on Code", arXiv 2107.03374,
+    equation 1.
+
+    Args:
+        successes: Successful plays of each episode.
+        plays: Plays of each episode, at least k.
+        k: Plays that are allowed, at least 1.
+        confidence: Coverage.
+
+    Raises:
+        ValueError: There are no episodes, or the numbers do not fit each other.
+    """
+    _check_clusters(successes, plays)
+    if not 1 <= k <= min(plays):
+        raise ValueError(f"pass@{k} needs at least {k} plays of every episode")
+    solved = [
+        1 - math.comb(n - c, k) / math.comb(n, k) for c, n in zip(successes, plays, strict=True)
+    ]
+    return _wilson(math.fsum(solved) / len(solved), len(solved), confidence)
+
+
 def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
     """Student's t interval of a mean: m +- t(k-1) s / sqrt(k).
 

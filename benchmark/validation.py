@@ -5,7 +5,6 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from benchmark.engines.base import Sampling
 from benchmark.engines.scripted import ScriptedEngine
 from benchmark.hosts.choose import Hosts, spread
 from benchmark.protocol import PanelProtocol
@@ -96,7 +95,7 @@ def _distinct(task: Task, panel: Panel) -> Check:
 
 
 def _play_checks(task: Task, panel: Panel, env_processes: int | None) -> Iterator[Check]:
-    protocol = PanelProtocol.of(task, panel, Sampling())
+    protocol = PanelProtocol.of(task, panel)
     jobs = [Job(task, entry, 0, protocol) for entry in panel.entries[:SUBSET]]
     for policy in ("expert", "random"):
         sequential = _play(jobs, policy, 1, env_processes)

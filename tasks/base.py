@@ -15,9 +15,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, Self, TypedDict
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypedDict
 
 from tasks.errors import UserError, near
+from tasks.response import format_response
 
 
 class Message(TypedDict):
@@ -43,6 +44,25 @@ class PanelEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class Standard:
+    """How the standard protocol plays a panel: greedily and once, where nothing else is said.
+
+    Attributes:
+        max_tokens: Longest response, in tokens.
+        temperature: 0 is greedy decoding.
+        top_p: Nucleus; 1 is off.
+        top_k: Number of candidates; 0 is off.
+        repeats: Plays of every episode.
+    """
+
+    max_tokens: int = 512
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0
+    repeats: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class PanelInfo:
     """What is known of a panel without reading it.
 
@@ -58,6 +78,7 @@ class PanelInfo:
         trace_sha256: Hash over everything the expert's and the random policy's episodes showed and
             paid. It changes when the world does: then the task's version must change too. None
             where it was not measured.
+        standard: How the standard protocol plays it.
     """
 
     name: str
@@ -68,6 +89,7 @@ class PanelInfo:
     random_success: tuple[float, float] | None
     expert_success: float | None
     trace_sha256: str | None
+    standard: Standard = Standard()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +171,19 @@ class Step:
     info: Mapping[str, Any] = field(default_factory=dict)
 
 
+class Redone(NamedTuple):
+    """What a recorded response did in a replay.
+
+    Attributes:
+        step: What it did.
+        doubt: Why the world can neither confirm nor refute what was recorded, and went on from the
+            record; None where it can.
+    """
+
+    step: Step
+    doubt: str | None
+
+
 class Episode(ABC):
     """One play of one panel entry, from `reset` to a step with an outcome."""
 
@@ -163,6 +198,21 @@ class Episode(ABC):
         Raises:
             RuntimeError: Called before `reset` or after the episode ended.
         """
+
+    def redo(self, response: str, recorded: Mapping[str, Any], trust: bool = False) -> Redone:
+        """Take a recorded response, in a replay.
+
+        Args:
+            response: The model's raw response.
+            recorded: The `Step.info` that was recorded; from outside. Worlds with steps of which
+                not everything can be repeated (programs that ask for the time) may go on from it.
+            trust: What takes long to repeat may be taken from `recorded`: nothing is to be proven.
+
+        Raises:
+            RuntimeError: See `step`.
+        """
+        del recorded, trust
+        return Redone(self.step(response), None)
 
     def close(self) -> None:
         """Free what the episode holds (processes, files)."""
@@ -215,10 +265,14 @@ class TaskInfo:
         field_panel: The panel that the field reports, where it is not the built-in one.
         tiles: Symbols of grid observations and how the report draws them; empty for texts.
         keys: Single keys that stand for actions when a person plays.
+        unit: The sequence that losses and token ids are about: a `turn`, whose prompt is made
+            anew from the last turns, or the whole `trajectory`, in which every prompt goes on from
+            the one before.
         worker_processes: Episodes live in worker processes: steps take long, or libraries are not
             thread-safe.
         data_variable: Environment variable that names the folder of the task's downloaded data.
         settings: What can be chosen with `--set TASK.NAME=VALUE`, by name.
+        typing: What a person who plays types into a line.
     """
 
     name: str
@@ -233,9 +287,11 @@ class TaskInfo:
     field_panel: str | None = None
     tiles: Mapping[str, Tile] = field(default_factory=dict)
     keys: Mapping[str, str] = field(default_factory=dict)
+    unit: Literal["turn", "trajectory"] = "turn"
     worker_processes: bool = False
     data_variable: str | None = None
     settings: Mapping[str, Setting] = field(default_factory=dict)
+    typing: str = "type an action"
 
 
 class Task(ABC):
@@ -347,6 +403,10 @@ class Task(ABC):
     def random_response(self, episode: Episode, rng: random.Random) -> str:
         """A well-formed response with an action drawn from those that the world admits."""
 
+    def typed_response(self, line: str) -> str:
+        """The response that stands for what a person has typed; an action where no task differs."""
+        return format_response("", line)
+
     @abstractmethod
     def prompt_template(self) -> str:
         """The text of the prompt's template; its hash is part of the protocol."""
@@ -381,6 +441,13 @@ class Task(ABC):
         """
         known = self.info.settings
         return {name: self._chosen.get(name, setting.default) for name, setting in known.items()}
+
+    def require(self) -> None:
+        """See that episodes can be played here, before anything that takes long is begun.
+
+        Raises:
+            UserError: They cannot; the message says what is missing.
+        """
 
     def packages(self) -> Mapping[str, str]:
         """Versions of installed packages that the world's behaviour depends on."""

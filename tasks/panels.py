@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from tasks.base import Panel, PanelEntry, PanelInfo
+from tasks.base import Panel, PanelEntry, PanelInfo, Standard
 from tasks.errors import UserError, near
 
 INDEX = "index.json"
@@ -14,7 +14,8 @@ INDEX = "index.json"
 def read_index(folder: Path) -> Mapping[str, PanelInfo]:
     """Read what `panels/index.json` says of each panel, in its order.
 
-    What was not measured (`random_success`, `expert_success`, `trace_sha256`) may be left out.
+    What was not measured (`random_success`, `expert_success`, `trace_sha256`) may be left out, and
+    so may what is as usual of `standard`.
     """
     index = json.loads((folder / INDEX).read_text("utf-8"))
     return {
@@ -27,6 +28,7 @@ def read_index(folder: Path) -> Mapping[str, PanelInfo]:
             random_success=_band(fact.get("random_success")),
             expert_success=fact.get("expert_success"),
             trace_sha256=fact.get("trace_sha256"),
+            standard=Standard(**fact.get("standard", {})),
         )
         for name, fact in index.items()
     }

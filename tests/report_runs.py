@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from benchmark.engines.base import Engine, FinishReason, Generation, Request, Sampling
+from benchmark.engines.base import Engine, FinishReason, Generation, Request
 from benchmark.manifest import SCHEMA_VERSION, Manifest, ModelIdentity
 from benchmark.metrics import RunSummary, summarise
-from benchmark.protocol import PanelProtocol, run_fingerprint
+from benchmark.protocol import STANDARD, Choices, PanelProtocol, run_fingerprint
 from benchmark.records import EpisodeRecord, record_of, totals_of
 from benchmark.rollout import Job, Trajectory, play
 from tasks.registry import load_task
@@ -92,8 +92,7 @@ class Run:
 def make_run(
     panels: Sequence[str] = ("builtin",),
     engine: Engine | None = None,
-    sampling: Sampling | None = None,
-    repeats: int = 1,
+    choices: Choices = STANDARD,
     episodes: int | None = None,
     name: str = "tiny-sokoban",
 ) -> Run:
@@ -102,8 +101,7 @@ def make_run(
     Args:
         panels: Their names.
         engine: Who plays.
-        sampling: Part of the protocol; the standard one by default.
-        repeats: Plays of every episode.
+        choices: Part of the protocol; the standard one by default.
         episodes: Played of each panel and repeat; fewer than all make an incomplete run.
         name: The model's name.
     """
@@ -112,11 +110,11 @@ def make_run(
     protocols = []
     for panel_name in panels:
         panel = task.panel(panel_name)
-        protocol = PanelProtocol.of(task, panel, sampling or Sampling(), repeats)
+        protocol = PanelProtocol.of(task, panel, choices)
         protocols.append(protocol)
         jobs += [
             Job(task, entry, repeat, protocol)
-            for repeat in range(repeats)
+            for repeat in range(protocol.repeats)
             for entry in panel.entries[:episodes]
         ]
     player = engine or ErringEngine()
@@ -163,7 +161,7 @@ def with_error(record: EpisodeRecord, turns: int = 2) -> EpisodeRecord:
     """The same episode, ended by an engine's error after some turns; it replays."""
     kept = record.turns[:turns]
     task = load_task(record.task)
-    protocol = PanelProtocol.of(task, task.panel(record.panel), Sampling())
+    protocol = PanelProtocol.of(task, task.panel(record.panel))
     error = f"EngineError: the server said 500: {INJECTION}"
     totals = totals_of(protocol, task, kept, outcome=None)
     return record.model_copy(update={"turns": kept, "error": error, **asdict(totals)})

@@ -9,13 +9,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from benchmark.commands.output import print_summary, write_outputs
-from benchmark.engines.base import Sampling
 from benchmark.engines.transformers import TransformersEngine
 from benchmark.evaluation import Plan, evaluate
 from benchmark.files import write_atomically
 from benchmark.metrics import RunSummary
 from benchmark.models import from_folder
-from benchmark.protocol import STANDARD_REPEATS, STANDARD_SEED
 from benchmark.run_folder import RunFolder
 from tasks.errors import UserError
 from tasks.registry import load_task
@@ -84,7 +82,7 @@ def _bar() -> Progress:
 
 def _evaluate(model: Path, task: str, env_processes: int | None) -> RunSummary:
     """Play the task's built-in panel with the new model, in the standard protocol."""
-    plan = Plan.of([(task, "builtin")], Sampling(), STANDARD_REPEATS, STANDARD_SEED)
+    plan = Plan.of([(task, "builtin")])
     source = from_folder(model)
     out = model / "evaluation"
 

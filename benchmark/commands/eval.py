@@ -10,13 +10,14 @@ from pathlib import Path
 
 from benchmark.commands.inits import find_model
 from benchmark.commands.output import print_summary, write_outputs
-from benchmark.engines.base import Engine, Sampling
+from benchmark.engines.base import Engine
 from benchmark.engines.choose import EngineOptions, build_engine, choose_kind
 from benchmark.engines.scripted import POLICIES
 from benchmark.evaluation import Plan, Session, evaluate
 from benchmark.manifest import Shard
 from benchmark.models import ModelSource, policy, served
 from benchmark.progress import Progress
+from benchmark.protocol import Choices
 from benchmark.run_folder import RunFolder
 from tasks.base import Task
 from tasks.errors import UserError
@@ -39,9 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     source = _source(arguments.model, kind)
     plan = Plan.of(
         _panels(arguments.task, arguments.panel, source.task),
-        _sampling(arguments),
-        arguments.repeats,
-        arguments.seed,
+        _choices(arguments),
         _shard(arguments.shard),
         parse_settings(arguments.set),
     )
@@ -75,10 +74,11 @@ async def _evaluate(
     async with engine:
         manifest = plan.manifest(source.identity, engine)
         context = manifest.engine.get("context")
-        if context is not None and context <= arguments.max_tokens:
+        longest = max(protocol.sampling.max_tokens for protocol in plan.protocols)
+        if context is not None and context <= longest:
             print(
                 f"note: the model's context of {context} tokens leaves less than the protocol's "
-                f"{arguments.max_tokens} for a response"
+                f"{longest} for a response"
             )
         with RunFolder(out, manifest, plan.keys()) as folder:
             if folder.dropped_bytes:
@@ -138,14 +138,17 @@ def _default_panel(task: Task) -> str:
     return default
 
 
-def _sampling(arguments: argparse.Namespace) -> Sampling:
-    if not 0 <= arguments.temperature <= 10:
-        raise UserError(f"--temperature must lie in 0 to 10, not {arguments.temperature}")
-    if not 0 < arguments.top_p <= 1:
-        raise UserError(f"--top-p must lie above 0 and up to 1, not {arguments.top_p}")
-    if arguments.top_k < 0:
-        raise UserError(f"--top-k must be 0 (off) or more, not {arguments.top_k}")
-    return Sampling(arguments.temperature, arguments.top_p, arguments.top_k, arguments.max_tokens)
+def _choices(arguments: argparse.Namespace) -> Choices:
+    temperature, top_p, top_k = arguments.temperature, arguments.top_p, arguments.top_k
+    if temperature is not None and not 0 <= temperature <= 10:
+        raise UserError(f"--temperature must lie in 0 to 10, not {temperature}")
+    if top_p is not None and not 0 < top_p <= 1:
+        raise UserError(f"--top-p must lie above 0 and up to 1, not {top_p}")
+    if top_k is not None and top_k < 0:
+        raise UserError(f"--top-k must be 0 (off) or more, not {top_k}")
+    return Choices(
+        temperature, top_p, top_k, arguments.max_tokens, arguments.repeats, arguments.seed
+    )
 
 
 def _shard(text: str | None) -> Shard | None:

@@ -69,6 +69,8 @@ def print_summary(
 
 def _facts(panel: PanelSummary) -> Iterator[tuple[str, str]]:
     yield "success", f"{panel.success.percent}, 95% interval"
+    for passed in panel.pass_at:
+        yield f"pass@{passed.k}", f"{passed.success.percent}, solved in one of {passed.k} plays"
     yield panel.score_name, f"{panel.score.value:.2f} {panel.score_unit}"
     yield "return", f"{panel.episode_return.value:.2f}, with format penalties"
     yield "valid format", f"{panel.format_valid:.1%} of turns"

@@ -11,7 +11,6 @@ from rich.text import Text
 
 from tasks.base import Panel, PanelEntry, Task, View
 from tasks.errors import UserError
-from tasks.response import format_response
 from tasks.settings import chosen_task
 
 _QUIT = "q"
@@ -24,6 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     task = chosen_task(arguments.task, arguments.set)
     panel = task.panel(arguments.panel)
+    task.require()
     entry = _entry(panel, arguments.episode)
     console = Console(highlight=False)
     console.print(f"{task.info.title}, episode {entry.id} of {panel.name}: {task.info.summary}")
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
             if action is None:
                 console.print("\nstopped")
                 return 0
-            step = episode.step(format_response("", action))
+            step = episode.step(task.typed_response(action))
             reward += step.reward
             valid = "" if step.action_ok else "  (not a valid action)"
             console.print(f"{escape(action)}{valid}  reward {step.reward:+.1f}\n")
@@ -77,7 +77,7 @@ def _help(task: Task) -> str:
     if task.info.keys and sys.stdin.isatty():
         keys = " ".join(sorted(key for key in task.info.keys if key.isprintable()))
         return f"keys: arrows or {keys}; {_QUIT} quits"
-    return "type an action and press Enter; an empty line quits"
+    return f"{task.info.typing} and press Enter; an empty line quits"
 
 
 def _show(console: Console, task: Task, view: View, whole_prompt: bool) -> None:

@@ -21,16 +21,25 @@ def run(arguments: argparse.Namespace) -> int:
     manifest, records = read_run(folder)
     began = time.monotonic()
     differing = 0
+    doubts: list[str] = []
     for replay in replay_run(manifest, records, arguments.env_processes):
+        name = "/".join(map(str, replay.record.key))
+        doubts += [f"{name}, turn {turn}: {doubt}" for turn, doubt in replay.doubts]
         if not replay.differences:
             continue
         differing += 1
         if differing <= _SHOWN:
-            print("/".join(map(str, replay.record.key)))
+            print(name)
             for difference in replay.differences:
                 print(f"  {difference}")
     if differing > _SHOWN:
         print(f"... and {differing - _SHOWN} more")
+    if doubts:
+        print(f"{len(doubts)} turns can be neither confirmed nor refuted:")
+        for doubt in doubts[:_SHOWN]:
+            print(f"  {doubt}")
+        if len(doubts) > _SHOWN:
+            print(f"  ... and {len(doubts) - _SHOWN} more")
     seconds = time.monotonic() - began
     turns = sum(len(record.turns) for record in records)
     verdict = f"{differing} differ" if differing else "all hold"

@@ -72,6 +72,8 @@ class Request:
         prompt_ids: Token ids of the prompt, taken as they are in place of the messages, so that
             what a model wrote need not be tokenised anew; None to render the messages. Servers
             other than vLLM take no token ids: an `EngineError`.
+        previous: The generation whose text, or the beginning of it, is the last message but one:
+            engines in this process then go on from its token ids. Servers render the messages.
     """
 
     messages: tuple[Message, ...]
@@ -80,6 +82,7 @@ class Request:
     affinity: int
     episode: LiveEpisode
     prompt_ids: tuple[int, ...] | None = None
+    previous: "Generation | None" = None
 
 
 @dataclass(frozen=True, slots=True)

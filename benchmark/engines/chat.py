@@ -16,6 +16,9 @@ from tasks.errors import UserError
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "spiece.model", "tekken.json")
 PICKLE_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt")
 
+_MARK = "[[response]]"
+"""Stands for a response in a conversation, to find what a template writes after it."""
+
 
 def check_folder(folder: Path) -> None:
     """Look whether a folder holds a model that may be loaded.
@@ -138,16 +141,65 @@ class Chat:
         Raises:
             UserError: The model's template does not take these messages.
         """
+        return self._encode(self._text(messages))
+
+    def go_on(
+        self, prompt_ids: Sequence[int], response_ids: Sequence[int], messages: Sequence[Message]
+    ) -> list[int]:
+        """Token ids of a prompt that goes on from a response, whose own ids stay as they are.
+
+        What was written is not tokenised anew, and no template takes the reasoning out of it: the
+        whole conversation is one sequence.
+
+        Args:
+            prompt_ids: The prompt that was answered.
+            response_ids: The response.
+            messages: The conversation: the last message but one is the response or its beginning,
+                the last one what came back.
+
+        Returns:
+            The prompt, the fewest tokens of the response that hold the kept text, and what the
+            template writes from there on.
+
+        Raises:
+            UserError: See `render`; or the template does not show the response once.
+        """
+        kept = messages[-2]["content"]
+        mark = Message(role="assistant", content=_MARK)
+        shown = self._text([*messages[:-2], mark, messages[-1]])
+        before, found, after = shown.partition(_MARK)
+        if not found or _MARK in after or not before:
+            raise UserError("the model's chat template does not show a response once as it is")
+        return [*prompt_ids, *self._beginning(response_ids, kept), *self._encode(after)]
+
+    def _beginning(self, response_ids: Sequence[int], text: str) -> Sequence[int]:
+        """The fewest tokens of a response that hold a text which the response begins with."""
+        ids = list(response_ids)
+        if ids and ids[-1] in self.stop_ids:
+            ids.pop()
+        low, high = 0, len(ids)
+        while low < high:  # the text of more tokens is never shorter
+            middle = (low + high) // 2
+            if len(self.decode(ids[:middle])) >= len(text):
+                high = middle
+            else:
+                low = middle + 1
+        return ids[:low]
+
+    def _text(self, messages: Sequence[Message]) -> str:
         import jinja2
 
         try:
-            text = self.tokenizer.apply_chat_template(
+            text: str = self.tokenizer.apply_chat_template(
                 list(messages), tokenize=False, add_generation_prompt=True
             )
         except jinja2.TemplateError as error:
             raise UserError(
                 f"the model's chat template refuses the prompt: {first_line(error)}"
             ) from error
+        return text
+
+    def _encode(self, text: str) -> list[int]:
         # The template has written all special tokens, the first one included.
         backend = getattr(self.tokenizer, "backend_tokenizer", None)
         ids: list[int]

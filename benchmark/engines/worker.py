@@ -161,6 +161,9 @@ class WorkerEngine(Engine):
                 raise EngineError(
                     f"token prompts hold ids from 0 to {vocabulary - 1}, at least one"
                 )
+        elif (past := request.previous) is not None:
+            assert past.prompt_ids is not None and past.response_ids is not None
+            prompt_ids = self._chat.go_on(past.prompt_ids, past.response_ids, request.messages)
         else:
             prompt_ids = self._chat.render(request.messages)
         room = self._context - len(prompt_ids)

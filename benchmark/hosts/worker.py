@@ -18,7 +18,7 @@ import socket
 import struct
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, TypeAlias
 
@@ -113,37 +113,48 @@ class Execution:
     Attributes:
         start: The first view; None if the world was not set up.
         steps: What each response did, up to the last one, the episode's end or an error.
+        doubts: For each step why the world could not tell (`tasks.base.Redone.doubt`), or None.
         error: Type and message of what the world raised; None otherwise.
     """
 
     start: View | None
     steps: tuple[Step, ...]
+    doubts: tuple[str | None, ...]
     error: str | None
 
 
 def execute(
-    task: Task, entry: PanelEntry, max_turns: int, responses: Sequence[str] | None
+    task: Task,
+    entry: PanelEntry,
+    max_turns: int,
+    recorded: Sequence[tuple[str, Mapping[str, Any]]] | None,
+    trust: bool = False,
 ) -> Execution:
-    """Feed responses to an episode.
+    """Feed recorded responses to an episode.
 
     Args:
         task: The task.
         entry: What is played.
         max_turns: Turn limit.
-        responses: Any; None not to set the world up.
+        recorded: Any responses, each with the `Step.info` that was recorded of it; None not to set
+            the world up.
+        trust: See `tasks.base.Episode.redo`.
     """
     start: View | None = None
     steps: list[Step] = []
+    doubts: list[str | None] = []
     error: str | None = None
     episode: Episode | None = None
     try:
-        if responses is not None:
+        if recorded is not None:
             episode = task.episode(entry, max_turns)
             start = episode.reset()
-        for response in responses or ():
+        for response, info in recorded or ():
             assert episode is not None
-            steps.append(episode.step(response))
-            if steps[-1].outcome is not None:
+            step, doubt = episode.redo(response, info, trust)
+            steps.append(step)
+            doubts.append(doubt)
+            if step.outcome is not None:
                 break
     except (Exception, SystemExit) as raised:
         # As in play: whatever a response makes a world do is a result.
@@ -151,7 +162,7 @@ def execute(
     finally:
         if episode is not None:
             _close(episode)
-    return Execution(start, tuple(steps), error)
+    return Execution(start, tuple(steps), tuple(doubts), error)
 
 
 def _close(episode: Episode) -> None:

@@ -107,12 +107,19 @@ def success_figure(panel: PanelSummary, key: str) -> Figure:
         description=description,
         caption="Mean and 95 % Wilson interval; dashed: all episodes.",
         svg=_svg(key, title, description, height, marks),
-        columns=(panel.category_name, "success", "95 % interval", "episodes"),
+        columns=(
+            panel.category_name,
+            "success",
+            "95 % interval",
+            *(f"pass@{passed.k}" for passed in panel.pass_at),
+            "episodes",
+        ),
         rows=tuple(
             (
                 c.category,
                 percent(c.success.value),
                 f"{percent(c.success.low)} to {percent(c.success.high)}",
+                *(_known(c.solved_in(passed.k)) for passed in panel.pass_at),
                 str(c.success.episodes),
             )
             for c in panel.categories
@@ -390,6 +397,10 @@ def _with_interval(category: CategorySummary) -> str:
         f"{percent(success.value)} [{percent(success.low)}, {percent(success.high)}], "
         f"{success.episodes} episodes"
     )
+
+
+def _known(rate: float | None) -> str:
+    return "\u2013" if rate is None else percent(rate)
 
 
 def _percent_ticks(top: float) -> list[tuple[float, str]]:

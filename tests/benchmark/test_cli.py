@@ -10,9 +10,7 @@ import pytest
 
 from baselines.registry import find_model
 from benchmark.cli import main
-from benchmark.engines.base import Sampling
 from benchmark.evaluation import Plan
-from benchmark.protocol import STANDARD_REPEATS, STANDARD_SEED
 
 
 def cli(*arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
@@ -242,7 +240,7 @@ def test_a_report_of_a_run_that_cannot_be_written_to(tmp_path: Path) -> None:
 
 
 def test_the_readme_shows_todays_protocol() -> None:
-    plan = Plan.of([("sokoban", "builtin")], Sampling(), STANDARD_REPEATS, STANDARD_SEED)
+    plan = Plan.of([("sokoban", "builtin")])
     readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
     (shown,) = re.findall(r"runs/tiny-sokoban_(\w+_transformers_\w+)/report.html", readme)
     model = find_model("tiny-sokoban").identity.sha256

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.engines.base import Sampling
 from benchmark.engines.scripted import ScriptedEngine
 from benchmark.hosts.base import LiveEpisode, WorkerDied, WorldError
 from benchmark.hosts.choose import Hosts, default_processes, spread
@@ -39,7 +38,7 @@ from tests.worker_tasks import (
 
 TASK = load_task("sokoban")
 PANEL = TASK.panel("builtin")
-PROTOCOL = PanelProtocol.of(TASK, PANEL, Sampling())
+PROTOCOL = PanelProtocol.of(TASK, PANEL)
 MOVE = "<think></think><action>up</action>"
 
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmark.engines.base import Sampling
 from benchmark.evaluation import Plan
 from benchmark.manifest import Shard
 from benchmark.metrics import (
@@ -21,6 +20,7 @@ from benchmark.metrics import (
     summarise,
     summary_json,
 )
+from benchmark.protocol import Choices
 from benchmark.records import EpisodeRecord
 from benchmark.statistics import clustered_wilson, mean_interval, wilson
 from tasks.errors import UserError
@@ -234,7 +234,7 @@ def test_shards_expect_what_they_play(count: int) -> None:
     total = dict.fromkeys(panels, 0)
     for index in range(1, count + 1):
         shard = Shard(index=index, count=count)
-        plan = Plan.of(panels, Sampling(), repeats=3, seed=0, shard=shard)
+        plan = Plan.of(panels, Choices(repeats=3), shard=shard)
         played = [job.key[:2] for job in plan.jobs()]
         expected = expected_records(make_manifest(*plan.protocols, shard=shard))
         assert expected == {panel: played.count(panel) for panel in panels}

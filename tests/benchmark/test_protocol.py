@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from benchmark.engines.base import Sampling
-from benchmark.protocol import PanelProtocol, run_fingerprint
+from benchmark.protocol import STANDARD, Choices, PanelProtocol, run_fingerprint
+from tasks.base import Standard
 from tasks.registry import load_task
 
 TASK = load_task("sokoban")
-PROTOCOL = PanelProtocol.of(TASK, TASK.panel("builtin"), Sampling())
+PROTOCOL = PanelProtocol.of(TASK, TASK.panel("builtin"))
 
 CHANGES: dict[str, Any] = {
     "task": "other",
@@ -51,7 +52,7 @@ def test_sampling_is_part_of_it(field: str) -> None:
 
 
 def test_the_order_of_panels_does_not_matter() -> None:
-    other = PanelProtocol.of(TASK, TASK.panel("two_boxes"), Sampling())
+    other = PanelProtocol.of(TASK, TASK.panel("two_boxes"))
     assert run_fingerprint((PROTOCOL, other)) == run_fingerprint((other, PROTOCOL))
     assert run_fingerprint((PROTOCOL,)) != run_fingerprint((PROTOCOL, other))
 
@@ -60,6 +61,26 @@ def test_overrides_name_what_is_not_standard() -> None:
     assert PROTOCOL.overrides == {}
     changed = replace(PROTOCOL, sampling=Sampling(temperature=0.6, top_k=20), repeats=4)
     assert changed.overrides == {"temperature": 0.6, "top_k": 20, "repeats": 4}
+
+
+def test_choices_stand_in_the_place_of_the_standard() -> None:
+    standard = Standard(max_tokens=4096, temperature=0.6, top_p=0.95, top_k=20, repeats=8)
+    assert STANDARD.over(standard) == (Sampling(0.6, 0.95, 20, 4096), 8)
+    assert Choices(temperature=0, repeats=2).over(standard) == (Sampling(0, 0.95, 20, 4096), 2)
+    assert STANDARD.over(Standard()) == (Sampling(), 1)
+
+
+def test_the_choices_of_a_protocol_give_it_again() -> None:
+    changed = replace(PROTOCOL, sampling=Sampling(0.6, 0.9, 7, 33), repeats=3, seed=5)
+    assert PanelProtocol.of(TASK, TASK.panel("builtin"), Choices.of(changed)) == changed
+
+
+def test_what_is_standard_is_the_panels_own_matter() -> None:
+    task = load_task("tir_math")
+    protocol = PanelProtocol.of(task, task.panel("builtin"))
+    assert protocol.sampling.max_tokens == task.panels()["builtin"].standard.max_tokens == 4096
+    assert protocol.overrides == {}
+    assert replace(protocol, sampling=Sampling()).overrides == {"max_tokens": 512}
 
 
 def test_one_and_one_point_zero_are_the_same_setting() -> None:

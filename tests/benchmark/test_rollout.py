@@ -14,7 +14,6 @@ from benchmark.engines.base import (
     Generation,
     PromptTooLong,
     Request,
-    Sampling,
 )
 from benchmark.engines.scripted import ScriptedEngine
 from benchmark.protocol import PanelProtocol
@@ -25,7 +24,7 @@ from tasks.registry import load_task
 
 TASK = load_task("sokoban")
 PANEL = TASK.panel("builtin")
-PROTOCOL = PanelProtocol.of(TASK, PANEL, Sampling())
+PROTOCOL = PanelProtocol.of(TASK, PANEL)
 
 
 def jobs(count: int) -> list[Job]:

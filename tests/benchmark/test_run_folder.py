@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.engines.base import Sampling
 from benchmark.engines.scripted import ScriptedEngine
 from benchmark.evaluation import Plan, evaluate, recorded_command
 from benchmark.manifest import Manifest, ModelIdentity, Shard
+from benchmark.protocol import Choices
 from benchmark.run_folder import RECORDS, RunFolder, read_manifest, read_run, read_sessions
 from tasks.errors import UserError
 
-PLAN = Plan.of([("sokoban", "builtin")], Sampling(), repeats=1, seed=0)
+PLAN = Plan.of([("sokoban", "builtin")])
 
 
 def manifest(plan: Plan = PLAN, policy: str = "random") -> Manifest:
@@ -127,14 +127,12 @@ def test_a_record_of_another_panel_is_refused(tmp_path: Path) -> None:
 
 def test_another_protocol_model_or_shard_is_refused(tmp_path: Path) -> None:
     play(tmp_path)
-    warm = Plan.of([("sokoban", "builtin")], Sampling(temperature=1.0), repeats=1, seed=0)
+    warm = Plan.of([("sokoban", "builtin")], Choices(temperature=1.0))
     with pytest.raises(UserError, match="another protocol .* choose another folder"):
         play(tmp_path, warm)
     with pytest.raises(UserError, match="another model"):
         play(tmp_path, policy="expert")
-    part = Plan.of(
-        [("sokoban", "builtin")], Sampling(), repeats=1, seed=0, shard=Shard(index=1, count=2)
-    )
+    part = Plan.of([("sokoban", "builtin")], shard=Shard(index=1, count=2))
     with pytest.raises(UserError, match="holds all shards, this is shard 1/2"):
         play(tmp_path, part)
 
@@ -229,7 +227,7 @@ def test_another_engine_is_refused(tmp_path: Path, fact: str, value: object) -> 
 
 
 def test_edited_overrides_are_refused(tmp_path: Path) -> None:
-    warm = Plan.of([("sokoban", "builtin")], Sampling(temperature=1), repeats=1, seed=0)
+    warm = Plan.of([("sokoban", "builtin")], Choices(temperature=1))
     play(tmp_path, warm)
     assert read_manifest(tmp_path).overrides == {"temperature": 1.0}
     file = tmp_path / "run.json"
@@ -241,7 +239,7 @@ def test_edited_overrides_are_refused(tmp_path: Path) -> None:
 
 def test_the_order_in_which_panels_are_named_does_not_matter(tmp_path: Path) -> None:
     names = [("sokoban", "builtin"), ("sokoban", "two_boxes")]
-    plans = [Plan.of(order, Sampling(), 1, 0) for order in (names, names[::-1])]
+    plans = [Plan.of(order) for order in (names, names[::-1])]
     assert plans[0].keys() == plans[1].keys()
     assert plans[0].fingerprint == plans[1].fingerprint
 

@@ -22,6 +22,7 @@ from benchmark.statistics import (
     newcombe_paired,
     sign_flip,
     wilson,
+    pass_at_k,
 )
 
 # No deadlines: a busy machine would miss them.
@@ -418,3 +419,32 @@ def test_a_change_of_unit_changes_the_unit_alone(scale: float, values: list[int]
     scaled = bootstrap_mean([scale * v for v in values], resamples=300)
     assert math.isclose(scaled.value, scale * plain.value, rel_tol=1e-9, abs_tol=1e-9)
     assert ends(scaled) == pytest.approx((scale * plain.low, scale * plain.high), abs=1e-6 * scale)
+
+
+def test_pass_at_k_by_hand() -> None:
+    # 4 plays, 1 success: of the 6 pairs of plays 3 hold it. 4 plays, 2: of 6 pairs 1 holds none.
+    assert pass_at_k([1], [4], 2).value == pytest.approx(3 / 6)
+    assert pass_at_k([2], [4], 2).value == pytest.approx(5 / 6)
+    assert pass_at_k([0, 1, 2], [4, 4, 4], 2).value == pytest.approx((0 + 1 / 2 + 5 / 6) / 3)
+
+
+def test_pass_at_the_ends() -> None:
+    successes, plays = [0, 1, 3], [3, 3, 3]
+    rate = clustered_wilson(successes, plays).value
+    assert pass_at_k(successes, plays, 1).value == pytest.approx(rate)
+    # With all plays, an episode is solved or it is not.
+    assert pass_at_k(successes, plays, 3) == wilson(2, 3)
+
+
+@pytest.mark.parametrize("k", [0, 4])
+def test_pass_at_k_needs_k_plays(k: int) -> None:
+    with pytest.raises(ValueError, match=f"pass@{k} needs"):
+        pass_at_k([1, 2], [3, 4], k)
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.just(6)), min_size=1), st.integers(1, 5))
+def test_more_plays_never_solve_less(plays: list[tuple[int, int]], k: int) -> None:
+    solved, played = [s for s, _ in plays], [n for _, n in plays]
+    fewer, more = pass_at_k(solved, played, k), pass_at_k(solved, played, k + 1)
+    assert fewer.value <= more.value + 1e-12
+    assert 0 <= fewer.low <= fewer.value <= fewer.high <= 1

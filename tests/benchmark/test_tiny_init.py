@@ -10,11 +10,11 @@ import pytest
 
 from baselines.registry import find_model
 from benchmark.cli import main
-from benchmark.engines.base import Sampling
 from benchmark.engines.transformers import TransformersEngine
 from benchmark.evaluation import Plan, evaluate
 from benchmark.manifest import Shard
 from benchmark.metrics import read_summary
+from benchmark.protocol import Choices
 from benchmark.records import EpisodeRecord
 from benchmark.run_folder import RunFolder
 
@@ -80,9 +80,7 @@ def test_an_init_lies_in_its_band(
 
 @pytest.mark.slow
 def test_greedy_float32_does_not_depend_on_concurrency(tmp_path: Path) -> None:
-    plan = Plan.of(
-        [("sokoban", "builtin")], Sampling(), repeats=1, seed=0, shard=Shard(index=1, count=8)
-    )
+    plan = Plan.of([("sokoban", "builtin")], shard=Shard(index=1, count=8))
     runs = [play(tmp_path / str(n), plan, n) for n in (1, 8, 64)]
     assert len(runs[0]) == 32
     for other in runs[1:]:
@@ -98,9 +96,7 @@ def test_greedy_float32_does_not_depend_on_concurrency(tmp_path: Path) -> None:
 def test_seeded_sampling_repeats(tmp_path: Path) -> None:
     plan = Plan.of(
         [("sokoban", "builtin")],
-        Sampling(temperature=0.7, top_p=0.95, top_k=20),
-        repeats=2,
-        seed=0,
+        Choices(temperature=0.7, top_p=0.95, top_k=20, repeats=2),
         shard=Shard(index=1, count=16),
     )
     first, second = (play(tmp_path / name, plan, n) for name, n in (("a", 64), ("b", 7)))

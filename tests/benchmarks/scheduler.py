@@ -16,10 +16,10 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeAlias
 
-from benchmark.engines.base import Engine, Generation, Request, Sampling
+from benchmark.engines.base import Engine, Generation, Request
 from benchmark.engines.scripted import ScriptedEngine
 from benchmark.hosts.inline import InlineHost
-from benchmark.protocol import PanelProtocol
+from benchmark.protocol import Choices, PanelProtocol
 from benchmark.rollout import Job, Trajectory, longest_first, play
 from tasks.registry import load_task
 
@@ -113,7 +113,7 @@ def main() -> None:
     arguments = parser.parse_args()
     task = load_task("sokoban")
     panel = task.panel("builtin")
-    protocol = PanelProtocol.of(task, panel, Sampling(), arguments.plays)
+    protocol = PanelProtocol.of(task, panel, Choices(repeats=arguments.plays))
     jobs = [
         Job(task, e, repeat, protocol) for repeat in range(arguments.plays) for e in panel.entries
     ]

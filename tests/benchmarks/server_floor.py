@@ -23,9 +23,9 @@ from typing import Any
 
 import aiohttp
 
-from benchmark.engines.base import Generation, Request, Sampling
+from benchmark.engines.base import Generation, Request
 from benchmark.engines.openai import OpenAIEngine
-from benchmark.protocol import PanelProtocol
+from benchmark.protocol import Choices, PanelProtocol
 from benchmark.rollout import Job, Trajectory, play
 from tasks.registry import load_task
 from tests.places import place_share
@@ -73,7 +73,7 @@ def jobs(episodes: int, longest: int, max_tokens: int) -> list[Job]:
     """Episodes of 1 to `longest` turns; a random model never solves one sooner."""
     task = load_task("sokoban")
     panel = task.panel("builtin")
-    protocol = PanelProtocol.of(task, panel, Sampling(max_tokens=max_tokens))
+    protocol = PanelProtocol.of(task, panel, Choices(max_tokens=max_tokens))
     lengths = random.Random(0)
     return [
         Job(task, entry, 0, dataclasses.replace(protocol, max_turns=lengths.randint(1, longest)))

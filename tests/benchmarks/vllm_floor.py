@@ -16,7 +16,7 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +88,7 @@ def panel_jobs(task_name: str, panel_name: str, episodes: int, sampling: Samplin
     """The first episodes of a panel."""
     task = load_task(task_name)
     panel = task.panel(panel_name)
-    protocol = PanelProtocol.of(task, panel, sampling)
+    protocol = replace(PanelProtocol.of(task, panel), sampling=sampling)
     return longest_first(Job(task, entry, 0, protocol) for entry in panel.entries[:episodes])
 
 

@@ -11,9 +11,9 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect, sync_playwright
 
-from benchmark.engines.base import Sampling
 from benchmark.engines.scripted import ScriptedEngine
 from benchmark.metrics import summarise
+from benchmark.protocol import Choices
 from benchmark.report import report_html
 from tasks.sokoban.task import SokobanTask
 from tests.report_runs import INJECTION, ErringEngine, Run, make_run, with_error
@@ -68,7 +68,7 @@ def address(run: Run, tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def repeats_address(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("repeats") / "report.html"
-    run = make_run(engine=ScriptedEngine("random"), sampling=Sampling(temperature=0.7), repeats=2)
+    run = make_run(engine=ScriptedEngine("random"), choices=Choices(temperature=0.7, repeats=2))
     path.write_text(report_html(*run.arguments), "utf-8")
     return path.as_uri()
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from benchmark.engines.base import Sampling
 from benchmark.evaluation import Plan
 from benchmark.protocol import PanelProtocol
 from tasks.base import Setting, Task
@@ -66,7 +65,7 @@ def test_a_choice_reaches_other_processes() -> None:
 def test_a_choice_is_in_the_protocol() -> None:
     def protocol(options: list[str]) -> PanelProtocol:
         task = chosen_task("choosy", options)
-        return PanelProtocol.of(task, task.panel("builtin"), Sampling())
+        return PanelProtocol.of(task, task.panel("builtin"))
 
     standard, other = protocol([]), protocol(["choosy.mode=hard"])
     assert standard.overrides == {}
@@ -76,11 +75,11 @@ def test_a_choice_is_in_the_protocol() -> None:
 
 def test_a_plan_plays_what_was_chosen() -> None:
     panels = [("choosy", "builtin"), ("sokoban", "builtin")]
-    plan = Plan.of(panels, Sampling(), 1, 0, settings={"choosy": {"mode": "hard"}})
+    plan = Plan.of(panels, settings={"choosy": {"mode": "hard"}})
     assert plan.overrides == {"choosy.mode": "hard"}
     assert plan.panels[0].task.settings()["mode"] == "hard"
     with pytest.raises(UserError, match="a setting of choosy, which is not played"):
-        Plan.of(panels[1:], Sampling(), 1, 0, settings={"choosy": {"mode": "hard"}})
+        Plan.of(panels[1:], settings={"choosy": {"mode": "hard"}})
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,60 @@ def test_prompt_is_what_transformers_makes_of_it(pristine: Path) -> None:
     assert chat.render(MESSAGES) == expected["input_ids"]
 
 
+RESPONSE = "<think>add</think>\n```python\nprint(1+1)\n```"
+ASKED: tuple[Message, ...] = ({"role": "user", "content": "How much?"},)
+
+
+def go_on(chat: Chat, drawn: list[int], kept: str) -> tuple[list[int], list[int]]:
+    """A first prompt, and the one that goes on from a response to it."""
+    first = chat.render(ASKED)
+    answered: Message = {"role": "assistant", "content": kept}
+    said: Message = {"role": "user", "content": "Output:\n2"}
+    return first, chat.go_on(first, drawn, (*ASKED, answered, said))
+
+
+def test_a_conversation_goes_on_from_its_own_tokens(pristine: Path) -> None:
+    chat = Chat.load(pristine)
+    # One letter a token: nothing that the tokenizer itself would write.
+    drawn = [i for letter in RESPONSE for i in chat.tokenizer(letter)["input_ids"]]
+    assert drawn != chat.tokenizer(RESPONSE)["input_ids"]
+    first, second = go_on(chat, [*drawn, END], RESPONSE)
+    assert second[: len(first) + len(drawn)] == [*first, *drawn]
+    assert chat.tokenizer.decode(second) == (
+        "<|im_start|>user\nHow much?<|im_end|>\n<|im_start|>assistant\n"
+        f"{RESPONSE}<|im_end|>\n<|im_start|>user\nOutput:\n2<|im_end|>\n<|im_start|>assistant\n"
+    )
+
+
+def test_what_was_written_after_the_kept_text_is_left_out(pristine: Path) -> None:
+    chat = Chat.load(pristine)
+    ids = chat.tokenizer(RESPONSE)["input_ids"]
+    more = chat.tokenizer("\nOutput:\n3")["input_ids"]
+    first, second = go_on(chat, [*ids, *more, END], RESPONSE)
+    assert second[len(first) : len(first) + len(ids) + 1] == [*ids, END]
+
+
+def test_a_template_that_takes_reasoning_out_takes_nothing_out(folder: Path) -> None:
+    stripping = (
+        "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' }}"
+        "{{ m.content.split('</think>')[-1] + '<|im_end|>' }}{% endfor %}"
+        "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
+    )
+    chat = Chat.load(folder)
+    chat.tokenizer.chat_template = stripping
+    ids = chat.tokenizer(RESPONSE)["input_ids"]
+    _, second = go_on(chat, [*ids, END], RESPONSE)
+    assert "<think>add</think>" in chat.tokenizer.decode(second)
+
+
+def test_a_template_that_hides_responses_is_refused(pristine: Path) -> None:
+    chat = Chat.load(pristine)
+    ids = chat.tokenizer("2")["input_ids"]
+    chat.tokenizer.chat_template = "{% for m in messages %}{{ m.role }}{% endfor %}"
+    with pytest.raises(UserError, match="does not show a response once"):
+        go_on(chat, ids, "2")
+
+
 def test_decode_drops_special_tokens_and_keeps_tags(pristine: Path) -> None:
     chat = Chat.load(pristine)
     ids = chat.tokenizer("<think>go  up .</think><action>up</action>")["input_ids"]

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from benchmark.engines.base import Sampling
 from benchmark.engines.scripted import ScriptedEngine
 from benchmark.manifest import Shard
 from benchmark.metrics import summarise
+from benchmark.protocol import Choices
 from benchmark.records import EpisodeRecord
 from benchmark.report import report_html
 from benchmark.report.episodes import MAX_TEXT, pack_episodes
@@ -279,7 +279,7 @@ def test_without_the_run_s_protocol_the_report_says_why_and_has_no_boards(small:
 
 
 def test_errors_overrides_and_missing_episodes_stand_at_the_top() -> None:
-    run = make_run(sampling=Sampling(temperature=0.7), repeats=2, episodes=5)
+    run = make_run(choices=Choices(temperature=0.7, repeats=2), episodes=5)
     records = [with_error(run.records[0]), *run.records[1:]]
     text = words(report_html(*with_records(run, records).arguments))
     assert "incomplete run" in text

@@ -1,0 +1,1 @@
+"""Tool-integrated mathematics: reason, run Python in a sandbox, read what it printed, answer."""

@@ -1,0 +1,154 @@
+"""One problem in play: a conversation of programs and what they printed, up to an answer."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jinja2 import Template
+
+from tasks.base import Episode, Message, Outcome, PanelEntry, Redone, Step, View
+from tasks.tir_math.outputs import Output
+from tasks.tir_math.response import ParsedResponse, parse_response
+from tasks.tir_math.sandbox.base import Execution
+
+SCORE = 100.0
+"""Of a right answer; all else scores 0."""
+REWARD = 1.0
+"""For a right answer; nothing else is paid."""
+
+_EXECUTIONS = 3
+"""Executions in a replay before what was recorded counts as refuted or in doubt."""
+
+
+class TirMathEpisode(Episode):
+    """One problem in play.
+
+    Args:
+        entry: What is asked.
+        max_turns: Turns after which the episode ends.
+        template: The prompt.
+        run: Executes a program.
+        judge: Says of an answer and the right one whether they are equal, and why.
+    """
+
+    def __init__(
+        self,
+        entry: PanelEntry,
+        max_turns: int,
+        template: Template,
+        run: Callable[[str], Execution],
+        judge: Callable[[str, str], tuple[bool, str]],
+    ) -> None:
+        self.entry = entry
+        self.output: Output | None = None
+        """What the last turn's program printed; None before the first."""
+        self._max_turns = max_turns
+        self._template = template
+        self._run = run
+        self._judge = judge
+        self._messages: list[Message] = []
+        self._turn = 0
+
+    def reset(self) -> View:
+        """Ask the question."""
+        question = self.entry.data["question"]
+        prompt = self._template.render(question=question, max_turns=self._max_turns).strip()
+        self._messages = [Message(role="user", content=prompt)]
+        self.output = None
+        self._turn = 1
+        return View(tuple(self._messages), question)
+
+    def step(self, response: str) -> Step:
+        """Run the response's program, or judge its answer."""
+        self._check_running()
+        parsed = parse_response(response)
+        output = None if parsed.code is None else self._execute(parsed.code)
+        return self._advance(parsed, output, self._verdict(parsed, output))
+
+    def redo(self, response: str, recorded: Mapping[str, Any], trust: bool = False) -> Redone:
+        """Run a recorded program again, a few times if it prints something else than recorded.
+
+        What was recorded is in doubt, and the episode goes on from it, if the program prints one
+        thing here and another there, or if one of the two was stopped at a limit, as long as no
+        answer hangs on it. A program that always prints the same, and not what was recorded,
+        refutes the record.
+        """
+        self._check_running()
+        parsed = parse_response(response)
+        told = Output.recorded(recorded)
+        if trust and told is not None and parsed.code is not None:
+            return Redone(self._advance(parsed, told, _told_verdict(recorded)), None)
+        output, doubt = None, None
+        if parsed.code is not None:
+            output, doubt = self._again(parsed.code, told)
+        return Redone(self._advance(parsed, output, self._verdict(parsed, output)), doubt)
+
+    def _again(self, code: str, told: Output | None) -> tuple[Output, str | None]:
+        """Execute a recorded program until it is clear what to make of it."""
+        seen = [self._execute(code)]
+        if told is None or seen[0] == told:
+            return seen[0], None
+        while len(seen) < _EXECUTIONS and seen[-1] != told:
+            seen.append(self._execute(code))
+        if told in seen:
+            return told, f"the program is not deterministic: execution {len(seen)} as recorded"
+        if all(output.boxed is None for output in (told, *seen)):
+            if told.at_a_limit or any(output.at_a_limit for output in seen):
+                statuses = f"{told.status!r} was recorded, {seen[-1].status!r} seen"
+                return told, f"the program was stopped at a limit: {statuses}"
+            if len(set(seen)) > 1:
+                return told, f"the program is not deterministic: {len(seen)} executions, all others"
+        return seen[0], None
+
+    def _execute(self, code: str) -> Output:
+        return Output.of(self._run(code))
+
+    def _verdict(self, parsed: ParsedResponse, output: Output | None) -> tuple[bool, str] | None:
+        answer = _answer(parsed, output)
+        return None if answer is None else self._judge(answer, self.entry.data["answer"])
+
+    def _advance(
+        self, parsed: ParsedResponse, output: Output | None, verdict: tuple[bool, str] | None
+    ) -> Step:
+        """Go on from a turn's output and verdict."""
+        answer = _answer(parsed, output)
+        self.output = output
+        done = output is None or verdict is not None or self._turn == self._max_turns
+        right = verdict is not None and verdict[0]
+        info: dict[str, Any] = {} if output is None else output.data
+        if answer is not None and verdict is not None:
+            info |= {"answer": answer, "verdict": verdict[1]}
+        seen = "" if output is None else output.output
+        self._messages += [
+            Message(role="assistant", content=parsed.kept),
+            Message(role="user", content=f"Output:\n{seen}"),
+        ]
+        self._turn = 0 if done else self._turn + 1
+        return Step(
+            action=parsed.code if parsed.code is not None else _box(answer),
+            format_ok=parsed.format_ok,
+            action_ok=parsed.format_ok,
+            reward=REWARD if right else 0.0,
+            view=View(() if done else tuple(self._messages), seen),
+            outcome=Outcome(right, SCORE if right else 0.0) if done else None,
+            info=info,
+        )
+
+    def _check_running(self) -> None:
+        if not self._turn:
+            raise RuntimeError("the episode is not running: reset it first")
+
+
+def _answer(parsed: ParsedResponse, output: Output | None) -> str | None:
+    """The turn's answer: what its program printed counts before what its prose says."""
+    printed = None if output is None else output.boxed
+    return parsed.answer if printed is None else printed
+
+
+def _box(answer: str | None) -> str | None:
+    return None if answer is None else f"\\boxed{{{answer}}}"
+
+
+def _told_verdict(recorded: Mapping[str, Any]) -> tuple[bool, str] | None:
+    """The verdict that a record claims; None if it claims none."""
+    verdict = recorded.get("verdict")
+    return None if verdict is None else (verdict == "equal", str(verdict))

@@ -1,0 +1,85 @@
+"""What the model is shown of a program's execution, and what is kept of it."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Self
+
+from pydantic import StringConstraints, TypeAdapter, ValidationError
+
+from tasks.tir_math.response import MOST_ANSWER_CHARACTERS, boxed
+from tasks.tir_math.sandbox.base import Execution, Status
+
+MOST_SHOWN = 512
+"""Characters that are shown of standard output, and of the last line of standard error."""
+
+_NOTES: Mapping[Status, str] = {
+    "time limit": "The program was stopped: it ran too long.",
+    "memory limit": "The program was stopped: it took too much memory.",
+    "output limit": "The program was stopped: it printed too much.",
+    "killed": "The program was stopped.",
+}
+_SILENT = "The program printed nothing."
+_LONGEST = 4 * MOST_SHOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What came of a program.
+
+    Attributes:
+        status: How it ended.
+        output: What the model is shown.
+        boxed: The last box that it printed, in all of its output; None if there is none.
+    """
+
+    status: Status
+    output: Annotated[str, StringConstraints(max_length=_LONGEST)]
+    boxed: Annotated[str, StringConstraints(max_length=MOST_ANSWER_CHARACTERS)] | None
+
+    @classmethod
+    def of(cls, execution: Execution) -> Self:
+        """What is shown and kept of an execution."""
+        shown = [_shorten(execution.stdout.strip("\n"))] if execution.stdout.strip() else []
+        if execution.status in _NOTES:
+            shown.append(_NOTES[execution.status])
+        elif execution.status == "error":
+            shown.append(_shorten(_last_line(execution.stderr)))
+        text = "\n".join(line for line in shown if line)
+        return cls(execution.status, text or _SILENT, boxed(execution.stdout))
+
+    @classmethod
+    def recorded(cls, info: Mapping[str, Any]) -> Self | None:
+        """What a record's `Step.info` says of an execution; None if it says nothing readable."""
+        fields = {name: info.get(name) for name in ("status", "output", "boxed")}
+        try:
+            _OUTPUT.validate_python(fields)
+        except ValidationError:
+            return None
+        return cls(**fields)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """For `Step.info`."""
+        return asdict(self)
+
+    @property
+    def at_a_limit(self) -> bool:
+        """Whether a limit decided: elsewhere the same program may come further, or less far."""
+        return self.status in _NOTES
+
+
+_OUTPUT = TypeAdapter(Output)
+
+
+def _last_line(text: str) -> str:
+    lines = text.rstrip().splitlines()
+    return lines[-1] if lines else "The program failed."
+
+
+def _shorten(text: str) -> str:
+    """Keep both ends of a long text and say what is left out between them."""
+    if len(text) <= MOST_SHOWN:
+        return text
+    half = MOST_SHOWN // 2
+    left_out = len(text) - 2 * half
+    return f"{text[:half]}\n[{left_out} characters left out]\n{text[-half:]}"

@@ -1,0 +1,28 @@
+"""Which sandbox a run uses: what the user says, and never another one instead."""
+
+from tasks.errors import UserError, near
+from tasks.tir_math.sandbox.base import Sandbox
+from tasks.tir_math.sandbox.bubblewrap import BubblewrapSandbox
+from tasks.tir_math.sandbox.http_client import from_environment
+from tasks.tir_math.sandbox.unsafe import UnsafeSandbox
+
+KINDS = ("bubblewrap", "http", "unsafe")
+
+
+def open_sandbox(kind: str, warm: int = 1) -> Sandbox:
+    """Open a sandbox, and see that it can be used.
+
+    Args:
+        kind: One of `KINDS`.
+        warm: Programs that bubblewrap runs at a time, each in a process that is kept warm.
+
+    Raises:
+        UserError: There is no such kind, or it cannot be used here; the message says what to do.
+    """
+    if kind == "bubblewrap":
+        return BubblewrapSandbox(warm)
+    if kind == "http":
+        return from_environment()
+    if kind == "unsafe":
+        return UnsafeSandbox()
+    raise UserError(f"there is no sandbox {kind!r}{near(kind, KINDS)}")

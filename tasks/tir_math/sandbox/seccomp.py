@@ -1,0 +1,155 @@
+"""The system calls that a program may make, as a filter for the kernel.
+
+What a mathematical program needs is allowed and everything else refused: no new processes or
+programs, no sockets, no mounts, no namespaces, no tracing, no shared memory outside of the limit on
+memory, no keys, and nothing that the kernel learns in the future.
+
+A filter is a classic BPF program over `struct seccomp_data` (`man 2 seccomp`): number of the call,
+architecture, and arguments.
+"""
+
+import struct
+from dataclasses import dataclass
+from typing import Literal
+
+# Name, number on x86_64, number on aarch64 (`-`: the call does not exist there), as in the kernel's
+# arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h.
+_ALLOWED = """
+read:0:63 write:1:64 readv:19:65 writev:20:66 pread64:17:67 pwrite64:18:68 preadv:295:69
+pwritev:296:70 preadv2:327:286 pwritev2:328:287 open:2:- openat:257:56 openat2:437:437
+creat:85:- close:3:57 close_range:436:436 lseek:8:62 dup:32:23 dup2:33:- dup3:292:24 fcntl:72:25
+flock:73:32 pipe:22:- pipe2:293:59 sendfile:40:71 copy_file_range:326:285 fsync:74:82
+fdatasync:75:83 truncate:76:45 ftruncate:77:46 fallocate:285:47 fadvise64:221:223 stat:4:-
+lstat:6:- fstat:5:80 newfstatat:262:79 statx:332:291 statfs:137:43 fstatfs:138:44 access:21:-
+faccessat:269:48 faccessat2:439:439 readlink:89:- readlinkat:267:78 getdents:78:-
+getdents64:217:61 getcwd:79:17 chdir:80:49 fchdir:81:50 mkdir:83:- mkdirat:258:34 rmdir:84:-
+unlink:87:- unlinkat:263:35 rename:82:- renameat:264:38 renameat2:316:276 link:86:-
+linkat:265:37 symlink:88:- symlinkat:266:36 chmod:90:- fchmod:91:52 fchmodat:268:53 umask:95:166
+utime:132:- utimes:235:- utimensat:280:88 futimesat:261:- getxattr:191:8 lgetxattr:192:9
+fgetxattr:193:10 listxattr:194:11 llistxattr:195:12 flistxattr:196:13 poll:7:- ppoll:271:73
+select:23:- pselect6:270:72 epoll_create:213:- epoll_create1:291:20 epoll_ctl:233:21
+epoll_wait:232:- epoll_pwait:281:22 epoll_pwait2:441:441 eventfd:284:- eventfd2:290:19
+mmap:9:222 munmap:11:215 mremap:25:216 mprotect:10:226 madvise:28:233 mincore:27:232
+msync:26:227 brk:12:214 membarrier:324:283 futex:202:98 futex_waitv:449:449
+set_robust_list:273:99 get_robust_list:274:100 rseq:334:293 set_tid_address:218:96
+restart_syscall:219:128 sched_yield:24:124 sched_getaffinity:204:123 getcpu:309:168
+gettid:186:178 rt_sigaction:13:134 rt_sigprocmask:14:135 rt_sigpending:127:136
+rt_sigreturn:15:139 rt_sigsuspend:130:133 rt_sigtimedwait:128:137 sigaltstack:131:132
+kill:62:129 tkill:200:130 tgkill:234:131 alarm:37:- setitimer:38:103 getitimer:36:102 pause:34:-
+nanosleep:35:101 clock_nanosleep:230:115 clock_gettime:228:113 clock_getres:229:114
+gettimeofday:96:169 time:201:- times:100:153 exit:60:93 exit_group:231:94 wait4:61:260
+waitid:247:95 getpid:39:172 getppid:110:173 getpgrp:111:- getpgid:121:155 getsid:124:156
+getuid:102:174 geteuid:107:175 getgid:104:176 getegid:108:177 getresuid:118:148
+getresgid:120:150 getgroups:115:158 capget:125:90 getpriority:140:141 getrlimit:97:163
+setrlimit:160:164 prlimit64:302:261 getrusage:98:165 sysinfo:99:179 uname:63:160
+getrandom:318:278
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What is different from one architecture to the next.
+
+    Attributes:
+        audit: Its number in `seccomp_data.arch` (AUDIT_ARCH_*).
+        column: Its column in the table of calls.
+        clone: Number of the call; others likewise.
+    """
+
+    audit: int
+    column: Literal[1, 2]
+    clone: int
+    clone3: int
+    prctl: int
+    ioctl: int
+
+
+MACHINES = {
+    "x86_64": Machine(0xC000003E, 1, clone=56, clone3=435, prctl=157, ioctl=16),
+    "aarch64": Machine(0xC00000B7, 2, clone=220, clone3=435, prctl=167, ioctl=29),
+}
+
+EPERM, ENOSYS = 1, 38
+ALLOW, KILL, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
+
+_NEWEST = 451
+"""Calls with higher numbers are answered as by a kernel that lacks them, so that libraries do
+without; they include the second set of calls of x86_64 (x32)."""
+
+_CLONE_THREAD = 0x00010000
+_CLONE_NEW = 0x7E020000
+"""All flags of `clone` that make a namespace."""
+_PRCTL = (15, 16)
+"""PR_SET_NAME, PR_GET_NAME."""
+_IOCTL = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
+"""TCGETS (is it a terminal?), TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX."""
+
+_NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24
+"""Offsets in `struct seccomp_data`; of arguments the low half."""
+
+
+def allowed_calls(machine: str) -> dict[str, int]:
+    """Numbers of the calls that are allowed with any arguments, by name."""
+    column = MACHINES[machine].column
+    rows = (row.split(":") for row in _ALLOWED.split())
+    return {row[0]: int(row[column]) for row in rows if row[column] != "-"}
+
+
+def filter_program(machine: str) -> bytes:
+    """The filter as an array of `struct sock_filter`.
+
+    Args:
+        machine: A key of `MACHINES`, as `platform.machine()` gives it.
+    """
+    here = MACHINES[machine]
+    code = [
+        *_load(_ARCHITECTURE),
+        *_unless_equal(here.audit, KILL),
+        *_load(_NUMBER),
+        *_if_equal(here.clone3, ERRNO | ENOSYS),  # libraries go on with clone
+        _instruction(0x25, 0, 1, _NEWEST),  # greater than
+        _instruction(0x06, 0, 0, ERRNO | ENOSYS),
+    ]
+    for number in allowed_calls(machine).values():
+        code += _if_equal(number, ALLOW)
+    code += _with_argument(
+        here.clone,
+        [
+            *_load(_FIRST),
+            _instruction(0x54, 0, 0, _CLONE_THREAD | _CLONE_NEW),  # and
+            *_if_equal(_CLONE_THREAD, ALLOW),
+        ],
+    )
+    for number, offset, values in (
+        (here.prctl, _FIRST, _PRCTL),
+        (here.ioctl, _SECOND, _IOCTL),
+    ):
+        tests = [one for value in values for one in _if_equal(value, ALLOW)]
+        code += _with_argument(number, [*_load(offset), *tests])
+    return b"".join([*code, _return(ERRNO | EPERM)])
+
+
+def _instruction(code: int, if_true: int, if_false: int, operand: int) -> bytes:
+    return struct.pack("=HBBI", code, if_true, if_false, operand)
+
+
+def _load(offset: int) -> list[bytes]:
+    return [_instruction(0x20, 0, 0, offset)]
+
+
+def _return(action: int) -> bytes:
+    return _instruction(0x06, 0, 0, action)
+
+
+def _if_equal(value: int, action: int) -> list[bytes]:
+    return [_instruction(0x15, 0, 1, value), _return(action)]
+
+
+def _unless_equal(value: int, action: int) -> list[bytes]:
+    return [_instruction(0x15, 1, 0, value), _return(action)]
+
+
+def _with_argument(number: int, tests: list[bytes]) -> list[bytes]:
+    """Tests of an argument of one call, which is refused if none of them returns."""
+    body = [*tests, _return(ERRNO | EPERM)]
+    return [_instruction(0x15, 0, len(body), number), *body]
