@@ -15,8 +15,8 @@ from benchmark.engines.base import Sampling
 from benchmark.engines.scripted import ScriptedEngine
 from benchmark.metrics import summarise
 from benchmark.report import report_html
-from tasks.sokoban.task import SokobanTask
 from tasks.registry import load_task
+from tasks.sokoban.task import SokobanTask
 from tasks.webshop import pages
 from tests.report_runs import INJECTION, ErringEngine, Run, make_run, with_error
 
