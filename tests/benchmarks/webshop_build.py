@@ -43,11 +43,7 @@ def main() -> None:
             rows.append(alone(_build, size, source, Path(folder) / "catalogue"))
         print(_line(rows[-1]))
     if len(rows) > 1:
-        (first, *low), (last, *high) = rows[-2:]
-        full = [
-            b + (b - a) * (FULL - last) / (last - first) for a, b in zip(low, high, strict=True)
-        ]
-        print(_line((FULL, *full)), "(extrapolated)")
+        print(_line(_extrapolated(*rows[-2:])), "(extrapolated)")
 
 
 def _write(size: int, folder: Path) -> DataFiles:
@@ -102,6 +98,14 @@ def _build(size: int, source: DataFiles, folder: Path) -> Row:
         peak,
         disk / 2**20,
     )
+
+
+def _extrapolated(small: Row, large: Row) -> Row:
+    factor = (FULL - large[0]) / (large[0] - small[0])
+    source, spent, peak, disk = (
+        b + (b - a) * factor for a, b in zip(small[1:], large[1:], strict=True)
+    )
+    return FULL, source, spent, peak, disk
 
 
 def _line(row: Row) -> str:
