@@ -241,8 +241,12 @@ def _backward(
     for start in range(0, len(ordered), _TOGETHER):
         part = collate(ordered[start : start + _TOGETHER])
         ids, mask, labels = (tensor.to(accelerator.device) for tensor in part)
-        logits = model(input_ids=ids, attention_mask=mask).logits[:, :-1]
-        targets = labels[:, 1:]
+        # Nothing is asked of what comes before the first response: in a network this small, the
+        # predictions of whole prompts would cost as much as all else.
+        begin = int((labels != IGNORED).any(0).nonzero()[0])
+        kept = labels.shape[1] - begin + 1
+        logits = model(input_ids=ids, attention_mask=mask, logits_to_keep=kept).logits[:, :-1]
+        targets = labels[:, begin:]
         counted = targets != IGNORED
         share = cross_entropy(logits[counted], targets[counted], reduction="sum") / tokens
         accelerator.backward(share)

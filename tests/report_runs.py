@@ -95,8 +95,9 @@ def make_run(
     choices: Choices = STANDARD,
     episodes: int | None = None,
     name: str = "tiny-sokoban",
+    task_name: str = "sokoban",
 ) -> Run:
-    """Play panels of Sokoban.
+    """Play panels of a task.
 
     Args:
         panels: Their names.
@@ -104,8 +105,9 @@ def make_run(
         choices: Part of the protocol; the standard one by default.
         episodes: Played of each panel and repeat; fewer than all make an incomplete run.
         name: The model's name.
+        task_name: The task.
     """
-    task = load_task("sokoban")
+    task = load_task(task_name)
     jobs: list[Job] = []
     protocols = []
     for panel_name in panels:
@@ -132,7 +134,7 @@ def make_run(
         model=ModelIdentity(name=name, kind="init", sha256="5f" * 32),
         engine=player.describe(),
         versions={"arlarena-bench": "0.1.0", "python": "3.11.9", "torch": "2.13.0"},
-        command=("arlarena-bench", "eval", "--model", name, "--task", "sokoban"),
+        command=("arlarena-bench", "eval", "--model", name, "--task", task_name),
         created="2025-01-01T12:00:00+00:00",
         shard=None,
     )

@@ -13,7 +13,7 @@ class Product:
     """One product.
 
     Attributes:
-        asin: Its number: ten capitals and digits.
+        asin: Its number: up to ten letters and digits.
         title: Name on all pages.
         description: Text of the description page.
         bullets: Lines of the features page.

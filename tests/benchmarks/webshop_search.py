@@ -17,25 +17,20 @@ With $WEBSHOP_RECORDINGS the recorded queries are run over the public 1,000 prod
 import argparse
 import json
 import math
-import multiprocessing
 import os
-import resource
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tasks.webshop.search.index import Index, build_index
+from tests.measured import alone, cost, resident
 from tests.tasks.webshop.search.public import public_documents, recorded_rankings
-
-T = TypeVar("T")
 
 FULL = 1_180_000
 QUERIES = 300
@@ -91,18 +86,12 @@ def main() -> None:
     rows = []
     for size in arguments.sizes:
         with tempfile.TemporaryDirectory() as folder:
-            built = _alone(_build, size, Path(folder))
-            rows.append(_alone(_search, size, Path(folder), built))
+            built = alone(_build, size, Path(folder))
+            rows.append(alone(_search, size, Path(folder), built))
         print(_line(rows[-1]))
     if len(rows) > 1:
         print(_line(_extrapolated(rows[-2], rows[-1])), "(extrapolated)")
     _recorded()
-
-
-def _alone(call: Callable[..., T], *arguments: Any) -> T:
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=context) as pool:
-        return pool.submit(call, *arguments).result()
 
 
 def _build(size: int, folder: Path) -> tuple[float, float]:
@@ -111,22 +100,15 @@ def _build(size: int, folder: Path) -> tuple[float, float]:
     for _ in _documents(size):
         pass
     texts = time.process_time() - began
-    before = _resident()
-    # Forgets the highest use of memory so far.
-    Path("/proc/self/clear_refs").write_text("5")
-    began = time.process_time()
-    build_index(_documents(size), folder / "index")
-    spent = time.process_time() - began - texts
-    status = Path("/proc/self/status").read_text()
-    highest = int(status.split("VmHWM:")[1].split()[0]) / 1024
-    return spent, highest - before
+    spent, peak = cost(lambda: build_index(_documents(size), folder / "index"))
+    return spent - texts, peak
 
 
 def _search(size: int, folder: Path, built: tuple[float, float]) -> Figures:
     queries = list(_queries(size))
     path = folder / "index"
     Index.open(path).search(queries[0])
-    before = _resident()
+    before = resident()
     began = time.perf_counter()
     index = Index.open(path)
     opening = time.perf_counter() - began
@@ -146,7 +128,7 @@ def _search(size: int, folder: Path, built: tuple[float, float]) -> Figures:
         opening=opening * 1e3,
         median=statistics.median(times) * 1e3,
         slow=float(np.percentile(times, 95)) * 1e3,
-        resident=_resident() - before,
+        resident=resident() - before,
     )
 
 
@@ -193,11 +175,6 @@ def _spell(rank: int) -> str:
         rank, rest = divmod(rank, 85)
         word += "bdfgjklmnprtvzhcq"[rest // 5] + "aeiou"[rest % 5]
     return word + "k"
-
-
-def _resident() -> float:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize() / 2**20
 
 
 def _extrapolated(small: Figures, large: Figures) -> Figures:

@@ -15,7 +15,9 @@ from benchmark.engines.scripted import ScriptedEngine
 from benchmark.metrics import summarise
 from benchmark.protocol import Choices
 from benchmark.report import report_html
+from tasks.registry import load_task
 from tasks.sokoban.task import SokobanTask
+from tasks.webshop import pages
 from tests.report_runs import INJECTION, ErringEngine, Run, make_run, with_error
 
 pytestmark = pytest.mark.browser
@@ -74,7 +76,18 @@ def repeats_address(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def browser(address: str, repeats_address: str) -> Iterator[Browser]:
+def hostile_shop(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The report of a shop whose products are called what a hostile seller would call them."""
+    path = tmp_path_factory.mktemp("shop") / "report.html"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pages, "_line", lambda text: f"{INJECTION} {text}")
+        run = make_run(engine=ScriptedEngine("expert"), episodes=3, task_name="webshop")
+        path.write_text(report_html(*run.arguments), "utf-8")
+    return path.as_uri()
+
+
+@pytest.fixture(scope="module")
+def browser(address: str, repeats_address: str, hostile_shop: str) -> Iterator[Browser]:
     """A browser. It comes after the runs: playing needs an event loop, and it occupies one."""
     executable = chromium()
     if executable is None:
@@ -322,3 +335,16 @@ def test_without_scripts_the_numbers_are_there(browser: Browser, address: str) -
     expect(page.get_by_text("The episode browser needs JavaScript")).to_be_visible()
     expect(page.locator("#browser")).to_be_hidden()
     context.close()
+
+
+def test_markup_in_a_products_name_is_shown_as_text(
+    context: BrowserContext, hostile_shop: str
+) -> None:
+    page, faults = open_page(context)
+    entry = load_task("webshop").panel("builtin").entries[0].id
+    page.goto(f"{hostile_shop}#episode=webshop/builtin/{entry}&turn=2")
+    shown = page.locator("#scene")
+    # The results page of the first search: every name as it was written, none as an element.
+    expect(shown).to_contain_text("<script>")
+    assert shown.locator("script, img, svg[onload], iframe").count() == 0
+    assert faults == []

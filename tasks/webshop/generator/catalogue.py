@@ -1,7 +1,6 @@
 """Makes the catalogue: what each product is, costs and offers; `texts` puts it into words."""
 
 import random
-import string
 from itertools import count as numbers
 
 from tasks.seeding import stable_seed
@@ -10,7 +9,7 @@ from tasks.webshop.generator.tables import Department, Form, Kind, Option, Trait
 from tasks.webshop.generator.texts import Design, write_bullets, write_description, write_title
 from tasks.webshop.products import LEVELS, Product
 
-_ASIN_SIGNS = string.digits + string.ascii_uppercase
+_FIRST_NUMBER = 1000
 _TRAIT_COUNTS = (0.0, 0.0, 0.1, 0.35, 0.35, 0.2)
 """Probabilities of 0, 1, 2, ... traits beside the form."""
 _PLAIN_CHANCE = 0.06
@@ -25,7 +24,7 @@ def generate_catalogue(seed: int, count: int) -> tuple[Product, ...]:
     """Make a catalogue.
 
     Kinds take turns, so that each has about as many products, and a smaller catalogue is the
-    beginning of a larger one of the same seed. Numbers and names are unique.
+    beginning of a larger one of the same seed. Numbers, which ascend, and names are unique.
 
     Args:
         seed: Determines everything.
@@ -38,7 +37,6 @@ def generate_catalogue(seed: int, count: int) -> tuple[Product, ...]:
     if count < 0:
         raise ValueError(f"a catalogue cannot have {count} products")
     shelves = tuple(kinds().values())
-    asins: set[str] = set()
     titles: set[str] = set()
     products = []
     for number in range(count):
@@ -46,16 +44,15 @@ def generate_catalogue(seed: int, count: int) -> tuple[Product, ...]:
         for attempt in numbers():
             parts = (seed, kind.name, number // len(shelves), attempt)
             rng = random.Random(stable_seed("webshop-catalogue", *parts))
-            product = _product(department, kind, rng)
-            if product.asin not in asins and product.title not in titles:
+            product = _product(f"B{_FIRST_NUMBER + number:09}", department, kind, rng)
+            if product.title not in titles:
                 break
-        asins.add(product.asin)
         titles.add(product.title)
         products.append(product)
     return tuple(products)
 
 
-def _product(department: Department, kind: Kind, rng: random.Random) -> Product:
+def _product(asin: str, department: Department, kind: Kind, rng: random.Random) -> Product:
     brand = pick(tuple(department.brands), rng)
     use = pick(kind.uses, rng)
     form = pick(tuple(kind.forms.values()), rng)
@@ -65,7 +62,7 @@ def _product(department: Department, kind: Kind, rng: random.Random) -> Product:
     bullets = write_bullets(design, title, description, rng)
     options = _options(kind, form, rng)
     return Product(
-        asin="B0" + "".join(pick(_ASIN_SIGNS, rng) for _ in range(8)),
+        asin=asin,
         title=title,
         description=description,
         bullets=bullets,

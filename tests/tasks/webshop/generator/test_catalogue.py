@@ -23,7 +23,7 @@ def texts(product: Product) -> str:
 def test_the_same_everywhere() -> None:
     data = [product.to_data() for product in PRODUCTS]
     assert sha256_text(canonical_json(data)) == (
-        "bdab59ef3c39b5f123ec319730a20a02c697da47c63cec681959019f0e2214f7"
+        "fb794e066326fd95f1079d4a9b7e4b87fc374fa074d4ee40fac40df802cbe10d"
     )
 
 

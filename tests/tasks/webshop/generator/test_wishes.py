@@ -53,7 +53,7 @@ def test_the_same_everywhere() -> None:
         for goal in GOALS
     ]
     assert sha256_text(canonical_json(data)) == (
-        "7a90cdd8d52f8cc88c235d2bb62109180fc5f479b033ef9c3ae5d7630aec80bb"
+        "25fe445b42e64c607d9122fd9557db7f9f024353bc0f679b19eb2586d104c178"
     )
 
 
