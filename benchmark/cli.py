@@ -190,7 +190,7 @@ def _add_run_commands(commands: "argparse._SubParsersAction[argparse.ArgumentPar
         help="re-execute a run's records without a model",
         description="Feed every recorded response to the same world again and say which records "
         "differ. Exit code 1 if any does, or if plays are missing.",
-        parents=[_worlds()],
+        parents=[_worlds(), _settings()],
     )
     parser.add_argument("run", metavar="RUN", help="run folder")
     parser = commands.add_parser(

@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, fields
 from itertools import tee
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from benchmark.hosts.base import WorkerDied
@@ -26,6 +27,7 @@ from tasks.base import Outcome, Panel, PanelEntry, Step, Task, View
 from tasks.errors import UserError
 from tasks.registry import load_task
 from tasks.seeding import canonical_json
+from tasks.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,10 @@ Claim: TypeAlias = tuple[EpisodeRecord, PanelProtocol, Task, PanelEntry]
 
 
 def replay_run(
-    manifest: Manifest, records: Iterable[EpisodeRecord], env_processes: int | None = None
+    manifest: Manifest,
+    records: Iterable[EpisodeRecord],
+    env_processes: int | None = None,
+    settings: Settings = MappingProxyType({}),
 ) -> Iterator[Replay]:
     """Re-execute records, in order.
 
@@ -83,14 +88,17 @@ def replay_run(
         records: Some or all of its records.
         env_processes: Worker processes for tasks that want them, at most; None for one for each
             usable core.
+        settings: What the user of this machine has chosen; only dangerous settings need it.
 
     Raises:
-        UserError: The run was played under a protocol that is not the installed one, or a record
+        UserError: The run was played under a protocol that is not the installed one, or with a
+            dangerous setting that was not chosen here, episodes cannot be played here, or a record
             names an episode that its panel does not have.
     """
     panels = {}
     for protocol in manifest.panels:
         task, panel = installed_panel(protocol)
+        _check_dangerous(protocol, task, settings.get(protocol.task, {}))
         task.require()
         entries = {entry.id: entry for entry in panel.entries}
         panels[protocol.task, protocol.panel] = protocol, task, entries
@@ -158,6 +166,17 @@ def installed_panel(protocol: PanelProtocol) -> tuple[Task, Panel]:
     return task, panel
 
 
+def _check_dangerous(protocol: PanelProtocol, task: Task, chosen: Mapping[str, str]) -> None:
+    """See that what a run from outside would have done here is what the user wants."""
+    for name, value in protocol.settings.items():
+        if value in task.info.settings[name].dangerous and chosen.get(name) != value:
+            raise UserError(
+                f"{protocol.task}/{protocol.panel} was played with {protocol.task}.{name}={value}, "
+                f"and a replay does the same on this machine ({task.info.settings[name].description}"
+                f"); if you trust the run, say --set {protocol.task}.{name}={value}"
+            )
+
+
 def replay_record(
     record: EpisodeRecord, protocol: PanelProtocol, task: Task, entry: PanelEntry
 ) -> Replay:
@@ -204,6 +223,8 @@ def _compare(
             observed = observation_sha256(step.view)
             check(number, "observation_sha256", turn.observation_sha256, observed)
             view, outcome = step.view, step.outcome
+    for fault in _sequence_faults(record, task):
+        differences.append(Difference(None, "sequence", fault, "what follows from the turns"))
     if execution.error is not None:
         # Where the episode was played, the world took this response.
         check(len(execution.steps) + 1, "error", None, execution.error)
@@ -212,6 +233,23 @@ def _compare(
     differences.extend(_totals(record, protocol, task, outcome))
     doubts = tuple((turn, doubt) for turn, doubt in enumerate(execution.doubts, 1) if doubt)
     return Replay(record, execution.start, execution.steps, tuple(differences), doubts)
+
+
+def _sequence_faults(record: EpisodeRecord, task: Task) -> Iterator[str]:
+    """What a record's token sequence says that its turns do not; token ids mean nothing here."""
+    sequence = record.sequence
+    if sequence is None:
+        return
+    if task.info.unit == "turn":
+        yield "one sequence, and the task's turns are sequences of their own"
+    last = record.turns[-1] if record.turns else None
+    counted = last and last.prompt_tokens is not None and last.response_tokens is not None
+    if not last or not counted:
+        yield "one sequence, and no tokens of turns"
+    elif len(sequence.token_ids) != (last.prompt_tokens or 0) + (last.response_tokens or 0):
+        yield f"{len(sequence.token_ids)} tokens"
+    if len(sequence.written) > len(record.turns):
+        yield f"{len(sequence.written)} responses"
 
 
 def _json(info: Mapping[str, Any]) -> str:

@@ -241,11 +241,14 @@ class Setting:
         default: What the standard protocol has.
         description: One line for people.
         choices: What can be chosen; empty where the task itself checks what it is given.
+        dangerous: Choices that only the user of this machine may make: a run that was played with
+            one is not replayed unless the user makes it, too.
     """
 
     default: str
     description: str
     choices: tuple[str, ...] = ()
+    dangerous: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +273,7 @@ class TaskInfo:
             the one before.
         worker_processes: Episodes live in worker processes: steps take long, or libraries are not
             thread-safe.
+        slow_replay: A replay runs programs; reports, which prove nothing, show what was recorded.
         data_variable: Environment variable that names the folder of the task's downloaded data.
         settings: What can be chosen with `--set TASK.NAME=VALUE`, by name.
         typing: What a person who plays types into a line.
@@ -289,6 +293,7 @@ class TaskInfo:
     keys: Mapping[str, str] = field(default_factory=dict)
     unit: Literal["turn", "trajectory"] = "turn"
     worker_processes: bool = False
+    slow_replay: bool = False
     data_variable: str | None = None
     settings: Mapping[str, Setting] = field(default_factory=dict)
     typing: str = "type an action"

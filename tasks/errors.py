@@ -11,6 +11,10 @@ class UserError(Exception):
     """
 
 
+class TryAgain(Exception):
+    """Trouble of the moment that changed nothing: the same call may succeed if it is made again."""
+
+
 def near(name: str, known: tuple[str, ...]) -> str:
     """The end of an "unknown name" message: near matches, or all names if none is near."""
     close = get_close_matches(name, known, n=3, cutoff=0.5)

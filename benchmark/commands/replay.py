@@ -10,6 +10,7 @@ from benchmark.metrics import summarise, summary_json
 from benchmark.records import EpisodeRecord
 from benchmark.replay import replay_run
 from benchmark.run_folder import SUMMARY, read_run
+from tasks.settings import parse_settings
 
 _SHOWN = 10
 """Differing records that are spelt out; the others are counted."""
@@ -22,7 +23,8 @@ def run(arguments: argparse.Namespace) -> int:
     began = time.monotonic()
     differing = 0
     doubts: list[str] = []
-    for replay in replay_run(manifest, records, arguments.env_processes):
+    settings = parse_settings(arguments.set)
+    for replay in replay_run(manifest, records, arguments.env_processes, settings):
         name = "/".join(map(str, replay.record.key))
         doubts += [f"{name}, turn {turn}: {doubt}" for turn, doubt in replay.doubts]
         if not replay.differences:
@@ -43,6 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
     seconds = time.monotonic() - began
     turns = sum(len(record.turns) for record in records)
     verdict = f"{differing} differ" if differing else "all hold"
+    if doubts:
+        verdict += f", {len(doubts)} turns in doubt"
     print(f"{len(records)} records, {turns} turns replayed in {seconds:.1f} s: {verdict}")
     claimed = list(_claims(folder, manifest, records))
     for claim in claimed:

@@ -7,6 +7,7 @@ Nothing here imports torch; `transformers` is imported when a tokenizer is loade
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,6 @@ from tasks.errors import UserError
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "spiece.model", "tekken.json")
 PICKLE_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt")
-
-_MARK = "[[response]]"
-"""Stands for a response in a conversation, to find what a template writes after it."""
 
 
 def check_folder(folder: Path) -> None:
@@ -165,10 +163,11 @@ class Chat:
             UserError: See `render`; or the template does not show the response once.
         """
         kept = messages[-2]["content"]
-        mark = Message(role="assistant", content=_MARK)
-        shown = self._text([*messages[:-2], mark, messages[-1]])
-        before, found, after = shown.partition(_MARK)
-        if not found or _MARK in after or not before:
+        mark = _mark(messages)
+        stand_in = Message(role="assistant", content=mark)
+        shown = self._text([*messages[:-2], stand_in, messages[-1]])
+        before, found, after = shown.partition(mark)
+        if not found or mark in after or not before:
             raise UserError("the model's chat template does not show a response once as it is")
         return [*prompt_ids, *self._beginning(response_ids, kept), *self._encode(after)]
 
@@ -222,6 +221,12 @@ class Chat:
             ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
         return text
+
+
+def _mark(messages: Sequence[Message]) -> str:
+    """A text of no message: it stands for a response, to find what a template writes after it."""
+    text = "".join(message["content"] for message in messages)
+    return next(mark for n in count() if (mark := f"[[response {n}]]") not in text)
 
 
 def _stop_ids(folder: Path, tokenizer_eos: int | None) -> frozenset[int]:

@@ -22,8 +22,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, TypeAlias
 
-from tasks.base import Episode, PanelEntry, Step, Task, View
-from tasks.errors import UserError
+from tasks.base import Episode, PanelEntry, Redone, Step, Task, View
+from tasks.errors import TryAgain, UserError
 
 HEADER = struct.Struct(">Q")
 _PR_SET_PDEATHSIG = 1
@@ -151,7 +151,7 @@ def execute(
             start = episode.reset()
         for response, info in recorded or ():
             assert episode is not None
-            step, doubt = episode.redo(response, info, trust)
+            step, doubt = _redo(episode, response, info, trust)
             steps.append(step)
             doubts.append(doubt)
             if step.outcome is not None:
@@ -163,6 +163,15 @@ def execute(
         if episode is not None:
             _close(episode)
     return Execution(start, tuple(steps), tuple(doubts), error)
+
+
+def _redo(episode: Episode, response: str, info: Mapping[str, Any], trust: bool) -> Redone:
+    """As in play, trouble of the moment is met with another attempt."""
+    try:
+        return episode.redo(response, info, trust)
+    except TryAgain as trouble:
+        log.info("another attempt: %s", trouble)
+        return episode.redo(response, info, trust)
 
 
 def _close(episode: Episode) -> None:

@@ -53,6 +53,7 @@ class Episodes:
         replayed: Episodes that were replayed.
         differing: Episodes whose replay differs from their record.
         missing: Panels without boards.
+        as_recorded: Tasks of which outputs are shown that nothing was run again for.
     """
 
     packed: str
@@ -61,6 +62,7 @@ class Episodes:
     replayed: int
     differing: int
     missing: tuple[Missing, ...]
+    as_recorded: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,11 @@ def pack_episodes(
             Missing(world.protocol.task, world.protocol.panel, world.reason)
             for world in worlds.values()
             if world.reason is not None
+        ),
+        as_recorded=tuple(
+            sorted(
+                {w.task.info.title for w in worlds.values() if w.task and w.task.info.slow_replay}
+            )
         ),
     )
 

@@ -1,5 +1,6 @@
 """One problem in play: a conversation of programs and what they printed, up to an answer."""
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,6 +18,10 @@ REWARD = 1.0
 
 _EXECUTIONS = 3
 """Executions in a replay before what was recorded counts as refuted or in doubt."""
+_LONG_S = 1.0
+"""Seconds that a program runs here at least for a recorded limit of time to be credible."""
+_STOPPED = "time limit"
+_CHECKER_LIMITS = frozenset({"time limit", "memory limit"})
 
 
 class TirMathEpisode(Episode):
@@ -26,7 +31,7 @@ class TirMathEpisode(Episode):
         entry: What is asked.
         max_turns: Turns after which the episode ends.
         template: The prompt.
-        run: Executes a program.
+        run: Executes a program, on demand in a process that shares nothing with earlier ones.
         judge: Says of an answer and the right one whether they are equal, and why.
     """
 
@@ -35,7 +40,7 @@ class TirMathEpisode(Episode):
         entry: PanelEntry,
         max_turns: int,
         template: Template,
-        run: Callable[[str], Execution],
+        run: Callable[[str, bool], Execution],
         judge: Callable[[str, str], tuple[bool, str]],
     ) -> None:
         self.entry = entry
@@ -68,39 +73,57 @@ class TirMathEpisode(Episode):
         """Run a recorded program again, a few times if it prints something else than recorded.
 
         What was recorded is in doubt, and the episode goes on from it, if the program prints one
-        thing here and another there, or if one of the two was stopped at a limit, as long as no
-        answer hangs on it. A program that always prints the same, and not what was recorded,
-        refutes the record.
+        thing here and another there, or if it ran into the limit of time here or there and not in
+        both. That needs that all executions print the recorded answer, or none as recorded. A
+        program that always prints the same, and not what was recorded, refutes the record.
+
+        With `trust` no program is run: what a record does not say is an error.
+
+        Raises:
+            RuntimeError: See `step`.
+            ValueError: With `trust`, the record says nothing readable of a program's execution.
         """
         self._check_running()
         parsed = parse_response(response)
         told = Output.recorded(recorded)
-        if trust and told is not None and parsed.code is not None:
-            return Redone(self._advance(parsed, told, _told_verdict(recorded)), None)
+        if trust:
+            if parsed.code is not None and told is None:
+                raise ValueError("the record does not say what the program printed")
+            output = None if parsed.code is None else told
+            verdict = None if _answer(parsed, output) is None else _told_verdict(recorded)
+            return Redone(self._advance(parsed, output, verdict), None)
         output, doubt = None, None
         if parsed.code is not None:
             output, doubt = self._again(parsed.code, told)
-        return Redone(self._advance(parsed, output, self._verdict(parsed, output)), doubt)
+        verdict = self._verdict(parsed, output)
+        if verdict is not None and not verdict[0] and recorded.get("verdict") in _CHECKER_LIMITS:
+            # Wrong here as there; a faster machine comes to an end.
+            verdict = False, str(recorded["verdict"])
+        return Redone(self._advance(parsed, output, verdict), doubt)
 
     def _again(self, code: str, told: Output | None) -> tuple[Output, str | None]:
         """Execute a recorded program until it is clear what to make of it."""
+        began = time.monotonic()
         seen = [self._execute(code)]
+        took_long = time.monotonic() - began >= _LONG_S
         if told is None or seen[0] == told:
             return seen[0], None
         while len(seen) < _EXECUTIONS and seen[-1] != told:
-            seen.append(self._execute(code))
+            seen.append(self._execute(code, fresh=True))
         if told in seen:
             return told, f"the program is not deterministic: execution {len(seen)} as recorded"
-        if all(output.boxed is None for output in (told, *seen)):
-            if told.at_a_limit or any(output.at_a_limit for output in seen):
-                statuses = f"{told.status!r} was recorded, {seen[-1].status!r} seen"
-                return told, f"the program was stopped at a limit: {statuses}"
-            if len(set(seen)) > 1:
-                return told, f"the program is not deterministic: {len(seen)} executions, all others"
+        if any(output.boxed != told.boxed for output in seen):
+            return seen[0], None
+        stopped = [_STOPPED in (told.status, output.status) for output in seen]
+        if any(stopped) and (took_long or told.status != _STOPPED):
+            statuses = f"{told.status!r} was recorded, {seen[-1].status!r} seen"
+            return told, f"the program was stopped at the limit of time: {statuses}"
+        if len(set(seen)) > 1:
+            return told, f"the program is not deterministic: {len(seen)} executions, all others"
         return seen[0], None
 
-    def _execute(self, code: str) -> Output:
-        return Output.of(self._run(code))
+    def _execute(self, code: str, fresh: bool = False) -> Output:
+        return Output.of(self._run(code, fresh))
 
     def _verdict(self, parsed: ParsedResponse, output: Output | None) -> tuple[bool, str] | None:
         answer = _answer(parsed, output)

@@ -62,11 +62,6 @@ class Output:
         """For `Step.info`."""
         return asdict(self)
 
-    @property
-    def at_a_limit(self) -> bool:
-        """Whether a limit decided: elsewhere the same program may come further, or less far."""
-        return self.status in _NOTES
-
 
 _OUTPUT = TypeAdapter(Output)
 

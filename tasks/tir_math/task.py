@@ -27,9 +27,10 @@ from tasks.tir_math.hub import VARIABLE, available, content_sha256, field_panels
 from tasks.tir_math.outputs import MOST_SHOWN
 from tasks.tir_math.problems.stream import identity, training_problem
 from tasks.tir_math.response import CONTRACT, format_answer, format_code
-from tasks.tir_math.sandbox.base import LIMITS
+from tasks.tir_math.sandbox.base import LIMITS, Execution
 from tasks.tir_math.sandbox.choose import KINDS
 from tasks.tir_math.services import checker, sandbox
+from tasks.tir_math.worked_out import is_worked_out
 
 BUILTIN = "builtin"
 PANELS = Path(__file__).parent / "panels"
@@ -56,6 +57,7 @@ class TirMathTask(Task):
         field_panel="aime24",
         unit="trajectory",
         worker_processes=True,
+        slow_replay=True,
         data_variable=VARIABLE,
         settings={
             "sandbox": Setting(
@@ -63,6 +65,7 @@ class TirMathTask(Task):
                 "where programs run: bubblewrap; http, a server named by "
                 "$TIR_MATH_SANDBOX_URL; or unsafe, with no isolation at all",
                 KINDS,
+                dangerous=("unsafe",),
             )
         },
         typing=f"type a line of Python, or {_ANSWERING} and an answer,",
@@ -103,8 +106,14 @@ class TirMathTask(Task):
 
     def episode(self, entry: PanelEntry, max_turns: int) -> TirMathEpisode:
         """Open a problem."""
-        programs = sandbox(self.settings()["sandbox"])
-        return TirMathEpisode(entry, max_turns, self._template, programs.run, _judge)
+        kind = self.settings()["sandbox"]
+
+        def run(code: str, fresh: bool) -> Execution:
+            # Opened when it is needed: to show a record, no program is run.
+            return sandbox(kind).run(code, fresh)
+
+        judge = _judge_generated if "kind" in entry.data else _judge
+        return TirMathEpisode(entry, max_turns, self._template, run, judge)
 
     def expert_response(self, episode: Episode) -> str:
         """A program, then what it printed as the answer.
@@ -161,10 +170,11 @@ class TirMathTask(Task):
     def packages(self) -> Mapping[str, str]:
         """What answers are compared with, and what programs run in where that is here."""
         versions = {name: version(name) for name in PACKAGES}
-        if self.settings()["sandbox"] != "http":
-            versions |= {name: version(name) for name in _IN_SANDBOX}
-            versions["python"] = f"{version_info.major}.{version_info.minor}"
-        return versions
+        if self.settings()["sandbox"] == "http":
+            there = sandbox("http").describe()
+            return versions | {f"server's {name}": value for name, value in there.items()}
+        versions |= {name: version(name) for name in _IN_SANDBOX}
+        return versions | {"python": f"{version_info.major}.{version_info.minor}"}
 
     @staticmethod
     def _own(episode: Episode) -> TirMathEpisode:
@@ -176,6 +186,10 @@ class TirMathTask(Task):
 def _judge(answer: str, truth: str) -> tuple[bool, str]:
     verdict = checker().check(answer, truth)
     return verdict.equal, verdict.reason
+
+
+def _judge_generated(answer: str, truth: str) -> tuple[bool, str]:
+    return _judge(answer, truth) if is_worked_out(answer, truth) else (False, "computation")
 
 
 TASK = TirMathTask

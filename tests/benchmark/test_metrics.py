@@ -289,3 +289,27 @@ def test_one_value_has_an_interval_without_width() -> None:
     interval = mean_interval([0.25])
     assert panel.score == Estimate(0.25, interval.low, interval.high, 1)
     assert panel.score.low == panel.score.high == 0.25
+
+
+def test_pass_at_k_of_a_panel_and_its_categories() -> None:
+    protocol = make_protocol(episodes=2, repeats=4)
+    # One episode solved in two of four plays, another one in none.
+    records = [
+        make_record("e0", success=repeat < 2, repeat=repeat, category="1") for repeat in range(4)
+    ] + [make_record("e1", success=False, repeat=repeat, category="2") for repeat in range(4)]
+    (panel,) = summarise(make_manifest(protocol), records).panels
+    assert [passed.k for passed in panel.pass_at] == [2, 4]
+    assert panel.success.value == 0.25
+    # Of the six pairs of plays of the first episode, five hold a success.
+    assert panel.pass_at[0].success.value == pytest.approx(5 / 12)
+    assert panel.pass_at[1].success.value == 0.5
+    assert [category.solved_in(2) for category in panel.categories] == pytest.approx([5 / 6, 0])
+    assert panel.categories[0].solved_in(3) is None
+
+
+def test_pass_at_k_counts_the_plays_that_every_episode_has() -> None:
+    protocol = make_protocol(episodes=2, repeats=3)
+    records = [make_record("e0", repeat=repeat) for repeat in range(3)]
+    assert [p.k for p in summarise(make_manifest(protocol), records).panels[0].pass_at] == [2, 3]
+    records.append(make_record("e1", repeat=0))
+    assert summarise(make_manifest(protocol), records).panels[0].pass_at == ()

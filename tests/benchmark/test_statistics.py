@@ -20,9 +20,9 @@ from benchmark.statistics import (
     mcnemar_exact,
     mean_interval,
     newcombe_paired,
+    pass_at_k,
     sign_flip,
     wilson,
-    pass_at_k,
 )
 
 # No deadlines: a busy machine would miss them.

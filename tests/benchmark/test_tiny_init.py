@@ -10,13 +10,14 @@ import pytest
 
 from baselines.registry import find_model
 from benchmark.cli import main
+from benchmark.engines.chat import Chat
 from benchmark.engines.transformers import TransformersEngine
 from benchmark.evaluation import Plan, evaluate
 from benchmark.manifest import Shard
 from benchmark.metrics import read_summary
 from benchmark.protocol import Choices
 from benchmark.records import EpisodeRecord
-from benchmark.run_folder import RunFolder
+from benchmark.run_folder import RunFolder, read_run
 
 SOURCE = find_model("tiny-sokoban")
 
@@ -49,7 +50,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("name", "episodes"), [("tiny-sokoban", 256), ("tiny-alfworld", 144)])
+@pytest.mark.parametrize(
+    ("name", "episodes"),
+    [("tiny-sokoban", 256), ("tiny-alfworld", 144), ("tiny-tir-math", 250)],
+)
 def test_an_init_plays_and_its_records_replay(
     name: str, episodes: int, runs: Callable[[str], Path]
 ) -> None:
@@ -68,7 +72,11 @@ def test_an_init_plays_and_its_records_replay(
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("name", "low", "high"),
-    [("tiny-sokoban", 0.45, 0.60), ("tiny-alfworld", 0.30, 0.60)],
+    [
+        ("tiny-sokoban", 0.45, 0.60),
+        ("tiny-alfworld", 0.30, 0.60),
+        ("tiny-tir-math", 0.30, 0.60),
+    ],
 )
 def test_an_init_lies_in_its_band(
     name: str, low: float, high: float, runs: Callable[[str], Path]
@@ -76,6 +84,33 @@ def test_an_init_lies_in_its_band(
     """Under-trained on purpose: reinforcement learning has room in both directions."""
     (panel,) = read_summary((runs(name) / "summary.json").read_bytes()).panels
     assert low <= panel.success.value <= high
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_an_episode_of_mathematics_is_one_sequence(runs: Callable[[str], Path]) -> None:
+    folder = find_model("tiny-tir-math").path
+    assert folder is not None
+    chat = Chat.load(folder)
+    manifest, records = read_run(runs("tiny-tir-math"))
+    assert manifest.panels[0].sampling.max_tokens == 4096
+    conversations = [record for record in records if len(record.turns) > 1]
+    assert len(conversations) > 100
+    for record in conversations:
+        sequence = record.sequence
+        assert sequence is not None
+        drawn = [chat.decode(sequence.token_ids[begin:end]) for begin, end in sequence.written]
+        # Of every response what the conversation kept of it, and the end of the turn where drawn.
+        assert len(drawn) == len(record.turns)
+        for text, turn in zip(drawn, record.turns, strict=True):
+            assert turn.response.startswith(text)
+        assert sum(sequence.response_mask) <= sum(
+            turn.response_tokens or 0 for turn in record.turns
+        )
+        # Between them stands what the programs printed.
+        whole = chat.tokenizer.decode(sequence.token_ids)
+        for turn in record.turns[:-1]:
+            assert f"Output:\n{turn.info['output']}" in whole
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal, Self, TypeAlias
 
+from tasks.errors import TryAgain
 from tasks.tir_math.checking.process import Broken, CheckerProcess
 
 RULE = "math-verify-1"
@@ -48,7 +49,7 @@ _REASONS: dict[str, Reason] = {
 }
 
 
-class CheckerFailed(Exception):
+class CheckerFailed(TryAgain):
     """The checker's process cannot be kept alive, for a reason outside of the question."""
 
 

@@ -6,7 +6,8 @@ has a limit of time or memory of its own: `worker` sets them from outside.
 What is equal is what math-verify finds so with its default tolerances, with these decisions:
 
 - The answer is read as LaTeX only, as a whole. No number is picked out of a sentence.
-- `x = 5` answers 5, and 5 answers `x = 5`; `y = 5` does not answer `x = 5`.
+- `x = 5` answers 5, and 5 answers `x = 5`; `y = 5` does not answer `x = 5`. Of any other chain
+  of equations every member must be right: `6 = 5` is no 5.
 - A percentage equals its number with and without the division by 100: `5\%` is 5 and 0.05.
 - A decimal fraction equals what rounds to the same six decimals: 0.333333 is 1/3, 0.333 is not.
   Other numbers are compared exactly.
@@ -23,11 +24,12 @@ fraction with an integer, sympy's types differ, so that 41.9999999999 would not 
 """
 
 import logging
+import re
 from typing import Literal, TypeAlias
 
 from latex2sympy2_extended import NormalizationConfig
 from math_verify import LatexExtractionConfig, parse, verify
-from sympy import Basic, Expr, Float, I, Integer, MatrixBase, Symbol, nan, zoo
+from sympy import Basic, Expr, Float, I, Integer, MatrixBase, Rational, Symbol, nan, zoo
 
 from tasks.tir_math.checking.normalise import normalise_pair
 
@@ -42,6 +44,8 @@ _READING = [
         ),
     )
 ]
+# `x`, `x_1`, `f(2)`, `\theta`, `AB`: what an answer may call the number that it gives.
+_NAME = re.compile(r"\\?[A-Za-z]+(?:_(?:\w|\{\w+\}))?'*(?:\([^()=]*\))?")
 DECIMALS = 6
 """Decimals of a decimal fraction that count."""
 EXACT = 1e-9
@@ -77,7 +81,16 @@ class Pair:
         """Read the given answer and compare."""
         if self._truth_text == self._answer_text:
             return "equal"
-        answer = _read(self._answer_text)
+        if isinstance(self._truth, Rational) and "=" in self._answer_text:
+            members = [member.strip() for member in self._answer_text.split("=")]
+            if len(members) > 1 and _NAME.fullmatch(members[0]):
+                members = members[1:]
+            compared = [self._compare(member) for member in members]
+            return next((found for found in compared if found != "equal"), "equal")
+        return self._compare(self._answer_text)
+
+    def _compare(self, text: str) -> Comparison:
+        answer = _read(text)
         if answer is None:
             return "unreadable"
         try:
@@ -128,10 +141,13 @@ def _equal(truth: Basic | MatrixBase, answer: Basic | MatrixBase) -> bool:
 
 def _close(truth: Expr, answer: Expr) -> bool:
     """Whether two numbers that are held for equal differ by little for their size."""
+    if truth.is_zero or answer.is_zero:
+        # What rounding leaves of zero is zero; but zero is no small number.
+        return bool(truth.is_zero and (answer.is_zero or isinstance(answer, Float)))
     sizes = [abs(number.evalf()) for number in (truth, answer)]
     apart = abs((truth - answer).evalf())
     if not all(isinstance(size, Float) for size in (*sizes, apart)):
-        return True  # zero, infinity, or nothing that has a value
+        return True  # infinity, or nothing that has a value
     within = DECIMAL if truth.has(Float) or answer.has(Float) else EXACT
     return bool(apart <= within * max(sizes))
 
@@ -140,6 +156,8 @@ def _same_decimals(truth: Expr, answer: Expr) -> bool:
     """Whether a decimal fraction and an integer agree in the decimals that count."""
     for fraction, integer in ((truth, answer), (answer, truth)):
         if isinstance(fraction, Float) and isinstance(integer, Integer):
+            if integer.is_zero and fraction is truth:
+                return False
             return bool(abs(fraction - integer) < 0.5 * 10**-DECIMALS)
     return False
 

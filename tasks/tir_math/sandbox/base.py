@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal, Self
 
+from tasks.errors import TryAgain
+
 Status = Literal["ok", "error", "time limit", "memory limit", "output limit", "killed"]
 """How a program ended.
 
@@ -73,7 +75,7 @@ LIMITS = Limits()
 """The limits of every program."""
 
 
-class SandboxError(Exception):
+class SandboxError(TryAgain):
     """The sandbox failed, and not the program; running the program again may help."""
 
 
@@ -84,14 +86,16 @@ class Sandbox(ABC):
     """
 
     @abstractmethod
-    def run(self, code: str) -> Execution:
+    def run(self, code: str, fresh: bool = False) -> Execution:
         r"""Run a program to its end; safe to call from several threads.
 
-        The program finds `final_answer(x)`, which prints `\boxed{x}` on a line of its own. Random
-        numbers of `random` and `numpy.random` are seeded.
+        The program finds `final_answer(x)`, which prints `\boxed{x}` on a line of its own, with what
+        is sympy's as LaTeX. Random numbers of `random`, `numpy.random` and sympy are seeded.
 
         Args:
             code: Python source. Whatever it holds, the program gets an `Execution`.
+            fresh: In a process that shares nothing with those of earlier programs, not even where
+                things lie in memory. Takes as long as starting one.
 
         Raises:
             SandboxError: The sandbox failed, or is closed.

@@ -51,9 +51,11 @@ class BubblewrapSandbox(Sandbox):
         # Zygotes end with the thread that started them, so it must not be a caller's.
         self._starter = ThreadPoolExecutor(warm, "sandbox-starter")
 
-    def run(self, code: str) -> Execution:
-        """Run a program in a warm zygote; waits for one that is free."""
+    def run(self, code: str, fresh: bool = False) -> Execution:
+        """Run a program in a warm zygote, or in a new one; waits for one that is free."""
         zygote = self._take() or self._start()
+        if fresh:
+            zygote = self._renewed(zygote)
         healthy = False
         try:
             execution = zygote.run(code)
@@ -112,6 +114,13 @@ class BubblewrapSandbox(Sandbox):
             if self._closed:
                 zygote.kill()
         return zygote
+
+    def _renewed(self, zygote: Zygote) -> Zygote:
+        """Another zygote in the place of one."""
+        with self._changed:
+            self._zygotes.discard(zygote)
+        zygote.stop()
+        return self._start()
 
     def _give_back(self, zygote: Zygote, healthy: bool) -> None:
         with self._changed:

@@ -162,5 +162,6 @@ def _folder(name: str) -> Path:
 
 
 def _devices() -> list[str]:
+    """The machine's own devices; the filter of system calls keeps their modes and times."""
     names = ("/dev/null", "/dev/zero", "/dev/urandom")
     return [part for name in names for part in ("--dev-bind", name, name)]

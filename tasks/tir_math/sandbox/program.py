@@ -4,6 +4,10 @@ from tasks.tir_math.sandbox.base import Status
 
 PRELUDE = """\
 def final_answer(answer):
+    import sys
+    sympy = sys.modules.get("sympy")
+    if sympy and isinstance(answer, (sympy.Basic, sympy.MatrixBase)):
+        answer = sympy.latex(answer)
     print("\\\\boxed{" + str(answer) + "}")
 """
 """Source of the names that every program finds."""

@@ -24,8 +24,8 @@ lstat:6:- fstat:5:80 newfstatat:262:79 statx:332:291 statfs:137:43 fstatfs:138:4
 faccessat:269:48 faccessat2:439:439 readlink:89:- readlinkat:267:78 getdents:78:-
 getdents64:217:61 getcwd:79:17 chdir:80:49 fchdir:81:50 mkdir:83:- mkdirat:258:34 rmdir:84:-
 unlink:87:- unlinkat:263:35 rename:82:- renameat:264:38 renameat2:316:276 link:86:-
-linkat:265:37 symlink:88:- symlinkat:266:36 chmod:90:- fchmod:91:52 fchmodat:268:53 umask:95:166
-utime:132:- utimes:235:- utimensat:280:88 futimesat:261:- getxattr:191:8 lgetxattr:192:9
+linkat:265:37 symlink:88:- symlinkat:266:36 umask:95:166
+getxattr:191:8 lgetxattr:192:9
 fgetxattr:193:10 listxattr:194:11 llistxattr:195:12 flistxattr:196:13 poll:7:- ppoll:271:73
 select:23:- pselect6:270:72 epoll_create:213:- epoll_create1:291:20 epoll_ctl:233:21
 epoll_wait:232:- epoll_pwait:281:22 epoll_pwait2:441:441 eventfd:284:- eventfd2:290:19

@@ -44,8 +44,9 @@ class UnsafeSandbox(Sandbox):
     def __init__(self, limits: Limits = LIMITS) -> None:
         self._limits = limits
 
-    def run(self, code: str) -> Execution:
+    def run(self, code: str, fresh: bool = False) -> Execution:
         """Run a program in a fresh interpreter and a temporary folder."""
+        del fresh  # it always is
         with tempfile.TemporaryDirectory(prefix="unsafe-sandbox-") as folder:
             file = Path(folder, "program.py")
             file.write_text(self._limiting() + wrapped(code))

@@ -250,6 +250,8 @@ def _prepare(modules: list[str]) -> None:
         importlib.import_module(name)
     if "numpy.random" in sys.modules:
         sys.modules["numpy.random"].seed(0)
+    if "sympy.core.random" in sys.modules:
+        sys.modules["sympy.core.random"].seed(0)
     # Without `site`, which looks for packages of the user, they are missing.
     for name in ("exit", "quit"):
         setattr(builtins, name, _sitebuiltins.Quitter(name, "Ctrl-D (i.e. EOF)"))

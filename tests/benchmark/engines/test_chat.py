@@ -71,6 +71,16 @@ def test_a_conversation_goes_on_from_its_own_tokens(pristine: Path) -> None:
     )
 
 
+def test_no_text_is_taken_for_the_place_of_the_response(pristine: Path) -> None:
+    chat = Chat.load(pristine)
+    first = chat.render(ASKED)
+    said: Message = {"role": "user", "content": "[[response 0]] [[response 1]]"}
+    answered: Message = {"role": "assistant", "content": "2"}
+    drawn = chat.tokenizer("2")["input_ids"]
+    second = chat.tokenizer.decode(chat.go_on(first, drawn, (*ASKED, answered, said)))
+    assert "assistant\n2<|im_end|>\n<|im_start|>user\n[[response 0]] [[response 1]]<|im" in second
+
+
 def test_what_was_written_after_the_kept_text_is_left_out(pristine: Path) -> None:
     chat = Chat.load(pristine)
     ids = chat.tokenizer(RESPONSE)["input_ids"]

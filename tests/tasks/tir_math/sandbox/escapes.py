@@ -420,6 +420,18 @@ WRITING = [
         "print('tried')",
     ),
     Escape(
+        "modes and times of the machine's devices",
+        # The modes that they have: it must not be possible, and where it is, it must not hurt.
+        "for path in ('/dev/null', '/dev/zero', '/dev/urandom'):\n"
+        "    attempt(lambda: os.chmod(path, 0o666) or True)\n"
+        "    attempt(lambda: os.utime(path) or True)\n"
+        "    with open(path, 'r+b', 0) as device:\n"
+        "        attempt(lambda: os.fchmod(device.fileno(), 0o666) or True)\n"
+        "open('/dev/null', 'w').write('x')\n"
+        "assert len(open('/dev/urandom', 'rb').read(4)) == 4\n"
+        "print('tried')",
+    ),
+    Escape(
         "links",
         "attempt(lambda: os.link(sys.executable, '/tmp/hard') or True)\n"
         "attempt(lambda: os.link('@OUTSIDE@/canary.txt', '/tmp/canary') or True)\n"
@@ -451,7 +463,8 @@ WRITING = [
     ),
     Escape(
         "programs in files",
-        "write('x.py', '#!/usr/bin/python3\\nprint(\"HARM\")')\nos.chmod('x.py', 0o4755)\n"
+        "write('x.py', '#!/usr/bin/python3\\nprint(\"HARM\")')\n"
+        "attempt(lambda: os.chmod('x.py', 0o4755) or True)\n"
         "attempt(os.execv, './x.py', ['x'])\n"
         "attempt(lambda: ctypes.CDLL('/tmp/x.py'))\nprint('tried')",
     ),
