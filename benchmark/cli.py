@@ -109,7 +109,7 @@ def _worlds() -> argparse.ArgumentParser:
         type=_processes,
         metavar="N",
         help="worker processes for the episodes of tasks with slow steps, at most; no result "
-        "depends on it (default: one for each usable core, at most 8)",
+        "depends on it (default: one for each usable core, at most 32)",
     )
     return parser
 
@@ -172,14 +172,14 @@ def _add_eval(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         "protocol",
         "another value than the panel's standard makes another protocol, with another fingerprint",
     )
-    protocol.add_argument("--temperature", type=float, help="standard: 0, greedy")
-    protocol.add_argument("--top-p", type=float, help="standard: 1, off")
-    protocol.add_argument("--top-k", type=int, help="standard: 0, off")
+    protocol.add_argument("--temperature", type=float, help="standard: 0, greedy; of aime 0.6")
+    protocol.add_argument("--top-p", type=float, help="standard: 1, off; of aime 0.95")
+    protocol.add_argument("--top-k", type=int, help="standard: 0, off; of aime 20")
     protocol.add_argument(
         "--max-tokens", type=_count, help="longest response (standard: 512, in tir_math 4096)"
     )
     protocol.add_argument(
-        "--repeats", type=_count, help="plays of every episode (standard: 1, of aime 8)"
+        "--repeats", type=_count, help="plays of every episode (standard: 1; of aime 8)"
     )
     protocol.add_argument("--seed", type=int, default=0, help="base of all sampling seeds")
 

@@ -88,7 +88,7 @@ class CategorySummary:
 
     category: str
     success: Estimate
-    pass_at: tuple[PassAt, ...]
+    pass_at: tuple[PassAt, ...] = ()
 
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
 

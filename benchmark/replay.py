@@ -170,10 +170,11 @@ def _check_dangerous(protocol: PanelProtocol, task: Task, chosen: Mapping[str, s
     """See that what a run from outside would have done here is what the user wants."""
     for name, value in protocol.settings.items():
         if value in task.info.settings[name].dangerous and chosen.get(name) != value:
+            choice = f"{protocol.task}.{name}={value}"
             raise UserError(
-                f"{protocol.task}/{protocol.panel} was played with {protocol.task}.{name}={value}, "
-                f"and a replay does the same on this machine ({task.info.settings[name].description}"
-                f"); if you trust the run, say --set {protocol.task}.{name}={value}"
+                f"{protocol.task}/{protocol.panel} was played with {choice}, and a replay does the "
+                f"same on this machine ({task.info.settings[name].description}); if you trust the "
+                f"run, say --set {choice}"
             )
 
 

@@ -13,7 +13,7 @@ from benchmark.commands.output import print_summary, write_outputs
 from benchmark.engines.base import Engine
 from benchmark.engines.choose import EngineOptions, build_engine, choose_kind
 from benchmark.engines.scripted import POLICIES
-from benchmark.evaluation import Plan, Session, evaluate
+from benchmark.evaluation import Plan, PlannedPanel, Session, evaluate
 from benchmark.manifest import Shard
 from benchmark.models import ModelSource, policy, served
 from benchmark.progress import Progress
@@ -71,14 +71,16 @@ async def _evaluate(
     for planned in plan.panels:
         protocol = planned.protocol
         print(f"{protocol.task}/{protocol.panel}: {planned.panel.info.description}")
+        if protocol.repeats > 1 and protocol.sampling.temperature == 0:
+            print("note: greedy plays of an episode are alike; --temperature makes them differ")
     async with engine:
         manifest = plan.manifest(source.identity, engine)
         context = manifest.engine.get("context")
-        longest = max(protocol.sampling.max_tokens for protocol in plan.protocols)
+        longest = max(map(_room, plan.panels))
         if context is not None and context <= longest:
             print(
                 f"note: the model's context of {context} tokens leaves less than the protocol's "
-                f"{longest} for a response"
+                f"{longest} for responses: some may be cut"
             )
         with RunFolder(out, manifest, plan.keys()) as folder:
             if folder.dropped_bytes:
@@ -97,6 +99,13 @@ async def _evaluate(
                     arguments.env_processes,
                 )
     return folder, session
+
+
+def _room(planned: PlannedPanel) -> int:
+    """Tokens of responses that a prompt may be followed by."""
+    protocol = planned.protocol
+    turns = protocol.max_turns if planned.task.info.unit == "trajectory" else 1
+    return turns * protocol.sampling.max_tokens
 
 
 def _source(model: str | None, kind: str) -> ModelSource:

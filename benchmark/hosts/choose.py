@@ -13,7 +13,7 @@ from benchmark.hosts.inline import InlineHost
 from benchmark.hosts.processes import ProcessHost
 from tasks.base import PanelEntry, Task
 
-MOST_DEFAULT_PROCESSES = 8
+MOST_DEFAULT_PROCESSES = 32
 AHEAD = 4
 """Calls for each process that are under way or done before their turn has come."""
 ATTEMPTS = 2

@@ -47,15 +47,14 @@ class Output:
         text = "\n".join(line for line in shown if line)
         return cls(execution.status, text or _SILENT, boxed(execution.stdout))
 
-    @classmethod
-    def recorded(cls, info: Mapping[str, Any]) -> Self | None:
+    @staticmethod
+    def recorded(info: Mapping[str, Any]) -> "Output | None":
         """What a record's `Step.info` says of an execution; None if it says nothing readable."""
         fields = {name: info.get(name) for name in ("status", "output", "boxed")}
         try:
-            _OUTPUT.validate_python(fields)
+            return _OUTPUT.validate_python(fields)
         except ValidationError:
             return None
-        return cls(**fields)
 
     @property
     def data(self) -> dict[str, Any]:

@@ -6,8 +6,9 @@ has a limit of time or memory of its own: `worker` sets them from outside.
 What is equal is what math-verify finds so with its default tolerances, with these decisions:
 
 - The answer is read as LaTeX only, as a whole. No number is picked out of a sentence.
-- `x = 5` answers 5, and 5 answers `x = 5`; `y = 5` does not answer `x = 5`. Of any other chain
-  of equations every member must be right: `6 = 5` is no 5.
+- `x = 5` answers 5, and 5 answers `x = 5`; `y = 5` does not answer `x = 5`. What stands before the
+  last `=` says what is meant (`m + n = 204`), but where it is a number, it must be the right one:
+  `6 = 5` is no 5.
 - A percentage equals its number with and without the division by 100: `5\%` is 5 and 0.05.
 - A decimal fraction equals what rounds to the same six decimals: 0.333333 is 1/3, 0.333 is not.
   Other numbers are compared exactly.
@@ -24,7 +25,6 @@ fraction with an integer, sympy's types differ, so that 41.9999999999 would not 
 """
 
 import logging
-import re
 from typing import Literal, TypeAlias
 
 from latex2sympy2_extended import NormalizationConfig
@@ -44,8 +44,6 @@ _READING = [
         ),
     )
 ]
-# `x`, `x_1`, `f(2)`, `\theta`, `AB`: what an answer may call the number that it gives.
-_NAME = re.compile(r"\\?[A-Za-z]+(?:_(?:\w|\{\w+\}))?'*(?:\([^()=]*\))?")
 DECIMALS = 6
 """Decimals of a decimal fraction that count."""
 EXACT = 1e-9
@@ -82,11 +80,9 @@ class Pair:
         if self._truth_text == self._answer_text:
             return "equal"
         if isinstance(self._truth, Rational) and "=" in self._answer_text:
-            members = [member.strip() for member in self._answer_text.split("=")]
-            if len(members) > 1 and _NAME.fullmatch(members[0]):
-                members = members[1:]
-            compared = [self._compare(member) for member in members]
-            return next((found for found in compared if found != "equal"), "equal")
+            *names, last = (member.strip() for member in self._answer_text.split("="))
+            compared = [self._compare(name) for name in names if _is_number(name)]
+            return next((found for found in compared if found != "equal"), self._compare(last))
         return self._compare(self._answer_text)
 
     def _compare(self, text: str) -> Comparison:
@@ -121,6 +117,12 @@ def _read(text: str) -> Basic | MatrixBase | None:
     if expression is None or expression in (nan, zoo):
         return None
     return expression
+
+
+def _is_number(text: str) -> bool:
+    """Whether a text is read as a number, and not as the name of one."""
+    read = _read(text)
+    return isinstance(read, Expr) and not read.free_symbols
 
 
 def _equal(truth: Basic | MatrixBase, answer: Basic | MatrixBase) -> bool:

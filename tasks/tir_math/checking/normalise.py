@@ -8,7 +8,7 @@ that it does read. No rule decides anything. In this order:
 - Spaces of LaTeX become plain ones. Groups of three digits with a space between are one number:
   `1\,000` and `1 000` are 1000 (as `1,000` is without help).
 - Python's notation: `x**2`, `pi`, `oo`, `(1+2j)` and `1.5e-02` are `x^{2}`, `\pi`, `\infty`,
-  `(1+2i)` and `0.015`.
+  `(1+2i)` and `0.015`; `sqrt(2)`, `exp(x)`, `log(2)` and `cos(x)` are their LaTeX.
 - `2 1/2` is two and a half, `\sqrt 13` the root of 13, `0.1\overline{6}` a sixth, and
   `\langle 1, 2\rangle` is `(1, 2)`.
 - A unit at the end goes: text after a quantity (`5\text{ cm}^2`, `12\text{ apples}`), and usual
@@ -81,6 +81,8 @@ _REWRITES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     )
 )
 _SCIENTIFIC = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE]([+-]?[0-9]{1,3})")
+_FUNCTION = re.compile(r"(?<![A-Za-z\\])(sqrt|exp|log|sin|cos|tan)\(")
+_FUNCTIONS = {"sqrt": (r"\sqrt{", "}"), "exp": ("e^{", "}"), "log": (r"\ln(", ")")}
 _REPEATING = re.compile(r"([0-9]*)\.([0-9]*)\\overline\s*\{([0-9]+)\}")
 
 
@@ -105,12 +107,28 @@ def normalise(text: str) -> str:
     for pattern, replacement in _REWRITES:
         text = pattern.sub(replacement, text)
     text = _REPEATING.sub(_fraction, text)
+    text = _functions(text)
     text = re.sub(r"(?<!\\)[.,;:\s]+$", "", text).strip()
     for unit in (_UNIT_TEXT, _UNIT_WORDS):
         if found := unit.fullmatch(text):
             text = found["quantity"].strip()
     if _WORDS.fullmatch(text):
         text = _as_text(text)
+    return text
+
+
+def _functions(text: str) -> str:
+    """Python's functions as LaTeX's: `sqrt(2)`, `exp(x)`, `log(2)`, `cos(x)`."""
+    while found := _FUNCTION.search(text):
+        depth, end = 1, found.end()
+        while end < len(text) and depth:
+            depth += {"(": 1, ")": -1}.get(text[end], 0)
+            end += 1
+        if depth:
+            break
+        before, after = _FUNCTIONS.get(found[1], (f"\\{found[1]}(", ")"))
+        inside = text[found.end() : end - 1]
+        text = f"{text[: found.start()]}{before}{inside}{after}{text[end:]}"
     return text
 
 

@@ -89,8 +89,8 @@ class Sandbox(ABC):
     def run(self, code: str, fresh: bool = False) -> Execution:
         r"""Run a program to its end; safe to call from several threads.
 
-        The program finds `final_answer(x)`, which prints `\boxed{x}` on a line of its own, with what
-        is sympy's as LaTeX. Random numbers of `random`, `numpy.random` and sympy are seeded.
+        The program finds `final_answer(x)`, which prints `\boxed{x}` on a line of its own, with
+        what is sympy's as LaTeX. Random numbers of `random`, `numpy.random` and sympy are seeded.
 
         Args:
             code: Python source. Whatever it holds, the program gets an `Execution`.

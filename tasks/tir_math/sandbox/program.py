@@ -6,9 +6,15 @@ PRELUDE = """\
 def final_answer(answer):
     import sys
     sympy = sys.modules.get("sympy")
-    if sympy and isinstance(answer, (sympy.Basic, sympy.MatrixBase)):
-        answer = sympy.latex(answer)
-    print("\\\\boxed{" + str(answer) + "}")
+    def written(value):
+        if sympy and isinstance(value, (sympy.Basic, sympy.MatrixBase)):
+            return sympy.latex(value)
+        if isinstance(value, (list, set, frozenset)):
+            return ", ".join(map(written, value))
+        if isinstance(value, tuple):
+            return "(" + ", ".join(map(written, value)) + ")"
+        return str(value)
+    print("\\\\boxed{" + written(answer) + "}")
 """
 """Source of the names that every program finds."""
 

@@ -150,7 +150,7 @@ class Says(Engine):
         turn = len(self.asked)
         self.asked.append(request)
         ids = tuple(range(100 * turn))
-        return Generation(self._responses[turn], "stop", prompt_ids=ids + (7,), response_ids=(8, 9))
+        return Generation(self._responses[turn], "stop", prompt_ids=(*ids, 7), response_ids=(8, 9))
 
     def describe(self) -> dict[str, Any]:
         return {}
