@@ -80,7 +80,7 @@ class Pair:
         if self._truth_text == self._answer_text:
             return "equal"
         if isinstance(self._truth, Rational) and "=" in self._answer_text:
-            *names, last = (member.strip() for member in self._answer_text.split("="))
+            *names, last = _members(self._answer_text)
             compared = [self._compare(name) for name in names if _is_number(name)]
             return next((found for found in compared if found != "equal"), self._compare(last))
         return self._compare(self._answer_text)
@@ -119,10 +119,21 @@ def _read(text: str) -> Basic | MatrixBase | None:
     return expression
 
 
+def _members(text: str) -> list[str]:
+    """What stands between the equals signs that are in no braces."""
+    members, depth, start = [], 0, 0
+    for place, sign in enumerate(text):
+        depth += {"{": 1, "}": -1}.get(sign, 0)
+        if sign == "=" and depth == 0:
+            members.append(text[start:place].strip())
+            start = place + 1
+    return [*members, text[start:].strip()]
+
+
 def _is_number(text: str) -> bool:
     """Whether a text is read as a number, and not as the name of one."""
     read = _read(text)
-    return isinstance(read, Expr) and not read.free_symbols
+    return isinstance(read, Expr) and bool(read.is_number)
 
 
 def _equal(truth: Basic | MatrixBase, answer: Basic | MatrixBase) -> bool:

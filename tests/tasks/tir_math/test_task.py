@@ -1,6 +1,7 @@
 """The task as the harness sees it: rules of the conversation, records, replay."""
 
 import asyncio
+import json
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from benchmark.cli import main
 from benchmark.engines.base import Engine, Generation, Request
 from benchmark.hosts.inline import InlineHost
 from benchmark.protocol import PanelProtocol
@@ -19,6 +21,7 @@ from tasks.errors import UserError
 from tasks.registry import load_task
 from tasks.tir_math.outputs import MOST_SHOWN, Output
 from tasks.tir_math.sandbox.base import Execution
+from tasks.tir_math.services import sandbox as sandbox_of_this_process
 from tests.tasks.tir_math.sandbox.needs import needs_bubblewrap
 
 TASK = load_task("tir_math")
@@ -150,7 +153,14 @@ class Says(Engine):
         turn = len(self.asked)
         self.asked.append(request)
         ids = tuple(range(100 * turn))
-        return Generation(self._responses[turn], "stop", prompt_ids=(*ids, 7), response_ids=(8, 9))
+        return Generation(
+            self._responses[turn],
+            "stop",
+            prompt_tokens=len(ids) + 1,
+            response_tokens=2,
+            prompt_ids=(*ids, 7),
+            response_ids=(8, 9),
+        )
 
     def describe(self) -> dict[str, Any]:
         return {}
@@ -251,15 +261,13 @@ def test_the_random_policy_is_well_formed() -> None:
 def test_without_a_sandbox_nothing_is_played(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from tasks.tir_math.services import sandbox
-
-    sandbox.cache_clear()
+    sandbox_of_this_process.cache_clear()
     monkeypatch.setenv("PATH", str(tmp_path))
     try:
         with pytest.raises(UserError, match=r"apt-get install bubblewrap.*sandbox=unsafe"):
             TASK.require()
     finally:
-        sandbox.cache_clear()
+        sandbox_of_this_process.cache_clear()
 
 
 def test_the_unsafe_sandbox_is_an_override() -> None:
@@ -274,3 +282,57 @@ def test_the_unsafe_sandbox_is_an_override() -> None:
 def test_what_a_person_types(line: str, action: str | None) -> None:
     (step,) = play(TASK.typed_response(line))
     assert step.action == action
+
+
+def test_an_answer_that_comes_out_again_holds_whatever_else_is_printed() -> None:
+    record, _ = recorded(code("import time\nprint(time.time_ns())\nfinal_answer(5)"))
+    replay = replayed(record)
+    assert record.success and not replay.differences
+    assert len(replay.doubts) == 1
+
+
+def test_what_depends_on_the_process_is_in_doubt_and_not_refuted() -> None:
+    record, _ = recorded(code("print(map(int, [1]))"), "\\boxed{5}")
+    sandbox_of_this_process("bubblewrap").close()
+    sandbox_of_this_process.cache_clear()
+    assert not replayed(record).differences
+
+
+def test_a_limit_of_time_is_not_believed_of_a_short_program() -> None:
+    record, _ = recorded(code("print(1)"), "\\boxed{5}")
+    told = "The answer is surely 5."
+    replay = replayed(changed(record, 0, status="time limit", output=told))
+    assert {difference.field for difference in replay.differences} >= {"info"}
+    assert not replay.doubts
+
+
+def test_a_copied_question_is_no_answer() -> None:
+    generated = replace(ENTRY, data={**ENTRY.data, "kind": "sum", "arguments": {"a": 2, "b": 3}})
+    (copied,) = play("\\boxed{2 + 3}", entry=generated)
+    assert copied.info["verdict"] == "computation"
+    (solved,) = play("\\boxed{2 + 3 = 5}", entry=generated)
+    assert solved.info["verdict"] == "equal"
+    # Of the field's problems math-verify says what counts.
+    (field,) = play("\\boxed{2 + 3}")
+    assert field.info["verdict"] == "equal"
+
+
+def test_a_foreign_run_runs_nothing_without_isolation(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, harm = tmp_path / "run", tmp_path / "harm"
+    unsafe = ["--set", "tir_math.sandbox=unsafe"]
+    played = ["eval", "--engine", "expert", "--task", "tir_math/builtin", "--shard", "1/125"]
+    assert main([*played, *unsafe, "--out", str(run)]) == 0
+    rows = [json.loads(line) for line in (run / "episodes.jsonl").read_text().splitlines()]
+    for row in rows:
+        row["turns"][0] |= {"response": code(f"open({str(harm)!r}, 'w')"), "info": {}}
+    (run / "episodes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert main(["report", str(run)]) == 0
+    assert not harm.exists()
+    assert main(["replay", str(run)]) == 2
+    assert "if you trust the run, say --set tir_math.sandbox=unsafe" in capsys.readouterr().err
+    assert not harm.exists()
+    # The check can fail: told to, it does the harm.
+    assert main(["replay", *unsafe, str(run)]) == 1
+    assert harm.exists()
