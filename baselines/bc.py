@@ -12,7 +12,7 @@ import random
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +88,7 @@ class Example:
 
     prompt: tuple[int, ...]
     response: tuple[int, ...]
+    first: bool
 
 
 def clone(
@@ -180,7 +181,7 @@ def _start(recipe: BCRecipe, demonstrations: list[Demonstration]) -> tuple["PreT
 def _encode(chat: Chat, turn: Demonstration) -> Example:
     prompt = chat.render(turn.messages)
     response = chat.tokenizer(turn.response, add_special_tokens=False).input_ids
-    return Example(tuple(prompt), (*response, chat.tokenizer.eos_token_id))
+    return Example(tuple(prompt), (*response, chat.tokenizer.eos_token_id), turn.first)
 
 
 def _train(
@@ -258,9 +259,14 @@ def _backward(
 def batch_at(examples: list[Example], recipe: BCRecipe, step: int) -> list[Example]:
     """The batch of a step (from 1), over all processes."""
     rng = random.Random(stable_seed("bc-batch", recipe.seed, step))
-    shown = recipe.training.prompt_tokens_at(step)
-    drawn = [examples[int(rng.random() * len(examples))] for _ in range(recipe.training.batch_size)]
-    return [Example(turn.prompt[-shown:], turn.response) if shown else turn for turn in drawn]
+    stage = recipe.training.stage_at(step)
+    drawn: list[Example] = []
+    while len(drawn) < (stage.batch_size or recipe.training.batch_size):
+        turn = examples[int(rng.random() * len(examples))]
+        if turn.first or not stage.first_turns:
+            drawn.append(turn)
+    shown = stage.prompt_tokens
+    return [replace(turn, prompt=turn.prompt[-shown:]) if shown else turn for turn in drawn]
 
 
 def collate(batch: list[Example]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

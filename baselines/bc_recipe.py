@@ -41,6 +41,9 @@ class Stage(_Strict):
         prompt_tokens: Tokens that are shown of every prompt, counted from its end; None for all.
             A first stage on the ends of prompts costs a fraction and learns faster, where what
             matters stands at the end.
+        first_turns: Only the first turns of episodes are shown: short prompts in which all that
+            matters is what is asked for, to learn first how to take words from there.
+        batch_size: Turns per step; None for the training's.
         learning_rate: The learning rate starts again here (a warm restart, Loshchilov and Hutter
             2017): from this it falls to the final one until the end or the next restart. None to
             go on, as the first stage must.
@@ -48,6 +51,8 @@ class Stage(_Strict):
 
     steps: int = Field(gt=0)
     prompt_tokens: int | None = Field(default=None, gt=0)
+    first_turns: bool = False
+    batch_size: int | None = Field(default=None, gt=0)
     learning_rate: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 
 
@@ -56,13 +61,15 @@ class Training(_Strict):
 
     Attributes:
         stages: One after the other; the last one shows whole prompts.
-        batch_size: Turns per step, over all processes.
+        batch_size: Turns per step, over all processes, where a stage says nothing else.
         learning_rate: After the warm-up.
         warmup_steps: Steps of linear warm-up.
         final_learning_rate: At the last step.
         weight_decay: Of AdamW.
         max_grad_norm: Global norm that gradients are clipped to.
         checkpoint_every: Steps between checkpoints to resume from.
+        stop_after: Step after which training ends, in the middle of its stages and of the learning
+            rate's fall, so that there is room for improvement; None to go to the end.
     """
 
     stages: tuple[Stage, ...] = Field(min_length=1)
@@ -73,19 +80,24 @@ class Training(_Strict):
     weight_decay: float = Field(ge=0, allow_inf_nan=False)
     max_grad_norm: float = Field(gt=0, allow_inf_nan=False)
     checkpoint_every: int = Field(gt=0)
+    stop_after: int | None = Field(default=None, gt=0)
 
     @model_validator(mode="after")
     def _stages_fit(self) -> Self:
-        if self.stages[-1].prompt_tokens is not None:
-            raise ValueError("the last stage must show whole prompts: leave out prompt_tokens")
+        if self.stages[-1].prompt_tokens is not None or self.stages[-1].first_turns:
+            raise ValueError(
+                "the last stage must show all turns and whole prompts: leave out prompt_tokens and "
+                "first_turns"
+            )
         if self.stages[0].learning_rate is not None:
             raise ValueError("the first stage has the training's learning_rate: leave its own out")
         return self
 
     @property
     def steps(self) -> int:
-        """Optimizer steps of all stages."""
-        return sum(stage.steps for stage in self.stages)
+        """Optimizer steps that are done."""
+        planned = sum(stage.steps for stage in self.stages)
+        return planned if self.stop_after is None else min(planned, self.stop_after)
 
     def schedule_at(self, step: int) -> tuple[int, int, float]:
         """Where the learning rate last started: steps before, steps until the next, the rate."""
@@ -98,13 +110,13 @@ class Training(_Strict):
             end += stage.steps
         return begin, end - begin, peak
 
-    def prompt_tokens_at(self, step: int) -> int | None:
-        """Tokens that a step (from 1) shows of every prompt; None for all."""
+    def stage_at(self, step: int) -> Stage:
+        """The stage of a step (from 1)."""
         for stage in self.stages:
             if step <= stage.steps:
-                return stage.prompt_tokens
+                return stage
             step -= stage.steps
-        return None
+        raise ValueError(f"the training ended {step} steps before")
 
 
 class BCRecipe(_Strict):

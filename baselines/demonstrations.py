@@ -11,10 +11,17 @@ from tasks.seeding import canonical_json, stable_seed
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """One turn of a scripted player's episode: the prompt and the player's response."""
+    """One turn of a scripted player's episode.
+
+    Attributes:
+        messages: The prompt.
+        response: The player's response.
+        first: It is the episode's first turn.
+    """
 
     messages: tuple[Message, ...]
     response: str
+    first: bool
 
 
 def demonstrate(
@@ -51,7 +58,7 @@ def _solve(task: Task, index: int, stream: int, noise: float) -> list[Demonstrat
         done = ""
         while True:
             response = task.demonstration_response(episode)
-            turns.append(Demonstration(view.messages, response))
+            turns.append(Demonstration(view.messages, response, first=not turns))
             if rng.random() < noise:
                 again = rng.random() < 0.5
                 response = done if again else task.mistaken_response(episode, rng)

@@ -13,6 +13,7 @@ from baselines.bc import (
     LOG,
     Example,
     Progress,
+    batch_at,
     clone,
     collate,
     learning_rate_at,
@@ -112,7 +113,7 @@ def test_it_learns(tmp_path: Path) -> None:
 
 
 def test_only_responses_are_trained_on() -> None:
-    ids, mask, labels = collate([Example((5, 6, 7), (8, 9)), Example((5,), (8,))])
+    ids, mask, labels = collate([Example((5, 6, 7), (8, 9), True), Example((5,), (8,), True)])
     assert ids.tolist() == [[5, 6, 7, 8, 9], [5, 8, 0, 0, 0]]
     assert mask.tolist() == [[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]]
     assert labels.tolist() == [
@@ -143,16 +144,36 @@ def test_the_learning_rate_warms_up_and_falls() -> None:
     assert learning_rate_at(training, 12) == pytest.approx(1e-4)
 
 
+def test_training_may_stop_on_its_way() -> None:
+    whole = Training.model_validate({**TRAINING, "stages": [{"steps": 8}, {"steps": 4}]})
+    stopped = whole.model_copy(update={"stop_after": 10})
+    assert (whole.steps, stopped.steps) == (12, 10)
+    assert learning_rate_at(stopped, 10) == learning_rate_at(whole, 10) > 1e-4
+
+
 def test_stages() -> None:
     assert RECIPE.training.steps == 10
-    assert [RECIPE.training.prompt_tokens_at(step) for step in (1, 6, 7, 10)] == [
-        40,
-        40,
-        None,
-        None,
-    ]
-    with pytest.raises(ValueError, match="must show whole prompts"):
-        Training.model_validate({**TRAINING, "stages": [Stage(steps=1, prompt_tokens=5)]})
+    shown = [RECIPE.training.stage_at(step).prompt_tokens for step in (1, 6, 7, 10)]
+    assert shown == [40, 40, None, None]
+    with pytest.raises(ValueError, match="ended 1 steps before"):
+        RECIPE.training.stage_at(11)
+    for last in (Stage(steps=1, prompt_tokens=5), Stage(steps=1, first_turns=True)):
+        with pytest.raises(ValueError, match="must show all turns and whole prompts"):
+            Training.model_validate({**TRAINING, "stages": [last]})
+
+
+def test_a_stage_of_first_turns_shows_no_others() -> None:
+    stages = [{"steps": 1, "first_turns": True, "batch_size": 50}, {"steps": 1}]
+    recipe = RECIPE.model_copy(
+        update={"training": Training.model_validate({**TRAINING, "stages": stages})}
+    )
+    examples = [Example((number,), (1,), first=number % 5 == 0) for number in range(20)]
+    first = batch_at(examples, recipe, 1)
+    assert len(first) == 50
+    assert {turn.prompt[0] for turn in first} == {0, 5, 10, 15}
+    then = batch_at(examples, recipe, 2)
+    assert len(then) == TRAINING["batch_size"]
+    assert any(not turn.first for turn in then)
 
 
 def test_demonstrations_are_the_experts_and_always_the_same() -> None:
