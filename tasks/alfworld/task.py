@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import Template
 
 from tasks.alfworld import package
 from tasks.alfworld.engine.game import Game
@@ -44,6 +44,7 @@ from tasks.base import (
 )
 from tasks.errors import UserError
 from tasks.panels import read_index, read_panel
+from tasks.prompts import read_prompt
 from tasks.response import CONTRACT, format_response, normalise_action, parse_response
 from tasks.seeding import canonical_json
 
@@ -182,10 +183,7 @@ class AlfworldTask(Task):
     )
 
     def __init__(self) -> None:
-        self._prompt = (Path(__file__).parent / "prompt.md").read_text("utf-8")
-        # No autoescape: the text goes to a model, not to a browser.
-        environment = Environment(undefined=StrictUndefined, autoescape=False)  # noqa: S701
-        self._template = environment.from_string(self._prompt)
+        self._prompt = read_prompt(Path(__file__).parent)
 
     def panels(self) -> Mapping[str, PanelInfo]:
         """`builtin` and the field's `valid_seen`, `valid_unseen` and `train`."""
@@ -219,7 +217,7 @@ class AlfworldTask(Task):
 
     def episode(self, entry: PanelEntry, max_turns: int) -> AlfworldEpisode:
         """Open a game."""
-        return AlfworldEpisode(entry, max_turns, self.info.history_turns, self._template)
+        return AlfworldEpisode(entry, max_turns, self.info.history_turns, self._prompt.template)
 
     def expert_response(self, episode: Episode) -> str:
         """The next command of a solution; the expert knows where everything is."""
@@ -253,7 +251,7 @@ class AlfworldTask(Task):
 
     def prompt_template(self) -> str:
         """The text of `prompt.md`."""
-        return self._prompt
+        return self._prompt.text
 
     def contract(self) -> str:
         """The think-action contract."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cache, cached_property
 from pathlib import Path
 
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import Template
 
 from tasks.base import (
     Episode,
@@ -24,6 +24,7 @@ from tasks.base import (
     Worst,
 )
 from tasks.panels import read_index, read_panel
+from tasks.prompts import read_prompt
 from tasks.response import CONTRACT, format_response, normalise_action, parse_response
 from tasks.seeding import stable_seed
 from tasks.sokoban.env import DIRECTIONS, TURN_REWARD, World
@@ -151,10 +152,7 @@ class SokobanTask(Task):
     )
 
     def __init__(self) -> None:
-        self._prompt = (_FOLDER / "prompt.md").read_text("utf-8")
-        # No autoescape: the text goes to a model, not to a browser.
-        environment = Environment(undefined=StrictUndefined, autoescape=False)  # noqa: S701
-        self._template = environment.from_string(self._prompt)
+        self._prompt = read_prompt(_FOLDER)
 
     def panels(self) -> Mapping[str, PanelInfo]:
         """`builtin` (one box) and `two_boxes`."""
@@ -181,7 +179,7 @@ class SokobanTask(Task):
     def episode(self, entry: PanelEntry, max_turns: int) -> SokobanEpisode:
         """Open a level."""
         board = tuple(entry.data["board"])
-        return SokobanEpisode(board, max_turns, self.info.history_turns, self._template)
+        return SokobanEpisode(board, max_turns, self.info.history_turns, self._prompt.template)
 
     def expert_response(self, episode: Episode) -> str:
         """The next move of a shortest solution."""
@@ -202,7 +200,7 @@ class SokobanTask(Task):
 
     def prompt_template(self) -> str:
         """The text of `prompt.md`."""
-        return self._prompt
+        return self._prompt.text
 
     def contract(self) -> str:
         """The think-action contract."""

@@ -8,8 +8,6 @@ from importlib.metadata import version
 from pathlib import Path
 from sys import version_info
 
-from jinja2 import Environment, StrictUndefined
-
 from tasks.base import (
     Episode,
     Panel,
@@ -21,6 +19,7 @@ from tasks.base import (
     Worst,
 )
 from tasks.panels import read_index, read_panel
+from tasks.prompts import read_prompt
 from tasks.tir_math.checking import CPU_LIMIT_S, PACKAGES, RULE
 from tasks.tir_math.episode import TirMathEpisode
 from tasks.tir_math.expert import final, program
@@ -73,10 +72,7 @@ class TirMathTask(Task):
     )
 
     def __init__(self) -> None:
-        self._prompt = (Path(__file__).parent / "prompt.md").read_text("utf-8")
-        # No autoescape: the text goes to a model, not to a browser.
-        environment = Environment(undefined=StrictUndefined, autoescape=False)  # noqa: S701
-        self._template = environment.from_string(self._prompt)
+        self._prompt = read_prompt(Path(__file__).parent)
 
     def panels(self) -> Mapping[str, PanelInfo]:
         """`builtin` and the field's `aime24`, `aime25` and `math500`."""
@@ -117,7 +113,7 @@ class TirMathTask(Task):
             return sandbox(kind).run(code, fresh)
 
         judge = _judge_generated if "kind" in entry.data else _judge
-        return TirMathEpisode(entry, max_turns, self._template, run, judge)
+        return TirMathEpisode(entry, max_turns, self._prompt.template, run, judge)
 
     def expert_response(self, episode: Episode) -> str:
         """A program, then what it printed as the answer.
@@ -162,7 +158,7 @@ class TirMathTask(Task):
 
     def prompt_template(self) -> str:
         """The text of `prompt.md`."""
-        return self._prompt
+        return self._prompt.text
 
     def contract(self) -> str:
         """How responses are read, what is shown of outputs, and what programs may take."""

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import Template
 
 from tasks.base import (
     Episode,
@@ -25,6 +25,7 @@ from tasks.base import (
     Worst,
 )
 from tasks.panels import read_index
+from tasks.prompts import read_prompt
 from tasks.response import CONTRACT, format_response, normalise_action, parse_response
 from tasks.webshop import compat, pages
 from tasks.webshop.catalogues import BUILTIN, DATA_VARIABLE, is_there, open_catalogue
@@ -214,10 +215,7 @@ class WebShopTask(Task):
     )
 
     def __init__(self) -> None:
-        self._prompt = (Path(__file__).parent / "prompt.md").read_text("utf-8")
-        # No autoescape: the text goes to a model, not to a browser.
-        environment = Environment(undefined=StrictUndefined, autoescape=False)  # noqa: S701
-        self._template = environment.from_string(self._prompt)
+        self._prompt = read_prompt(Path(__file__).parent)
 
     def panels(self) -> Mapping[str, PanelInfo]:
         """`builtin`, and of the public data `small_1000` and `full`, each with a `_train`."""
@@ -258,7 +256,7 @@ class WebShopTask(Task):
             str(entry.data["catalogue"]),
             max_turns,
             self.info.history_turns,
-            self._template,
+            self._prompt.template,
             find_tagger(settings["tagger"]),
             settings["compat"] == _ON,
         )
@@ -298,7 +296,7 @@ class WebShopTask(Task):
 
     def prompt_template(self) -> str:
         """The text of `prompt.md`."""
-        return self._prompt
+        return self._prompt.text
 
     def contract(self) -> str:
         """The think-action contract."""
