@@ -279,7 +279,7 @@
     else parts.push(block(turn.formatOk ? "Response" : "Response, not in the required format", make("pre", { class: "text", tabindex: 0 }, turn.response || "(empty)")));
     const wanted = thought ? /<action>([^]*?)<\/action>/i.exec(turn.response) : null;
     const nothing = `nothing executed${wanted && wanted[1].trim() ? `, asked for: ${wanted[1].trim()}` : ""}`;
-    parts.push(block("Action", turn.action === null ? make("div", { class: "action none" }, nothing) : make("div", { class: "action" }, turn.action)));
+    parts.push(block("Action", turn.action === null ? make("div", { class: "action none" }, nothing) : make("div", { class: turn.action.includes("\n") ? "action program" : "action" }, turn.action)));
     const flags = [[turn.formatOk, "format valid", "format invalid"], [turn.actionOk, "action valid", "action invalid"]];
     if (turn.cut) flags.push([false, "", "cut at the token limit"]);
     parts.push(make("ul", { class: "flags" }, flags.map(([good, yes, no]) => make("li", { class: good ? null : "no" }, `${good ? "\u2713" : "\u2717"} ${good ? yes : no}`))));
