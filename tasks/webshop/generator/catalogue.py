@@ -44,7 +44,7 @@ def generate_catalogue(seed: int, count: int) -> tuple[Product, ...]:
         for attempt in numbers():
             parts = (seed, kind.name, number // len(shelves), attempt)
             rng = random.Random(stable_seed("webshop-catalogue", *parts))
-            product = _product(f"B{_FIRST_NUMBER + number:09}", department, kind, rng)
+            product = _product(str(_FIRST_NUMBER + number), department, kind, rng)
             if product.title not in titles:
                 break
         titles.add(product.title)

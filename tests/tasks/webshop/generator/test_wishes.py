@@ -53,7 +53,7 @@ def test_the_same_everywhere() -> None:
         for goal in GOALS
     ]
     assert sha256_text(canonical_json(data)) == (
-        "25fe445b42e64c607d9122fd9557db7f9f024353bc0f679b19eb2586d104c178"
+        "621d886cf8dc52eacfb36a64dea4e5fcb089454e2408d1eebadc81e18c4b9f6b"
     )
 
 
