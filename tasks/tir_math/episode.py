@@ -119,7 +119,7 @@ class TirMathEpisode(Episode):
             statuses = f"{told.status!r} was recorded, {seen[-1].status!r} seen"
             return told, f"the program was stopped at the limit of time: {statuses}"
         if len(set(seen)) > 1:
-            return told, f"the program is not deterministic: {len(seen)} executions, all others"
+            return told, f"the program is not deterministic: {len(seen)} executions differ"
         return seen[0], None
 
     def _execute(self, code: str, fresh: bool = False) -> Output:
