@@ -1,0 +1,111 @@
+"""EMPG: advantages modulated by how sure the policy was.
+
+Sure turns learn more, unsure turns less, and a turn gains a little if the next turn of its
+trajectory is a sure one. Source: Wang et al. (arXiv 2509.09265). There a step is a segment
+of one long sample, and the authors' pseudocode has zeta = 0.1; ARLArena applies it to turn rows
+with zeta = 0.05, which is the default here.
+"""
+
+import torch
+from torch import Tensor
+
+from baselines.algorithms.advantages import counted_tokens
+
+_TINY = 1e-8
+
+
+def empg(
+    base: Tensor,
+    token_entropies: Tensor,
+    response_mask: Tensor,
+    trajectories: Tensor,
+    turns: Tensor,
+    *,
+    k: float = 1.0,
+    k_future: float = 1.0,
+    zeta: float = 0.05,
+) -> Tensor:
+    """Self-calibrating gradient scale plus future clarity, centred over the batch.
+
+    With h = the row's mean token entropy, scaled to 0..1 over the batch:
+    `g_i = exp(-k h_i) / mean_j exp(-k h_j)`,
+    `A_i = g_i base_i + zeta exp(-k_future h_next)`, the last term only if the trajectory has a next
+    turn, then minus the mean of A over the rows. Rows without a counted token have no entropy: they
+    enter no mean and get 0.
+
+    Args:
+        base: (N,) floats: GRPO's advantages.
+        token_entropies: (N, T): entropy of the old policy at each token, in nats.
+        response_mask: (N, T), 1 for counted tokens.
+        trajectories: (N,) long, unique in the rollout.
+        turns: (N,) long: number of the row's turn in its trajectory.
+        k: Strength of the scale.
+        k_future: Strength of the bonus' dependence on the next turn's entropy.
+        zeta: Weight of the bonus.
+
+    Returns:
+        (N,), in the type of `base`, without a gradient.
+
+    Raises:
+        ValueError: Shapes differ.
+    """
+    if not (base.shape == trajectories.shape == turns.shape == token_entropies.shape[:1]):
+        raise ValueError(
+            f"base {tuple(base.shape)}, trajectories {tuple(trajectories.shape)} and turns "
+            f"{tuple(turns.shape)} do not fit {len(token_entropies)} rows"
+        )
+    entropies, present = _scaled_entropies(token_entropies, response_mask)
+    clarity = torch.exp(-k_future * entropies)
+    by_turn = {
+        key: value
+        for key, value, there in zip(
+            zip(trajectories.tolist(), turns.tolist(), strict=True),
+            clarity.tolist(),
+            present.tolist(),
+            strict=True,
+        )
+        if there
+    }
+    bonus = [
+        by_turn.get((trajectory, turn + 1), 0.0)
+        for trajectory, turn in zip(trajectories.tolist(), turns.tolist(), strict=True)
+    ]
+    confidence = torch.exp(-k * entropies)
+    scale = confidence / (_mean(confidence, present) + _TINY)
+    advantages = scale * base.detach().double() + zeta * entropies.new_tensor(bonus)
+    centred = advantages - _mean(advantages, present)
+    return centred.where(present, 0.0).to(base.dtype)
+
+
+def future_clarity(token_entropies: Tensor, response_mask: Tensor, k_future: float = 1.0) -> Tensor:
+    """How sure the policy was in each row: `exp(-k_future h)`, 1 for the surest row of the batch.
+
+    Args:
+        token_entropies: (N, T), in nats.
+        response_mask: (N, T), 1 for counted tokens.
+        k_future: Strength of the dependence.
+
+    Returns:
+        (N,) in the type of `token_entropies`; 0 for rows without a counted token.
+
+    Raises:
+        ValueError: Shapes differ.
+    """
+    entropies, present = _scaled_entropies(token_entropies, response_mask)
+    return torch.exp(-k_future * entropies).where(present, 0.0).to(token_entropies.dtype)
+
+
+def _scaled_entropies(token_entropies: Tensor, response_mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean entropies of rows scaled to 0..1 over the batch, in float64, and which rows have one."""
+    counted = counted_tokens(response_mask, token_entropies)
+    present = counted.any(dim=1)
+    sums = token_entropies.detach().double().where(counted, 0.0).sum(dim=1)
+    means = sums / counted.sum(dim=1).clamp(min=1)
+    if not present.any():
+        return means, present
+    low, high = means[present].min(), means[present].max()
+    return (means - low) / (high - low + _TINY), present
+
+
+def _mean(values: Tensor, present: Tensor) -> Tensor:
+    return values.where(present, 0.0).sum() / present.sum().clamp(min=1)
