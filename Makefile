@@ -21,11 +21,11 @@ PIP_INSTALL := $(BIN)/python -m pip install -qq --no-input
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help eval test install install-dev install-vllm system-packages lint format typecheck benchmarks clean
+.PHONY: help eval test install install-dev install-vllm system-packages lint format typecheck benchmarks study clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "Variables: PYTHON=$(PYTHON) VENV=$(VENV) ARGS='options for eval, pytest or the benchmarks'"
+	@echo "Variables: PYTHON=$(PYTHON) VENV=$(VENV) ARGS='options for eval, pytest, the benchmarks or the study'"
 
 eval: $(BASE) ## install, then evaluate the built-in model on Sokoban
 	@$(BIN)/arlarena-bench eval --model tiny-sokoban $(ARGS)
@@ -62,6 +62,9 @@ benchmarks: $(BENCH) ## run every script in tests/benchmarks, or one: ONLY=name
 	@set -e; for script in $(if $(ONLY),$(ONLY),$(notdir $(BENCHMARKS:.py=))); do \
 	    echo "== $$script"; $(BIN)/python -m tests.benchmarks.$$script $(ARGS); \
 	done
+
+study: $(BASE) ## train recipes on Sokoban and write up what came out (hours, resumable)
+	@$(BIN)/python scripts/study.py $(ARGS)
 
 clean: ## remove the environment, caches and builds (not runs/)
 	@if [ -e $(VENV)/pyvenv.cfg ]; then rm -rf $(VENV); fi

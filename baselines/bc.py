@@ -14,19 +14,19 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from accelerate import Accelerator
-from accelerate.tracking import get_available_trackers
 from torch.nn.functional import cross_entropy
 
 from baselines.bc_recipe import BCRecipe, Training
 from baselines.demonstrations import Demonstration, data_sha256, demonstrate
 from baselines.registry import find_model
 from baselines.tiny_models import new_model, train_tokenizer
+from baselines.tracking import check_trackers, flat
 from benchmark.engines.chat import Chat, quiet_transformers
-from tasks.errors import UserError, near
+from tasks.errors import UserError
 from tasks.registry import load_task
 from tasks.seeding import sha256_text, stable_seed
 
@@ -114,10 +114,7 @@ def clone(
             model's context.
         OSError: The folder cannot be written.
     """
-    known = [str(tracker) for tracker in get_available_trackers()]
-    for tracker in trackers:
-        if tracker not in known:
-            raise UserError(f"tracker {tracker!r} is not installed{near(tracker, tuple(known))}")
+    check_trackers(trackers)
     out.mkdir(parents=True, exist_ok=True)
     shown = recipe.demonstrations
     demonstrations = demonstrate(
@@ -133,7 +130,7 @@ def clone(
     logging.getLogger("accelerate").setLevel(logging.ERROR)
     quiet_transformers()
     accelerator = Accelerator(log_with=list(trackers) or None, project_dir=out)
-    accelerator.init_trackers("behaviour-cloning", config=_flat(recipe.model_dump()))
+    accelerator.init_trackers("behaviour-cloning", config=flat(recipe.model_dump()))
     optimizer = torch.optim.AdamW(
         model.parameters(),
         lr=recipe.training.learning_rate,
@@ -200,6 +197,8 @@ def _train(
         batch = batch_at(examples, recipe, step)
         batch = batch[accelerator.process_index :: accelerator.num_processes]
         learning_rate = learning_rate_at(training, step)
+        if training.restarts_at(step):
+            optimizer.state.clear()
         for group in optimizer.param_groups:
             group["lr"] = learning_rate
         loss, hits = _backward(accelerator, model, batch)
@@ -292,12 +291,11 @@ def learning_rate_at(training: Training, step: int) -> float:
     """Learning rate of a step (from 1): linear warm-up, then a cosine, from every restart on."""
     if step <= training.warmup_steps:
         return training.learning_rate * step / training.warmup_steps
-    start, steps, peak = training.schedule_at(step)
+    start, steps, peak, final = training.schedule_at(step)
     begin = max(start, training.warmup_steps)
     rest = max(1, start + steps - begin)
     cosine = 0.5 * (1 + math.cos(math.pi * (step - begin) / rest))
-    span = peak - training.final_learning_rate
-    return training.final_learning_rate + span * cosine
+    return final + (peak - final) * cosine
 
 
 def _fingerprint(recipe: BCRecipe, demonstrations: list[Demonstration]) -> str:
@@ -345,13 +343,3 @@ def _resume(accelerator: Accelerator, out: Path, started: str) -> int:
 def remove_checkpoint(out: Path) -> None:
     """Forget the checkpoint of a model that is finished."""
     shutil.rmtree(out / _CHECKPOINT, ignore_errors=True)
-
-
-def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
-    """Flatten nested settings, as trackers want them: `{"a": {"b": 1}}` gives `{"a.b": 1}`."""
-    if not isinstance(value, dict):
-        return {prefix: value if value is not None else "none"}
-    flat: dict[str, Any] = {}
-    for name, part in value.items():
-        flat.update(_flat(part, f"{prefix}.{name}" if prefix else str(name)))
-    return flat

@@ -45,8 +45,10 @@ class Stage(_Strict):
             matters is what is asked for, to learn first how to take words from there.
         batch_size: Turns per step; None for the training's.
         learning_rate: The learning rate starts again here (a warm restart, Loshchilov and Hutter
-            2017): from this it falls to the final one until the end or the next restart. None to
-            go on, as the first stage must.
+            2017): from this it falls to the final one until the end or the next restart, and
+            AdamW's moments are taken anew. None to go on, as the first stage must.
+        final_learning_rate: Where it falls to from here; only with a learning rate. None for the
+            training's.
     """
 
     steps: int = Field(gt=0)
@@ -54,6 +56,13 @@ class Stage(_Strict):
     first_turns: bool = False
     batch_size: int | None = Field(default=None, gt=0)
     learning_rate: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    final_learning_rate: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _final_needs_a_start(self) -> Self:
+        if self.final_learning_rate is not None and self.learning_rate is None:
+            raise ValueError("a stage's final_learning_rate goes with a learning_rate of its own")
+        return self
 
 
 class Training(_Strict):
@@ -99,16 +108,27 @@ class Training(_Strict):
         planned = sum(stage.steps for stage in self.stages)
         return planned if self.stop_after is None else min(planned, self.stop_after)
 
-    def schedule_at(self, step: int) -> tuple[int, int, float]:
-        """Where the learning rate last started: steps before, steps until the next, the rate."""
-        begin, end, peak = 0, 0, self.learning_rate
+    def restarts_at(self, step: int) -> bool:
+        """Whether a step (from 1) is the first after a restart."""
+        begin, _, _, _ = self.schedule_at(step)
+        return begin > 0 and step == begin + 1
+
+    def schedule_at(self, step: int) -> tuple[int, int, float, float]:
+        """Where the learning rate last started.
+
+        Returns:
+            Steps before, steps until the next start or the end, the rate there and the final one.
+        """
+        begin, end = 0, 0
+        peak, final = self.learning_rate, self.final_learning_rate
         for stage in self.stages:
             if stage.learning_rate is not None:
                 if step <= end:
                     break
-                begin, peak = end, stage.learning_rate
+                begin, peak, own = end, stage.learning_rate, stage.final_learning_rate
+                final = self.final_learning_rate if own is None else own
             end += stage.steps
-        return begin, end - begin, peak
+        return begin, end - begin, peak, final
 
     def stage_at(self, step: int) -> Stage:
         """The stage of a step (from 1)."""

@@ -71,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_run_commands(commands)
     _add_task_commands(commands)
     _add_training_commands(commands)
+    _add_plot(commands)
     return parser
 
 
@@ -259,6 +260,111 @@ def _add_training_commands(
     parser.add_argument("recipe", metavar="RECIPE", help="an init's name or a recipe file")
     parser.add_argument("--out", metavar="DIR", help="folder (default: runs/bc-<recipe>)")
     parser.add_argument("--tracker", action="append", default=[], help="accelerate tracker, too")
+    _add_train(commands)
+
+
+def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser(
+        "train",
+        help="train a policy by a recipe, from an init",
+        description="Reinforcement learning: one recipe (a choice of advantage, clipping, "
+        "aggregation and sampling) at one scale (sizes), from one init. The same command resumes "
+        "from the last checkpoint.",
+        parents=[_worlds()],
+    )
+    parser.add_argument("--recipe", required=True, help="a shipped recipe's name or a YAML file")
+    parser.add_argument(
+        "--init", required=True, help="an init's name, a folder or a hub id: where weights start"
+    )
+    parser.add_argument(
+        "--task", action="append", help="what to train on; repeat for several (default: the init's)"
+    )
+    parser.add_argument(
+        "--scale", default="tiny", help="tiny, paper or a YAML file (default: tiny)"
+    )
+    parser.add_argument("--seed", type=_seed, default=0, help="of streams, draws and order")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a value of your own, as optimisation.learning_rate=1e-4 or, of a task, "
+        "TASK.NAME=VALUE; repeat for several",
+    )
+    parser.add_argument("--out", metavar="DIR", help="folder (default: runs/train-...)")
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print the whole configuration and what memory and time it will take, and end",
+    )
+    parser.add_argument(
+        "--stop-on-collapse", action="store_true", help="end when the policy has collapsed"
+    )
+    parser.add_argument(
+        "--tracker",
+        action="append",
+        default=[],
+        help="accelerate tracker that gets the log, too: tensorboard, wandb, trackio, ...",
+    )
+    parser.add_argument(
+        "--async-rollouts",
+        type=_seed,
+        nargs="?",
+        const=1,
+        metavar="N",
+        help="play while the policy is updated; rows are at most N updates old (default: 1)",
+    )
+    parser.add_argument("--threads", type=_count, help="CPU threads of this process (default: 1)")
+    engine = parser.add_argument_group("engine")
+    engine.add_argument(
+        "--engine",
+        default="auto",
+        choices=("auto", "vllm", "transformers", "openai"),
+        help="where responses come from (default: vllm on a GPU, else transformers)",
+    )
+    engine.add_argument(
+        "--endpoint", action="append", default=[], metavar="URL", help="vLLM server; repeat"
+    )
+    engine.add_argument(
+        "--dtype", default="auto", choices=("auto", "float32", "bfloat16", "float16")
+    )
+    engine.add_argument("--gpu-memory-utilization", type=float, help="vLLM: share of the GPU")
+    engine.add_argument("--tensor-parallel-size", type=_count, help="vLLM: GPUs per model")
+    engine.add_argument("--max-model-len", type=_count, help="vLLM: context to reserve")
+
+
+def _add_plot(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser(
+        "plot",
+        help="draw curves of training runs",
+        description="Draw the curves of one or more training logs. Runs of one recipe with the "
+        "same settings make one curve, their seeds a band; a cross marks where a run collapsed.",
+    )
+    parser.add_argument(
+        "logs", metavar="LOG", nargs="+", help="training_log.jsonl, or a folder that holds one"
+    )
+    parser.add_argument(
+        "--out",
+        metavar="FILE",
+        help="what to write: .svg, .png, .pdf, or .html with a table of the last numbers "
+        "(default: training_curves.svg beside the first log)",
+    )
+    parser.add_argument(
+        "--x",
+        default="updates",
+        choices=("updates", "tokens", "seconds"),
+        help="along what: updates, response tokens sampled, or seconds of compute "
+        "(default: updates)",
+    )
+    parser.add_argument(
+        "--metrics", metavar="A,B,...", help="what to draw, by name in the log (default: eight)"
+    )
+    parser.add_argument(
+        "--by",
+        default="recipe",
+        choices=("recipe", "run"),
+        help="what makes a curve: a recipe with its settings, or every run (default: recipe)",
+    )
 
 
 def _count(text: str) -> int:
@@ -266,6 +372,12 @@ def _count(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
     return value
+
+
+def _seed(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) < 2**63):
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 on, not {text!r}")
+    return int(text)
 
 
 def _processes(text: str) -> int:

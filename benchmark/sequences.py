@@ -20,10 +20,12 @@ class TokenSequence:
         token_ids: The first prompt, and everything after it, in order.
         written: Half-open ranges of the positions whose tokens the model drew; one per turn at
             most, ascending.
+        turns: Number of the turn that each of these ranges comes from.
     """
 
     token_ids: tuple[int, ...]
     written: tuple[tuple[int, int], ...]
+    turns: tuple[int, ...]
 
 
 def token_sequence(generations: Sequence[Generation]) -> TokenSequence | None:
@@ -37,18 +39,21 @@ def token_sequence(generations: Sequence[Generation]) -> TokenSequence | None:
         return None
     ids: tuple[int, ...] = ()
     written: list[tuple[int, int]] = []
+    turns: list[int] = []
     answered: tuple[int, ...] = ()
-    for generation in generations:
+    for turn, generation in enumerate(generations):
         prompt, response = generation.prompt_ids, generation.response_ids
         if prompt is None or response is None or prompt[: len(ids)] != ids:
             return None
         kept = _common(prompt[len(ids) :], answered)
         if kept:
             written.append((len(ids), len(ids) + kept))
+            turns.append(turn - 1)
         ids, answered = prompt, response
     if answered:
         written.append((len(ids), len(ids) + len(answered)))
-    return TokenSequence(ids + answered, tuple(written))
+        turns.append(len(generations) - 1)
+    return TokenSequence(ids + answered, tuple(written), tuple(turns))
 
 
 def _common(one: Sequence[int], other: Sequence[int]) -> int:

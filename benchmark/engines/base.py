@@ -1,12 +1,17 @@
 """The contract of an engine: where responses come from."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from benchmark.hosts.base import LiveEpisode
 from tasks.base import Message
+from tasks.errors import UserError
+
+if TYPE_CHECKING:
+    import torch
 
 FinishReason = Literal["stop", "length"]
 
@@ -99,6 +104,10 @@ class Generation:
         prompt_ids: Token ids of the prompt, where the engine gives them.
         response_ids: Token ids of the response, where the engine gives them.
         token_log_probs: The addends of `log_prob`.
+        weights_versions: Versions of the weights that drew the first and the last token, as given
+            to `Engine.load_weights`; 0 is the checkpoint. Servers do not say it: theirs are the
+            versions when the request was sent and when the answer came, so that no token is from
+            older weights than the first or newer ones than the second.
     """
 
     text: str
@@ -109,6 +118,18 @@ class Generation:
     prompt_ids: tuple[int, ...] | None = None
     response_ids: tuple[int, ...] | None = None
     token_log_probs: tuple[float, ...] | None = None
+    weights_versions: tuple[int, int] = (0, 0)
+
+
+def checked_version(version: object) -> int:
+    """A number of weights as `Engine.load_weights` takes it.
+
+    Raises:
+        UserError: It is not a whole number of at least 0.
+    """
+    if isinstance(version, bool) or not isinstance(version, int) or version < 0:
+        raise UserError(f"a version of weights is a whole number of at least 0, not {version!r}")
+    return version
 
 
 class Engine(ABC):
@@ -143,6 +164,34 @@ class Engine(ABC):
             EngineError: This request cannot be answered.
             EngineDown: No request can be answered any more.
         """
+
+    async def load_weights(
+        self, weights: "Iterable[tuple[str, torch.Tensor]]", version: int
+    ) -> None:
+        """Replace the model's weights while the engine runs.
+
+        When the call returns, every token is drawn from the new weights, and no keys and values
+        that were computed under older ones are used for new requests. Requests that are under way
+        go on: their next tokens come from the new weights and look back at the keys and values
+        of the old ones (PipelineRL, arXiv:2509.19128, does the same). A trainer without such a
+        mixture calls this only when nothing is under way.
+
+        Args:
+            weights: All tensors of the model under their names in the state dict of transformers,
+                of any floating-point type and on any device. Of tensors that are one in the model
+                (a tied `lm_head.weight`), one name is enough. They are taken in whole before
+                anything is changed, and must not change until the call returns.
+            version: Number of these weights for `Generation.weights_versions`, at least 0.
+
+        Raises:
+            UserError: This engine's weights cannot be replaced, or a tensor is missing,
+                unexpected or of another shape; nothing was changed.
+            EngineDown: The engine failed while its weights were being replaced.
+        """
+        raise UserError(
+            f"the weights of the {self.name} engine cannot be replaced; train with the engines "
+            "transformers or vllm, or with vLLM servers"
+        )
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:

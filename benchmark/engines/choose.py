@@ -26,6 +26,7 @@ class EngineOptions:
         gpu_memory_utilization: Share of the GPU's memory that vLLM takes.
         tensor_parallel_size: GPUs that vLLM spreads one model over.
         max_model_len: Context that vLLM reserves room for; None for the model's own.
+        steady: Transformers: batches depend on the requests alone (`WorkerEngine`).
     """
 
     kind: str = "auto"
@@ -35,6 +36,7 @@ class EngineOptions:
     gpu_memory_utilization: float | None = None
     tensor_parallel_size: int | None = None
     max_model_len: int | None = None
+    steady: bool = False
 
 
 def choose_kind(options: EngineOptions) -> str:
@@ -88,7 +90,10 @@ def build_engine(kind: str, options: EngineOptions, source: ModelSource) -> Engi
     from benchmark.engines.transformers import TransformersEngine
 
     return TransformersEngine(
-        source.path, dtype=options.dtype, max_batch=min(options.concurrency, MAX_BATCH)
+        source.path,
+        dtype=options.dtype,
+        max_batch=min(options.concurrency, MAX_BATCH),
+        steady=options.steady,
     )
 
 

@@ -9,7 +9,7 @@ A new prompt is prefilled without its last token: that token is the first one th
 to the common decode step, so that log-probabilities come from one place only.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,6 +42,7 @@ class Row:
         uniforms: One number in [0, 1) per token that may be drawn; empty for greedy decoding.
         response: Tokens so far.
         log_probs: Their log-probabilities.
+        first_version: Version of the weights that drew the first token.
     """
 
     owner: Any
@@ -52,6 +53,7 @@ class Row:
     uniforms: list[float]
     response: list[int] = field(default_factory=list)
     log_probs: list[float] = field(default_factory=list)
+    first_version: int = 0
 
 
 def uniforms(seed: int, count: int) -> list[float]:
@@ -104,6 +106,9 @@ class Decoder:
         stop_ids: Tokens that end a response.
         max_batch: Slots.
 
+    Attributes:
+        version: Version of the model's weights.
+
     Raises:
         UserError: The model's layers keep something else than keys and values of tokens.
     """
@@ -112,6 +117,7 @@ class Decoder:
         self.model = model
         self.stop_ids = stop_ids
         self.max_batch = max_batch
+        self.version = 0
         self.rows: list[Row] = []
         self._kinds = layer_kinds(model)
         self._layers = [SlotLayer(max_batch) for _ in self._kinds]
@@ -149,6 +155,19 @@ class Decoder:
     def forget_prefixes(self) -> None:
         """Drop the prefixes that prompts share. To be called when weights change."""
         self._prefixes.clear()
+
+    @torch.no_grad()
+    def load_weights(self, weights: Mapping[str, torch.Tensor], version: int) -> None:
+        """Copy new weights into the model; running responses keep their keys and values.
+
+        Args:
+            weights: A tensor for every name of the model's state dict (`WeightLayout.complete`).
+            version: Their number.
+        """
+        for name, tensor in self.model.state_dict(keep_vars=True).items():
+            tensor.copy_(weights[name])
+        self.version = version
+        self.forget_prefixes()
 
     def _shared_prefix(self, key: tuple[int, ...], prompts: Sequence[Sequence[int]]) -> "Prefix":
         """What all prompts of this key have had in common so far, without anyone's last token.
@@ -205,6 +224,8 @@ class Decoder:
         for slot, (row, token, log_prob) in enumerate(
             zip(self.rows, tokens.tolist(), log_probs.tolist(), strict=True)
         ):
+            if not row.response:
+                row.first_version = self.version
             row.response.append(token)
             row.log_probs.append(log_prob)
             row.pending = token
@@ -217,7 +238,8 @@ class Decoder:
 
     def _completion(self, row: Row) -> Completion:
         stopped = row.response[-1] in self.stop_ids
-        return Completion(tuple(row.response), tuple(row.log_probs), stopped)
+        versions = row.first_version, self.version
+        return Completion(tuple(row.response), tuple(row.log_probs), stopped, versions)
 
     def drop(self, slots: Sequence[int]) -> None:
         """Give slots up; the last rows move into the holes."""

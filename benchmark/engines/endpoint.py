@@ -227,6 +227,33 @@ class Endpoint:
         count = value.get("count") if isinstance(value, dict) else None
         return count if type(count) is int and count >= 0 else None
 
+    async def ask(
+        self,
+        session: aiohttp.ClientSession,
+        method: str,
+        path: str,
+        body: bytes | None,
+        limit: float,
+    ) -> Reply:
+        """Exchange anything with a route beside the API; for servers that are vLLM.
+
+        The connection is not kept: vLLM closes it, without saying so, after an error of its own.
+
+        Args:
+            session: To use.
+            method: HTTP method.
+            path: Route without the first slash, with its query.
+            body: JSON; None for none.
+            limit: Seconds.
+
+        Raises:
+            Trouble: No answer came.
+            BodyTooLong: The answer is longer than `MAX_BODY`.
+        """
+        route, _, query = path.partition("?")
+        url = (self._root / route).with_query(query or None)
+        return await self._exchange(session, method, url, body, limit, keep=False)
+
     async def inspect(
         self, session: aiohttp.ClientSession, model: str, limit: float | None = None
     ) -> Served:
@@ -329,6 +356,7 @@ class Endpoint:
         url: URL,
         body: bytes | None,
         limit: float | None = None,
+        keep: bool = True,
     ) -> Reply:
         limits = session.timeout if limit is None else aiohttp.ClientTimeout(total=limit)
         try:
@@ -337,7 +365,7 @@ class Endpoint:
                 method,
                 url,
                 data=body,
-                headers=self._headers,
+                headers=self._headers if keep else {**self._headers, "Connection": "close"},
                 allow_redirects=False,
                 timeout=limits,
             ) as response:

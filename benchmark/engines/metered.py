@@ -1,12 +1,15 @@
 """Counts what an engine did: requests, tokens, and the time in which nobody asked it anything."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from benchmark.engines.base import Engine, Generation, Request
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,12 @@ class MeteredEngine(Engine):
         self._prompt_tokens += generation.prompt_tokens or 0
         self._response_tokens += generation.response_tokens or 0
         return generation
+
+    async def load_weights(
+        self, weights: "Iterable[tuple[str, torch.Tensor]]", version: int
+    ) -> None:
+        """Pass new weights on; see `Engine.load_weights`."""
+        await self._engine.load_weights(weights, version)
 
     def describe(self) -> dict[str, Any]:
         """The engine's own facts."""

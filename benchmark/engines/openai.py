@@ -12,9 +12,10 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import aiohttp
 
@@ -38,8 +39,15 @@ from benchmark.engines.endpoint import (
     api_key,
 )
 from benchmark.engines.pool import Pool
+from benchmark.engines.server_weights import ServerWeights
+from benchmark.engines.vllm_control import VllmControl
 from tasks.errors import UserError
 from tasks.seeding import stable_seed
+
+if TYPE_CHECKING:
+    import torch
+
+    from benchmark.engines.weight_transfer import WeightTransfer
 
 FIRST_WAIT = 0.25
 LONGEST_WAIT = 30.0
@@ -87,6 +95,9 @@ class OpenAIEngine(Engine):
         connect_timeout: Seconds to open a connection; also the limit of a health check.
         retries: Attempts after the first.
         patience: Seconds to wait when no endpoint is in service before the run stops.
+        transfer: How `load_weights` reaches the servers, which must be vLLM with
+            `VLLM_SERVER_DEV_MODE=1`; None for servers whose weights stay. They keep the weights
+            they were given last after this engine is left.
 
     Raises:
         UserError: An address is not valid or given twice.
@@ -103,6 +114,7 @@ class OpenAIEngine(Engine):
         connect_timeout: float = 10.0,
         retries: int = 5,
         patience: float = 30.0,
+        transfer: "WeightTransfer | None" = None,
     ) -> None:
         if not endpoints:
             raise UserError("no server is named; give its address with --endpoint")
@@ -123,13 +135,15 @@ class OpenAIEngine(Engine):
         self._versions: list[str] = []
         self._session: aiohttp.ClientSession | None = None
         self._ran_out = 0
+        self._weights = ServerWeights(transfer)
 
     async def __aenter__(self) -> Self:
         """Check every endpoint, each with a completion of one token.
 
         Raises:
             UserError: One cannot be reached, is no such API, refuses the key or the request, lacks
-                the model, or differs from the others in server or context length.
+                the model, differs from the others in server or context length, or takes no new
+                weights although there is a transfer.
         """
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
@@ -144,6 +158,7 @@ class OpenAIEngine(Engine):
             found = await asyncio.gather(*map(self._first_look, self._pool.endpoints))
             self._agree(found)
             await asyncio.gather(*map(self._try_out, self._pool.endpoints))
+            await self._weights.first_look(self._controls(), self._vllm)
         except BaseException:
             await self._session.close()
             raise
@@ -157,6 +172,7 @@ class OpenAIEngine(Engine):
     ) -> None:
         """Close all connections; vLLM ends a generation whose connection is closed."""
         await self._pool.close()
+        await self._weights.close()
         await self._http.close()
 
     async def generate(self, request: Request) -> Generation:
@@ -167,11 +183,32 @@ class OpenAIEngine(Engine):
                 token ids and the server is not vLLM.
             PromptTooLong: The context leaves no room for a response.
             EngineDown: No endpoint answers any more, or access is refused.
-            UserError: The server cannot do what the sampling settings ask for.
+            UserError: The server cannot do what the sampling settings ask for, or holds the
+                weights of another training.
         """
+        self._weights.check_usable()
         fields = self._fields(request.messages, request.sampling, request.seed, request.prompt_ids)
         async with self._slots:
             return await self._complete(fields, request.seed, request.affinity)
+
+    async def load_weights(
+        self, weights: "Iterable[tuple[str, torch.Tensor]]", version: int
+    ) -> None:
+        """Replace the weights of all servers, in or out of service; see `Engine.load_weights`.
+
+        The servers stand still in the meantime: requests under way are frozen, those that come
+        wait. Another client of the same servers is not told: its `weights_versions` stay, and it
+        may meet keys and values of the old weights if requests ran during the update.
+
+        Raises:
+            UserError: The engine has no transfer, or the weights do not fit; nothing was changed.
+            EngineDown: A server did not take them. Servers may now differ: `generate` refuses
+                until another update has succeeded everywhere.
+        """
+        await self._weights.load(self._controls(), weights, version)
+
+    def _controls(self) -> list[VllmControl]:
+        return [VllmControl(one, self._http, self._timeout) for one in self._pool.endpoints]
 
     def describe(self) -> dict[str, Any]:
         """Kind, server, number of endpoints, context length; no addresses, which may be private."""
@@ -240,6 +277,8 @@ class OpenAIEngine(Engine):
         known = self._served
         if known and (served.server, served.context) != (known.server, known.context):
             raise Trouble("it came back with another server or context length")
+        control = VllmControl(endpoint, self._http, self._timeout)
+        await self._weights.verify(control, self._connect_timeout)
 
     def _fields(
         self,
@@ -317,6 +356,9 @@ class OpenAIEngine(Engine):
 
     async def _attempt(self, endpoint: Endpoint, fields: dict[str, Any]) -> Generation:
         tokens = "prompt" in fields
+        began, salt = self._weights.version, self._weights.cache_salt
+        if salt is not None:
+            fields = {**fields, "cache_salt": salt}
         endpoint.load += 1
         try:
             reply = await endpoint.post(self._http, _body(fields), tokens)
@@ -324,11 +366,12 @@ class OpenAIEngine(Engine):
                 room = await self._room(endpoint, reply, fields)
                 body = _body({**fields, "max_tokens": room})
                 reply = await endpoint.post(self._http, body, tokens)
-            return self._read(endpoint, reply, fields)
+            generation = self._read(endpoint, reply, fields)
         except BodyTooLong:
             raise EngineError(f"the server's answer is longer than {MAX_BODY} bytes") from None
         finally:
             endpoint.load -= 1
+        return replace(generation, weights_versions=(began, self._weights.version))
 
     async def _room(self, endpoint: Endpoint, reply: Reply, fields: dict[str, Any]) -> int:
         """Find the `max_tokens` that a refused request can have.

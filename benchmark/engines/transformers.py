@@ -2,6 +2,7 @@
 
 import os
 from collections import deque
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from benchmark.engines.chat import Chat, first_line, quiet_transformers
 from benchmark.engines.decoding import Decoder, Row, uniforms
+from benchmark.engines.weights import layout_of
 from benchmark.engines.worker import Result, Ticket, WorkerEngine
 from tasks.errors import UserError
 
@@ -30,6 +32,7 @@ class TransformersEngine(WorkerEngine):
             that is float32).
         device: `auto` is CUDA where there is one.
         max_batch: Responses that run at once; further requests wait.
+        steady: See `WorkerEngine`.
 
     Raises:
         UserError: `dtype`, `device` or `max_batch` is not one of those.
@@ -43,8 +46,9 @@ class TransformersEngine(WorkerEngine):
         dtype: str = "auto",
         device: str = "auto",
         max_batch: int = 64,
+        steady: bool = False,
     ) -> None:
-        super().__init__()
+        super().__init__(steady)
         if dtype not in DTYPES:
             raise UserError(f"unknown dtype {dtype!r}; choose from {', '.join(DTYPES)}")
         if device not in DEVICES:
@@ -113,6 +117,11 @@ class TransformersEngine(WorkerEngine):
         return (
             [(row.owner, completion) for row, completion in decoder.step()] if decoder.rows else []
         )
+
+    def _replace_weights(self, weights: Sequence[tuple[str, torch.Tensor]], version: int) -> None:
+        assert self._decoder is not None
+        complete = layout_of(self._decoder.model).complete(weights)
+        self._decoder.load_weights(complete, version)
 
     def _unload(self) -> None:
         self._decoder = None

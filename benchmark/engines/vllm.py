@@ -17,14 +17,20 @@ Everywhere `VLLM_NO_USAGE_STATS=1` (nothing is sent), and `VLLM_LOGGING_LEVEL=ER
 import logging
 import os
 import warnings
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmark.engines.base import EngineError
 from benchmark.engines.chat import Chat, first_line
 from benchmark.engines.worker import Completion, Result, Ticket, WorkerEngine
 from tasks.errors import UserError
+
+if TYPE_CHECKING:
+    import torch
+
+    from benchmark.engines.weights import WeightLayout
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 BATCHED_TOKENS = 8_192
@@ -79,6 +85,8 @@ class VllmEngine(WorkerEngine):
         self._running: dict[str, Ticket] = {}
         self._count = 0
         self._stop_ids: list[int] = []
+        self._layout: WeightLayout | None = None
+        self._updates = 0
 
     def describe(self) -> dict[str, Any]:
         """Kind, data type, device, context, options and versions."""
@@ -110,6 +118,7 @@ class VllmEngine(WorkerEngine):
         from vllm import __version__
 
         self._version = __version__
+        self._llm.set_weight_version("0")
         self._stop_ids = sorted(chat.stop_ids)
         return chat, int(config.max_model_len)
 
@@ -137,6 +146,9 @@ class VllmEngine(WorkerEngine):
         request_id = str(self._count)
         self._count += 1
         prompt = TokensPrompt(prompt_token_ids=ticket.prompt_ids)
+        if self._updates:
+            # Requests under other weights may have left keys and values of the same prompt.
+            prompt["cache_salt"] = str(self._updates)
         params = sampling_params(ticket, self._stop_ids)
         try:
             self._llm.add_request(request_id, prompt, params)
@@ -144,6 +156,17 @@ class VllmEngine(WorkerEngine):
             return EngineError(f"vLLM refuses the request: {first_line(error)}")
         self._running[request_id] = ticket
         return None
+
+    def _replace_weights(self, weights: "Sequence[tuple[str, torch.Tensor]]", version: int) -> None:
+        from benchmark.engines.vllm_weights import reload_weights
+        from benchmark.engines.weights import read_layout
+
+        if self._layout is None:
+            self._layout = read_layout(self._folder)
+        complete = self._layout.complete(weights)
+        self._drop_unwanted()
+        reload_weights(self._llm, complete, version)
+        self._updates += 1
 
     def _drop_unwanted(self) -> None:
         gone = [request_id for request_id, t in self._running.items() if not t.wanted]
@@ -293,7 +316,8 @@ def read_output(output: Any) -> Completion | EngineError:
     reason = output.finish_reason
     if reason not in ("stop", "length"):
         return EngineError(f"vLLM ended the response early: {reason}")
-    flat = output.logprobs
+    flat, spans = output.logprobs, output.weight_versions
     # The chosen token stands first at each position.
     log_probs = tuple(flat.logprobs[start] for start in flat.start_indices)
-    return Completion(tuple(output.token_ids), log_probs, reason == "stop")
+    versions = int(spans[0].version), int(spans[-1].version)
+    return Completion(tuple(output.token_ids), log_probs, reason == "stop", versions)

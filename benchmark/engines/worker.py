@@ -2,7 +2,8 @@
 
 The event loop renders prompts and waits for futures; the thread loads the model and advances all
 running requests together. They share one queue in and `call_soon_threadsafe` out, so the event
-loop is never blocked and a dead thread never leaves anybody waiting.
+loop is never blocked and a dead thread never leaves anybody waiting. New weights come through the
+same queue and are taken between two steps.
 """
 
 import asyncio
@@ -10,10 +11,10 @@ import logging
 import queue
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 from benchmark.engines.base import (
     Engine,
@@ -23,12 +24,22 @@ from benchmark.engines.base import (
     PromptTooLong,
     Request,
     Sampling,
+    checked_version,
 )
 from benchmark.engines.chat import Chat, first_line
 from tasks.errors import UserError
 
+if TYPE_CHECKING:
+    import torch
+
 LINGER = 0.002
 """Seconds that an idle worker waits for one more request before it starts on those it has."""
+
+SETTLE_ROUNDS = 3
+"""Rounds of the event loop in which an answered request leads to the next one, with room: episodes
+that live in this process need one."""
+SETTLE_SECONDS = 1.0
+"""How often a worker that waits for the loop looks whether it is to stop."""
 
 log = logging.getLogger(__name__)
 
@@ -41,11 +52,13 @@ class Completion:
         response_ids: All tokens, the end-of-turn token included.
         log_probs: Their log-probabilities under the full, untempered distribution.
         stopped: It ended by itself; False if it was cut.
+        weights_versions: Weights that drew the first and the last token.
     """
 
     response_ids: tuple[int, ...]
     log_probs: tuple[float, ...]
     stopped: bool
+    weights_versions: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,6 +85,21 @@ class Ticket:
         return not self.future.done()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Update:
+    """New weights on their way to the worker.
+
+    Attributes:
+        weights: Names and tensors.
+        version: Their number.
+        future: Where the event loop waits.
+    """
+
+    weights: "Sequence[tuple[str, torch.Tensor]]"
+    version: int
+    future: "asyncio.Future[None]"
+
+
 Result: TypeAlias = tuple[Ticket, Completion | EngineError]
 T = TypeVar("T")
 
@@ -79,12 +107,20 @@ T = TypeVar("T")
 class WorkerEngine(Engine):
     """An engine with a model in this process; subclasses say how it loads and advances.
 
-    `_load`, `_advance` and `_unload` run in the worker thread only.
+    `_load`, `_advance`, `_replace_weights` and `_unload` run in the worker thread only.
+
+    Args:
+        steady: Between two steps the worker lets the event loop do what it has to do. Which
+            requests run together then depends on the requests and not on who is quicker, and so do
+            the last digits of batched sums: a run repeats to the bit where episodes live in this
+            process and the machine's arithmetic does. Model and worlds no longer work at the same
+            time.
     """
 
-    def __init__(self) -> None:
-        self._inbox: queue.SimpleQueue[Ticket | None] = queue.SimpleQueue()
-        self._waiting: set[asyncio.Future[Completion]] = set()
+    def __init__(self, steady: bool = False) -> None:
+        self._steady = steady
+        self._inbox: queue.SimpleQueue[Ticket | Update | None] = queue.SimpleQueue()
+        self._waiting: set[asyncio.Future[Any]] = set()
         self._cause: BaseException | None = None
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -111,6 +147,14 @@ class WorkerEngine(Engine):
     @abstractmethod
     def _busy(self) -> bool:
         """Whether a request is running or waits inside."""
+
+    @abstractmethod
+    def _replace_weights(self, weights: "Sequence[tuple[str, torch.Tensor]]", version: int) -> None:
+        """Put new weights in place and forget what was computed from the old ones.
+
+        Raises:
+            UserError: They do not fit; nothing was changed. Any other exception ends the engine.
+        """
 
     def _unload(self) -> None:
         """Free what the model holds."""
@@ -150,33 +194,28 @@ class WorkerEngine(Engine):
 
     async def generate(self, request: Request) -> Generation:
         """Answer one request; see `Engine.generate`."""
-        if self._cause is not None:
-            raise self._down("died", self._cause)
-        if self._loop is None or self._chat is None:
-            raise RuntimeError("the engine was not started: use `async with`")
+        loop, chat = self._ready()
         if request.prompt_ids is not None:
             prompt_ids = list(request.prompt_ids)
-            vocabulary = len(self._chat.tokenizer)
+            vocabulary = len(chat.tokenizer)
             if not prompt_ids or not all(0 <= token < vocabulary for token in prompt_ids):
                 raise EngineError(
                     f"token prompts hold ids from 0 to {vocabulary - 1}, at least one"
                 )
         elif (past := request.previous) is not None:
             assert past.prompt_ids is not None and past.response_ids is not None
-            prompt_ids = self._chat.go_on(past.prompt_ids, past.response_ids, request.messages)
+            prompt_ids = chat.go_on(past.prompt_ids, past.response_ids, request.messages)
         else:
-            prompt_ids = self._chat.render(request.messages)
+            prompt_ids = chat.render(request.messages)
         room = self._context - len(prompt_ids)
         if room < 1:
             raise PromptTooLong(len(prompt_ids), self._context)
-        future: asyncio.Future[Completion] = self._loop.create_future()
+        future: asyncio.Future[Completion] = loop.create_future()
         max_tokens = min(request.sampling.max_tokens, room)
-        self._waiting.add(future)
-        future.add_done_callback(self._waiting.discard)
-        self._inbox.put(Ticket(prompt_ids, request.sampling, max_tokens, request.seed, future))
+        self._send(Ticket(prompt_ids, request.sampling, max_tokens, request.seed, future))
         completion = await future
         return Generation(
-            text=self._chat.decode(completion.response_ids),
+            text=chat.decode(completion.response_ids),
             finish_reason="stop" if completion.stopped else "length",
             prompt_tokens=len(prompt_ids),
             response_tokens=len(completion.response_ids),
@@ -184,7 +223,29 @@ class WorkerEngine(Engine):
             prompt_ids=tuple(prompt_ids),
             response_ids=completion.response_ids,
             token_log_probs=completion.log_probs,
+            weights_versions=completion.weights_versions,
         )
+
+    async def load_weights(
+        self, weights: "Iterable[tuple[str, torch.Tensor]]", version: int
+    ) -> None:
+        """Replace the model's weights between two steps; see `Engine.load_weights`."""
+        loop, _ = self._ready()
+        future: asyncio.Future[None] = loop.create_future()
+        self._send(Update(tuple(weights), checked_version(version), future))
+        await future
+
+    def _ready(self) -> tuple[asyncio.AbstractEventLoop, Chat]:
+        if self._cause is not None:
+            raise self._down("died", self._cause)
+        if self._loop is None or self._chat is None:
+            raise RuntimeError("the engine was not started: use `async with`")
+        return self._loop, self._chat
+
+    def _send(self, item: Ticket | Update) -> None:
+        self._waiting.add(item.future)
+        item.future.add_done_callback(self._waiting.discard)
+        self._inbox.put(item)
 
     def _run(self, ready: "asyncio.Future[None]") -> None:
         try:
@@ -198,7 +259,9 @@ class WorkerEngine(Engine):
         self._post(_finish_future, ready)
         try:
             while not self._stopping.is_set():
-                arrived = self._collect()
+                arrived, update = self._collect()
+                if update is not None:
+                    self._update(update)
                 results = self._advance(arrived) if arrived or self._busy() else []
                 if results:
                     self._post(_deliver, results)
@@ -208,20 +271,55 @@ class WorkerEngine(Engine):
         finally:
             self._unload()
 
-    def _collect(self) -> list[Ticket]:
-        """All new requests; an idle worker waits for one, and lingers while more come in."""
+    def _update(self, update: Update) -> None:
+        if update.future.done():  # nobody waits for it any more
+            return
+        try:
+            self._replace_weights(update.weights, update.version)
+        except UserError as error:
+            self._post(_fail_future, update.future, error)
+        else:
+            self._post(_finish_future, update.future)
+
+    def _collect(self) -> tuple[list[Ticket], Update | None]:
+        """New requests, up to the next update of the weights.
+
+        An idle worker waits for the first of them, and lingers while more come in.
+        """
         arrived: list[Ticket] = []
         idle = not self._busy()
         timeout: float | None = None
+        if self._steady and not idle:
+            self._settle()
         while not self._stopping.is_set():
             try:
-                ticket = self._inbox.get(timeout=timeout) if idle else self._inbox.get_nowait()
+                item = self._inbox.get(timeout=timeout) if idle else self._inbox.get_nowait()
             except queue.Empty:
                 break
             timeout = LINGER
-            if ticket is not None:
-                arrived.append(ticket)
-        return arrived
+            if self._steady and idle:
+                idle = False
+                self._settle()
+            if isinstance(item, Update):
+                return arrived, item
+            if item is not None:
+                arrived.append(item)
+        return arrived, None
+
+    def _settle(self) -> None:
+        """Wait until the event loop has done what was ready, and what that made ready."""
+        done = threading.Event()
+
+        def go_round(left: int) -> None:
+            assert self._loop is not None
+            if left:
+                self._loop.call_soon(go_round, left - 1)
+            else:
+                done.set()
+
+        self._post(go_round, SETTLE_ROUNDS)
+        while not done.wait(SETTLE_SECONDS) and not self._stopping.is_set():
+            pass
 
     def _post(self, function: Callable[..., object], *args: object) -> None:
         """Run a function in the event loop's thread."""

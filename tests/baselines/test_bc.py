@@ -132,6 +132,14 @@ def test_the_learning_rate_starts_again_where_a_stage_says_so() -> None:
     assert learning_rate_at(training, 12) == pytest.approx(0.0)
     assert learning_rate_at(training, 22) == pytest.approx(2e-3)
     assert learning_rate_at(training, 32) == pytest.approx(0.0)
+    assert [step for step in range(1, 33) if training.restarts_at(step)] == [13]
+    last = {"steps": 10, "learning_rate": 4e-3, "final_learning_rate": 1e-3}
+    stages = [*stages[:2], last, {"steps": 10}]
+    training = Training.model_validate({**fields, "stages": stages})
+    assert learning_rate_at(training, 12) == pytest.approx(0.0)
+    assert learning_rate_at(training, 32) == pytest.approx(1e-3)
+    with pytest.raises(ValidationError, match="goes with a learning_rate"):
+        Training.model_validate({**fields, "stages": [{"steps": 4, "final_learning_rate": 1e-3}]})
     with pytest.raises(ValidationError, match="leave its own out"):
         Training.model_validate({**fields, "stages": stages[2:]})
 

@@ -13,25 +13,25 @@ def turn(prompt: tuple[int, ...] | None, response: tuple[int, ...] | None) -> Ge
 
 
 def test_one_turn() -> None:
-    assert token_sequence([turn((1, 2), (3, 4))]) == TokenSequence((1, 2, 3, 4), ((2, 4),))
+    assert token_sequence([turn((1, 2), (3, 4))]) == TokenSequence((1, 2, 3, 4), ((2, 4),), (0,))
 
 
 def test_what_the_world_said_is_not_the_models() -> None:
     # The response 3 4 ended its turn with 9; the template writes 9, then 5 6 for the world.
     turns = [turn((1, 2), (3, 4, 9)), turn((1, 2, 3, 4, 9, 5, 6), (7, 9))]
     joined = token_sequence(turns)
-    assert joined == TokenSequence((1, 2, 3, 4, 9, 5, 6, 7, 9), ((2, 5), (7, 9)))
+    assert joined == TokenSequence((1, 2, 3, 4, 9, 5, 6, 7, 9), ((2, 5), (7, 9)), (0, 1))
 
 
 def test_what_was_dropped_of_a_response_is_not_in_the_sequence() -> None:
     # Of 3 4 8 8 only 3 4 was kept; then the template ends the turn.
     turns = [turn((1, 2), (3, 4, 8, 8)), turn((1, 2, 3, 4, 9, 5), (7,))]
-    assert token_sequence(turns) == TokenSequence((1, 2, 3, 4, 9, 5, 7), ((2, 4), (6, 7)))
+    assert token_sequence(turns) == TokenSequence((1, 2, 3, 4, 9, 5, 7), ((2, 4), (6, 7)), (0, 1))
 
 
 def test_a_response_of_which_nothing_was_kept() -> None:
     turns = [turn((1, 2), (3,)), turn((1, 2, 9, 5), (7,))]
-    assert token_sequence(turns) == TokenSequence((1, 2, 9, 5, 7), ((4, 5),))
+    assert token_sequence(turns) == TokenSequence((1, 2, 9, 5, 7), ((4, 5),), (1,))
 
 
 @pytest.mark.parametrize(

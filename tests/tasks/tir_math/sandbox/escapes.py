@@ -208,7 +208,8 @@ READING = [
         "os.symlink('@OUTSIDE@', 'there')\nattempt(lambda: open('there/canary.txt').read())\n"
         "attempt(lambda: open('../../../../../@OUTSIDE@/canary.txt').read())\n"
         "attempt(lambda: open('/proc/1/root@OUTSIDE@/canary.txt').read())\n"
-        "attempt(lambda: open(os.path.join('/proc/self/root', 'proc/1/cwd')).read())\nprint('tried')",
+        "attempt(lambda: open(os.path.join('/proc/self/root', 'proc/1/cwd')).read())\n"
+        "print('tried')",
     ),
     Escape(
         "environment variables",

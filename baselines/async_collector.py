@@ -1,0 +1,91 @@
+"""Asynchronous rollouts: batches are played while the policy is updated, with bounded staleness.
+
+After `v` updates at most `max_staleness + 1` batches are under way or waiting. They are taken in
+order, one an update at least, so that a batch that was begun with weights `v` is learnt from in
+update `v + max_staleness + 1` at the latest: its staleness is at most `max_staleness` updates.
+Turns that are drawn after new weights have come are drawn from those; rows keep both numbers.
+
+Source: the pipeline of AgentRL (arXiv 2510.04206), section 3; its bound is not published.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+from accelerate import Accelerator
+from accelerate.utils import gather_object
+
+from baselines.collector import Collector, Source
+from baselines.rollouts import PlayedGroup
+from baselines.train_config import TrainConfig
+from benchmark.engines.base import Engine
+from benchmark.hosts.base import Host
+
+
+class AsyncCollector(Collector):
+    """Keeps the engine busy. An asynchronous context: leaving it drops what is under way.
+
+    Args:
+        config: What is chosen; `rollout.max_staleness` is set.
+        sources: See `Collector`; as the next three.
+        engine: Where responses come from, also while weights are replaced.
+        host: Where episodes live.
+        accelerator: The processes.
+        position: Groups that were learnt from before: what was under way is played again.
+    """
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        sources: Mapping[str, Source],
+        engine: Engine,
+        host: Host,
+        accelerator: Accelerator,
+        position: int = 0,
+    ) -> None:
+        super().__init__(config, sources, engine, host, accelerator, position)
+        assert config.rollout.max_staleness is not None
+        self._ahead = config.rollout.max_staleness + 1
+        self._begun = position
+        self._batches: deque[asyncio.Task[list[PlayedGroup]]] = deque()
+
+    async def __aenter__(self) -> Self:
+        """Begin the first batches."""
+        self.advance()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Drop what is under way."""
+        for batch in self._batches:
+            batch.cancel()
+        await asyncio.gather(*self._batches, return_exceptions=True)
+
+    def advance(self) -> None:
+        """The engine has new weights: begin as many batches as the bound allows."""
+        while len(self._batches) < self._ahead:
+            self._begin()
+
+    def _begin(self) -> None:
+        """Begin one more batch, this process's share of it."""
+        count = self.config.rollout.groups
+        places = self.places(self._begun, count)
+        self._begun += count
+        mine = places[self._accelerator.process_index :: self._accelerator.num_processes]
+        self._batches.append(asyncio.create_task(self.play(mine)))
+
+    async def _batch(self, count: int) -> list[PlayedGroup]:
+        """The oldest batch; one that is begun now if an update wants more than there are."""
+        if not self._batches:
+            self._begin()
+        played = await self._batches.popleft()
+        places = self.next_places(count)
+        if self._accelerator.num_processes > 1:
+            played = gather_object(played)
+        return self.in_order(played, places)

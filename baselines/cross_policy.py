@@ -1,0 +1,43 @@
+"""Cross-policy sampling: an older policy plays some turns of an episode (AgentRL, section 3.1)."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from baselines.algorithms.sampling import stale_turn
+from benchmark.engines.base import Engine, Generation, Request
+
+if TYPE_CHECKING:
+    import torch
+
+
+class CrossPolicyEngine(Engine):
+    """Sends a share of requests to an engine whose weights are older.
+
+    Which ones depends on the request's seed alone, so that a rerun draws the same.
+
+    Args:
+        current: The policy that is trained.
+        older: Another engine with the same model.
+        probability: Share of turns that the older one answers.
+    """
+
+    def __init__(self, current: Engine, older: Engine, probability: float) -> None:
+        self.name = current.name
+        self._current = current
+        self._older = older
+        self._probability = probability
+
+    async def generate(self, request: Request) -> Generation:
+        """Answer by one of the two."""
+        stale = stale_turn(request.seed, 0, 0, self._probability)
+        return await (self._older if stale else self._current).generate(request)
+
+    async def load_weights(
+        self, weights: "Iterable[tuple[str, torch.Tensor]]", version: int
+    ) -> None:
+        """Replace the weights of the current policy."""
+        await self._current.load_weights(weights, version)
+
+    def describe(self) -> dict[str, Any]:
+        """As the current engine."""
+        return self._current.describe()

@@ -1,0 +1,121 @@
+"""Validation: all of the held-out panel, played by the policy as it is."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from accelerate import Accelerator
+from accelerate.utils import gather_object
+
+from benchmark.engines.base import Engine
+from benchmark.evaluation import Plan
+from benchmark.hosts.base import Host
+from benchmark.protocol import Choices
+from benchmark.records import EpisodeRecord, record_of
+from benchmark.rollout import Trajectory, longest_first, play
+from benchmark.statistics import wilson
+from benchmark.training_lines import Validation
+from tasks.errors import UserError
+
+if TYPE_CHECKING:
+    from baselines.trainer import TrainingRun
+
+CONCURRENCY = 64
+
+
+class HeldOut:
+    """The panels that a run is judged on.
+
+    Args:
+        run: What is trained.
+        engine: Where responses come from.
+        host: Where episodes live.
+        accelerator: The processes; each plays its share.
+
+    Raises:
+        UserError: A panel is unknown or its data is not there.
+    """
+
+    def __init__(
+        self, run: "TrainingRun", engine: Engine, host: Host, accelerator: Accelerator
+    ) -> None:
+        chosen = run.config.validation
+        if chosen.panel is not None and len(run.tasks) > 1:
+            raise UserError("validation.panel names one task's panel, and there are several tasks")
+        panels = [(t.info.name, chosen.panel or t.default_panel()) for t in run.tasks]
+        choices = Choices(
+            temperature=chosen.temperature,
+            top_p=chosen.top_p,
+            top_k=chosen.top_k,
+            max_tokens=chosen.max_tokens,
+            repeats=1,
+        )
+        settings = {task.info.name: dict(task.settings()) for task in run.tasks}
+        self.plan = Plan.of(panels, choices, settings=settings)
+        self.curves: dict[str, list[Validation]] = {}
+        self._engine = engine
+        self._host = host
+        self._accelerator = accelerator
+
+    @property
+    def fingerprint(self) -> str:
+        """Protocol fingerprint of all panels."""
+        return self.plan.fingerprint
+
+    def recall(self, lines: Sequence[Validation]) -> None:
+        """Take up the validations of an earlier session."""
+        for line in lines:
+            self.curves.setdefault(line.panel, []).append(line)
+
+    async def play(self, update: int) -> list[dict[str, Any]]:
+        """Play all panels once.
+
+        Returns:
+            A line for the log for each, without its time.
+        """
+        jobs = self.plan.jobs()
+        accelerator = self._accelerator
+        mine = jobs[accelerator.process_index :: accelerator.num_processes]
+        records: list[EpisodeRecord] = []
+
+        async def keep(trajectory: Trajectory) -> None:
+            records.append(record_of(trajectory))
+
+        await play(longest_first(mine), self._engine, CONCURRENCY, keep, self._host)
+        if accelerator.num_processes > 1:
+            records = gather_object(records)
+        lines = []
+        for planned in self.plan.panels:
+            protocol = planned.protocol
+            played = [r for r in records if (r.task, r.panel) == (protocol.task, protocol.panel)]
+            name = (
+                f"{protocol.task}.{protocol.panel}" if len(self.plan.panels) > 1 else protocol.panel
+            )
+            line = {
+                "kind": "validation",
+                "update": update,
+                "panel": name,
+                "fingerprint": protocol.fingerprint,
+                **validation_numbers(played),
+            }
+            lines.append(line)
+            known = Validation.model_validate({**line, "seconds_total": 0.0})
+            self.curves.setdefault(name, []).append(known)
+        return lines
+
+
+def validation_numbers(records: Sequence[EpisodeRecord]) -> Mapping[str, float]:
+    """What a validation line says of the records of one panel."""
+    count = len(records)
+    turns = [turn for record in records for turn in record.turns]
+    successes = sum(record.success for record in records)
+    interval = wilson(successes, count)
+    return {
+        "episodes": count,
+        "success": successes / count,
+        "score": sum(record.score for record in records) / count,
+        "format_ok": sum(turn.format_ok for turn in turns) / max(len(turns), 1),
+        "action_ok": sum(turn.action_ok for turn in turns) / max(len(turns), 1),
+        "turns": len(turns) / count,
+        "wilson_low": interval.low,
+        "wilson_high": interval.high,
+    }

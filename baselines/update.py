@@ -1,0 +1,435 @@
+"""One update: optimizer steps over a rollout's rows, and what they did.
+
+Every process holds all rows of the rollout. The rows of an optimizer step are fixed before they
+are dealt to processes and micro-batches, and all sums are divided by totals of the whole step, so
+that neither the number of processes nor the size of micro-batches moves a result.
+"""
+
+import math
+import random
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from accelerate import Accelerator
+from accelerate.utils import gather_object
+
+from baselines.algorithms import clipping
+from baselines.algorithms.aggregation import Totals, aggregate
+from baselines.algorithms.kl import kl
+from baselines.critic import Critic
+from baselines.microbatches import MicroBatch, RowValues, filler, split
+from baselines.policy import evaluate_tokens
+from baselines.rollouts import Row
+from baselines.train_config import (
+    CISPO,
+    GSPO,
+    SAPO,
+    Optimisation,
+    PPOClip,
+    SequenceMask,
+    TrainConfig,
+)
+from tasks.errors import UserError
+from tasks.seeding import stable_seed
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+Tensors = list[torch.Tensor | None]
+
+
+@dataclass(slots=True)
+class Tally:
+    """What the optimizer steps of an update did, on this process.
+
+    Attributes:
+        losses: Of each step that was made; the process's share.
+        grad_norms: Of each step, before clipping; not finite where the step was skipped.
+        skipped: Steps that were not made.
+        masked_rows: Rows that the sequence mask dropped.
+        log_ratios: New minus old log-probability of every token of every pass.
+        row_ratios: Mean of it over each row.
+        entropies: Of every token of every pass.
+        low: Tokens that the lower limit held back.
+        high: Tokens that the upper limit held back.
+        critic_losses: Of each step.
+        first_log_probs: Log-probabilities at temperature 1, by row, of rows whose old policy was
+            the current one.
+    """
+
+    losses: list[float] = field(default_factory=list)
+    grad_norms: list[float] = field(default_factory=list)
+    skipped: int = 0
+    masked_rows: int = 0
+    log_ratios: list[npt.NDArray[np.float32]] = field(default_factory=list)
+    row_ratios: list[npt.NDArray[np.float32]] = field(default_factory=list)
+    entropies: list[npt.NDArray[np.float32]] = field(default_factory=list)
+    low: int = 0
+    high: int = 0
+    critic_losses: list[float] = field(default_factory=list)
+    first_log_probs: dict[int, torch.Tensor] = field(default_factory=dict)
+
+
+class Learner:
+    """A policy, its optimizer, and what an update needs beside them.
+
+    Args:
+        accelerator: Processes and devices.
+        model: The policy, prepared.
+        optimizer: Its optimizer, prepared.
+        config: What is chosen.
+        critic: For GAE.
+        share_prefix: Compute shared instructions once per micro-batch; not with FSDP, whose hooks
+            expect one forward pass, nor with gradient checkpointing, which keeps no cache.
+    """
+
+    def __init__(
+        self,
+        accelerator: Accelerator,
+        model: "PreTrainedModel",
+        optimizer: Any,
+        config: TrainConfig,
+        critic: Critic | None = None,
+        share_prefix: bool = True,
+    ) -> None:
+        self.accelerator = accelerator
+        self.model = model
+        self.optimizer = optimizer
+        self.config = config
+        self.critic = critic
+        self.share_prefix = share_prefix
+        self.skipped_in_a_row = 0
+
+    def values_of(
+        self,
+        rows: Sequence[Row],
+        chosen: Sequence[int],
+        model: "PreTrainedModel | None" = None,
+        entropy: bool = False,
+    ) -> tuple[Tensors, Tensors, Tensors]:
+        """Log-probabilities under the current weights, for rows of all processes.
+
+        Args:
+            rows: All rows of the rollout.
+            chosen: Numbers of the rows that are wanted; the work is dealt to all processes.
+            model: Another model than the policy.
+            entropy: Whether entropies are wanted, too.
+
+        Returns:
+            Log-probabilities at the rollout's temperature, at temperature 1, and entropies: (T,)
+            per row, None for rows that are not wanted.
+        """
+        tempered: Tensors = [None] * len(rows)
+        plain: Tensors = [None] * len(rows)
+        entropies: Tensors = [None] * len(rows)
+        temperature = self.config.rollout.temperature
+        with torch.no_grad():
+            for batch in self._micro_batches(rows, chosen):
+                with self.accelerator.autocast():
+                    values = evaluate_tokens(model or self.model, batch, temperature, entropy)
+                _scatter(batch, values.log_probs, rows, tempered)
+                _scatter(batch, values.untempered, rows, plain)
+                if values.entropy is not None:
+                    _scatter(batch, values.entropy, rows, entropies)
+        return self._share(tempered), self._share(plain), self._share(entropies)
+
+    def critic_values(self, rows: Sequence[Row]) -> Tensors:
+        """(T,) values per row, of all processes."""
+        assert self.critic is not None
+        values: Tensors = [None] * len(rows)
+        with torch.no_grad():
+            for batch in self._micro_batches(rows, range(len(rows))):
+                _scatter(batch, self.critic.values(batch), rows, values)
+        return self._share(values)
+
+    def update(
+        self,
+        rows: Sequence[Row],
+        values: RowValues,
+        plan: Sequence[Sequence[int]],
+        targets: Sequence[torch.Tensor] | None = None,
+        old_values: Sequence[torch.Tensor | None] | None = None,
+    ) -> Tally:
+        """Make the optimizer steps of a rollout.
+
+        Args:
+            rows: All rows.
+            values: What is known of them.
+            plan: Numbers of the rows of each step (`mini_batches`).
+            targets: The critic's; with `old_values`, what it said before.
+            old_values: See `targets`.
+
+        Raises:
+            UserError: Too many steps in a row had to be skipped.
+        """
+        tally = Tally()
+        for chosen in plan:
+            self._step(rows, values, chosen, tally)
+            if self.critic is not None and targets is not None and old_values is not None:
+                batches = self._micro_batches(rows, chosen)
+                total = sum(int(rows[row].response_mask.sum()) for row in chosen)
+                tally.critic_losses.append(
+                    self.critic.step(batches, list(targets), list(old_values), total)
+                )
+        return tally
+
+    def _step(
+        self, rows: Sequence[Row], values: RowValues, chosen: Sequence[int], tally: Tally
+    ) -> None:
+        """One optimizer step over the chosen rows."""
+        accelerator, config = self.accelerator, self.config
+        batches = self._micro_batches(rows, chosen)
+        whole = _totals(rows, chosen)
+        # The first step's old policy is the current one.
+        fresh = all(values.old_log_probs[row] is None for row in chosen)
+        kept = _Kept([None] * len(batches), whole)
+        if config.clipping.sequence_mask is not None and not fresh:
+            kept = self._kept(config.clipping.sequence_mask, values, batches, whole, tally)
+        loss = 0.0
+        for number, batch in enumerate(batches):
+            last = number == len(batches) - 1
+            with nullcontext() if last else accelerator.no_sync(self.model):
+                with accelerator.autocast():
+                    share = self._loss(batch, values, fresh, whole, kept.of(number), tally)
+                # Gradients are averaged over processes; the shares are to be added.
+                accelerator.backward(share * accelerator.num_processes)
+            loss += float(share.detach())
+        norm = accelerator.clip_grad_norm_(
+            self.model.parameters(), config.optimisation.max_grad_norm
+        )
+        norm = float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm)
+        tally.grad_norms.append(norm)
+        if math.isfinite(norm):
+            self.optimizer.step()
+            tally.losses.append(loss)
+            self.skipped_in_a_row = 0
+        else:
+            tally.skipped += 1
+            self.skipped_in_a_row += 1
+        self.optimizer.zero_grad()
+        if self.skipped_in_a_row >= config.optimisation.max_skipped:
+            raise UserError(
+                f"{self.skipped_in_a_row} optimizer steps in a row had a loss or gradient that is "
+                "not finite, and were skipped: lower optimisation.learning_rate, or resume from "
+                "the best checkpoint"
+            )
+
+    def _loss(
+        self,
+        batch: MicroBatch,
+        values: RowValues,
+        fresh: bool,
+        whole: Totals,
+        kept: tuple[torch.Tensor | None, Totals],
+        tally: Tally,
+    ) -> torch.Tensor:
+        """This micro-batch's share of the step's loss."""
+        config = self.config
+        wants_entropy = config.entropy_coef != 0
+        now = evaluate_tokens(
+            self.model, batch, config.rollout.temperature, True, entropy_gradient=wants_entropy
+        )
+        assert now.entropy is not None
+        mask = batch.response_mask.to(now.log_probs.dtype)
+        old = now.log_probs.detach() if fresh else batch.stack(values.old_log_probs)
+        advantages = batch.stack(values.advantages)
+        kept_rows, left = kept
+        trained = mask if kept_rows is None else mask * kept_rows[:, None]
+        limits = _policy_loss(config, now.log_probs, old, advantages, trained)
+        losses = limits.losses
+        if any(weight is not None for weight in values.weights):
+            losses = losses * batch.stack(values.weights)
+        longest = self._longest()
+        share = aggregate(losses, trained, config.aggregation, left, longest)
+        if config.kl.coef > 0 and config.kl.place == "loss":
+            reference = batch.stack(values.reference_log_probs)
+            distance = kl(now.log_probs, reference, config.kl.estimator, response_mask=mask)
+            share = share + config.kl.coef * aggregate(
+                distance, mask, config.aggregation, whole, longest
+            )
+        if wants_entropy:
+            bonus = aggregate(now.entropy, mask, config.aggregation, whole, longest)
+            share = share - config.entropy_coef * bonus
+        if fresh:
+            for place, row in enumerate(batch.rows):
+                if row >= 0:
+                    tally.first_log_probs[row] = now.untempered[place].cpu()
+        _count(tally, mask, now.log_probs.detach() - old, now.entropy.detach(), limits)
+        return share
+
+    def _kept(
+        self,
+        chosen: SequenceMask,
+        values: RowValues,
+        batches: Sequence[MicroBatch],
+        whole: Totals,
+        tally: Tally,
+    ) -> "_Kept":
+        """Which rows the sequence mask leaves in a step, and the totals of what is left.
+
+        What is left decides the denominators of the whole step, so it has to be known before the
+        first gradient: one more forward pass.
+        """
+        masks: list[torch.Tensor | None] = []
+        left = Totals(0.0, 0.0, 0.0)
+        for batch in batches:
+            with torch.no_grad(), self.accelerator.autocast():
+                now = evaluate_tokens(self.model, batch, self.config.rollout.temperature)
+            mask = batch.response_mask.to(now.log_probs.dtype)
+            kept = clipping.sequence_mask(
+                now.log_probs,
+                batch.stack(values.old_log_probs),
+                batch.stack(values.advantages),
+                mask,
+                chosen.delta,
+            ).to(mask.dtype)
+            real = torch.tensor([row >= 0 for row in batch.rows], device=kept.device)
+            tally.masked_rows += int(((kept == 0) & real).sum())
+            masks.append(kept)
+            left = left + Totals.of(mask * kept[:, None])
+        if chosen.denominator == "all":
+            return _Kept(masks, whole)
+        sums = torch.tensor([left.tokens, left.nonempty_rows], dtype=torch.float64)
+        tokens, nonempty = self._sum(sums).tolist()
+        return _Kept(masks, Totals(tokens, whole.rows, nonempty))
+
+    def _micro_batches(self, rows: Sequence[Row], chosen: Sequence[int]) -> list[MicroBatch]:
+        """This process's share of the chosen rows; every process gets as many micro-batches."""
+        accelerator, tokens = self.accelerator, self.config.optimisation.micro_batch_tokens
+        ordered = sorted(chosen, key=lambda row: (rows[row].length, row))
+        shares = [
+            ordered[index :: accelerator.num_processes]
+            for index in range(accelerator.num_processes)
+        ]
+        mine = shares[accelerator.process_index]
+        batches = split(rows, mine, tokens, self.share_prefix) if mine else []
+        most = len(batches)
+        if accelerator.num_processes > 1:
+            most = max(gather_object([len(batches)]))
+        batches += [filler(rows)] * (most - len(batches))
+        return [batch.to(accelerator.device) for batch in batches]
+
+    def _share(self, values: Tensors) -> Tensors:
+        """Put together what each process has computed."""
+        if self.accelerator.num_processes == 1:
+            return values
+        joined: Tensors = [None] * len(values)
+        for part in gather_object([{i: v for i, v in enumerate(values) if v is not None}]):
+            for place, value in part.items():
+                joined[place] = value
+        return joined
+
+    def _sum(self, values: torch.Tensor) -> torch.Tensor:
+        if self.accelerator.num_processes == 1:
+            return values
+        total: torch.Tensor = self.accelerator.reduce(values.to(self.accelerator.device), "sum")
+        return total
+
+    def _longest(self) -> int:
+        """Longest row that the configuration allows: the constant of Dr. GRPO."""
+        return self.config.rollout.max_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Rows that are kept in each micro-batch (None: all), and the totals of what is left."""
+
+    masks: list[torch.Tensor | None]
+    totals: Totals
+
+    def of(self, number: int) -> tuple[torch.Tensor | None, Totals]:
+        """What concerns one micro-batch."""
+        return self.masks[number], self.totals
+
+
+def mini_batches(rows: int, optimisation: Optimisation, seed: int, update: int) -> list[list[int]]:
+    """Deal the rows of a rollout to optimizer steps, evenly, anew in every epoch.
+
+    Returns:
+        Row numbers of each step, epoch after epoch; depends on nothing but the arguments.
+    """
+    if optimisation.mini_batch_rows is not None:
+        count = max(round(rows / optimisation.mini_batch_rows), 1)
+    else:
+        count = min(optimisation.mini_batches or 1, rows)
+    steps = []
+    for epoch in range(optimisation.epochs):
+        order = list(range(rows))
+        random.Random(stable_seed("mini-batches", seed, update, epoch)).shuffle(order)
+        steps += [sorted(order[index::count]) for index in range(count)]
+    return steps
+
+
+def _totals(rows: Sequence[Row], chosen: Sequence[int]) -> Totals:
+    tokens = sum(int(rows[row].response_mask.sum()) for row in chosen)
+    return Totals(float(tokens), float(len(chosen)), float(len(chosen)))
+
+
+def _policy_loss(
+    config: TrainConfig,
+    log_probs: torch.Tensor,
+    old: torch.Tensor,
+    advantages: torch.Tensor,
+    mask: torch.Tensor,
+) -> clipping.TokenLosses:
+    chosen = config.clipping
+    if isinstance(chosen, PPOClip):
+        return clipping.ppo_clip(
+            log_probs,
+            old,
+            advantages,
+            mask,
+            clip_low=chosen.clip_low,
+            clip_high=chosen.clip_high,
+            dual_clip=chosen.dual_clip,
+        )
+    if isinstance(chosen, SAPO):
+        return clipping.sapo(
+            log_probs,
+            old,
+            advantages,
+            mask,
+            tau_positive=chosen.tau_positive,
+            tau_negative=chosen.tau_negative,
+        )
+    assert isinstance(chosen, GSPO | CISPO)
+    loss = clipping.gspo if isinstance(chosen, GSPO) else clipping.cispo
+    return loss(
+        log_probs,
+        old,
+        advantages,
+        mask,
+        clip_low=chosen.clip_low,
+        clip_high=chosen.clip_high,
+    )
+
+
+def _scatter(batch: MicroBatch, values: torch.Tensor, rows: Sequence[Row], into: Tensors) -> None:
+    """Put the values of a micro-batch where their rows are."""
+    for place, row in enumerate(batch.rows):
+        if row >= 0:
+            into[row] = values[place, : len(rows[row].response_ids)].cpu()
+
+
+def _count(
+    tally: Tally,
+    mask: torch.Tensor,
+    log_ratios: torch.Tensor,
+    entropies: torch.Tensor,
+    limits: clipping.TokenLosses,
+) -> None:
+    counted = mask > 0
+    filled = counted.any(1)
+    if not filled.any():
+        return
+    tally.log_ratios.append(log_ratios[counted].float().cpu().numpy())
+    means = (log_ratios * mask).sum(1)[filled] / mask.sum(1)[filled]
+    tally.row_ratios.append(means.float().cpu().numpy())
+    tally.entropies.append(entropies[counted].float().cpu().numpy())
+    tally.low += int((limits.clipped_low & counted).sum())
+    tally.high += int((limits.clipped_high & counted).sum())

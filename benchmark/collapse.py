@@ -1,0 +1,241 @@
+"""When a training run has collapsed: rules on its curves alone, without any chance in them.
+
+A curve is a sequence of numbers in the order of time. None and NaN stand for what was not
+measured: the rules pass over it, as if the curve did not have that point, and positions count it.
+Every rule gives a position in the curve that it was given, or None if the run did not collapse
+(survival analysis: it is censored at its last point).
+"""
+
+import math
+from collections.abc import Sequence
+from typing import TypeGuard
+
+WINDOW = 3
+"""Evaluations that a smoothed value is the mean of."""
+LEARNED = 0.10
+"""Success that a run must have gained, or had, before it can lose it."""
+KEPT = 0.5
+"""Share of the gain, or of the best value, below which a run has collapsed."""
+PATIENCE = 3
+"""Consecutive evaluations that must agree."""
+
+BASELINE_STEPS = 10
+STD_SHARE = 0.1
+STD_PATIENCE = 10
+LOWEST_SUCCESS = 0.01
+LOWEST_PATIENCE = 5
+
+_TIE = 1e-9
+"""Two numbers that differ by less are equal: 0.6 - 0.5 is a gain of 0.10, whatever its bits."""
+
+Curve = Sequence[float | None]
+
+
+def smoothed(curve: Curve, window: int = WINDOW) -> list[float | None]:
+    """Trailing means: `m_t = mean(s_{t-w+1}, ..., s_t)`, over fewer values at the beginning.
+
+    Args:
+        curve: Values, None or NaN where there is none.
+        window: Values of a mean, w; at least 1.
+
+    Returns:
+        As many values, None where the curve has none.
+    """
+    if window < 1:
+        raise ValueError(f"a window has at least one value, not {window}")
+    means: list[float | None] = []
+    seen: list[float] = []
+    for value in curve:
+        if not _measured(value):
+            means.append(None)
+            continue
+        seen = [*seen[-(window - 1) :], value] if window > 1 else [value]
+        means.append(math.fsum(seen) / len(seen))
+    return means
+
+
+def running_best(curve: Curve) -> list[float | None]:
+    """The highest value so far: `b_t = max(m_k for k <= t)`; None before the first one."""
+    best: list[float | None] = []
+    highest: float | None = None
+    for value in curve:
+        if _measured(value):
+            highest = value if highest is None else max(highest, value)
+        best.append(highest)
+    return best
+
+
+def collapse_step(success: Curve) -> int | None:
+    """Where a success curve collapses.
+
+    With the success before training `s_0` (the first value), the smoothed curve `m_t` (w = 3) and
+    its running best `b_t`, the run is collapsed at t if either
+
+    - it had learned something, `b_t - s_0 >= 0.10`, and has lost at least half of that:
+      `m_t <= s_0 + 0.5 (b_t - s_0)` holds for at least 3 consecutive evaluations, t among them; or
+    - it has lost half of all it could: `m_t <= 0.5 b_t`, where `b_t >= 0.10`.
+
+    The collapse step is the first such t: the beginning of the stretch. The second rule needs no
+    gain, since a run that falls from a good init to nothing has collapsed; its `b_t >= 0.10` keeps
+    out curves that are never far enough above 0 for a half to mean anything.
+
+    Source: this project's definition, after the drawdown of Chan et al. (ICLR 2020,
+    arXiv:1912.05663), section 3, on a smoothed curve.
+
+    Args:
+        success: Success rates on one validation panel, the init's first, each in [0, 1].
+
+    Returns:
+        Position in `success`; None without a collapse.
+    """
+    start = next((value for value in success if _measured(value)), 0.0)
+    means = smoothed(success)
+    lost: list[bool | None] = []
+    fallen: list[bool | None] = []
+    for mean, best in zip(means, running_best(means), strict=True):
+        if mean is None or best is None:
+            lost.append(None)
+            fallen.append(None)
+            continue
+        gain = best - start
+        lost.append(gain >= LEARNED - _TIE and mean <= start + KEPT * gain + _TIE)
+        fallen.append(best >= LEARNED - _TIE and mean <= KEPT * best + _TIE)
+    stretches = _first_stretch(lost, PATIENCE), _first_stretch(fallen, 1)
+    return min((stretch[0] for stretch in stretches if stretch), default=None)
+
+
+def first_below_start(success: Curve) -> int | None:
+    """The first evaluation with less than half of the success before training.
+
+    `s_t < 0.5 s_0`, not smoothed, once is enough: simpler and quicker than `collapse_step`, and
+    fit for runs with few evaluations, but one bad evaluation can set it off, and a run that had
+    risen far above its start can lose much before it does.
+
+    Args:
+        success: Success rates on one validation panel, the init's first, each in [0, 1].
+
+    Returns:
+        Position in `success`; None without one.
+    """
+    values = [_or_none(value) for value in success]
+    start = next((value for value in values if value is not None), 0.0)
+    return next(
+        (at for at, v in enumerate(values) if v is not None and v < KEPT * start - _TIE), None
+    )
+
+
+def format_collapse_step(valid: Curve) -> int | None:
+    """Where valid responses vanish: below half of their best share for 3 evaluations in a row.
+
+    `v_t < 0.5 max(v_k for k <= t)`, not smoothed. A policy can fall silent in this way before its
+    success curve shows it (ARLArena describes CISPO on ALFWorld so: gradient norms explode, the
+    share of valid formats drops).
+
+    Args:
+        valid: Share of responses with a valid action (or format), one value for each evaluation.
+
+    Returns:
+        Position of the first of the three; None without a collapse.
+    """
+    low = [
+        None if value is None or highest is None else value < KEPT * highest - _TIE
+        for value, highest in zip(map(_or_none, valid), running_best(valid), strict=True)
+    ]
+    stretch = _first_stretch(low, PATIENCE)
+    return stretch[0] if stretch else None
+
+
+def reward_std_stop(group_std: Curve) -> int | None:
+    """RAGEN's first stop rule: groups have no spread of returns left to learn from.
+
+    The in-group standard deviation stays below 0.1 times the mean of its first 10 updates for 10
+    consecutive updates after those. Source: RAGEN (Wang et al., arXiv:2504.20073), its trainer's
+    early stopping.
+
+    Args:
+        group_std: Mean over groups of the standard deviation of returns in the group, one value
+            for each update (`rollout/group_std`).
+
+    Returns:
+        Position of the last of the 10, at which training stops; None if it goes on.
+    """
+    values = [_or_none(value) for value in group_std]
+    first = [position for position, value in enumerate(values) if value is not None]
+    if len(first) <= BASELINE_STEPS:
+        return None
+    after = first[BASELINE_STEPS]
+    baseline = math.fsum(v for v in values[:after] if v is not None) / BASELINE_STEPS
+    low = [
+        None if value is None else position >= after and value < STD_SHARE * baseline
+        for position, value in enumerate(values)
+    ]
+    stretch = _first_stretch(low, STD_PATIENCE)
+    return stretch[-1] if stretch else None
+
+
+def success_stop(success: Curve) -> int | None:
+    """RAGEN's second stop rule: success below 1 % in 5 validations in a row.
+
+    Source: as for `reward_std_stop`.
+
+    Args:
+        success: Success rates on one validation panel, each in [0, 1].
+
+    Returns:
+        Position of the fifth, at which training stops; None if it goes on.
+    """
+    low = [None if (v := _or_none(value)) is None else v < LOWEST_SUCCESS for value in success]
+    stretch = _first_stretch(low, LOWEST_PATIENCE)
+    return stretch[-1] if stretch else None
+
+
+def should_stop(success: Curve, action_ok: Curve = (), group_std: Curve = ()) -> str | None:
+    """Whether a run should stop now, by any of the rules above.
+
+    Args:
+        success: Success rates of all validations of one panel so far, the init's first.
+        action_ok: Shares of responses with an admitted action, of the same validations.
+        group_std: In-group standard deviations of returns of all updates so far.
+
+    Returns:
+        The reason, as the end of a sentence for people; None if the run may go on.
+    """
+    if (step := collapse_step(success)) is not None:
+        best = max(value for value in smoothed(success) if value is not None)
+        now = next(value for value in reversed(smoothed(success)) if value is not None)
+        return (
+            f"success collapsed at validation {step}: {now:.1%} over the last {WINDOW}, "
+            f"{best:.1%} at best"
+        )
+    if (step := format_collapse_step(action_ok)) is not None:
+        best = max(value for value in action_ok if _measured(value))
+        now = next(value for value in reversed(action_ok) if _measured(value))
+        return f"valid actions collapsed at validation {step}: {now:.1%}, {best:.1%} at best"
+    if success_stop(success) is not None:
+        return f"success was below {LOWEST_SUCCESS:.0%} in {LOWEST_PATIENCE} validations in a row"
+    if reward_std_stop(group_std) is not None:
+        return (
+            f"returns in a group hardly differ any more: their standard deviation was below "
+            f"{STD_SHARE:.0%} of that of the first {BASELINE_STEPS} updates for {STD_PATIENCE} "
+            "updates in a row"
+        )
+    return None
+
+
+def _first_stretch(flags: Sequence[bool | None], length: int) -> list[int]:
+    """Positions of the first `length` flags in a row that are set; None is passed over."""
+    stretch: list[int] = []
+    for position, flag in enumerate(flags):
+        if flag is not None:
+            stretch = [*stretch, position] if flag else []
+        if len(stretch) == length:
+            return stretch
+    return []
+
+
+def _or_none(value: float | None) -> float | None:
+    return value if _measured(value) else None
+
+
+def _measured(value: float | None) -> TypeGuard[float]:
+    return value is not None and math.isfinite(value)

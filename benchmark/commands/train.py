@@ -1,0 +1,199 @@
+"""`arlarena-bench train`: train a policy by a recipe, from an init."""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from benchmark.commands.inits import find_model
+from benchmark.engines.base import Engine
+from benchmark.engines.choose import EngineOptions, build_engine, choose_kind
+from benchmark.files import write_atomically
+from benchmark.models import ModelSource
+from benchmark.training_log import LOG, read_training_log
+from tasks.errors import UserError
+from tasks.registry import load_task
+from tasks.settings import parse_settings
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
+
+    from baselines.live import LiveView
+    from baselines.trainer import TrainingRun
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    from baselines.recipes import resolve
+
+    init = find_model(arguments.init)
+    names = arguments.task or ([init.task] if init.task else [])
+    if not names:
+        raise UserError("--task is missing: the init was made for none in particular")
+    own, of_tasks = _split_settings(arguments.set, names)
+    if arguments.async_rollouts is not None:
+        own.append(f"rollout.max_staleness={arguments.async_rollouts}")
+    config = resolve(arguments.recipe, arguments.scale, names, own)
+    settings = parse_settings(of_tasks)
+    tasks = tuple(load_task(name).configured(settings.get(name, {})) for name in names)
+    for task in tasks:
+        task.require()
+    from baselines.tracking import check_trackers
+    from baselines.trainer import TrainingRun
+
+    check_trackers(arguments.tracker)
+    training = TrainingRun(
+        recipe=Path(arguments.recipe).stem,
+        config=config,
+        tasks=tasks,
+        init=init,
+        seed=arguments.seed,
+        folder=_folder(arguments, init),
+        trackers=tuple(arguments.tracker),
+        stop_on_collapse=arguments.stop_on_collapse,
+        env_processes=arguments.env_processes,
+    )
+    _set_threads(arguments.threads)
+    if arguments.dry_run:
+        return _dry_run(training, arguments)
+    return _train(training, arguments)
+
+
+def _train(training: "TrainingRun", arguments: argparse.Namespace) -> int:
+    from baselines.live import LiveView
+
+    content = yaml.safe_dump(training.configuration, sort_keys=False)
+    try:
+        training.folder.mkdir(parents=True, exist_ok=True)
+        earlier = _earlier(training)
+        write_atomically(training.folder / "config.yaml", content.encode())
+        with LiveView(training.config.optimisation.updates, earlier) as view:
+            reason = asyncio.run(_run(training, arguments, view))
+    except OSError as error:
+        raise UserError(f"{training.folder} cannot be written: {error.strerror}") from error
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        print(
+            f"\nstopped; the same command goes on from the last checkpoint in {training.folder}",
+            file=sys.stderr,
+        )
+        raise KeyboardInterrupt from None
+    if reason is not None:
+        print(f"stopped early: {reason}")
+    print(f"log and checkpoints: {training.folder}")
+    return 0
+
+
+def _earlier(training: "TrainingRun") -> list[dict[str, Any]]:
+    """The lines of a log that a resumed run keeps; refuses a folder that holds another run."""
+    from baselines.checkpoints import find_last
+
+    state = find_last(training.folder, training.sha256)
+    path = training.folder / LOG
+    if state is None or not path.exists():
+        return []
+    read_training_log(path, allow_torn=True)
+    whole = path.read_text("utf-8").rpartition("\n")[0].splitlines()[1:]
+    lines: list[dict[str, Any]] = [json.loads(line) for line in whole]
+    return [line for line in lines if line["update"] <= state.update]
+
+
+async def _run(
+    training: "TrainingRun", arguments: argparse.Namespace, view: "LiveView"
+) -> str | None:
+    from baselines.trainer import Trainer, Watch
+
+    task = asyncio.current_task()
+    assert task is not None
+    with contextlib.suppress(NotImplementedError):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    accelerator = _accelerator(training)
+
+    def line(content: Mapping[str, Any]) -> None:
+        if content["kind"] == "update":
+            view.update(content)
+        elif content["kind"] == "validation":
+            view.validation(content)
+
+    watch = Watch(line, view.phase)
+    async with contextlib.AsyncExitStack() as stack:
+        engine = await stack.enter_async_context(_engine(training, arguments))
+        older = None
+        if training.config.sampling.cross_policy is not None:
+            older = await stack.enter_async_context(_engine(training, arguments))
+        return await Trainer(training, engine, accelerator, watch, older).train()
+
+
+def _engine(training: "TrainingRun", arguments: argparse.Namespace) -> Engine:
+    rollout = training.config.rollout
+    options = EngineOptions(
+        kind=arguments.engine,
+        endpoints=tuple(arguments.endpoint),
+        dtype=arguments.dtype,
+        concurrency=rollout.concurrency or rollout.groups * rollout.group_size,
+        gpu_memory_utilization=arguments.gpu_memory_utilization,
+        tensor_parallel_size=arguments.tensor_parallel_size,
+        max_model_len=arguments.max_model_len,
+        steady=rollout.max_staleness is None,
+    )
+    return build_engine(choose_kind(options), options, training.init)
+
+
+def _split_settings(given: Sequence[str], tasks: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Part --set into settings of the training and settings of tasks (`sokoban.name=value`)."""
+    of_tasks = [text for text in given if text.partition(".")[0] in tasks]
+    return [text for text in given if text not in of_tasks], of_tasks
+
+
+def _folder(arguments: argparse.Namespace, init: ModelSource) -> Path:
+    if arguments.out:
+        return Path(arguments.out)
+    name = init.identity.name.replace("/", "-")
+    scale = Path(arguments.scale).stem
+    return Path("runs") / f"train-{Path(arguments.recipe).stem}-{name}-{scale}-s{arguments.seed}"
+
+
+def _accelerator(training: "TrainingRun") -> "Accelerator":
+    from accelerate import Accelerator
+
+    return Accelerator(
+        mixed_precision=training.config.optimisation.mixed_precision,
+        log_with=list(training.trackers) or None,
+        project_dir=training.folder,
+    )
+
+
+def _set_threads(threads: int | None) -> None:
+    """One thread a process, unless the user says otherwise.
+
+    Small models lose by more as soon as anything else runs on the machine.
+    """
+    import torch
+
+    if threads is None and "OMP_NUM_THREADS" in os.environ:
+        return
+    torch.set_num_threads(threads or 1)
+    # Read by engines when they start.
+    os.environ["OMP_NUM_THREADS"] = str(threads or 1)
+
+
+def _dry_run(training: "TrainingRun", arguments: argparse.Namespace) -> int:
+    from baselines.estimate import measure
+
+    print(yaml.safe_dump(training.configuration, sort_keys=False), end="")
+    accelerator = _accelerator(training)
+
+    async def measured() -> str:
+        async with _engine(training, arguments) as engine:
+            estimate = await measure(training, engine, accelerator)
+            return estimate.text()
+
+    print("\n" + asyncio.run(measured()))
+    return 0

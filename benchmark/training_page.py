@@ -1,0 +1,157 @@
+"""Curves of training runs as a page: the figure, and the last numbers of every run as a table."""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from benchmark.report.text import number, percent
+from benchmark.training_curves import Curve, collapse_update, printable
+from benchmark.training_lines import Validation
+from benchmark.training_log import TrainingLog
+
+_STYLE = """
+:root {
+  color-scheme: light dark;
+  --page: #fff; --ink: #1c2128; --soft: #59626e; --rule: #d9dde3; --bad: #a8261d;
+}
+@media (prefers-color-scheme: dark) {
+  :root { --page: #14171b; --ink: #e3e6ea; --soft: #9ea8b4; --rule: #363d47; --bad: #f59b92; }
+}
+body {
+  margin: 0; background: var(--page); color: var(--ink);
+  font: 16px/1.5 system-ui, "Segoe UI", Roboto, "Liberation Sans", Arial, sans-serif;
+}
+main { max-width: 1240px; margin: 0 auto; padding: 32px 20px 64px; }
+h1 { font-size: 26px; line-height: 1.2; margin: 0 0 4px; overflow-wrap: anywhere; }
+h2 { font-size: 19px; margin: 36px 0 8px; }
+p { margin: 0 0 16px; color: var(--soft); font-size: 14px; max-width: 90ch; }
+img { display: block; width: 100%; height: auto; background: #fff; border-radius: 6px; }
+.scroll { overflow-x: auto; }
+table {
+  border-collapse: collapse; min-width: 100%; font-size: 14px; font-variant-numeric: tabular-nums;
+}
+th, td {
+  text-align: right; padding: 5px 0 5px 18px; border-bottom: 1px solid var(--rule);
+  font-weight: 400; white-space: nowrap;
+}
+th:first-child { text-align: left; padding-left: 0; }
+thead th { color: var(--soft); font-size: 13px; vertical-align: bottom; }
+tbody th { font-weight: 600; }
+.bad { color: var(--bad); font-weight: 600; }
+"""
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{{ policy }}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{{ title }}</title>
+<link rel="icon" href="data:,">
+<style>{{ style }}</style>
+</head>
+<body>
+<main>
+<h1>{{ title }}</h1>
+<p>{{ summary }}</p>
+<img src="{{ image }}" alt="{{ description }}">
+{% for panel, rows in panels %}
+<h2>Validation on {{ panel }}</h2>
+<p>Success rates with 95 % Wilson intervals. A run has collapsed where its smoothed success has
+lost half of what it had gained, or half of its best.</p>
+<div class="scroll"><table>
+<thead><tr>{% for head in columns %}<th scope="col">{{ head }}</th>{% endfor %}</tr></thead>
+<tbody>
+{% for row in rows %}
+<tr><th scope="row">{{ row.label }}</th>
+{% for cell in row.cells %}<td>{{ cell }}</td>{% endfor %}
+<td{% if row.collapse %} class="bad"{% endif %}>{{ row.collapse or "no" }}</td></tr>
+{% endfor %}
+</tbody></table></div>
+{% endfor %}
+</main>
+</body>
+</html>
+"""
+
+_COLUMNS = (
+    "run", "seed", "updates", "init", "best", "last", "95 % interval", "valid actions",
+    "response tokens", "compute (min)", "collapsed",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    label: str
+    cells: tuple[str, ...]
+    collapse: str | None
+
+
+def training_page(curves: Sequence[Curve], svg: bytes) -> str:
+    """Write one HTML file that loads nothing and runs nothing.
+
+    The same arguments give the same text.
+
+    Args:
+        curves: What is compared; at least one.
+        svg: The figure.
+    """
+    runs = [run for curve in curves for run in curve.runs]
+    tasks = ", ".join(dict.fromkeys(run.start.task for run in runs))
+    inits = ", ".join(dict.fromkeys(printable(run.start.init.name) for run in runs))
+    panels = dict.fromkeys(panel for run in runs for panel in run.panels)
+    names = ", ".join(printable(curve.label) for curve in curves)
+    digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    return environment.from_string(_PAGE).render(
+        title=f"Training on {tasks} from {inits}",
+        summary=f"{_count(len(runs), 'run')} in {_count(len(curves), 'curve')}: {names}.",
+        description=f"Training curves of {names}; the last numbers stand in the tables.",
+        image=Markup(f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"),  # noqa: S704
+        panels=[(panel, _rows(curves, panel)) for panel in panels],
+        columns=_COLUMNS,
+        style=Markup(_STYLE),  # noqa: S704 - a constant
+        policy=f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:",
+    )
+
+
+def _rows(curves: Sequence[Curve], panel: str) -> list[_Row]:
+    return [
+        _row(curve.label, run, validations)
+        for curve in curves
+        for run in curve.runs
+        if (validations := run.of_panel(panel))
+    ]
+
+
+def _row(label: str, run: TrainingLog, validations: Sequence[Validation]) -> _Row:
+    first, last = validations[0], validations[-1]
+    best = max(line.success for line in validations)
+    tokens = [count for count in run.series("tokens/response") if count is not None]
+    complete = len(tokens) == len(run.updates)
+    update = collapse_update(run, last.panel)
+    seconds = max([last.seconds_total, *(line.seconds_total for line in run.updates)])
+    return _Row(
+        label=printable(label),
+        cells=(
+            str(run.start.seed),
+            str(run.updates[-1].update if run.updates else 0),
+            percent(first.success) if first.update == 0 else number(None),
+            percent(best),
+            percent(last.success),
+            f"{percent(last.wilson_low)} to {percent(last.wilson_high)}",
+            percent(last.action_ok),
+            number(sum(tokens) if complete else None, 0),
+            number(seconds / 60, 1),
+        ),
+        collapse=None if update is None else f"update {update}",
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

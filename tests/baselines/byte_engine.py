@@ -1,0 +1,93 @@
+"""An engine without a model that gives all that training needs: a byte of text is a token."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from benchmark.engines.base import Engine, Generation, Request
+
+if TYPE_CHECKING:
+    import torch
+
+Policy = Callable[[Request], Awaitable[str]]
+
+WAIT = "<think>No.</think><action>wait</action>"
+"""Keeps the form, names no direction: the turn passes."""
+
+
+async def expert(request: Request) -> str:
+    """The task's scripted expert."""
+    return await request.episode.scripted("expert", request.seed)
+
+
+async def wait(request: Request) -> str:
+    """Lets every turn pass."""
+    del request
+    return WAIT
+
+
+def log_probs(response: str) -> tuple[float, ...]:
+    """What this engine says of a response's tokens: minus a thousandth of each."""
+    return tuple(-token / 1000 for token in response.encode())
+
+
+class ByteEngine(Engine):
+    """Answers with a policy.
+
+    Args:
+        policy: Gives the text of a response.
+        seconds: Time that a response takes.
+
+    Attributes:
+        version: Number of the weights, which stand for nothing.
+        under_way: Requests that were begun and have not been answered.
+        requests: All that came.
+    """
+
+    name = "bytes"
+
+    def __init__(self, policy: Policy = expert, seconds: float = 0.0) -> None:
+        self.version = 0
+        self.under_way = 0
+        self.requests: list[Request] = []
+        self._policy = policy
+        self._seconds = seconds
+
+    async def generate(self, request: Request) -> Generation:
+        """Answer as the policy does."""
+        self.requests.append(request)
+        began = self.version
+        self.under_way += 1
+        try:
+            await asyncio.sleep(self._seconds)
+            text = await self._policy(request)
+        finally:
+            self.under_way -= 1
+        prompt, past = request.messages, request.previous
+        ids: tuple[int, ...] = ()
+        if past is not None:
+            assert past.prompt_ids is not None and past.response_ids is not None
+            ids, prompt = past.prompt_ids + past.response_ids, prompt[-1:]
+        ids += tuple("".join(message["content"] for message in prompt).encode())
+        return Generation(
+            text=text,
+            finish_reason="stop",
+            prompt_tokens=len(ids),
+            response_tokens=len(text.encode()),
+            log_prob=sum(log_probs(text)),
+            prompt_ids=ids,
+            response_ids=tuple(text.encode()),
+            token_log_probs=log_probs(text),
+            weights_versions=(began, self.version),
+        )
+
+    async def load_weights(
+        self, weights: "Iterable[tuple[str, torch.Tensor]]", version: int
+    ) -> None:
+        """Take the number."""
+        del weights
+        self.version = version
+
+    def describe(self) -> dict[str, Any]:
+        """The kind."""
+        return {"kind": self.name}

@@ -1,0 +1,294 @@
+"""Checkpoints: what is saved comes back, and there is a whole one at every moment."""
+
+import json
+import random
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from accelerate import Accelerator
+from transformers import Qwen3Config, Qwen3ForCausalLM
+
+from baselines.checkpoints import (
+    BEST,
+    LAST,
+    TrainingState,
+    find_last,
+    load_last,
+    save_best,
+    save_last,
+)
+from baselines.registry import find_model
+from benchmark.engines.chat import Chat
+from benchmark.models import from_folder
+from tasks.errors import UserError
+
+CONFIGURATION = "c" * 64
+STATE = TrainingState(
+    update=3,
+    position=24,
+    seconds=12.5,
+    best=0.5,
+    best_update=2,
+    older_version=1,
+    checkpoint_seconds=0.25,
+    configuration=CONFIGURATION,
+)
+
+
+def chat() -> Chat:
+    source = find_model("tiny-sokoban")
+    assert source.path is not None
+    return Chat.load(source.path)
+
+
+class Training:
+    """A policy and an optimizer with moments of its own, as accelerate saves them.
+
+    Args:
+        width: Of the network; it says how large the files become.
+    """
+
+    def __init__(self, width: int = 8) -> None:
+        config = Qwen3Config(
+            vocab_size=64,
+            hidden_size=width,
+            intermediate_size=2 * width,
+            num_hidden_layers=1,
+            num_attention_heads=1,
+            num_key_value_heads=1,
+            head_dim=4,
+            max_position_embeddings=32,
+            tie_word_embeddings=True,
+        )
+        self.accelerator = Accelerator(cpu=True)
+        model = Qwen3ForCausalLM(config)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+        self.model, self.optimizer = self.accelerator.prepare(model, optimizer)
+
+    def step(self) -> None:
+        """Make one optimizer step on random tokens."""
+        ids = torch.randint(64, (2, 8))
+        self.accelerator.backward(self.model(input_ids=ids, labels=ids).loss)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        """A copy of the policy."""
+        return {name: value.clone() for name, value in self.model.state_dict().items()}
+
+    def save(self, folder: Path, update: int = 3, **also: Any) -> None:
+        """Replace the last checkpoint."""
+        state = replace(STATE, update=update)
+        save_last(self.accelerator, self.model, chat(), folder, state, **also)
+
+
+def found(folder: Path) -> TrainingState | None:
+    return find_last(folder, CONFIGURATION)
+
+
+def updates(folder: Path) -> int:
+    state = found(folder)
+    assert state is not None
+    return state.update
+
+
+def test_a_new_folder_has_no_checkpoint(tmp_path: Path) -> None:
+    assert found(tmp_path) is None
+    assert found(tmp_path / "not" / "there") is None
+
+
+def test_training_goes_on_from_a_checkpoint_as_if_nothing_had_been(tmp_path: Path) -> None:
+    training = Training()
+    training.step()
+    older = training.weights()
+    training.step()
+    training.save(tmp_path, older=older)
+    drawn = random.random(), np.random.random(), torch.rand(3).tolist()
+    training.step()
+    expected = training.weights()
+
+    other = Training()
+    loaded = load_last(other.accelerator, tmp_path)
+    assert found(tmp_path) == STATE
+    assert loaded is not None and loaded.keys() == older.keys()
+    for name, value in older.items():
+        torch.testing.assert_close(loaded[name], value, rtol=0, atol=0)
+    assert (random.random(), np.random.random(), torch.rand(3).tolist()) == drawn
+    other.step()
+    for name, value in other.weights().items():
+        torch.testing.assert_close(value, expected[name], rtol=0, atol=0)
+
+
+def test_there_is_an_older_policy_only_where_there_was_one(tmp_path: Path) -> None:
+    training = Training()
+    training.save(tmp_path, older=training.weights())
+    training.save(tmp_path)
+    assert load_last(training.accelerator, tmp_path) is None
+
+
+def test_both_checkpoints_are_model_folders(tmp_path: Path) -> None:
+    training = Training()
+    save_best(training.accelerator, training.model, chat(), tmp_path)
+    training.step()
+    training.save(tmp_path)
+    for name in (LAST, BEST):
+        source = from_folder(tmp_path / name)
+        assert source.path is not None
+        assert Chat.load(source.path).render(({"role": "user", "content": "up"},))
+        assert not list((tmp_path / name).glob("*.bin"))
+    best = Qwen3ForCausalLM.from_pretrained(tmp_path / BEST)
+    last = Qwen3ForCausalLM.from_pretrained(tmp_path / LAST)
+    assert not torch.equal(best.lm_head.weight, last.lm_head.weight)
+    torch.testing.assert_close(last.lm_head.weight, training.weights()["lm_head.weight"])
+
+
+def test_nothing_but_the_checkpoints_is_left(tmp_path: Path) -> None:
+    training = Training()
+    for update in (1, 2):
+        training.save(tmp_path, update)
+        save_best(training.accelerator, training.model, chat(), tmp_path)
+    assert updates(tmp_path) == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == [BEST, LAST]
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """The system refuses to write larger files, as a full disk refuses all."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize(
+    ("width", "size", "writer"),
+    [
+        # The tokenizer has 21 kB. Weights have more, or less; the optimizer has twice as much.
+        (8, 16_000, "tokenizer.json"),
+        (64, 50_000, "model.safetensors"),
+        (64, 140_000, "optimizer.bin"),
+    ],
+)
+def test_a_failing_disk_leaves_the_old_checkpoint(
+    width: int, size: int, writer: str, tmp_path: Path
+) -> None:
+    training = Training(width)
+    training.step()
+    training.save(tmp_path, update=1)
+    sizes = {path.name: path.stat().st_size for path in (tmp_path / LAST).rglob("*")}
+    assert sizes[writer] > size, "this is the one that fails"
+    weights = training.weights()
+    training.step()
+    with files_of_at_most(size), pytest.raises(UserError) as caught:
+        training.save(tmp_path, update=2)
+    (line,) = str(caught.value).splitlines()
+    assert line.startswith(f"the checkpoint in {tmp_path} cannot be written: ")
+    assert line.endswith("still there: make room and run the same command again")
+    assert "File too large" in line or "a file could not be written whole" in line
+    # What was begun takes up no room.
+    assert [path.name for path in tmp_path.iterdir()] == [LAST]
+    assert updates(tmp_path) == 1
+    other = Training(width)
+    load_last(other.accelerator, tmp_path)
+    for name, value in other.weights().items():
+        torch.testing.assert_close(value, weights[name], rtol=0, atol=0)
+    training.save(tmp_path, update=2)
+    assert updates(tmp_path) == 2
+
+
+@pytest.mark.parametrize(("width", "size"), [(8, 16_000), (64, 50_000)])
+def test_a_failing_disk_leaves_the_old_best_model(width: int, size: int, tmp_path: Path) -> None:
+    training = Training(width)
+    save_best(training.accelerator, training.model, chat(), tmp_path)
+    before = from_folder(tmp_path / BEST).identity.sha256
+    training.step()
+    with files_of_at_most(size), pytest.raises(UserError, match="the best model in .* written"):
+        save_best(training.accelerator, training.model, chat(), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [BEST]
+    assert from_folder(tmp_path / BEST).identity.sha256 == before
+
+
+def test_an_error_that_is_not_the_disks_is_not_taken_for_one(tmp_path: Path) -> None:
+    training = Training()
+    with pytest.raises(TypeError, match="JSON"):
+        save_last(
+            training.accelerator,
+            training.model,
+            chat(),
+            tmp_path,
+            replace(STATE, best=object()),  # type: ignore[arg-type]
+        )
+    assert found(tmp_path) is None
+
+
+def test_a_crash_between_the_two_renames_is_mended(tmp_path: Path) -> None:
+    training = Training()
+    training.save(tmp_path, update=1)
+    # The old one is out of the way, the new one not yet in its place.
+    (tmp_path / LAST).rename(tmp_path / f"{LAST}.old")
+    training.save(tmp_path / "elsewhere", update=2)
+    (tmp_path / "elsewhere" / LAST).rename(tmp_path / f"{LAST}.new")
+    assert updates(tmp_path) == 2
+    load_last(training.accelerator, tmp_path)
+    training.save(tmp_path, update=3)
+    assert updates(tmp_path) == 3
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["elsewhere", LAST]
+
+
+def test_a_crash_while_the_first_checkpoint_is_written_leaves_none(tmp_path: Path) -> None:
+    training = Training()
+    training.save(tmp_path)
+    (tmp_path / LAST).rename(tmp_path / f"{LAST}.new")
+    (tmp_path / f"{LAST}.new" / "state" / "training_state.json").unlink()
+    assert found(tmp_path) is None
+
+
+def test_a_crash_while_a_later_one_is_written_changes_nothing(tmp_path: Path) -> None:
+    training = Training()
+    training.save(tmp_path, update=1)
+    half = tmp_path / f"{LAST}.new"
+    half.mkdir()
+    (half / "model.safetensors").write_bytes(b"half")
+    assert updates(tmp_path) == 1
+    training.save(tmp_path, update=2)
+    assert updates(tmp_path) == 2
+
+
+def test_a_best_model_whose_update_is_made_again_goes_back_to_the_old_one(tmp_path: Path) -> None:
+    training = Training()
+    training.save(tmp_path)
+    save_best(training.accelerator, training.model, chat(), tmp_path)
+    before = from_folder(tmp_path / BEST).identity.sha256
+    (tmp_path / BEST).rename(tmp_path / f"{BEST}.old")
+    training.step()
+    save_best(training.accelerator, training.model, chat(), tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / BEST).rename(tmp_path / f"{BEST}.new")
+    found(tmp_path)
+    assert from_folder(tmp_path / BEST).identity.sha256 == before
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
+    Training().save(tmp_path)
+    with pytest.raises(UserError, match=r"another configuration, init or seed; choose another"):
+        find_last(tmp_path, "d" * 64)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[1]", '{"update": 3}', '{"updates": 3}'])
+def test_a_state_that_is_none_is_refused(content: str, tmp_path: Path) -> None:
+    Training().save(tmp_path)
+    path = tmp_path / LAST / "state" / "training_state.json"
+    assert json.loads(path.read_text())["update"] == 3
+    path.write_text(content)
+    with pytest.raises(UserError) as caught:
+        found(tmp_path)
+    (line,) = str(caught.value).splitlines()
+    assert line.startswith(f"{path} is no training state: ")

@@ -1,0 +1,152 @@
+"""Training runs of a few updates, on the real engine and world."""
+
+import asyncio
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from accelerate import Accelerator
+
+from baselines.recipes import RECIPES, names, resolve
+from baselines.registry import find_model
+from baselines.trainer import Trainer, TrainingRun, Watch
+from benchmark.engines.transformers import TransformersEngine
+from benchmark.training_log import LOG, read_training_log
+from tasks.errors import UserError
+from tasks.registry import load_task
+
+SMALL = [
+    "rollout.groups=2",
+    "rollout.group_size=4",
+    "rollout.max_turns=8",
+    "validation.every=null",
+    "checkpoint_every=2",
+    "optimisation.warmup_updates=0",
+]
+
+
+class Killed(Exception):
+    """Stands for a kill."""
+
+
+def train(
+    folder: Path,
+    recipe: str = "sampo",
+    own: tuple[str, ...] = (),
+    kill_after: int | None = None,
+    task: str = "sokoban",
+) -> list[dict[str, Any]]:
+    """Train, and give the update lines of this session."""
+    torch.set_num_threads(1)
+    config = resolve(recipe, "tiny", [task], [*SMALL, *own])
+    init = find_model(f"tiny-{task.replace('_', '-')}")
+    weights = init.path
+    assert weights is not None
+    run = TrainingRun(recipe, config, (load_task(task),), init, 0, folder)
+    lines: list[dict[str, Any]] = []
+
+    def keep(line: Any) -> None:
+        if line["kind"] == "update":
+            lines.append(dict(line))
+            if line["update"] == kill_after:
+                raise Killed
+
+    folder.mkdir(exist_ok=True)
+
+    async def main() -> None:
+        async with (
+            TransformersEngine(weights, steady=True) as engine,
+            TransformersEngine(weights, steady=True) as older,
+        ):
+            accelerator = Accelerator(cpu=True, project_dir=folder)
+            await Trainer(run, engine, accelerator, Watch(keep), older).train()
+
+    asyncio.run(main())
+    return lines
+
+
+def without_times(line: dict[str, Any]) -> dict[str, Any]:
+    measured = ("seconds", "memory")
+    return {name: value for name, value in line.items() if not name.startswith(measured)}
+
+
+@pytest.mark.parametrize("recipe", names(RECIPES))
+def test_every_recipe_trains(recipe: str, tmp_path: Path) -> None:
+    lines = train(tmp_path / "run", recipe, ("optimisation.updates=2",))
+    assert [line["update"] for line in lines] == [1, 2]
+    for line in lines:
+        assert math.isfinite(line["policy/loss"]) and math.isfinite(line["policy/grad_norm"])
+        assert line["engine/abs_max"] < 1e-3, "the trainer's log-probabilities are the engine's"
+        assert line["policy/skipped_steps"] == 0
+    assert lines[0]["kl_init/mean"] == pytest.approx(0, abs=1e-9)
+    assert any(line["kl_init/mean"] > 1e-7 for line in lines[1:]), "the policy has moved"
+    read_training_log(tmp_path / "run" / LOG)
+
+
+@pytest.mark.parametrize("recipe", ["sampo", "agentrl", "ppo"])
+def test_a_killed_run_goes_on_as_if_nothing_had_been(recipe: str, tmp_path: Path) -> None:
+    own: tuple[str, ...] = ("optimisation.updates=5",)
+    if recipe == "agentrl":
+        own += ("sampling.cross_policy.refresh_every=2",)
+    whole = train(tmp_path / "whole", recipe, own)
+    with pytest.raises(Killed):
+        train(tmp_path / "killed", recipe, own, kill_after=3)
+    rest = train(tmp_path / "killed", recipe, own)
+    # The checkpoint is of update 2, so that update 3 is made again.
+    assert [line["update"] for line in rest] == [3, 4, 5]
+    logged = [json.loads(line) for line in (tmp_path / "killed" / LOG).read_text().splitlines()]
+    for found, expected in zip(logged[1:], whole, strict=True):
+        if recipe == "agentrl":
+            # Two engines side by side: which requests run together depends on who is quicker, and
+            # with it the last digits of what they compute.
+            assert found["tokens/response"] == expected["tokens/response"]
+            assert found["policy/loss"] == pytest.approx(expected["policy/loss"], abs=1e-5)
+        else:
+            assert without_times(found) == without_times(expected)
+
+
+def test_a_learning_rate_of_zero_changes_nothing(tmp_path: Path) -> None:
+    lines = train(
+        tmp_path / "run", "grpo", ("optimisation.updates=3", "optimisation.learning_rate=0")
+    )
+    assert [line["engine/k3"] < 1e-6 for line in lines] == [True] * 3
+    assert [line["kl_init/mean"] < 1e-9 for line in lines] == [True] * 3
+    assert [line["ratio/max"] == pytest.approx(1, abs=1e-4) for line in lines] == [True] * 3
+
+
+def test_a_whole_trajectory_is_a_row_in_tir_math(tmp_path: Path) -> None:
+    own = ("optimisation.updates=1", "rollout.max_turns=2", "rollout.max_tokens=96")
+    (line,) = train(tmp_path / "run", "sampo", own, task="tir_math")
+    assert line["engine/abs_max"] < 1e-3
+    assert line["tokens/trained"] > 0
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
+    train(tmp_path / "run", "grpo", ("optimisation.updates=2",))
+    with pytest.raises(UserError, match="another configuration"):
+        train(tmp_path / "run", "grpo", ("optimisation.updates=2", "kl.coef=0.5"))
+    # A longer run is the same run.
+    (line,) = train(tmp_path / "run", "grpo", ("optimisation.updates=3",))
+    assert line["update"] == 3
+
+
+def test_steps_that_are_not_finite_are_skipped_and_end_training(tmp_path: Path) -> None:
+    own = (
+        "optimisation.updates=9",
+        "optimisation.learning_rate=1e30",
+        "optimisation.max_skipped=3",
+    )
+    with pytest.raises(UserError, match=r"3 optimizer steps in a row.*learning_rate"):
+        train(tmp_path / "run", "grpo", own)
+
+
+def test_checkpoints_are_models(tmp_path: Path) -> None:
+    from benchmark.models import from_folder
+
+    train(tmp_path / "run", "grpo", ("optimisation.updates=2",))
+    source = from_folder(tmp_path / "run" / "last")
+    assert source.path is not None
+    assert find_model("tiny-sokoban").identity.sha256 != source.identity.sha256

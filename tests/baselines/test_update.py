@@ -1,0 +1,93 @@
+"""No result of an update depends on micro-batches, shared prefixes or the number of processes."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+import pytest
+import torch
+from accelerate import Accelerator
+from safetensors.torch import load_file
+
+from baselines.recipes import RECIPES, names, resolve
+from baselines.train_config import Optimisation
+from baselines.update import mini_batches
+from tests.baselines.update_once import gradient
+
+# The network normalises in float32 whatever its weights are: gradients of 0.01 differ by 1e-8.
+TOLERANCE = 1e-6
+ABSOLUTE = 1e-7
+EXTRA = ["kl.coef=0.05", "entropy_coef=0.01", "optimisation.max_grad_norm=1e9"]
+WITHOUT_CRITIC = [name for name in names(RECIPES) if name not in ("ppo", "reinforce_pp")]
+
+
+@pytest.fixture(autouse=True)
+def _default_dtype() -> Iterator[None]:
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+def once(recipe: str, tokens: int, share_prefix: bool = False) -> dict[str, torch.Tensor]:
+    own = [*EXTRA, f"optimisation.micro_batch_tokens={tokens}"]
+    config = resolve(recipe, "tiny", ["sokoban"], own)
+    return gradient(config, Accelerator(cpu=True), share_prefix)
+
+
+def assert_same(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        torch.testing.assert_close(found[name], value, rtol=TOLERANCE, atol=ABSOLUTE)
+
+
+@pytest.mark.parametrize("recipe", WITHOUT_CRITIC)
+def test_micro_batches_add_up_to_the_step(recipe: str) -> None:
+    whole = once(recipe, tokens=100_000)
+    assert max(float(value.abs().max()) for value in whole.values()) > 1e-4
+    assert_same(once(recipe, tokens=150), whole)
+
+
+@pytest.mark.parametrize("recipe", ["grpo", "sapo_sm", "sampo"])
+def test_a_shared_prefix_changes_nothing_but_the_time(recipe: str) -> None:
+    assert_same(once(recipe, 400, share_prefix=True), once(recipe, 400, share_prefix=False))
+
+
+@pytest.mark.parametrize("recipe", ["grpo_sm", "sampo"])
+def test_two_processes_make_the_step_of_one(recipe: str, tmp_path: Path) -> None:
+    out = tmp_path / "gradient.safetensors"
+    script = Path(__file__).parent / "update_once.py"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    root = str(Path(__file__).parents[2])
+    together = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2"}
+    together |= {"LOCAL_WORLD_SIZE": "2", "ACCELERATE_USE_CPU": "1", "PYTHONPATH": root}
+    command = [sys.executable, str(script), str(out), recipe, *EXTRA]
+    command.append("optimisation.micro_batch_tokens=300")
+    ranks = [
+        subprocess.Popen(
+            command,
+            env={**os.environ, **together, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    errors = [process.communicate(timeout=300)[1] for process in ranks]
+    assert [process.returncode for process in ranks] == [0, 0], errors
+    assert_same(load_file(out), once(recipe, 100_000))
+
+
+def test_rows_are_dealt_evenly_and_anew_in_every_epoch() -> None:
+    steps = mini_batches(10, Optimisation(mini_batches=3, epochs=2), seed=0, update=1)
+    assert [len(step) for step in steps] == [4, 3, 3, 4, 3, 3]
+    assert sorted(chain(*steps[:3])) == sorted(chain(*steps[3:])) == list(range(10))
+    assert steps[:3] != steps[3:]
+    assert steps == mini_batches(10, Optimisation(mini_batches=3, epochs=2), seed=0, update=1)
+    by_rows = mini_batches(10, Optimisation(mini_batch_rows=4), seed=0, update=1)
+    assert [len(step) for step in by_rows] == [5, 5]
+    few = mini_batches(2, Optimisation(mini_batches=4), seed=0, update=1)
+    assert sorted(chain(*few)) == [0, 1] and len(few) == 2

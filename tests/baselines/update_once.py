@@ -1,0 +1,81 @@
+"""Makes one optimizer step and saves its gradient; run by several processes at once.
+
+python update_once.py OUT.safetensors RECIPE SETTING...
+"""
+
+import sys
+
+import torch
+from accelerate import Accelerator
+from safetensors.torch import save_file
+
+from baselines.estimation import estimate
+from baselines.microbatches import RowValues
+from baselines.recipes import resolve
+from baselines.train_config import TrainConfig
+from baselines.update import Learner
+from tests.synthetic_rows import random_model, random_rows
+
+ROWS = 29
+
+
+class Recorder(torch.optim.SGD):
+    """Keeps the gradient that a step is made with, and changes nothing."""
+
+    gradients: dict[str, torch.Tensor]
+
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """Keep the gradient."""
+        del closure
+        weights = [weight for group in self.param_groups for weight in group["params"]]
+        self.gradients = {str(i): w.grad.clone() for i, w in enumerate(weights)}
+
+
+def gradient(
+    config: TrainConfig, accelerator: Accelerator, share_prefix: bool
+) -> dict[str, torch.Tensor]:
+    """Gradient (before clipping: the limit is high) and loss of one step over all rows."""
+    torch.set_default_dtype(torch.float64)
+    model = random_model()
+    optimizer = Recorder(model.parameters(), lr=0.0)
+    rows = random_rows(ROWS)
+    policy, _ = accelerator.prepare(model, optimizer)
+    learner = Learner(accelerator, policy, optimizer, config, None, share_prefix)
+    everything = list(range(len(rows)))
+    _, _, entropies = learner.values_of(rows, everything, entropy=True)
+    old, _, _ = learner.values_of(rows, everything, model=random_model())
+    # An old policy some way off, so that limits and masks have something to do.
+    generator = torch.Generator().manual_seed(1)
+    moved = [
+        value + 0.3 * torch.randn(value.shape, generator=generator)
+        for value in old
+        if value is not None
+    ]
+    advantages, _ = estimate(config, rows, entropies, [], [])
+    values = RowValues(
+        [advantage.double() for advantage in advantages],
+        list(moved),
+        [value - 0.2 for value in moved],
+        [None] * len(rows),
+    )
+    tally = learner.update(rows, values, [everything])
+    loss = torch.tensor(tally.losses)
+    if accelerator.num_processes > 1:
+        loss = accelerator.reduce(loss, "sum")
+    return {**optimizer.gradients, "loss": loss}
+
+
+def main() -> None:
+    """Run one step and save it."""
+    out, recipe, *own = sys.argv[1:]
+    torch.set_num_threads(1)
+    accelerator = Accelerator(cpu=True)
+    config = resolve(recipe, "tiny", ["sokoban"], ["optimisation.max_grad_norm=1e9", *own])
+    found = gradient(config, accelerator, share_prefix=True)
+    if accelerator.is_main_process:
+        save_file(found, out)
+    accelerator.end_training()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,433 @@
+"""What the trainer costs over generating and training the same tokens, bare.
+
+    python -m tests.benchmarks.trainer_floor
+
+An update of the trainer is everything between two lines of its log: rollouts on real worlds, old
+log-probabilities, the distance to the init, optimizer steps, weights to the engine, the line. The
+floor is, for the very prompts, seeds and rows of that update: the decode loop without an engine
+around it, and forward, backward and AdamW over the same micro-batches with the plain loss
+-A log p: no clipping of gradients, no entropies, no statistics.
+
+Turns of an episode depend on each other. The first floor keeps to that (a turn is offered when the
+one before it has its answer), the second has all turns at once. Our trainer computes the
+instructions that prompts share once for a micro-batch; the floor is measured with that and without.
+Every update is followed by its floors, from the same weights and in turning order; ratios are taken
+within an update. Peak memory is measured apart, each way in a process of its own.
+"""
+
+import argparse
+import asyncio
+import statistics
+import tempfile
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+
+from baselines.microbatches import MicroBatch, split
+from baselines.policy import response_logits
+from baselines.recipes import resolve
+from baselines.registry import find_model
+from baselines.rollouts import Row
+from baselines.train_config import TrainConfig
+from baselines.train_metrics import Metrics
+from baselines.trainer import Trainer, TrainingRun, Watch
+from benchmark.engines import decoding
+from benchmark.engines.base import Engine, Generation, Request, Sampling
+from benchmark.engines.chat import Chat
+from benchmark.engines.decoding import Decoder, uniforms
+from benchmark.engines.transformers import TransformersEngine, load_model
+from tasks.registry import load_task
+from tests.measured import alone, cost
+
+TASK, INIT = "sokoban", "tiny-sokoban"
+MAX_BATCH = 64
+PHASES = ("rollout", "old_log_probs", "reference", "update", "weights", "total")
+SETTINGS = ((1, 0.0), (4, 0.0), (1, 0.01), (4, 0.01))
+"""Optimizer steps of an update, and kl.coef."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """CPU and wall time, in seconds."""
+
+    cpu: float
+    wall: float
+
+    def __add__(self, other: "Spent") -> "Spent":
+        """Both, one after the other."""
+        return Spent(self.cpu + other.cpu, self.wall + other.wall)
+
+    def __sub__(self, other: "Spent") -> "Spent":
+        """Between two readings of the clocks."""
+        return Spent(self.cpu - other.cpu, self.wall - other.wall)
+
+
+def clocks() -> Spent:
+    """What this process has spent so far."""
+    return Spent(time.process_time(), time.perf_counter())
+
+
+def spent(call: Callable[[], object]) -> Spent:
+    """What a call spends."""
+    began = clocks()
+    call()
+    return clocks() - began
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One recorded turn: what was asked, and what was answered."""
+
+    prompt_ids: tuple[int, ...]
+    sampling: Sampling
+    seed: int
+    response_ids: tuple[int, ...]
+
+
+class Recorder(Engine):
+    """Passes everything on and remembers the turns of each episode."""
+
+    def __init__(self, engine: TransformersEngine) -> None:
+        self.name = engine.name
+        self._engine = engine
+        self.episodes: dict[int, list[Offer]] = defaultdict(list)
+
+    async def generate(self, request: Request) -> Generation:
+        generation = await self._engine.generate(request)
+        prompt, response = generation.prompt_ids, generation.response_ids
+        assert prompt is not None and response is not None
+        offer = Offer(prompt, request.sampling, request.seed, response)
+        self.episodes[request.affinity].append(offer)
+        return generation
+
+    async def load_weights(self, weights: Any, version: int) -> None:
+        await self._engine.load_weights(weights, version)
+
+    def describe(self) -> dict[str, Any]:
+        return self._engine.describe()
+
+
+class RecordedTrainer(Trainer):
+    """Remembers what an update learnt from."""
+
+    rows: Sequence[Row]
+    plan: Sequence[Sequence[int]]
+
+    def learn_rows(
+        self, rows: Sequence[Row], plan: Sequence[Sequence[int]], number: int
+    ) -> Metrics:
+        self.rows, self.plan = rows, plan
+        return super().learn_rows(rows, plan, number)
+
+
+class Floor:
+    """The bare work of an update, on models of its own that begin as the init.
+
+    Args:
+        config: For the optimizer and the size of micro-batches.
+    """
+
+    def __init__(self, config: TrainConfig) -> None:
+        folder = _folder()
+        self._optimisation = config.optimisation
+        stop_ids = Chat.load(folder).stop_ids
+        self._decoder = Decoder(load_model(folder, "float32", "cpu"), stop_ids, MAX_BATCH)
+        self._model = load_model(folder, "float32", "cpu").train()
+        self._optimizer = torch.optim.AdamW(
+            self._model.parameters(),
+            lr=self._optimisation.learning_rate,
+            betas=self._optimisation.betas,
+            weight_decay=self._optimisation.weight_decay,
+        )
+        self._weights = {name: t.clone() for name, t in self._model.state_dict().items()}
+
+    def take(self, weights: Mapping[str, torch.Tensor]) -> None:
+        """Start from these weights from now on."""
+        for name, tensor in self._weights.items():
+            tensor.copy_(weights[name])
+        self._decoder.load_weights(self._weights, 0)
+
+    def generate(self, episodes: Sequence[Sequence[Offer]], at_once: bool) -> Spent:
+        """Answer all turns again.
+
+        Args:
+            episodes: Their turns, in order.
+            at_once: All turns are there from the start; otherwise one follows the other.
+        """
+        self._decoder.forget_prefixes()
+        chains = [[turn] for episode in episodes for turn in episode] if at_once else episodes
+        same = [0, 0]
+
+        def run() -> None:
+            waiting = deque((chain, 0) for chain in chains)
+            while waiting or self._decoder.rows:
+                new = [waiting.popleft() for _ in range(min(self._decoder.free, len(waiting)))]
+                self._decoder.admit(
+                    [_decoder_row(chain, turn) for chain, turn in new],
+                    [chain[turn].prompt_ids for chain, turn in new],
+                )
+                for row, completion in self._decoder.step():
+                    chain, turn = row.owner
+                    same[0] += completion.response_ids == chain[turn].response_ids
+                    same[1] += 1
+                    if turn + 1 < len(chain):
+                        waiting.append((chain, turn + 1))
+
+        took = spent(run)
+        # Draws depend on the request alone, but for the rounding of batched sums.
+        assert same[0] > 0.98 * same[1], "the floor drew other tokens than the trainer's engine"
+        return took
+
+    def train(self, work: "Work", share_prefix: bool) -> Spent:
+        """Make the same number of optimizer steps from the same rows."""
+        tokens = self._optimisation.micro_batch_tokens
+        steps = [split(work.rows, chosen, tokens, share_prefix) for chosen in work.plan]
+        mean = statistics.fmean(row.reward for row in work.rows)
+        advantages = torch.tensor([row.reward - mean for row in work.rows])
+        self._model.load_state_dict(self._weights)
+
+        def run() -> None:
+            for batches in steps:
+                count = sum(int(batch.response_mask.sum()) for batch in batches)
+                for batch in batches:
+                    loss = plain_loss(self._model, batch, advantages[list(batch.rows)])
+                    (loss / count).backward()
+                self._optimizer.step()
+                self._optimizer.zero_grad()
+
+        return spent(run)
+
+
+def _decoder_row(chain: Sequence[Offer], turn: int) -> decoding.Row:
+    offer = chain[turn]
+    longest = offer.sampling.max_tokens
+    return decoding.Row(
+        owner=(chain, turn),
+        pending=offer.prompt_ids[-1],
+        length=len(offer.prompt_ids) - 1,
+        sampling=offer.sampling,
+        max_tokens=longest,
+        uniforms=uniforms(offer.seed, longest),
+    )
+
+
+def plain_loss(model: Any, batch: MicroBatch, advantages: torch.Tensor) -> torch.Tensor:
+    """Sum of -A log p over the tokens of the responses."""
+    logits = response_logits(model, batch)
+    steps = torch.arange(batch.max_response)
+    columns = (batch.starts[:, None] + steps).clamp(max=batch.input_ids.shape[1] - 1)
+    targets = batch.input_ids.gather(1, columns)
+    surprise = torch.nn.functional.cross_entropy(
+        logits.flatten(0, 1), targets.flatten(), reduction="none"
+    )
+    return (surprise.view_as(targets) * batch.response_mask * advantages[:, None]).sum()
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """One update, measured.
+
+    Attributes:
+        trainer: What the trainer spent.
+        generated: The floor's generation, turn by turn and all at once.
+        trained: The floor's training, with shared instructions and without.
+        phases: Wall seconds of the trainer's phases.
+        work: What was done.
+    """
+
+    trainer: Spent
+    generated: tuple[Spent, Spent]
+    trained: tuple[Spent, Spent]
+    phases: Mapping[str, float]
+    work: "Work"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What an update generated and trained on.
+
+    Attributes:
+        episodes: The turns of each, in order.
+        rows: Of the update.
+        plan: Row numbers of each optimizer step.
+    """
+
+    episodes: list[list[Offer]]
+    rows: Sequence[Row]
+    plan: Sequence[Sequence[int]]
+
+
+After = Callable[[Trainer, Work, Mapping[str, Any], Spent], None]
+
+
+def configuration(steps: int, kl_coef: float, updates: int) -> TrainConfig:
+    """GRPO at the tiny scale, without validations and checkpoints on the way."""
+    own = [
+        f"optimisation.mini_batches={steps}",
+        f"optimisation.updates={updates}",
+        f"kl.coef={kl_coef}",
+        "validation.every=null",
+        f"checkpoint_every={updates + 1}",
+    ]
+    return resolve("grpo", "tiny", [TASK], own)
+
+
+def train(config: TrainConfig, after: After) -> None:
+    """Train, and after every update call `after` outside of the time that is measured."""
+    init = find_model(INIT)
+
+    async def main(out: Path) -> None:
+        assert init.path is not None
+        run = TrainingRun("floor", config, (load_task(TASK),), init, 0, out)
+        async with TransformersEngine(init.path, max_batch=MAX_BATCH, steady=True) as engine:
+            recorder = Recorder(engine)
+            mark = clocks()
+
+            def listen(line: Mapping[str, Any]) -> None:
+                nonlocal mark
+                took = clocks() - mark
+                if line["kind"] == "update":
+                    episodes = list(recorder.episodes.values())
+                    after(trainer, Work(episodes, trainer.rows, trainer.plan), line, took)
+                    recorder.episodes.clear()
+                mark = clocks()
+
+            trainer = RecordedTrainer(run, recorder, Accelerator(cpu=True), Watch(listen))
+            await trainer.train()
+
+    with tempfile.TemporaryDirectory() as out:
+        asyncio.run(main(Path(out)))
+
+
+def measure(config: TrainConfig) -> list[Update]:
+    """Train, and do the bare work of every update after it; the first one only warms up."""
+    floor = Floor(config)
+    measured: list[Update] = []
+
+    def after(trainer: Trainer, work: Work, line: Mapping[str, Any], took: Spent) -> None:
+        ways: list[Callable[[], Spent]] = [
+            lambda: floor.generate(work.episodes, at_once=False),
+            lambda: floor.generate(work.episodes, at_once=True),
+            lambda: floor.train(work, share_prefix=True),
+            lambda: floor.train(work, share_prefix=False),
+        ]
+        results = [Spent(0, 0)] * len(ways)
+        for place in range(len(ways)):
+            chosen = (place + len(measured)) % len(ways)
+            results[chosen] = ways[chosen]()
+        phases = {name: line[f"seconds/{name}"] for name in PHASES}
+        measured.append(
+            Update(took, (results[0], results[1]), (results[2], results[3]), phases, work)
+        )
+        floor.take(trainer.learner.model.state_dict())
+
+    train(config, after)
+    return measured[1:]
+
+
+def report(steps: int, kl_coef: float, updates: Sequence[Update]) -> None:
+    """Print the ratios of one setting."""
+    rows = statistics.median(len(update.work.rows) for update in updates)
+    responses = statistics.median(
+        sum(len(row.response_ids) for row in update.work.rows) for update in updates
+    )
+    print(
+        f"\n{steps} optimizer step{'s' * (steps > 1)} an update, kl.coef {kl_coef}: "
+        f"{len(updates)} updates of {rows:.0f} rows, {responses:,.0f} response tokens (medians)"
+    )
+    print(f"{'':42} {'CPU s':>7} {'wall s':>7}   trainer / this, CPU; wall: median (min to max)")
+    line("trainer", [update.trainer for update in updates], updates)
+    for generation, asked in enumerate(("turn by turn", "all at once")):
+        for training, shared in enumerate(("shared", "each row whole")):
+            name = f"floor: {asked}, {shared}"
+            floors = [u.generated[generation] + u.trained[training] for u in updates]
+            line(name, floors, updates)
+    parts = {
+        "generation, turn by turn": [update.generated[0] for update in updates],
+        "generation, all at once": [update.generated[1] for update in updates],
+        "training, shared": [update.trained[0] for update in updates],
+        "training, each row whole": [update.trained[1] for update in updates],
+    }
+    for name, values in parts.items():
+        print(f"  {name:40} {_median(values, 'cpu'):7.2f} {_median(values, 'wall'):7.2f}")
+    medians = {name: statistics.median(u.phases[name] for u in updates) for name in PHASES}
+    print(
+        "  trainer's phases, wall s:", *(f"{name} {value:.2f}" for name, value in medians.items())
+    )
+
+
+def line(name: str, values: Sequence[Spent], updates: Sequence[Update]) -> None:
+    """One line of the table."""
+    ratios = []
+    for clock in ("cpu", "wall"):
+        found = sorted(
+            getattr(update.trainer, clock) / getattr(value, clock)
+            for update, value in zip(updates, values, strict=True)
+        )
+        ratios.append(f"{statistics.median(found):.2f} ({found[0]:.2f} to {found[-1]:.2f})")
+    print(
+        f"{name:42} {_median(values, 'cpu'):7.2f} {_median(values, 'wall'):7.2f}   "
+        + ("; ".join(ratios) if name != "trainer" else "")
+    )
+
+
+def _median(values: Sequence[Spent], clock: str) -> float:
+    return statistics.median(float(getattr(value, clock)) for value in values)
+
+
+def trainer_memory(steps: int, kl_coef: float) -> tuple[float, Work]:
+    """MiB that two updates of the trainer add at most, models included, and their last work."""
+    torch.set_num_threads(1)
+    load_model(_folder(), "float32", "cpu")
+    works: list[Work] = []
+    config = configuration(steps, kl_coef, 2)
+    _, highest = cost(lambda: train(config, lambda trainer, work, line, took: works.append(work)))
+    return highest, works[-1]
+
+
+def floor_memory(steps: int, kl_coef: float, work: Work, share_prefix: bool) -> float:
+    """MiB that the bare work adds at most, models included."""
+    torch.set_num_threads(1)
+    load_model(_folder(), "float32", "cpu")
+
+    def run() -> None:
+        floor = Floor(configuration(steps, kl_coef, 2))
+        floor.generate(work.episodes, at_once=False)
+        floor.train(work, share_prefix)
+
+    return cost(run)[1]
+
+
+def _folder() -> Path:
+    folder = find_model(INIT).path
+    assert folder is not None
+    return folder
+
+
+def main() -> None:
+    """Read the options and run."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--updates", type=int, default=8, help="measured updates of each setting")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    for steps, kl_coef in SETTINGS:
+        report(steps, kl_coef, measure(configuration(steps, kl_coef, options.updates + 1)))
+    print("\npeak memory beyond the libraries, MiB:")
+    for steps, kl_coef in SETTINGS:
+        highest, work = alone(trainer_memory, steps, kl_coef)
+        floors = [alone(floor_memory, steps, kl_coef, work, share) for share in (True, False)]
+        print(
+            f"{steps} optimizer step{'s' * (steps > 1)}, kl.coef {kl_coef}: trainer {highest:.0f}, "
+            f"floor {floors[0]:.0f} with shared instructions ({highest / floors[0]:.2f}), "
+            f"{floors[1]:.0f} without ({highest / floors[1]:.2f})"
+        )
+
+
+if __name__ == "__main__":
+    main()
