@@ -220,7 +220,9 @@ class Trainer:
                 async with collector:
                     while self.state.update < config.optimisation.updates and reason is None:
                         reason = await self._advance(collector)
-        self.accelerator.end_training()
+        # Not `end_training`, which also ends the process groups that an engine may have.
+        for tracker in self.accelerator.trackers:
+            tracker.finish()
         return reason
 
     async def _advance(self, collector: Collector) -> str | None:

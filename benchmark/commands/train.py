@@ -115,6 +115,11 @@ async def _run(
     with contextlib.suppress(NotImplementedError):
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     accelerator = _accelerator(training)
+    if accelerator.num_processes > 1 and choose_kind(_options(training, arguments)) == "vllm":
+        raise UserError(
+            "vLLM in process wants the process group for itself: with several training processes "
+            "name vLLM servers (--endpoint URL), or use --engine transformers"
+        )
 
     def line(content: Mapping[str, Any]) -> None:
         if content["kind"] == "update":
@@ -128,12 +133,20 @@ async def _run(
         older = None
         if training.config.sampling.cross_policy is not None:
             older = await stack.enter_async_context(_engine(training, arguments))
-        return await Trainer(training, engine, accelerator, watch, older).train()
+        reason = await Trainer(training, engine, accelerator, watch, older).train()
+    if accelerator.num_processes > 1:
+        accelerator.end_training()
+    return reason
 
 
 def _engine(training: "TrainingRun", arguments: argparse.Namespace) -> Engine:
+    options = _options(training, arguments)
+    return build_engine(choose_kind(options), options, training.init)
+
+
+def _options(training: "TrainingRun", arguments: argparse.Namespace) -> EngineOptions:
     rollout = training.config.rollout
-    options = EngineOptions(
+    return EngineOptions(
         kind=arguments.engine,
         endpoints=tuple(arguments.endpoint),
         dtype=arguments.dtype,
@@ -143,7 +156,6 @@ def _engine(training: "TrainingRun", arguments: argparse.Namespace) -> Engine:
         max_model_len=arguments.max_model_len,
         steady=rollout.max_staleness is None,
     )
-    return build_engine(choose_kind(options), options, training.init)
 
 
 def _split_settings(given: Sequence[str], tasks: Sequence[str]) -> tuple[list[str], list[str]]:

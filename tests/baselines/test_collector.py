@@ -246,7 +246,9 @@ async def test_no_row_is_older_than_the_bound(staleness: int, seconds: float) ->
 async def test_the_bound_holds_where_updates_take_several_batches(staleness: int) -> None:
     engine, version = ByteEngine(experts_and_idlers()), 0
     ages, tries = [], []
-    async with asynchronous(staleness, engine, recipe="dapo_grpo") as collector:
+    async with asynchronous(
+        staleness, engine, "sampling.dynamic.tries=3", recipe="dapo_grpo"
+    ) as collector:
         for update in range(1, 5):
             rollout = await collector.collect(update)
             tries.append(rollout.tries)

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 
 from baselines.algorithms.advantages import (
+    Over,
+    Variance,
     group_relative,
     leave_one_out,
     reinforce_plus_plus,
@@ -105,17 +107,24 @@ def test_grpo_by_hand() -> None:
 
 
 @pytest.mark.parametrize("over", ["trajectories", "rows"])
+@pytest.mark.parametrize("variance", ["total", "between"])
 @pytest.mark.parametrize("divide", [True, False])
-def test_grpo(over: str, divide: bool) -> None:
-    config = choose("grpo", f"advantage.over={over}", f"advantage.divide_by_std={divide}")
+def test_grpo(over: Over, variance: Variance, divide: bool) -> None:
+    own = (f"over={over}", f"variance={variance}", f"divide_by_std={divide}")
+    config = choose("grpo", *(f"advantage.{setting}" for setting in own))
     expected = group_relative(
-        SCORES,
-        GROUPS,
-        TRAJECTORIES,
-        over="rows" if over == "rows" else "trajectories",
-        divide_by_std=divide,
+        SCORES, GROUPS, TRAJECTORIES, over=over, variance=variance, divide_by_std=divide
     )
     assert_rows(found(config), spread(expected))
+
+
+@pytest.mark.parametrize("recipe", ["dr_grpo", "gigpo"])
+def test_what_an_episode_without_a_group_gets(recipe: str) -> None:
+    lone = [row(9, 0, 0, 5.0, [1, 1], penalty=1.0)]
+    for single, expected in (("zero", 0.0), ("raw", 4.0)):
+        config = choose(recipe, f"advantage.single={single}")
+        (advantage,), _ = estimate(config, lone, [None], [None], [None])
+        assert advantage.tolist() == pytest.approx([expected] * 2, rel=1e-5)
 
 
 def test_rloo_by_hand() -> None:
@@ -135,16 +144,19 @@ def test_gigpo_by_hand() -> None:
 
 
 @pytest.mark.parametrize("over", ["trajectories", "rows"])
-def test_gigpo(over: str) -> None:
+@pytest.mark.parametrize("variance", ["total", "between"])
+def test_gigpo(over: Over, variance: Variance) -> None:
     expected = gigpo(
         SCORES,
         doubles(0, 2, 1 + 0.95 * 3, 3 - 1, 1),
         GROUPS,
         TRAJECTORIES,
         torch.tensor([0, 0, 1, 2, 1]),
-        over="rows" if over == "rows" else "trajectories",
+        over=over,
+        variance=variance,
     )
-    assert_rows(found(choose("sampo", f"advantage.over={over}")), spread(expected))
+    config = choose("sampo", f"advantage.over={over}", f"advantage.variance={variance}")
+    assert_rows(found(config), spread(expected))
 
 
 def test_similar_anchors_are_one_step_group() -> None:
@@ -161,16 +173,18 @@ def test_similar_anchors_are_one_step_group() -> None:
     assert not torch.allclose(found(similar)[3], found(exact)[3])
 
 
-def test_empg() -> None:
+@pytest.mark.parametrize("variance", ["total", "between"])
+def test_empg(variance: Variance) -> None:
     entropies = [
         doubles(*values) for values in ([2], [1, 3], [0, 1, 2], [4, 99, 99, 2], [0.5, 0.5])
     ]
     known = torch.zeros(5, 4, dtype=torch.float64)
     for place, values in enumerate(entropies):
         known[place, : len(values)] = values
-    config = choose("empg", "advantage.k=0.7", "advantage.k_future=0.3", "advantage.zeta=0.2")
+    own = ("k=0.7", "k_future=0.3", "zeta=0.2", f"variance={variance}")
+    config = choose("empg", *(f"advantage.{setting}" for setting in own))
     expected = empg(
-        group_relative(SCORES, GROUPS, TRAJECTORIES),
+        group_relative(SCORES, GROUPS, TRAJECTORIES, variance=variance),
         known,
         MASK,
         TRAJECTORIES,

@@ -29,8 +29,8 @@ def gpt2() -> PreTrainedModel:
         n_head=2,
         initializer_range=0.2,
     )
-    model: PreTrainedModel = GPT2LMHeadModel(config)
-    return model.double().eval()
+    model: PreTrainedModel = GPT2LMHeadModel(config).double().eval()
+    return model
 
 
 # Qwen3 normalises in float32 whatever its weights are.

@@ -252,12 +252,14 @@ def test_episodes_of_a_group_are_plays_of_one_entry_with_draws_of_their_own() ->
 
 def test_the_protocol_of_training() -> None:
     task = load_task("sokoban")
-    config = resolve("grpo", "tiny", ["sokoban"], ["rollout.temperature=0.7"])
+    config = resolve(
+        "grpo", "tiny", ["sokoban"], ["rollout.temperature=0.7", "rollout.max_tokens=99"]
+    )
     protocol = training_protocol(task, config, seed=0)
     assert protocol.max_turns == 15
     assert protocol.format_penalty == 0.1
     sampling = protocol.sampling
-    assert (sampling.temperature, sampling.max_tokens) == (0.7, 64)
+    assert (sampling.temperature, sampling.max_tokens) == (0.7, 99)
     assert (sampling.top_p, sampling.top_k) == (1.0, 0), "draws come from the whole distribution"
     other = training_protocol(task, config, seed=1)
     assert other.fingerprint != protocol.fingerprint, "the seed of a run moves all of its draws"
