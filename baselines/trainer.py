@@ -372,9 +372,10 @@ class Trainer:
         return rate
 
     async def _hand_over(self) -> None:
-        """Give the policy's weights to the engine."""
-        if self.state.update == 0:
-            return  # it has the init's
+        """Give the policy's weights to the engine.
+
+        Also the init's, before anything is played: a server may still have those of another run.
+        """
         weights = self.accelerator.get_state_dict(self.learner.model)
         await self.engine.load_weights(weights.items(), self.state.update)
 

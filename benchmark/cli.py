@@ -323,7 +323,19 @@ def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="where responses come from (default: vllm on a GPU, else transformers)",
     )
     engine.add_argument(
-        "--endpoint", action="append", default=[], metavar="URL", help="vLLM server; repeat"
+        "--endpoint",
+        action="append",
+        default=[],
+        metavar="URL",
+        help="vLLM server with VLLM_SERVER_DEV_MODE=1, serving the init; repeat for several",
+    )
+    engine.add_argument(
+        "--served-model", metavar="NAME", help="the servers' name for it (default: the init's)"
+    )
+    engine.add_argument(
+        "--weights-folder",
+        metavar="DIR",
+        help="where new weights are put for the servers to read (default: in the run folder)",
     )
     engine.add_argument(
         "--dtype", default="auto", choices=("auto", "float32", "bfloat16", "float16")

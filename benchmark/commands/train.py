@@ -115,10 +115,11 @@ async def _run(
     with contextlib.suppress(NotImplementedError):
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     accelerator = _accelerator(training)
-    if accelerator.num_processes > 1 and choose_kind(_options(training, arguments)) == "vllm":
+    kind = choose_kind(_options(training, arguments))
+    if accelerator.num_processes > 1 and kind != "transformers":
         raise UserError(
-            "vLLM in process wants the process group for itself: with several training processes "
-            "name vLLM servers (--endpoint URL), or use --engine transformers"
+            "several training processes need --engine transformers: vLLM in process wants the "
+            "process group for itself, and servers can follow one trainer only"
         )
 
     def line(content: Mapping[str, Any]) -> None:
@@ -141,7 +142,34 @@ async def _run(
 
 def _engine(training: "TrainingRun", arguments: argparse.Namespace) -> Engine:
     options = _options(training, arguments)
-    return build_engine(choose_kind(options), options, training.init)
+    kind = choose_kind(options)
+    return (
+        _servers(training, options, arguments)
+        if kind == "openai"
+        else build_engine(kind, options, training.init)
+    )
+
+
+def _servers(
+    training: "TrainingRun", options: EngineOptions, arguments: argparse.Namespace
+) -> Engine:
+    """Servers that take new weights from files."""
+    from benchmark.engines.openai import OpenAIEngine
+    from benchmark.engines.weight_transfer import FolderTransfer
+
+    if training.config.sampling.cross_policy is not None:
+        raise UserError(
+            "cross-policy sampling needs a second engine with older weights, and servers have one "
+            "set: use --engine vllm or transformers"
+        )
+    assert training.init.path is not None
+    exchange = Path(arguments.weights_folder or training.folder / "weights").absolute()
+    return OpenAIEngine(
+        options.endpoints,
+        arguments.served_model or training.init.identity.name,
+        in_flight=options.concurrency,
+        transfer=FolderTransfer(training.init.path, exchange),
+    )
 
 
 def _options(training: "TrainingRun", arguments: argparse.Namespace) -> EngineOptions:

@@ -62,7 +62,7 @@ ROWS = [
     row(2, 1, 0, 2.0, [1, 1], step_reward=2.0),
     row(7, 0, 0, 4.0, [1, 1, 1], step_reward=1.0),
     row(7, 0, 1, 4.0, [1, 0, 0, 1], penalty=1.0, step_reward=3.0, anchor="later"),
-    row(7, 1, 0, 1.0, [1, 1], step_reward=1.0),
+    row(7, 1, 0, 1.0, [1, 1], step_reward=1.0, anchor="later"),
 ]
 SCORES = doubles(0, 2, 4, 3, 1)
 GROUPS = torch.tensor([2, 2, 7, 7, 7])
@@ -137,8 +137,8 @@ def test_rloo_by_hand() -> None:
 def test_gigpo_by_hand() -> None:
     own = ("advantage.step_norm=mean", "advantage.gamma=0.5", "advantage.step_weight=2")
     # Step returns: 0 | 2 | 1 + 0.5 * 3 = 2.5, and 3 - 1 = 2: the penalty does not reach back | 1.
-    # "start" in group 2: mean 1; "start" in group 7: mean of 2.5 and 1; "later" is alone.
-    step = doubles(-1, 1, 0.75, 0, -0.75)
+    # "start" in group 2: mean 1; "start" in group 7 is alone; "later" has the mean of 2 and 1.
+    step = doubles(-1, 1, 0, 0.5, -0.5)
     episode = doubles(-1, 1, 1.75, 0.75, -1.25)
     assert_rows(found(choose("gigpo", *own)), spread(episode + 2 * step))
 
@@ -151,7 +151,7 @@ def test_gigpo(over: Over, variance: Variance) -> None:
         doubles(0, 2, 1 + 0.95 * 3, 3 - 1, 1),
         GROUPS,
         TRAJECTORIES,
-        torch.tensor([0, 0, 1, 2, 1]),
+        torch.tensor([0, 0, 1, 2, 2]),
         over=over,
         variance=variance,
     )
@@ -160,7 +160,8 @@ def test_gigpo(over: Over, variance: Variance) -> None:
 
 
 def test_similar_anchors_are_one_step_group() -> None:
-    # "start" and "later" share two letters of five in order: 0.4.
+    # "start" and "later" share two letters of five in order: 0.4. The penalty has not reached back
+    # to the first turn, whose return is 1 + 0.95 * 3.
     exact, similar = choose("gigpo"), choose("gigpo", "advantage.similarity=0.3")
     expected = gigpo(
         SCORES,
