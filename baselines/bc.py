@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from accelerate import Accelerator
+from safetensors.torch import load_file, save_file
 from torch.nn.functional import cross_entropy
 
 from baselines.bc_recipe import BCRecipe, Training
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 IGNORED = -100
 LOG = "bc_log.jsonl"
 _CHECKPOINT = "checkpoint"
+_ENDS = "ends"
 _TOGETHER = 8
 """Examples of one pass; those of a batch are sorted by length first, so that little is padding."""
 _TOKENIZER_TURNS = 5000
@@ -143,6 +145,7 @@ def clone(
     _train(accelerator, model, optimizer, examples, recipe, out, done, started, on_step)
     accelerator.end_training()
     trained = accelerator.unwrap_model(model)
+    _average(trained, out, recipe.training.averaged_steps)
     if accelerator.is_main_process:
         trained.save_pretrained(out)
         chat.tokenizer.save_pretrained(out)
@@ -223,6 +226,10 @@ def _train(
             with (out / LOG).open("a", encoding="utf-8") as log:
                 log.write(json.dumps(asdict(progress)) + "\n")
         on_step(progress)
+        if step in training.averaged_steps and accelerator.is_main_process:
+            bare = accelerator.unwrap_model(model)
+            (out / _ENDS).mkdir(exist_ok=True)
+            save_file(_weights(bare), out / _ENDS / f"{step}.safetensors")
         if step % training.checkpoint_every == 0 or step == training.steps:
             _save_checkpoint(accelerator, out, step, started)
 
@@ -340,6 +347,22 @@ def _resume(accelerator: Accelerator, out: Path, started: str) -> int:
     return step
 
 
+def _weights(model: "PreTrainedModel") -> dict[str, torch.Tensor]:
+    """Every parameter once, tied ones under their first name."""
+    return {name: value.detach().cpu().clone() for name, value in model.named_parameters()}
+
+
+def _average(model: "PreTrainedModel", out: Path, steps: tuple[int, ...]) -> None:
+    """Give a model the mean of the weights that were kept after some steps."""
+    if not steps:
+        return
+    kept = [load_file(out / _ENDS / f"{step}.safetensors") for step in steps]
+    with torch.no_grad():
+        for name, value in model.named_parameters():
+            value.copy_(torch.stack([weights[name] for weights in kept]).mean(0))
+
+
 def remove_checkpoint(out: Path) -> None:
     """Forget the checkpoint of a model that is finished."""
     shutil.rmtree(out / _CHECKPOINT, ignore_errors=True)
+    shutil.rmtree(out / _ENDS, ignore_errors=True)

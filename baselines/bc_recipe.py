@@ -77,6 +77,9 @@ class Training(_Strict):
         weight_decay: Of AdamW.
         max_grad_norm: Global norm that gradients are clipped to.
         checkpoint_every: Steps between checkpoints to resume from.
+        average_ends: The weights are, in the end, the mean of those at so many last ends of the
+            learning rate's falls (stochastic weight averaging, Izmailov et al. 2018); 1 is the last
+            alone.
         stop_after: Step after which training ends, in the middle of its stages and of the learning
             rate's fall, so that there is room for improvement; None to go to the end.
     """
@@ -89,6 +92,7 @@ class Training(_Strict):
     weight_decay: float = Field(ge=0, allow_inf_nan=False)
     max_grad_norm: float = Field(gt=0, allow_inf_nan=False)
     checkpoint_every: int = Field(gt=0)
+    average_ends: int = Field(default=1, gt=0)
     stop_after: int | None = Field(default=None, gt=0)
 
     @model_validator(mode="after")
@@ -101,6 +105,23 @@ class Training(_Strict):
         if self.stages[0].learning_rate is not None:
             raise ValueError("the first stage has the training's learning_rate: leave its own out")
         return self
+
+    @model_validator(mode="after")
+    def _enough_ends(self) -> Self:
+        falls = 1 + sum(stage.learning_rate is not None for stage in self.stages)
+        if self.average_ends > falls:
+            raise ValueError(f"average_ends={self.average_ends}, and the rate falls {falls} times")
+        if self.average_ends > 1 and self.stop_after is not None:
+            raise ValueError("average_ends needs a training that goes to its end: no stop_after")
+        return self
+
+    @property
+    def averaged_steps(self) -> tuple[int, ...]:
+        """Steps whose weights are averaged; empty where only the last ones count."""
+        if self.average_ends == 1:
+            return ()
+        ends = [step for step in range(1, self.steps) if self.restarts_at(step + 1)]
+        return (*ends, self.steps)[-self.average_ends :]
 
     @property
     def steps(self) -> int:

@@ -3,10 +3,12 @@
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from pydantic import ValidationError
+from safetensors.torch import load_file
 
 from baselines.bc import (
     IGNORED,
@@ -142,6 +144,24 @@ def test_the_learning_rate_starts_again_where_a_stage_says_so() -> None:
         Training.model_validate({**fields, "stages": [{"steps": 4, "final_learning_rate": 1e-3}]})
     with pytest.raises(ValidationError, match="leave its own out"):
         Training.model_validate({**fields, "stages": stages[2:]})
+
+
+def test_the_weights_of_the_last_ends_are_averaged(tmp_path: Path) -> None:
+    stages = [{"steps": 3}, {"steps": 2, "learning_rate": 2e-3}, {"steps": 2}]
+    fields: dict[str, Any] = {**TRAINING, "stages": stages, "average_ends": 2}
+    assert Training.model_validate(fields).averaged_steps == (3, 7)
+    assert Training.model_validate({**fields, "average_ends": 1}).averaged_steps == ()
+    with pytest.raises(ValidationError, match="falls 2 times"):
+        Training.model_validate({**fields, "average_ends": 3})
+    with pytest.raises(ValidationError, match="no stop_after"):
+        Training.model_validate({**fields, "stop_after": 4})
+    recipe = RECIPE.model_copy(update={"training": Training.model_validate(fields)})
+    clone(recipe, tmp_path)
+    first, last = (load_file(tmp_path / "ends" / f"{step}.safetensors") for step in (3, 7))
+    mean = load_file(tmp_path / "model.safetensors")
+    assert any(not torch.equal(first[name], last[name]) for name in first)
+    for name in first:
+        torch.testing.assert_close(mean[name], (first[name] + last[name]) / 2)
 
 
 def test_the_learning_rate_warms_up_and_falls() -> None:

@@ -52,7 +52,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("name", "episodes"),
-    [("tiny-sokoban", 256), ("tiny-alfworld", 144), ("tiny-tir-math", 250)],
+    [
+        ("tiny-sokoban", 256),
+        ("tiny-alfworld", 144),
+        ("tiny-tir-math", 250),
+        ("tiny-webshop", 256),
+    ],
 )
 def test_an_init_plays_and_its_records_replay(
     name: str, episodes: int, runs: Callable[[str], Path]
@@ -76,6 +81,7 @@ def test_an_init_plays_and_its_records_replay(
         ("tiny-sokoban", 0.45, 0.60),
         ("tiny-alfworld", 0.30, 0.60),
         ("tiny-tir-math", 0.30, 0.60),
+        ("tiny-webshop", 0.30, 0.60),
     ],
 )
 def test_an_init_lies_in_its_band(

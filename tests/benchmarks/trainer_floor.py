@@ -19,75 +19,31 @@ import argparse
 import asyncio
 import statistics
 import tempfile
-import time
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate import Accelerator
 
-from baselines.microbatches import MicroBatch, split
-from baselines.policy import response_logits
 from baselines.recipes import resolve
 from baselines.registry import find_model
 from baselines.rollouts import Row
 from baselines.train_config import TrainConfig
 from baselines.train_metrics import Metrics
 from baselines.trainer import Trainer, TrainingRun, Watch
-from benchmark.engines import decoding
-from benchmark.engines.base import Engine, Generation, Request, Sampling
-from benchmark.engines.chat import Chat
-from benchmark.engines.decoding import Decoder, uniforms
+from benchmark.engines.base import Engine, Generation, Request
 from benchmark.engines.transformers import TransformersEngine, load_model
 from tasks.registry import load_task
+from tests.bare_work import Floor, Offer, Spent, Work, clocks
 from tests.measured import alone, cost
 
 TASK, INIT = "sokoban", "tiny-sokoban"
 MAX_BATCH = 64
 PHASES = ("rollout", "old_log_probs", "reference", "update", "weights", "total")
-SETTINGS = ((1, 0.0), (4, 0.0), (1, 0.01), (4, 0.01))
-"""Optimizer steps of an update, and kl.coef."""
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """CPU and wall time, in seconds."""
-
-    cpu: float
-    wall: float
-
-    def __add__(self, other: "Spent") -> "Spent":
-        """Both, one after the other."""
-        return Spent(self.cpu + other.cpu, self.wall + other.wall)
-
-    def __sub__(self, other: "Spent") -> "Spent":
-        """Between two readings of the clocks."""
-        return Spent(self.cpu - other.cpu, self.wall - other.wall)
-
-
-def clocks() -> Spent:
-    """What this process has spent so far."""
-    return Spent(time.process_time(), time.perf_counter())
-
-
-def spent(call: Callable[[], object]) -> Spent:
-    """What a call spends."""
-    began = clocks()
-    call()
-    return clocks() - began
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """One recorded turn: what was asked, and what was answered."""
-
-    prompt_ids: tuple[int, ...]
-    sampling: Sampling
-    seed: int
-    response_ids: tuple[int, ...]
 
 
 class Recorder(Engine):
@@ -126,109 +82,6 @@ class RecordedTrainer(Trainer):
         return super().learn_rows(rows, plan, number)
 
 
-class Floor:
-    """The bare work of an update, on models of its own that begin as the init.
-
-    Args:
-        config: For the optimizer and the size of micro-batches.
-    """
-
-    def __init__(self, config: TrainConfig) -> None:
-        folder = _folder()
-        self._optimisation = config.optimisation
-        stop_ids = Chat.load(folder).stop_ids
-        self._decoder = Decoder(load_model(folder, "float32", "cpu"), stop_ids, MAX_BATCH)
-        self._model = load_model(folder, "float32", "cpu").train()
-        self._optimizer = torch.optim.AdamW(
-            self._model.parameters(),
-            lr=self._optimisation.learning_rate,
-            betas=self._optimisation.betas,
-            weight_decay=self._optimisation.weight_decay,
-        )
-        self._weights = {name: t.clone() for name, t in self._model.state_dict().items()}
-
-    def take(self, weights: Mapping[str, torch.Tensor]) -> None:
-        """Start from these weights from now on."""
-        for name, tensor in self._weights.items():
-            tensor.copy_(weights[name])
-        self._decoder.load_weights(self._weights, 0)
-
-    def generate(self, episodes: Sequence[Sequence[Offer]], at_once: bool) -> Spent:
-        """Answer all turns again.
-
-        Args:
-            episodes: Their turns, in order.
-            at_once: All turns are there from the start; otherwise one follows the other.
-        """
-        self._decoder.forget_prefixes()
-        chains = [[turn] for episode in episodes for turn in episode] if at_once else episodes
-        same = [0, 0]
-
-        def run() -> None:
-            waiting = deque((chain, 0) for chain in chains)
-            while waiting or self._decoder.rows:
-                new = [waiting.popleft() for _ in range(min(self._decoder.free, len(waiting)))]
-                self._decoder.admit(
-                    [_decoder_row(chain, turn) for chain, turn in new],
-                    [chain[turn].prompt_ids for chain, turn in new],
-                )
-                for row, completion in self._decoder.step():
-                    chain, turn = row.owner
-                    same[0] += completion.response_ids == chain[turn].response_ids
-                    same[1] += 1
-                    if turn + 1 < len(chain):
-                        waiting.append((chain, turn + 1))
-
-        took = spent(run)
-        # Draws depend on the request alone, but for the rounding of batched sums.
-        assert same[0] > 0.98 * same[1], "the floor drew other tokens than the trainer's engine"
-        return took
-
-    def train(self, work: "Work", share_prefix: bool) -> Spent:
-        """Make the same number of optimizer steps from the same rows."""
-        tokens = self._optimisation.micro_batch_tokens
-        steps = [split(work.rows, chosen, tokens, share_prefix) for chosen in work.plan]
-        mean = statistics.fmean(row.reward for row in work.rows)
-        advantages = torch.tensor([row.reward - mean for row in work.rows])
-        self._model.load_state_dict(self._weights)
-
-        def run() -> None:
-            for batches in steps:
-                count = sum(int(batch.response_mask.sum()) for batch in batches)
-                for batch in batches:
-                    loss = plain_loss(self._model, batch, advantages[list(batch.rows)])
-                    (loss / count).backward()
-                self._optimizer.step()
-                self._optimizer.zero_grad()
-
-        return spent(run)
-
-
-def _decoder_row(chain: Sequence[Offer], turn: int) -> decoding.Row:
-    offer = chain[turn]
-    longest = offer.sampling.max_tokens
-    return decoding.Row(
-        owner=(chain, turn),
-        pending=offer.prompt_ids[-1],
-        length=len(offer.prompt_ids) - 1,
-        sampling=offer.sampling,
-        max_tokens=longest,
-        uniforms=uniforms(offer.seed, longest),
-    )
-
-
-def plain_loss(model: Any, batch: MicroBatch, advantages: torch.Tensor) -> torch.Tensor:
-    """Sum of -A log p over the tokens of the responses."""
-    logits = response_logits(model, batch)
-    steps = torch.arange(batch.max_response)
-    columns = (batch.starts[:, None] + steps).clamp(max=batch.input_ids.shape[1] - 1)
-    targets = batch.input_ids.gather(1, columns)
-    surprise = torch.nn.functional.cross_entropy(
-        logits.flatten(0, 1), targets.flatten(), reduction="none"
-    )
-    return (surprise.view_as(targets) * batch.response_mask * advantages[:, None]).sum()
-
-
 @dataclass(frozen=True, slots=True)
 class Update:
     """One update, measured.
@@ -245,30 +98,17 @@ class Update:
     generated: tuple[Spent, Spent]
     trained: tuple[Spent, Spent]
     phases: Mapping[str, float]
-    work: "Work"
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What an update generated and trained on.
-
-    Attributes:
-        episodes: The turns of each, in order.
-        rows: Of the update.
-        plan: Row numbers of each optimizer step.
-    """
-
-    episodes: list[list[Offer]]
-    rows: Sequence[Row]
-    plan: Sequence[Sequence[int]]
+    work: Work
 
 
 After = Callable[[Trainer, Work, Mapping[str, Any], Spent], None]
 
 
 def configuration(steps: int, kl_coef: float, updates: int) -> TrainConfig:
-    """GRPO at the tiny scale, without validations and checkpoints on the way."""
+    """GRPO at the tiny scale, 8 x 8 episodes, without validations and checkpoints on the way."""
     own = [
+        "rollout.groups=8",
+        "rollout.group_size=8",
         f"optimisation.mini_batches={steps}",
         f"optimisation.updates={updates}",
         f"kl.coef={kl_coef}",
@@ -307,13 +147,13 @@ def train(config: TrainConfig, after: After) -> None:
 
 def measure(config: TrainConfig) -> list[Update]:
     """Train, and do the bare work of every update after it; the first one only warms up."""
-    floor = Floor(config)
+    floor = Floor(folder(), config.optimisation, MAX_BATCH)
     measured: list[Update] = []
 
     def after(trainer: Trainer, work: Work, line: Mapping[str, Any], took: Spent) -> None:
         ways: list[Callable[[], Spent]] = [
-            lambda: floor.generate(work.episodes, at_once=False),
-            lambda: floor.generate(work.episodes, at_once=True),
+            lambda: floor.generate(work, at_once=False),
+            lambda: floor.generate(work, at_once=True),
             lambda: floor.train(work, share_prefix=True),
             lambda: floor.train(work, share_prefix=False),
         ]
@@ -384,7 +224,7 @@ def _median(values: Sequence[Spent], clock: str) -> float:
 def trainer_memory(steps: int, kl_coef: float) -> tuple[float, Work]:
     """MiB that two updates of the trainer add at most, models included, and their last work."""
     torch.set_num_threads(1)
-    load_model(_folder(), "float32", "cpu")
+    load_model(folder(), "float32", "cpu")
     works: list[Work] = []
     config = configuration(steps, kl_coef, 2)
     _, highest = cost(lambda: train(config, lambda trainer, work, line, took: works.append(work)))
@@ -394,32 +234,41 @@ def trainer_memory(steps: int, kl_coef: float) -> tuple[float, Work]:
 def floor_memory(steps: int, kl_coef: float, work: Work, share_prefix: bool) -> float:
     """MiB that the bare work adds at most, models included."""
     torch.set_num_threads(1)
-    load_model(_folder(), "float32", "cpu")
+    load_model(folder(), "float32", "cpu")
 
     def run() -> None:
-        floor = Floor(configuration(steps, kl_coef, 2))
-        floor.generate(work.episodes, at_once=False)
+        floor = Floor(folder(), configuration(steps, kl_coef, 2).optimisation, MAX_BATCH)
+        floor.generate(work, at_once=False)
         floor.train(work, share_prefix)
 
     return cost(run)[1]
 
 
-def _folder() -> Path:
-    folder = find_model(INIT).path
-    assert folder is not None
-    return folder
+def folder() -> Path:
+    """The init's files."""
+    path = find_model(INIT).path
+    assert path is not None
+    return path
+
+
+def add_settings(parser: argparse.ArgumentParser, updates: int) -> None:
+    """Options for what is compared: every number of steps with every coefficient."""
+    parser.add_argument("--steps", type=int, nargs="+", default=[1, 4], help="of an update")
+    parser.add_argument("--kl-coef", type=float, nargs="+", default=[0.0, 0.01])
+    parser.add_argument("--updates", type=int, default=updates, help="measured in each setting")
 
 
 def main() -> None:
     """Read the options and run."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--updates", type=int, default=8, help="measured updates of each setting")
+    add_settings(parser, updates=8)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    for steps, kl_coef in SETTINGS:
+    settings = list(product(options.kl_coef, options.steps))
+    for kl_coef, steps in settings:
         report(steps, kl_coef, measure(configuration(steps, kl_coef, options.updates + 1)))
     print("\npeak memory beyond the libraries, MiB:")
-    for steps, kl_coef in SETTINGS:
+    for kl_coef, steps in settings:
         highest, work = alone(trainer_memory, steps, kl_coef)
         floors = [alone(floor_memory, steps, kl_coef, work, share) for share in (True, False)]
         print(
