@@ -10,49 +10,29 @@ Source: the pipeline of AgentRL (arXiv 2510.04206), section 3; its bound is not 
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
-from accelerate import Accelerator
 from accelerate.utils import gather_object
 
-from baselines.collector import Collector, Source
+from baselines.collector import Collector
 from baselines.rollouts import PlayedGroup
-from baselines.train_config import TrainConfig
-from benchmark.engines.base import Engine
-from benchmark.hosts.base import Host
 
 
 class AsyncCollector(Collector):
     """Keeps the engine busy. An asynchronous context: leaving it drops what is under way.
 
-    Args:
-        config: What is chosen; `rollout.max_staleness` is set.
-        sources: See `Collector`; as the next three.
-        engine: Where responses come from, also while weights are replaced.
-        host: Where episodes live.
-        accelerator: The processes.
-        position: Groups that were learnt from before: what was under way is played again.
+    Takes what a `Collector` takes; `rollout.max_staleness` is set, and the engine generates also
+    while weights are replaced. What was under way when a run ended is played again.
     """
 
-    def __init__(
-        self,
-        config: TrainConfig,
-        sources: Mapping[str, Source],
-        engine: Engine,
-        host: Host,
-        accelerator: Accelerator,
-        position: int = 0,
-    ) -> None:
-        super().__init__(config, sources, engine, host, accelerator, position)
-        assert config.rollout.max_staleness is not None
-        self._ahead = config.rollout.max_staleness + 1
-        self._begun = position
-        self._batches: deque[asyncio.Task[list[PlayedGroup]]] = deque()
+    _begun: int
+    _batches: deque[asyncio.Task[list[PlayedGroup]]]
 
     async def __aenter__(self) -> Self:
         """Begin the first batches."""
+        self._begun = self.position
+        self._batches = deque()
         self.advance()
         return self
 
@@ -69,7 +49,9 @@ class AsyncCollector(Collector):
 
     def advance(self) -> None:
         """The engine has new weights: begin as many batches as the bound allows."""
-        while len(self._batches) < self._ahead:
+        staleness = self.config.rollout.max_staleness
+        assert staleness is not None
+        while len(self._batches) < staleness + 1:
             self._begin()
 
     def _begin(self) -> None:

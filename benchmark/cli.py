@@ -163,12 +163,7 @@ def _add_eval(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     engine.add_argument(
         "--concurrency", type=_count, default=64, help="episodes in flight (default: 64)"
     )
-    engine.add_argument(
-        "--dtype", default="auto", choices=("auto", "float32", "bfloat16", "float16")
-    )
-    engine.add_argument("--gpu-memory-utilization", type=float, help="vLLM: share of the GPU")
-    engine.add_argument("--tensor-parallel-size", type=_count, help="vLLM: GPUs per model")
-    engine.add_argument("--max-model-len", type=_count, help="vLLM: context to reserve")
+    _add_model_options(engine)
     protocol = parser.add_argument_group(
         "protocol",
         "another value than the panel's standard makes another protocol, with another fingerprint",
@@ -183,6 +178,16 @@ def _add_eval(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         "--repeats", type=_count, help="plays of every episode (standard: 1; of aime 8)"
     )
     protocol.add_argument("--seed", type=int, default=0, help="base of all sampling seeds")
+
+
+def _add_model_options(engine: "argparse._ArgumentGroup") -> None:
+    """How an engine in this process loads its model."""
+    engine.add_argument(
+        "--dtype", default="auto", choices=("auto", "float32", "bfloat16", "float16")
+    )
+    engine.add_argument("--gpu-memory-utilization", type=float, help="vLLM: share of the GPU")
+    engine.add_argument("--tensor-parallel-size", type=_count, help="vLLM: GPUs per model")
+    engine.add_argument("--max-model-len", type=_count, help="vLLM: context to reserve")
 
 
 def _add_run_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -337,12 +342,7 @@ def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         metavar="DIR",
         help="where new weights are put for the servers to read (default: in the run folder)",
     )
-    engine.add_argument(
-        "--dtype", default="auto", choices=("auto", "float32", "bfloat16", "float16")
-    )
-    engine.add_argument("--gpu-memory-utilization", type=float, help="vLLM: share of the GPU")
-    engine.add_argument("--tensor-parallel-size", type=_count, help="vLLM: GPUs per model")
-    engine.add_argument("--max-model-len", type=_count, help="vLLM: context to reserve")
+    _add_model_options(engine)
 
 
 def _add_plot(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
