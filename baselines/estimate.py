@@ -1,6 +1,7 @@
 """What a run will take: measured on one small batch, the rest by proportion."""
 
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -8,15 +9,15 @@ from accelerate import Accelerator
 
 from baselines.collector import Collector, Source
 from baselines.held_out import HeldOut
+from baselines.learner import Learner
 from baselines.rollouts import training_protocol
 from baselines.train_config import GAE
-from baselines.trainer import Trainer, Watch
 from baselines.update import mini_batches
 from benchmark.engines.base import Engine
 from benchmark.hosts.choose import Hosts
 
 if TYPE_CHECKING:
-    from baselines.trainer import TrainingRun
+    from baselines.training_run import TrainingRun
 
 GIB = 2**30
 MEASURED_GROUPS = 2
@@ -85,7 +86,7 @@ async def measure(run: "TrainingRun", engine: Engine, accelerator: Accelerator) 
         UserError: The run could not be made.
     """
     config = run.config
-    trainer = Trainer(run, engine, accelerator, Watch())
+    learner = Learner(run, accelerator, lambda phase: nullcontext())
     sources = {
         task.info.name: Source(task, training_protocol(task, config, run.seed))
         for task in run.tasks
@@ -98,15 +99,14 @@ async def measure(run: "TrainingRun", engine: Engine, accelerator: Accelerator) 
         groups = await collector.play(collector.next_places(count))
         played = time.monotonic() - began
     rows = sorted((row for group in groups for row in group.rows), key=lambda row: row.key)
-    for group in trainer.learner.optimizer.param_groups:
-        group["lr"] = 0.0
+    learner.set_learning_rate(0.0)
     began = time.monotonic()
-    trainer.learn_rows(rows, mini_batches(len(rows), config.optimisation, run.seed, 1), 1)
+    learner.learn(rows, mini_batches(len(rows), config.optimisation, run.seed, 1), 1)
     learnt = time.monotonic() - began
     episodes = sum(len(group.episodes) for group in groups)
     share = config.rollout.groups / count
     optimisation, every = config.optimisation, config.validation.every
-    parameters = trainer.parameters
+    parameters = learner.parameters
     # Policy, gradient, two moments and the init in float32; a critic has the first four, too.
     numbers = 5 + (4 if isinstance(config.advantage, GAE) else 0)
     return Estimate(

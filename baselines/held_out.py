@@ -17,7 +17,7 @@ from benchmark.training_lines import Validation
 from tasks.errors import UserError
 
 if TYPE_CHECKING:
-    from baselines.trainer import TrainingRun
+    from baselines.training_run import TrainingRun
 
 CONCURRENCY = 64
 

@@ -11,7 +11,8 @@ from accelerate.utils import gather_object
 
 from baselines.algorithms.kl import kl, masked_statistics
 from baselines.rollouts import Row
-from baselines.update import Tally, Tensors
+from baselines.tally import Tally
+from baselines.update import Tensors
 
 Metrics = dict[str, float | None]
 

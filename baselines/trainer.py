@@ -12,52 +12,31 @@ The four choices of a method stand in `algorithms/`; this file is the loop aroun
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import torch
 from accelerate import Accelerator
 
-from baselines.algorithms.kl import kl
 from baselines.algorithms.sampling import refresh_due
 from baselines.async_collector import AsyncCollector
-from baselines.checkpoints import (
-    TrainingState,
-    find_last,
-    load_last,
-    save_best,
-    save_last,
-)
+from baselines.checkpoints import TrainingState, find_last, load_last, save_best, save_last
+from baselines.clock import Clock
 from baselines.collector import Collector, Rollout, Source
-from baselines.critic import Critic
 from baselines.cross_policy import CrossPolicyEngine
-from baselines.estimation import estimate
 from baselines.held_out import HeldOut
-from baselines.microbatches import RowValues
-from baselines.rollouts import Row, rollout_metrics, training_protocol
+from baselines.learner import Learner
+from baselines.rollouts import rollout_metrics, training_protocol
 from baselines.tracking import flat
-from baselines.train_config import EMPG, GAE, TrainConfig
-from baselines.train_metrics import (
-    Metrics,
-    engine_metrics,
-    explained_variance,
-    gathered,
-    init_metrics,
-    memory_metrics,
-    staleness_metrics,
-    update_metrics,
-)
-from baselines.update import Learner, Tensors, mini_batches
+from baselines.train_metrics import Metrics, memory_metrics
+from baselines.training_run import Line, TrainingRun, Watch
+from baselines.update import mini_batches
 from benchmark.collapse import should_stop
 from benchmark.engines.base import Engine
 from benchmark.engines.chat import Chat, quiet_transformers
-from benchmark.engines.transformers import load_model
 from benchmark.hosts.choose import Hosts
-from benchmark.models import ModelSource
 from benchmark.training_log import (
     LOG,
     TrainingLog,
@@ -66,71 +45,6 @@ from benchmark.training_log import (
     truncate_after,
 )
 from benchmark.versions import versions
-from tasks.base import Task
-from tasks.errors import UserError
-from tasks.seeding import canonical_json, sha256_text
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
-REFERENCE_ROWS = 64
-"""Rows of an update whose distance to the init is measured where nothing else needs it."""
-
-Line = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingRun:
-    """One run, completely.
-
-    Attributes:
-        recipe: Name of the recipe, for the log.
-        config: What is chosen.
-        tasks: What is trained on, configured.
-        init: Where weights start.
-        seed: Of streams, draws and the order of rows.
-        folder: Where log and checkpoints go.
-        trackers: Names of accelerate trackers that get the log, too.
-        stop_on_collapse: End when `benchmark.collapse` says so.
-        env_processes: Worker processes for episodes, at most; None for one per usable core.
-    """
-
-    recipe: str
-    config: TrainConfig
-    tasks: tuple[Task, ...]
-    init: ModelSource
-    seed: int
-    folder: Path
-    trackers: tuple[str, ...] = ()
-    stop_on_collapse: bool = False
-    env_processes: int | None = None
-
-    @property
-    def configuration(self) -> dict[str, Any]:
-        """Everything that can move a number, but seed and init."""
-        tasks = {task.info.name: dict(task.settings()) for task in self.tasks}
-        return {**self.config.model_dump(mode="json"), "tasks": tasks}
-
-    @property
-    def sha256(self) -> str:
-        """Hash of what a checkpoint must have been made from to be resumed."""
-        config = self.configuration
-        # A run may be made longer.
-        config["optimisation"] = {**config["optimisation"], "updates": None}
-        return sha256_text(canonical_json([config, self.init.identity.sha256, self.seed]))
-
-
-@dataclass(frozen=True, slots=True)
-class Watch:
-    """Who is told what happens.
-
-    Attributes:
-        line: Called with every line of the log.
-        phase: Called with what is being done now.
-    """
-
-    line: Callable[[Line], None] = lambda line: None
-    phase: Callable[[str], None] = lambda phase: None
 
 
 class Trainer:
@@ -142,6 +56,7 @@ class Trainer:
         accelerator: Processes and devices.
         watch: Who is told.
         older: A second engine with the same model, for cross-policy sampling.
+        learner: What learns; a class of one's own may do it in another way.
     """
 
     def __init__(
@@ -151,6 +66,7 @@ class Trainer:
         accelerator: Accelerator,
         watch: Watch,
         older: Engine | None = None,
+        learner: type[Learner] = Learner,
     ) -> None:
         assert run.init.path is not None
         self.run = run
@@ -163,17 +79,15 @@ class Trainer:
         logging.getLogger("accelerate").setLevel(logging.ERROR)
         quiet_transformers()
         self.chat = Chat.load(run.init.path)
-        self.reference = self._load_model().eval().requires_grad_(False)
-        self.learner = self._learner()
+        self._clock = Clock()
+        self.learner = learner(run, accelerator, self._phase)
         self.sources = {
             task.info.name: Source(task, training_protocol(task, self.config, run.seed))
             for task in run.tasks
         }
         self.state = TrainingState(0, 0, 0.0, None, 0, 0, 0.0, run.sha256)
         self.older_weights: dict[str, torch.Tensor] | None = None
-        self.parameters = sum(weight.numel() for weight in self.reference.parameters())
         self._group_stds: list[float | None] = []
-        self._clock = _Clock()
 
     async def train(self) -> str | None:
         """Make all updates that are left.
@@ -270,93 +184,7 @@ class Trainer:
             return {"policy/optimizer_steps": 0, "policy/skipped_steps": 0}
         rate = self._learning_rate(number)
         plan = mini_batches(len(rows), self.config.optimisation, self.run.seed, number)
-        return self.learn_rows(rows, plan, number) | {"policy/learning_rate": rate}
-
-    def learn_rows(
-        self, rows: Sequence[Row], plan: Sequence[Sequence[int]], number: int
-    ) -> Metrics:
-        """Learn from rows, with the optimizer's learning rate as it is.
-
-        Args:
-            rows: All rows of a rollout, of all processes.
-            plan: Row numbers of each optimizer step.
-            number: Of the update, from 1.
-
-        Returns:
-            The numbers of the log's line that are about learning.
-        """
-        version = number - 1
-        metrics = staleness_metrics(rows, version)
-        with self._phase("old_log_probs"):
-            old, plain, entropies = self._old_values(rows, plan)
-            values = self.learner.critic_values(rows) if self.learner.critic else []
-        with self._phase("reference"):
-            reference, plain_reference = self._reference(rows, number)
-        distances: Tensors = [None] * len(rows)
-        if self.config.kl.place == "reward" and self.config.kl.coef > 0:
-            distances = [
-                kl(known, before, self.config.kl.estimator)
-                for known, before in zip(_all(old), _all(reference), strict=True)
-            ]
-        advantages, targets = estimate(self.config, rows, entropies, values, distances)
-        known = RowValues(advantages, old, reference, self._weights(rows, plain))
-        with self._phase("update"), self._memory_advice():
-            tally = self.learner.update(rows, known, plan, targets, values or None)
-        tally = gathered(tally, self.accelerator)
-        for row, log_probs in tally.first_log_probs.items():
-            plain[row] = log_probs[: len(rows[row].response_ids)]
-        metrics |= update_metrics(tally)
-        metrics |= engine_metrics(rows, plain, version)
-        metrics |= init_metrics(rows, plain, plain_reference)
-        drawn = torch.cat([torch.from_numpy(row.response_mask) for row in rows]) > 0
-        metrics["policy/advantage_std"] = float(torch.cat(advantages)[drawn].std(unbiased=False))
-        if targets is not None:
-            metrics["critic/explained_variance"] = explained_variance(
-                torch.cat(_all(values))[drawn], torch.cat(targets)[drawn]
-            )
-        return metrics
-
-    def _old_values(
-        self, rows: Sequence[Row], plan: Sequence[Sequence[int]]
-    ) -> tuple[Tensors, Tensors, Tensors]:
-        """Old log-probabilities where a step needs them; see `Learner.values_of`.
-
-        The first step's old policy is the current one: its rows need no pass of their own, unless
-        they are seen again in a later epoch or something else asks for them.
-        """
-        config = self.config
-        everything = (
-            config.optimisation.epochs > 1
-            or config.mismatch_cap is not None
-            or isinstance(config.advantage, EMPG)
-            or (config.kl.place == "reward" and config.kl.coef > 0)
-        )
-        wanted = range(len(rows)) if everything else [row for step in plan[1:] for row in step]
-        return self.learner.values_of(
-            rows, list(wanted), entropy=isinstance(config.advantage, EMPG)
-        )
-
-    def _reference(self, rows: Sequence[Row], number: int) -> tuple[Tensors, Tensors]:
-        """Log-probabilities of the init: of all rows if they matter, else of some for the log.
-
-        At the rollout's temperature, and at 1.
-        """
-        wanted: Sequence[int] = range(len(rows))
-        if not self.config.needs_reference:
-            step = max(len(rows) // REFERENCE_ROWS, 1)
-            wanted = range(number % step, len(rows), step)
-        tempered, plain, _ = self.learner.values_of(rows, list(wanted), self.reference)
-        return tempered, plain
-
-    def _weights(self, rows: Sequence[Row], plain: Tensors) -> Tensors:
-        """Truncated importance weights, trainer over engine, per token."""
-        cap = self.config.mismatch_cap
-        if cap is None:
-            return [None] * len(rows)
-        return [
-            (log_probs - torch.from_numpy(row.engine_log_probs)).clamp(-20, 20).exp().clamp(max=cap)
-            for row, log_probs in zip(rows, _all(plain), strict=True)
-        ]
+        return self.learner.learn(rows, plan, number) | {"policy/learning_rate": rate}
 
     def _learning_rate(self, number: int) -> float:
         """Set and return the learning rate of an update (from 1)."""
@@ -367,8 +195,7 @@ class Trainer:
         elif optimisation.schedule == "linear":
             left = optimisation.updates - number + 1
             rate *= left / (optimisation.updates - optimisation.warmup_updates)
-        for group in self.learner.optimizer.param_groups:
-            group["lr"] = rate
+        self.learner.set_learning_rate(rate)
         return rate
 
     async def _hand_over(self) -> None:
@@ -376,7 +203,7 @@ class Trainer:
 
         Also the init's, before anything is played: a server may still have those of another run.
         """
-        weights = self.accelerator.get_state_dict(self.learner.model)
+        weights = self.learner.weights()
         await self.engine.load_weights(weights.items(), self.state.update)
 
     async def _refresh(self) -> None:
@@ -384,7 +211,7 @@ class Trainer:
         chosen, number = self.config.sampling.cross_policy, self.state.update
         if self.older is None or chosen is None or not refresh_due(number, chosen.refresh_every):
             return
-        weights = self.accelerator.get_state_dict(self.learner.model)
+        weights = self.learner.weights()
         self.older_weights = {name: value.detach().clone() for name, value in weights.items()}
         self.state = replace(self.state, older_version=number)
         await self.older.load_weights(self.older_weights.items(), number)
@@ -492,93 +319,7 @@ class Trainer:
         with self._clock.phase(name):
             yield
 
-    @contextmanager
-    def _memory_advice(self) -> Iterator[None]:
-        try:
-            yield
-        except (torch.OutOfMemoryError, RuntimeError) as error:
-            if not isinstance(error, torch.OutOfMemoryError) and "memory" not in str(error):
-                raise
-            tokens = self.config.optimisation.micro_batch_tokens
-            raise UserError(
-                f"out of memory in an update: lower optimisation.micro_batch_tokens (now {tokens}; "
-                "no result depends on it), or set optimisation.gradient_checkpointing=true; the "
-                "same command resumes"
-            ) from error
-
-    def _load_model(self) -> "PreTrainedModel":
-        """The init on this process's device; master weights are float32."""
-        assert self.run.init.path is not None
-        model = load_model(self.run.init.path, "float32", "cpu")
-        placed: PreTrainedModel = model.to(self.accelerator.device)
-        return placed
-
-    def _learner(self) -> Learner:
-        """The policy with its optimizer, prepared for all processes."""
-        optimisation = self.config.optimisation
-        model = self._load_model().train()
-        if optimisation.gradient_checkpointing:
-            model.gradient_checkpointing_enable()
-        optimizer = torch.optim.AdamW(
-            model.parameters(),
-            lr=optimisation.learning_rate,
-            betas=optimisation.betas,
-            weight_decay=optimisation.weight_decay,
-        )
-        policy, prepared_optimizer = self.accelerator.prepare(model, optimizer)
-        critic = None
-        chosen = self.config.advantage
-        if isinstance(chosen, GAE):
-            assert self.run.init.path is not None
-            critic = Critic(
-                self.accelerator,
-                self.run.init.path,
-                chosen.learning_rate,
-                chosen.clip_range,
-                optimisation.max_grad_norm,
-            )
-        sharded = self.accelerator.distributed_type.value == "FSDP"
-        share_prefix = not sharded and not optimisation.gradient_checkpointing
-        return Learner(
-            self.accelerator, policy, prepared_optimizer, self.config, critic, share_prefix
-        )
-
-
-class _Clock:
-    """Wall time of an update, by phase."""
-
-    def __init__(self) -> None:
-        self._began = 0.0
-        self._phases: dict[str, float] = {}
-
-    def begin(self) -> None:
-        """Start an update."""
-        self._began = time.monotonic()
-        self._phases = {}
-
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Time a part of it."""
-        began = time.monotonic()
-        yield
-        self._phases[name] = self._phases.get(name, 0.0) + time.monotonic() - began
-
-    @property
-    def total(self) -> float:
-        """Seconds since it began."""
-        return time.monotonic() - self._began
-
-    def metrics(self) -> Metrics:
-        """`seconds/` numbers."""
-        phases: Metrics = {f"seconds/{name}": value for name, value in self._phases.items()}
-        return phases | {"seconds/total": self.total}
-
 
 @contextmanager
 def _nothing() -> Iterator[None]:
     yield None
-
-
-def _all(values: Tensors) -> list[torch.Tensor]:
-    """Values that are known of all rows."""
-    return [value for value in values if value is not None]

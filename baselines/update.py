@@ -9,11 +9,9 @@ import math
 import random
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from accelerate import Accelerator
 from accelerate.utils import gather_object
@@ -24,16 +22,10 @@ from baselines.algorithms.kl import kl
 from baselines.critic import Critic
 from baselines.microbatches import MicroBatch, RowValues, filler, split
 from baselines.policy import evaluate_tokens
+from baselines.policy_loss import policy_loss
 from baselines.rollouts import Row
-from baselines.train_config import (
-    CISPO,
-    GSPO,
-    SAPO,
-    Optimisation,
-    PPOClip,
-    SequenceMask,
-    TrainConfig,
-)
+from baselines.tally import Tally
+from baselines.train_config import Optimisation, SequenceMask, TrainConfig
 from tasks.errors import UserError
 from tasks.seeding import stable_seed
 
@@ -43,39 +35,7 @@ if TYPE_CHECKING:
 Tensors = list[torch.Tensor | None]
 
 
-@dataclass(slots=True)
-class Tally:
-    """What the optimizer steps of an update did, on this process.
-
-    Attributes:
-        losses: Of each step that was made; the process's share.
-        grad_norms: Of each step, before clipping; not finite where the step was skipped.
-        skipped: Steps that were not made.
-        masked_rows: Rows that the sequence mask dropped.
-        log_ratios: New minus old log-probability of every token of every pass.
-        row_ratios: Mean of it over each row.
-        entropies: Of every token of every pass.
-        low: Tokens that the lower limit held back.
-        high: Tokens that the upper limit held back.
-        critic_losses: Of each step.
-        first_log_probs: Log-probabilities at temperature 1, by row, of rows whose old policy was
-            the current one.
-    """
-
-    losses: list[float] = field(default_factory=list)
-    grad_norms: list[float] = field(default_factory=list)
-    skipped: int = 0
-    masked_rows: int = 0
-    log_ratios: list[npt.NDArray[np.float32]] = field(default_factory=list)
-    row_ratios: list[npt.NDArray[np.float32]] = field(default_factory=list)
-    entropies: list[npt.NDArray[np.float32]] = field(default_factory=list)
-    low: int = 0
-    high: int = 0
-    critic_losses: list[float] = field(default_factory=list)
-    first_log_probs: dict[int, torch.Tensor] = field(default_factory=dict)
-
-
-class Learner:
+class Updater:
     """A policy, its optimizer, and what an update needs beside them.
 
     Args:
@@ -240,7 +200,7 @@ class Learner:
         advantages = batch.stack(values.advantages)
         kept_rows, left = kept
         trained = mask if kept_rows is None else mask * kept_rows[:, None]
-        limits = _policy_loss(config, now.log_probs, old, advantages, trained)
+        limits = policy_loss(config, now.log_probs, old, advantages, trained)
         losses = limits.losses
         if any(weight is not None for weight in values.weights):
             losses = losses * batch.stack(values.weights)
@@ -259,7 +219,7 @@ class Learner:
             for place, row in enumerate(batch.rows):
                 if row >= 0:
                     tally.first_log_probs[row] = now.untempered[place].cpu()
-        _count(tally, mask, now.log_probs.detach() - old, now.entropy.detach(), limits)
+        tally.count(mask, now.log_probs.detach() - old, now.entropy.detach(), limits)
         return share
 
     def _kept(
@@ -370,66 +330,8 @@ def _totals(rows: Sequence[Row], chosen: Sequence[int]) -> Totals:
     return Totals(float(tokens), float(len(chosen)), float(len(chosen)))
 
 
-def _policy_loss(
-    config: TrainConfig,
-    log_probs: torch.Tensor,
-    old: torch.Tensor,
-    advantages: torch.Tensor,
-    mask: torch.Tensor,
-) -> clipping.TokenLosses:
-    chosen = config.clipping
-    if isinstance(chosen, PPOClip):
-        return clipping.ppo_clip(
-            log_probs,
-            old,
-            advantages,
-            mask,
-            clip_low=chosen.clip_low,
-            clip_high=chosen.clip_high,
-            dual_clip=chosen.dual_clip,
-        )
-    if isinstance(chosen, SAPO):
-        return clipping.sapo(
-            log_probs,
-            old,
-            advantages,
-            mask,
-            tau_positive=chosen.tau_positive,
-            tau_negative=chosen.tau_negative,
-        )
-    assert isinstance(chosen, GSPO | CISPO)
-    loss = clipping.gspo if isinstance(chosen, GSPO) else clipping.cispo
-    return loss(
-        log_probs,
-        old,
-        advantages,
-        mask,
-        clip_low=chosen.clip_low,
-        clip_high=chosen.clip_high,
-    )
-
-
 def _scatter(batch: MicroBatch, values: torch.Tensor, rows: Sequence[Row], into: Tensors) -> None:
     """Put the values of a micro-batch where their rows are."""
     for place, row in enumerate(batch.rows):
         if row >= 0:
             into[row] = values[place, : len(rows[row].response_ids)].cpu()
-
-
-def _count(
-    tally: Tally,
-    mask: torch.Tensor,
-    log_ratios: torch.Tensor,
-    entropies: torch.Tensor,
-    limits: clipping.TokenLosses,
-) -> None:
-    counted = mask > 0
-    filled = counted.any(1)
-    if not filled.any():
-        return
-    tally.log_ratios.append(log_ratios[counted].float().cpu().numpy())
-    means = (log_ratios * mask).sum(1)[filled] / mask.sum(1)[filled]
-    tally.row_ratios.append(means.float().cpu().numpy())
-    tally.entropies.append(entropies[counted].float().cpu().numpy())
-    tally.low += int((limits.clipped_low & counted).sum())
-    tally.high += int((limits.clipped_high & counted).sum())

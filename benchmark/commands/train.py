@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from accelerate import Accelerator
 
     from baselines.live import LiveView
-    from baselines.trainer import TrainingRun
+    from baselines.training_run import TrainingRun
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     for task in tasks:
         task.require()
     from baselines.tracking import check_trackers
-    from baselines.trainer import TrainingRun
+    from baselines.training_run import TrainingRun
 
     check_trackers(arguments.tracker)
     training = TrainingRun(
@@ -108,7 +108,8 @@ def _earlier(training: "TrainingRun") -> list[dict[str, Any]]:
 async def _run(
     training: "TrainingRun", arguments: argparse.Namespace, view: "LiveView"
 ) -> str | None:
-    from baselines.trainer import Trainer, Watch
+    from baselines.trainer import Trainer
+    from baselines.training_run import Watch
 
     task = asyncio.current_task()
     assert task is not None

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baselines.rollouts import Row
+from baselines.tally import Tally
 from baselines.train_metrics import (
     engine_metrics,
     explained_variance,
@@ -20,7 +21,7 @@ from baselines.train_metrics import (
     staleness_metrics,
     update_metrics,
 )
-from baselines.update import Tally, Tensors
+from baselines.update import Tensors
 from benchmark.training_metrics import METRICS
 from tests.synthetic_rows import random_rows
 

@@ -12,7 +12,8 @@ from accelerate import Accelerator
 
 from baselines.recipes import RECIPES, names, resolve
 from baselines.registry import find_model
-from baselines.trainer import Trainer, TrainingRun, Watch
+from baselines.trainer import Trainer
+from baselines.training_run import TrainingRun, Watch
 from benchmark.engines.transformers import TransformersEngine
 from benchmark.training_log import LOG, read_training_log
 from tasks.errors import UserError

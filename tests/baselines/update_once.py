@@ -13,7 +13,7 @@ from baselines.estimation import estimate
 from baselines.microbatches import RowValues
 from baselines.recipes import resolve
 from baselines.train_config import TrainConfig
-from baselines.update import Learner
+from baselines.update import Updater
 from tests.synthetic_rows import random_model, random_rows
 
 ROWS = 29
@@ -40,10 +40,10 @@ def gradient(
     optimizer = Recorder(model.parameters(), lr=0.0)
     rows = random_rows(ROWS)
     policy, _ = accelerator.prepare(model, optimizer)
-    learner = Learner(accelerator, policy, optimizer, config, None, share_prefix)
+    updater = Updater(accelerator, policy, optimizer, config, None, share_prefix)
     everything = list(range(len(rows)))
-    _, _, entropies = learner.values_of(rows, everything, entropy=True)
-    old, _, _ = learner.values_of(rows, everything, model=random_model())
+    _, _, entropies = updater.values_of(rows, everything, entropy=True)
+    old, _, _ = updater.values_of(rows, everything, model=random_model())
     # An old policy some way off, so that limits and masks have something to do.
     generator = torch.Generator().manual_seed(1)
     moved = [
@@ -58,7 +58,7 @@ def gradient(
         [value - 0.2 for value in moved],
         [None] * len(rows),
     )
-    tally = learner.update(rows, values, [everything])
+    tally = updater.update(rows, values, [everything])
     loss = torch.tensor(tally.losses)
     if accelerator.num_processes > 1:
         loss = accelerator.reduce(loss, "sum")

@@ -29,12 +29,14 @@ from typing import Any
 import torch
 from accelerate import Accelerator
 
+from baselines.learner import Learner
 from baselines.recipes import resolve
 from baselines.registry import find_model
 from baselines.rollouts import Row
 from baselines.train_config import TrainConfig
 from baselines.train_metrics import Metrics
-from baselines.trainer import Trainer, TrainingRun, Watch
+from baselines.trainer import Trainer
+from baselines.training_run import TrainingRun, Watch
 from benchmark.engines.base import Engine, Generation, Request
 from benchmark.engines.transformers import TransformersEngine, load_model
 from tasks.registry import load_task
@@ -69,17 +71,15 @@ class Recorder(Engine):
         return self._engine.describe()
 
 
-class RecordedTrainer(Trainer):
+class RecordedLearner(Learner):
     """Remembers what an update learnt from."""
 
     rows: Sequence[Row]
     plan: Sequence[Sequence[int]]
 
-    def learn_rows(
-        self, rows: Sequence[Row], plan: Sequence[Sequence[int]], number: int
-    ) -> Metrics:
+    def learn(self, rows: Sequence[Row], plan: Sequence[Sequence[int]], number: int) -> Metrics:
         self.rows, self.plan = rows, plan
-        return super().learn_rows(rows, plan, number)
+        return super().learn(rows, plan, number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +134,15 @@ def train(config: TrainConfig, after: After) -> None:
                 took = clocks() - mark
                 if line["kind"] == "update":
                     episodes = list(recorder.episodes.values())
-                    after(trainer, Work(episodes, trainer.rows, trainer.plan), line, took)
+                    after(trainer, Work(episodes, learner.rows, learner.plan), line, took)
                     recorder.episodes.clear()
                 mark = clocks()
 
-            trainer = RecordedTrainer(run, recorder, Accelerator(cpu=True), Watch(listen))
+            trainer = Trainer(
+                run, recorder, Accelerator(cpu=True), Watch(listen), learner=RecordedLearner
+            )
+            assert isinstance(trainer.learner, RecordedLearner)
+            learner = trainer.learner
             await trainer.train()
 
     with tempfile.TemporaryDirectory() as out:

@@ -31,12 +31,14 @@ from typing import Any
 import torch
 from accelerate import Accelerator
 
+from baselines.learner import Learner
 from baselines.recipes import resolve
 from baselines.registry import find_model
 from baselines.rollouts import Row
 from baselines.train_config import TrainConfig
 from baselines.train_metrics import Metrics
-from baselines.trainer import Trainer, TrainingRun, Watch
+from baselines.trainer import Trainer
+from baselines.training_run import TrainingRun, Watch
 from benchmark.engines.transformers import TransformersEngine, load_model
 from tasks.registry import load_task
 from tests.bare_work import Spent, clocks
@@ -144,17 +146,15 @@ def configuration(case: Case) -> TrainConfig:
     return resolve("grpo", "tiny", [TASK], own)
 
 
-class TimedTrainer(Trainer):
+class TimedLearner(Learner):
     """Remembers the rows of an update and what learning from them took."""
 
     rows: Sequence[Row] = ()
     learning: Spent | None = None
 
-    def learn_rows(
-        self, rows: Sequence[Row], plan: Sequence[Sequence[int]], number: int
-    ) -> Metrics:
+    def learn(self, rows: Sequence[Row], plan: Sequence[Sequence[int]], number: int) -> Metrics:
         began = clocks()
-        metrics = super().learn_rows(rows, plan, number)
+        metrics = super().learn(rows, plan, number)
         self.rows, self.learning = rows, clocks() - began
         return metrics
 
@@ -173,14 +173,18 @@ def run_ours(turns: Turns, case: Case, share_prefix: bool) -> None:
                 if line["kind"] == "update":
                     spent = turns.end()
                     assert spent is not None
-                    given = [_given(row) for row in trainer.rows]
+                    given = [_given(row) for row in learner.rows]
                     tokens = sum(len(row.response_ids) for row in given)
-                    turns.report(Done(spent, trainer.learning, tokens, given))
+                    turns.report(Done(spent, learner.learning, tokens, given))
                 if line.get("update") != case.updates:
                     turns.begin()
 
-            trainer = TimedTrainer(run, engine, Accelerator(cpu=True), Watch(listen))
-            trainer.learner.share_prefix &= share_prefix
+            trainer = Trainer(
+                run, engine, Accelerator(cpu=True), Watch(listen), learner=TimedLearner
+            )
+            assert isinstance(trainer.learner, TimedLearner)
+            learner = trainer.learner
+            learner.updater.share_prefix &= share_prefix
             await trainer.train()
 
     with tempfile.TemporaryDirectory() as out:
