@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from accelerate import Accelerator
+from accelerate.utils import RNG_STATE_NAME, load
 from safetensors.torch import load_file, save_file
 
 from benchmark.engines.chat import Chat
@@ -132,10 +133,25 @@ def find_last(folder: Path, configuration: str) -> TrainingState | None:
 
 
 def load_last(accelerator: Accelerator, folder: Path) -> dict[str, torch.Tensor] | None:
-    """Put weights, optimizers and generators back; give the older policy's weights, if any."""
-    accelerator.load_state(str(folder / LAST / _STATE))
-    path = folder / LAST / _STATE / _OLDER
-    return load_file(path) if path.exists() else None
+    """Put weights, optimizers and generators back; give the older policy's weights, if any.
+
+    Raises:
+        UserError: Files are missing or damaged.
+    """
+    saved = folder / LAST / _STATE
+    path = saved / _OLDER
+    try:
+        # accelerate goes on without generators that it cannot read.
+        load(saved / f"{RNG_STATE_NAME}_{accelerator.process_index}.pkl")
+        accelerator.load_state(str(saved))
+        return load_file(path) if path.exists() else None
+    # Every format of its files has errors of its own, and damaged pickles raise anything.
+    except Exception as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UserError(
+            f"the checkpoint {folder / LAST} is damaged ({reason}): remove it to start the run "
+            "again from its init"
+        ) from error
 
 
 def _export(accelerator: Accelerator, model: Any, chat: Chat, folder: Path) -> None:

@@ -335,6 +335,11 @@ class TrainConfig(Part):
             )
         if alone and self.sampling.dynamic is not None:
             raise ValueError("dynamic sampling would drop every group of one episode")
+        if self.mismatch_cap is not None and self.rollout.temperature != 1:
+            raise ValueError(
+                "engines give log-probabilities at temperature 1, so that mismatch_cap can only "
+                "weigh tokens drawn at it: set rollout.temperature=1, or leave mismatch_cap out"
+            )
         token_level = ("reinforce_pp", "gae")
         if self.kl.place == "reward" and self.advantage.name not in token_level:
             raise ValueError(

@@ -292,3 +292,21 @@ def test_a_state_that_is_none_is_refused(content: str, tmp_path: Path) -> None:
         found(tmp_path)
     (line,) = str(caught.value).splitlines()
     assert line.startswith(f"{path} is no training state: ")
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "optimizer.bin", "random_states_0.pkl"])
+@pytest.mark.parametrize("damage", ["half", "noise", "none"])
+def test_a_damaged_checkpoint_is_refused(name: str, damage: str, tmp_path: Path) -> None:
+    training = Training()
+    training.step()
+    training.save(tmp_path)
+    path = tmp_path / LAST / "state" / name
+    content = path.read_bytes()
+    if damage == "none":
+        path.unlink()
+    else:
+        path.write_bytes(content[: len(content) // 2] if damage == "half" else b"\x07noise" * 100)
+    with pytest.raises(UserError) as caught:
+        load_last(training.accelerator, tmp_path)
+    (line,) = str(caught.value).splitlines()
+    assert line.startswith(f"the checkpoint {tmp_path / LAST} is damaged (")

@@ -235,6 +235,11 @@ def test_a_value_that_is_no_yaml_is_refused() -> None:
     ("own", "message"),
     [
         (
+            ["mismatch_cap=2", "rollout.temperature=0.7"],
+            "engines give log-probabilities at temperature 1, so that mismatch_cap can only weigh "
+            "tokens drawn at it: set rollout.temperature=1, or leave mismatch_cap out",
+        ),
+        (
             ["rollout.group_size=1"],
             "gigpo compares the episodes of a group, and groups of one (rollout.group_size=1) have "
             "nothing to compare: use reinforce_pp or gae",

@@ -13,10 +13,12 @@ import torch
 from accelerate import Accelerator
 from safetensors.torch import load_file
 
+from baselines.microbatches import RowValues
 from baselines.recipes import RECIPES, names, resolve
 from baselines.train_config import Optimisation
-from baselines.update import mini_batches
-from tests.baselines.update_once import gradient
+from baselines.update import Updater, mini_batches
+from tests.baselines.update_once import Recorder, gradient
+from tests.synthetic_rows import random_model, random_rows
 
 # The network normalises in float32 whatever its weights are: gradients of 0.01 differ by 1e-8.
 TOLERANCE = 1e-6
@@ -79,6 +81,25 @@ def test_two_processes_make_the_step_of_one(recipe: str, tmp_path: Path) -> None
     errors = [process.communicate(timeout=300)[1] for process in ranks]
     assert [process.returncode for process in ranks] == [0, 0], errors
     assert_same(load_file(out), once(recipe, 100_000))
+
+
+@pytest.mark.parametrize("denominator", ["kept", "all"])
+@pytest.mark.parametrize("recipe", ["grpo_sm", "sapo_sm", "cispo_sm"])
+def test_a_step_whose_rows_are_all_masked_has_no_gradient(recipe: str, denominator: str) -> None:
+    own = ["kl.coef=0", f"clipping.sequence_mask.denominator={denominator}"]
+    config = resolve(recipe, "tiny", ["sokoban"], own)
+    torch.set_default_dtype(torch.float64)
+    accelerator = Accelerator(cpu=True)
+    model = accelerator.prepare(random_model())
+    optimizer = Recorder(model.parameters(), lr=0.0)
+    rows = random_rows(7)
+    updater = Updater(accelerator, model, optimizer, config)
+    now, _, _ = updater.values_of(rows, range(7))
+    unlikely = [value + 1 for value in now if value is not None]
+    bad = [-torch.ones_like(value) for value in unlikely]
+    tally = updater.update(rows, RowValues(bad, list(unlikely), [None] * 7, [None] * 7), [range(7)])
+    assert (tally.masked_rows, tally.losses, tally.grad_norms) == (7, [0.0], [0.0])
+    assert all((value == 0).all() for value in optimizer.gradients.values())
 
 
 def test_rows_are_dealt_evenly_and_anew_in_every_epoch() -> None:
