@@ -25,6 +25,7 @@ from matplotlib.ticker import (
     MaxNLocator,
     NullFormatter,
     PercentFormatter,
+    StrMethodFormatter,
 )
 
 from benchmark.training_curves import (
@@ -255,8 +256,11 @@ def _scale(axes: Axes, metric: Metric, values: Values) -> None:
             axes.set_yscale("symlog", linthresh=float(positive.min()))
         axes.yaxis.set_major_formatter(FuncFormatter(_power))
         axes.yaxis.set_minor_formatter(NullFormatter())
-    elif not metric.signed:
-        axes.set_ylim(bottom=0)
+    else:
+        # On every tick: a common factor above the axis would stand in the subtitle.
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:.3g}"))
+        if not metric.signed:
+            axes.set_ylim(bottom=0)
 
 
 def _power(value: float, _: int | None = None) -> str:

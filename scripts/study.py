@@ -36,10 +36,10 @@ RECIPES = (
 GRID = (1.0e-4, 3.0e-4, 1.0e-3)
 """Learning rates that are tried for every recipe in the stable setting."""
 TUNING_SEED = 1000
-TUNING_UPDATES = 10
+TUNING_UPDATES = 8
 TUNING_LAST = 4
 """Updates whose rollouts decide between learning rates. Tuning never looks at the panel."""
-STABLE = ("optimisation.updates=30", "validation.every=10")
+STABLE = ("optimisation.updates=24", "validation.every=6")
 AGGRESSIVE = (
     "optimisation.updates=15",
     "validation.every=3",

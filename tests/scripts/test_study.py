@@ -149,7 +149,7 @@ def test_settings_are_those_of_the_study(tmp_path: Path) -> None:
     for setting in (*STABLE, *AGGRESSIVE):
         assert f"`{setting}`" in text
     assert "after every 3 of 15 updates, which makes 6 points" in text
-    assert "after every 10 of 30 updates, which makes 4 points" in text
+    assert "after every 6 of 24 updates, which makes 5 points" in text
 
 
 def test_the_script_refuses_a_recipe_that_is_not_there() -> None:

@@ -114,7 +114,7 @@ def test_a_gain_is_shown_with_its_interval_and_seeds(tmp_path: Path) -> None:
     interval = f"+16.7 [{100 * sum(low) / 3:+.1f}, {100 * sum(high) / 3:+.1f}] points"
     assert interval in evidence
     assert "(+25.0, +12.5, +12.5 for each run)" in evidence
-    assert "A run took 2.5 minutes" in evidence  # 30 updates of 5 seconds
+    assert "A run took 2.0 minutes" in evidence  # 24 updates of 5 seconds
     assert gains(study, "sampo").evidence == "sampo was not among the recipes."
 
 
@@ -227,7 +227,7 @@ def test_a_run_without_its_last_validation_is_not_finished(tmp_path: Path) -> No
     *lines, _ = path.read_text("utf-8").splitlines(keepends=True)
     path.write_text("".join(lines), "utf-8")
     (result,) = study_of(tmp_path, "grpo", seeds=1).begun("stable")
-    assert (result.updates, result.last.update, result.finished) == (30, 20, False)
+    assert (result.updates, result.last.update, result.finished) == (24, 16, False)
 
 
 @pytest.mark.parametrize(
