@@ -13,8 +13,6 @@ from collections import deque
 from types import TracebackType
 from typing import Self
 
-from accelerate.utils import gather_object
-
 from baselines.collector import Collector
 from baselines.rollouts import PlayedGroup
 
@@ -23,7 +21,8 @@ class AsyncCollector(Collector):
     """Keeps the engine busy. An asynchronous context: leaving it drops what is under way.
 
     Takes what a `Collector` takes; `rollout.max_staleness` is set, and the engine generates also
-    while weights are replaced. What was under way when a run ended is played again.
+    while weights are replaced. What was under way when a run ended is played again. Batches that
+    are played while something else is done are not counted.
     """
 
     _begun: int
@@ -59,8 +58,7 @@ class AsyncCollector(Collector):
         count = self.config.rollout.groups
         places = self.places(self._begun, count)
         self._begun += count
-        mine = places[self._accelerator.process_index :: self._accelerator.num_processes]
-        self._batches.append(asyncio.create_task(self.play(mine)))
+        self._batches.append(asyncio.create_task(self.play(self._players.mine(places))))
 
     async def _batch(self, count: int) -> list[PlayedGroup]:
         """The oldest batch; one that is begun now if an update wants more than there are."""
@@ -68,6 +66,4 @@ class AsyncCollector(Collector):
             self._begin()
         played = await self._batches.popleft()
         places = self.next_places(count)
-        if self._accelerator.num_processes > 1:
-            played = gather_object(played)
-        return self.in_order(played, places)
+        return self.in_order(self._players.together(played), places)

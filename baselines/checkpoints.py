@@ -9,9 +9,10 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,8 +20,10 @@ from accelerate import Accelerator
 from accelerate.utils import RNG_STATE_NAME, load
 from safetensors.torch import load_file, save_file
 
+from baselines.tracking import facts_of
 from benchmark.engines.chat import Chat
 from benchmark.files import sync_folder
+from benchmark.training_log import LOG, read_training_log
 from tasks.errors import UserError
 
 if TYPE_CHECKING:
@@ -107,12 +110,15 @@ def save_best(accelerator: Accelerator, model: Any, chat: Chat, folder: Path) ->
     accelerator.wait_for_everyone()
 
 
-def find_last(folder: Path, configuration: str) -> TrainingState | None:
+def find_last(
+    folder: Path, configuration: str, facts: Mapping[str, Any] = MappingProxyType({})
+) -> TrainingState | None:
     """The state of a folder's last checkpoint; None if there is none.
 
     Args:
         folder: The run's folder.
         configuration: See `TrainingState`.
+        facts: The wanted run's settings, flat, to say what differs from those in the folder's log.
 
     Raises:
         UserError: It cannot be read, or is of another run.
@@ -128,8 +134,22 @@ def find_last(folder: Path, configuration: str) -> TrainingState | None:
     if state.configuration != configuration:
         raise UserError(
             f"{folder} holds a run with another configuration, init or seed; choose another --out"
+            + _what_differs(folder / LOG, facts)
         )
     return state
+
+
+def _what_differs(path: Path, facts: Mapping[str, Any]) -> str:
+    """The settings that a log's run has otherwise, as the end of a sentence."""
+    if not facts or not path.exists():
+        return ""
+    there = facts_of(read_training_log(path, allow_torn=True).start)
+    differing = [
+        f"{name} {there.get(name, 'none')}, now {facts.get(name, 'none')}"
+        for name in sorted({*there, *facts})
+        if there.get(name) != facts.get(name)
+    ]
+    return f" ({'; '.join(differing[:3])}{'; ...' if len(differing) > 3 else ''})"
 
 
 def load_last(accelerator: Accelerator, folder: Path) -> dict[str, torch.Tensor] | None:

@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from accelerate import Accelerator
-from accelerate.utils import gather_object
-
 from baselines.algorithms.sampling import DynamicSampling, outcomes
-from baselines.rollouts import PlayedGroup, Row, Unit, group_jobs, played_group
+from baselines.players import Count, Players, uncounted
+from baselines.rollouts import PlayedGroup, Row, group_jobs, played_group, unit_of
 from baselines.train_config import TrainConfig
 from benchmark.engines.base import Engine
 from benchmark.hosts.base import Host
@@ -55,8 +53,9 @@ class Collector:
         sources: The tasks, by name; groups go round them in turn.
         engine: Where responses come from.
         host: Where episodes live.
-        accelerator: The processes.
+        players: Who plays which part of it.
         position: Groups that were taken from the streams before, all together.
+        count: Told how many episodes of the batch that is waited for have ended.
     """
 
     def __init__(
@@ -65,19 +64,17 @@ class Collector:
         sources: Mapping[str, Source],
         engine: Engine,
         host: Host,
-        accelerator: Accelerator,
+        players: Players,
         position: int = 0,
+        count: Count = uncounted,
     ) -> None:
         self.config = config
         self.position = position
         self._sources = list(sources.values())
         self._engine = engine
         self._host = host
-        self._accelerator = accelerator
-
-    def unit(self, task: Task) -> Unit:
-        """What a row of this task is."""
-        return self.config.unit or task.info.unit
+        self._players = players
+        self._count = count
 
     def places(self, first: int, count: int) -> list[tuple[Source, int]]:
         """Places of the streams, tasks in turn: (task, number in its stream)."""
@@ -149,11 +146,8 @@ class Collector:
     async def _batch(self, count: int) -> list[PlayedGroup]:
         """Play a batch of groups; every process gets all of them."""
         places = self.next_places(count)
-        mine = places[self._accelerator.process_index :: self._accelerator.num_processes]
-        played = await self.play(mine)
-        if self._accelerator.num_processes > 1:
-            played = gather_object(played)
-        return self.in_order(played, places)
+        played = await self.play(self._players.mine(places), self._count)
+        return self.in_order(self._players.together(played), places)
 
     def in_order(
         self, played: Sequence[PlayedGroup], places: Sequence[tuple[Source, int]]
@@ -162,8 +156,10 @@ class Collector:
         order = {(source.task.info.name, number): i for i, (source, number) in enumerate(places)}
         return sorted(played, key=lambda group: order[group.task, group.group])
 
-    async def play(self, places: Sequence[tuple[Source, int]]) -> list[PlayedGroup]:
-        """Play groups, all episodes side by side."""
+    async def play(
+        self, places: Sequence[tuple[Source, int]], count: Count = uncounted
+    ) -> list[PlayedGroup]:
+        """Play groups, all episodes side by side; tell how many have ended."""
         size = self.config.rollout.group_size
         jobs: dict[tuple[str, str, str, int], tuple[int, int]] = {}
         all_jobs: list[Job] = []
@@ -172,10 +168,15 @@ class Collector:
                 jobs[job.key] = index, member
                 all_jobs.append(job)
         played: list[list[Trajectory | None]] = [[None] * size for _ in places]
+        done = 0
+        count(done, len(all_jobs))
 
         async def keep(trajectory: Trajectory) -> None:
+            nonlocal done
             index, member = jobs[trajectory.job.key]
             played[index][member] = trajectory
+            done += 1
+            count(done, len(all_jobs))
 
         concurrency = self.config.rollout.concurrency or max(len(all_jobs), 1)
         await play(all_jobs, self._engine, concurrency, keep, self._host)
@@ -183,7 +184,7 @@ class Collector:
             played_group(
                 [t for t in trajectories if t is not None],
                 number,
-                self.unit(source.task),
+                unit_of(self.config, source.task),
                 self.config.penalty_on,
             )
             for (source, number), trajectories in zip(places, played, strict=True)

@@ -1,5 +1,6 @@
 """The critic of PPO: a value for every token, by a network of its own that starts from the init."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from transformers import AutoModel
 
 from baselines.algorithms.gae import value_loss
 from baselines.microbatches import MicroBatch
+from baselines.sharding import whole_norm
 
 
 class ValueNetwork(torch.nn.Module):
@@ -83,11 +85,12 @@ class Critic:
         targets: Sequence[torch.Tensor | None],
         old_values: Sequence[torch.Tensor | None],
         tokens: int,
-    ) -> float:
+    ) -> float | None:
         """One optimizer step: the mean clipped squared error over all tokens of the step.
 
         Returns:
-            This process's share of the loss.
+            This process's share of the loss; None if its gradient was not finite and the step
+            was skipped.
         """
         loss = 0.0
         for batch in batches:
@@ -101,7 +104,9 @@ class Critic:
             share = errors.sum() / tokens
             self._accelerator.backward(share * self._accelerator.num_processes)
             loss += float(share.detach())
-        self._accelerator.clip_grad_norm_(self.network.parameters(), self._max_grad_norm)
-        self.optimizer.step()
+        norm = self._accelerator.clip_grad_norm_(self.network.parameters(), self._max_grad_norm)
+        finite = math.isfinite(whole_norm(norm))
+        if finite:
+            self.optimizer.step()
         self.optimizer.zero_grad()
-        return loss
+        return loss if finite else None

@@ -3,15 +3,19 @@
 import time
 from contextlib import nullcontext
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import torch
 from accelerate import Accelerator
 
 from baselines.collector import Collector, Source
 from baselines.held_out import HeldOut
 from baselines.learner import Learner
+from baselines.players import Players
 from baselines.rollouts import training_protocol
 from baselines.train_config import GAE
+from baselines.train_metrics import memory_metrics
 from baselines.update import mini_batches
 from benchmark.engines.base import Engine
 from benchmark.hosts.choose import Hosts
@@ -28,8 +32,6 @@ class Estimate:
     """Time and memory of a run.
 
     Attributes:
-        parameters: Of the policy.
-        processes: That share the work.
         rows: Of one update, expected.
         tokens: Prompt and response tokens of one update's rows, expected.
         rollout_s: Seconds of one update for playing.
@@ -37,12 +39,10 @@ class Estimate:
         validation_s: Seconds of one validation.
         updates: Of the run.
         validations: Of the run.
-        weights_gib: Policy, gradients, optimizer, init, critic: computed from the parameters.
+        peak_gib: Of this process so far, all together: measured; on its GPU where it has one.
         measured: What was measured, for people.
     """
 
-    parameters: int
-    processes: int
     rows: float
     tokens: float
     rollout_s: float
@@ -50,7 +50,7 @@ class Estimate:
     validation_s: float
     updates: int
     validations: int
-    weights_gib: float
+    peak_gib: float
     measured: str
 
     def text(self) -> str:
@@ -59,27 +59,47 @@ class Estimate:
         whole = self.updates * update + self.validations * self.validation_s
         return "\n".join(
             [
-                f"policy: {self.parameters:,} parameters, {self.processes} process(es)",
                 f"one update: about {self.rows:.0f} rows, {self.tokens:,.0f} tokens; "
                 f"{self.rollout_s:.1f} s of playing, {self.learn_s:.1f} s of learning",
                 f"one validation: about {self.validation_s:.1f} s",
                 f"the run: {self.updates} updates and {self.validations} validations, about "
-                f"{whole / 60:.1f} minutes",
-                f"memory for weights, gradients and optimizer: {self.weights_gib:.2f} GiB "
-                "(computed; activations and the engine's cache come on top and grow with "
-                "optimisation.micro_batch_tokens and rollout.concurrency)",
+                f"{timedelta(seconds=round(whole))} (h:mm:ss)",
+                f"memory at most, with libraries and engine: {self.peak_gib:.2f} GiB (measured)",
                 f"measured: {self.measured}; all else by proportion, with one try of dynamic "
                 "sampling and no episode that becomes longer or shorter as the policy learns",
             ]
         )
 
 
-async def measure(run: "TrainingRun", engine: Engine, accelerator: Accelerator) -> Estimate:
+def computed(run: "TrainingRun", accelerator: Accelerator) -> str:
+    """What follows from the model's configuration alone, for people; nothing is loaded."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    assert run.init.path is not None
+    config = AutoConfig.from_pretrained(
+        run.init.path, local_files_only=True, trust_remote_code=False
+    )
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config)
+    parameters = sum(weight.numel() for weight in model.parameters())
+    # Weights, gradients and two moments, sharded by FSDP, and the init, which is not.
+    sharded = accelerator.distributed_type.value == "FSDP"
+    trained = 8 if isinstance(run.config.advantage, GAE) else 4
+    numbers = 1 + trained / (accelerator.num_processes if sharded else 1)
+    return (
+        f"policy: {parameters:,} parameters, {accelerator.num_processes} process(es)\n"
+        f"memory for weights, gradients, optimizer and init: {4 * numbers * parameters / GIB:.2f} "
+        "GiB in each process (computed; the engine's weights and cache and the activations come "
+        "on top, and grow with rollout.concurrency and optimisation.micro_batch_tokens)"
+    )
+
+
+async def measure(run: "TrainingRun", engine: Engine | None, accelerator: Accelerator) -> Estimate:
     """Play a few groups, learn from them once with a learning rate of 0, and extrapolate.
 
     Args:
         run: What is to be estimated.
-        engine: Started, with the init's weights.
+        engine: Started, with the init's weights; None where the main process has the only one.
         accelerator: Processes and devices.
 
     Raises:
@@ -91,12 +111,14 @@ async def measure(run: "TrainingRun", engine: Engine, accelerator: Accelerator) 
         task.info.name: Source(task, training_protocol(task, config, run.seed))
         for task in run.tasks
     }
+    players = Players(accelerator, engine)
     async with Hosts(run.env_processes) as hosts:
-        held_out = HeldOut(run, engine, hosts, accelerator)
-        collector = Collector(config, sources, engine, hosts, accelerator)
-        count = min(MEASURED_GROUPS * accelerator.num_processes, config.rollout.groups)
+        held_out = HeldOut(run, players, hosts)
+        collector = Collector(config, sources, players.engine, hosts, players)
+        count = min(MEASURED_GROUPS * players.count, config.rollout.groups)
         began = time.monotonic()
-        groups = await collector.play(collector.next_places(count))
+        places = collector.next_places(count)
+        groups = players.together(await collector.play(players.mine(places)))
         played = time.monotonic() - began
     rows = sorted((row for group in groups for row in group.rows), key=lambda row: row.key)
     learner.set_learning_rate(0.0)
@@ -106,12 +128,10 @@ async def measure(run: "TrainingRun", engine: Engine, accelerator: Accelerator) 
     episodes = sum(len(group.episodes) for group in groups)
     share = config.rollout.groups / count
     optimisation, every = config.optimisation, config.validation.every
-    parameters = learner.parameters
-    # Policy, gradient, two moments and the init in float32; a critic has the first four, too.
-    numbers = 5 + (4 if isinstance(config.advantage, GAE) else 0)
+    memory = memory_metrics()
+    peak = memory["memory/gpu_gib"] or memory["memory/host_gib"]
+    assert peak is not None
     return Estimate(
-        parameters=parameters,
-        processes=accelerator.num_processes,
         rows=len(rows) * share,
         tokens=sum(row.length for row in rows) * share,
         rollout_s=played * share,
@@ -119,7 +139,7 @@ async def measure(run: "TrainingRun", engine: Engine, accelerator: Accelerator) 
         validation_s=played * len(held_out.plan.jobs()) / episodes,
         updates=optimisation.updates,
         validations=2 + (optimisation.updates - 1) // every if every else 0,
-        weights_gib=4 * numbers * parameters / GIB,
+        peak_gib=peak,
         measured=f"{episodes} episodes of {count} groups played, and {len(rows)} rows learnt from, "
         "on this machine, now",
     )

@@ -3,10 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from accelerate import Accelerator
-from accelerate.utils import gather_object
-
-from benchmark.engines.base import Engine
+from baselines.players import Count, Players, uncounted
 from benchmark.evaluation import Plan
 from benchmark.hosts.base import Host
 from benchmark.protocol import Choices
@@ -27,17 +24,14 @@ class HeldOut:
 
     Args:
         run: What is trained.
-        engine: Where responses come from.
+        players: Who plays which part of them.
         host: Where episodes live.
-        accelerator: The processes; each plays its share.
 
     Raises:
         UserError: A panel is unknown or its data is not there.
     """
 
-    def __init__(
-        self, run: "TrainingRun", engine: Engine, host: Host, accelerator: Accelerator
-    ) -> None:
+    def __init__(self, run: "TrainingRun", players: Players, host: Host) -> None:
         chosen = run.config.validation
         if chosen.panel is not None and len(run.tasks) > 1:
             raise UserError("validation.panel names one task's panel, and there are several tasks")
@@ -52,9 +46,8 @@ class HeldOut:
         settings = {task.info.name: dict(task.settings()) for task in run.tasks}
         self.plan = Plan.of(panels, choices, settings=settings)
         self.curves: dict[str, list[Validation]] = {}
-        self._engine = engine
+        self._players = players
         self._host = host
-        self._accelerator = accelerator
 
     @property
     def fingerprint(self) -> str:
@@ -66,23 +59,26 @@ class HeldOut:
         for line in lines:
             self.curves.setdefault(line.panel, []).append(line)
 
-    async def play(self, update: int) -> list[dict[str, Any]]:
+    async def play(self, update: int, count: Count = uncounted) -> list[dict[str, Any]]:
         """Play all panels once.
+
+        Args:
+            update: The update that came before; 0 for the init.
+            count: Told how many episodes have ended.
 
         Returns:
             A line for the log for each, without its time.
         """
-        jobs = self.plan.jobs()
-        accelerator = self._accelerator
-        mine = jobs[accelerator.process_index :: accelerator.num_processes]
+        mine = self._players.mine(self.plan.jobs())
         records: list[EpisodeRecord] = []
+        count(0, len(mine))
 
         async def keep(trajectory: Trajectory) -> None:
             records.append(record_of(trajectory))
+            count(len(records), len(mine))
 
-        await play(longest_first(mine), self._engine, CONCURRENCY, keep, self._host)
-        if accelerator.num_processes > 1:
-            records = gather_object(records)
+        await play(longest_first(mine), self._players.engine, CONCURRENCY, keep, self._host)
+        records = self._players.together(records)
         lines = []
         for planned in self.plan.panels:
             protocol = planned.protocol

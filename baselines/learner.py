@@ -11,7 +11,8 @@ from baselines.algorithms.kl import kl
 from baselines.critic import Critic
 from baselines.estimation import estimate
 from baselines.microbatches import RowValues
-from baselines.rollouts import Row
+from baselines.rollouts import Row, longest_row
+from baselines.sharding import whole_weights
 from baselines.train_config import EMPG, GAE
 from baselines.train_metrics import (
     Metrics,
@@ -53,9 +54,9 @@ class Learner:
         self.config = run.config
         self.accelerator = accelerator
         self.phase = phase
-        self.reference = self._load_model().eval().requires_grad_(False)
-        self.parameters = sum(weight.numel() for weight in self.reference.parameters())
-        self.updater = self._updater()
+        with self._memory_advice():
+            self.reference = self._load_model().eval().requires_grad_(False)
+            self.updater = self._updater()
 
     @property
     def model(self) -> "PreTrainedModel":
@@ -63,9 +64,8 @@ class Learner:
         return self.updater.model
 
     def weights(self) -> Mapping[str, torch.Tensor]:
-        """The policy's weights by name, whole; all processes must ask."""
-        weights: Mapping[str, torch.Tensor] = self.accelerator.get_state_dict(self.model)
-        return weights
+        """The policy's weights by name, whole on every process; all processes must ask."""
+        return whole_weights(self.accelerator, self.model)
 
     def set_learning_rate(self, rate: float) -> None:
         """Set the rate of the policy's next steps."""
@@ -82,7 +82,14 @@ class Learner:
 
         Returns:
             The numbers of the log's line that are about learning.
+
+        Raises:
+            UserError: Memory ran out, or too many steps in a row were not finite.
         """
+        with self._memory_advice():
+            return self._learn(rows, plan, number)
+
+    def _learn(self, rows: Sequence[Row], plan: Sequence[Sequence[int]], number: int) -> Metrics:
         version = number - 1
         metrics = staleness_metrics(rows, version)
         with self.phase("old_log_probs"):
@@ -98,7 +105,7 @@ class Learner:
             ]
         advantages, targets = estimate(self.config, rows, entropies, values, distances)
         known = RowValues(advantages, old, reference, self._weights(rows, plain))
-        with self.phase("update"), self._memory_advice():
+        with self.phase("update"):
             tally = self.updater.update(rows, known, plan, targets, values or None)
         tally = gathered(tally, self.accelerator)
         for row, log_probs in tally.first_log_probs.items():
@@ -161,13 +168,18 @@ class Learner:
         try:
             yield
         except (torch.OutOfMemoryError, RuntimeError) as error:
-            if not isinstance(error, torch.OutOfMemoryError) and "memory" not in str(error):
+            # The allocator of CPUs has no error of its own.
+            texts = "out of memory", "can't allocate memory"
+            said = any(text in str(error) for text in texts)
+            if not isinstance(error, torch.OutOfMemoryError) and not said:
                 raise
             tokens = self.config.optimisation.micro_batch_tokens
             raise UserError(
-                f"out of memory in an update: lower optimisation.micro_batch_tokens (now {tokens}; "
-                "no result depends on it), or set optimisation.gradient_checkpointing=true; the "
-                "same command resumes"
+                "out of memory: lower optimisation.micro_batch_tokens (now "
+                f"{tokens}) or vLLM's share (--gpu-memory-utilization), or set "
+                "optimisation.gradient_checkpointing=true; no result depends on these and the same "
+                "command resumes. A policy that is too large for one GPU can be sharded over "
+                "several (accelerate launch with FSDP2)"
             ) from error
 
     def _load_model(self) -> "PreTrainedModel":
@@ -204,7 +216,13 @@ class Learner:
         sharded = self.accelerator.distributed_type.value == "FSDP"
         share_prefix = not sharded and not optimisation.gradient_checkpointing
         return Updater(
-            self.accelerator, policy, prepared_optimizer, self.config, critic, share_prefix
+            self.accelerator,
+            policy,
+            prepared_optimizer,
+            self.config,
+            critic,
+            share_prefix,
+            longest_row(self.config, self.run.tasks),
         )
 
 

@@ -35,6 +35,8 @@ class _Row:
         text: How the number is written.
         share: The sparkline goes from 0 to 1, not from the lowest to the highest.
         log_scale: The sparkline shows orders of magnitude.
+        usual: A number that says nothing: lines leave it out, and a row that has seen no other is
+            not shown.
     """
 
     label: str
@@ -42,6 +44,12 @@ class _Row:
     text: Callable[[float], str]
     share: bool = False
     log_scale: bool = False
+    usual: float | None = None
+
+    def told(self, line: Line) -> float | None:
+        """The number of a line, if it says something."""
+        value = self.value(line)
+        return None if value == self.usual else value
 
 
 def _named(name: str) -> Callable[[Line], float | None]:
@@ -73,6 +81,13 @@ _ROWS = (
     _Row("KL, init", _named("kl_init/clipped_mean"), _short, log_scale=True),
     _Row("gradient norm", _named("policy/grad_norm"), _short, log_scale=True),
     _Row("entropy", _named("policy/entropy"), _short),
+    _Row("clipped, low", _named("ratio/clipped_low"), _percent, usual=0),
+    _Row("clipped, high", _named("ratio/clipped_high"), _percent, usual=0),
+    _Row("masked rows", _named("policy/masked_rows"), _percent, share=True, usual=0),
+    _Row("skipped steps", _named("policy/skipped_steps"), _short, usual=0),
+    _Row("uniform groups", _named("rollout/uniform_groups"), _percent, share=True),
+    _Row("tries", _named("rollout/tries"), _short, usual=1),
+    _Row("staleness, max", _named("staleness/max"), _short, usual=0),
     _Row("engine gap, k3", _named("engine/k3"), _short, log_scale=True),
     _Row("tokens/s", _tokens_per_second, lambda value: f"{value:,.0f}"),
 )
@@ -82,18 +97,25 @@ _VALIDATION = _Row("success", _named("success"), _percent, share=True)
 class LiveView:
     """Shows a run: a live view on a terminal, one plain line per update anywhere else.
 
-    Use as a context manager; the view stays on the terminal when it ends.
+    Anywhere else there are also lines for what comes before the first update: what is run, and
+    which episodes are begun. Use as a context manager; the view stays on the terminal when it ends.
 
     Args:
         total_updates: Updates of the whole run.
         earlier: Lines of the log of a run that is resumed.
         console: Where to; standard error by default.
+        title: What is run.
     """
 
     def __init__(
-        self, total_updates: int, earlier: Sequence[Line] = (), console: Console | None = None
+        self,
+        total_updates: int,
+        earlier: Sequence[Line] = (),
+        console: Console | None = None,
+        title: str = "",
     ) -> None:
         self._total = total_updates
+        self._title = title
         self._console = console or Console(stderr=True)
         self._updates = [line for line in earlier if line.get("kind") == "update"]
         self._validations: dict[str, list[Line]] = {}
@@ -101,6 +123,7 @@ class LiveView:
             if line.get("kind") == "validation":
                 self._validations.setdefault(line["panel"], []).append(line)
         self._phase = "starting"
+        self._updated = False
         self._live: Live | None = None
         if self._console.is_terminal:
             self._live = Live(
@@ -114,6 +137,11 @@ class LiveView:
             # The view redirects sys.stderr so that lines appear above it; handlers made before
             # hold the old one.
             _log_to(sys.stderr)
+            return self
+        if self._title:
+            self._print(self._title)
+        if self._updates:
+            self._print(f"resumed after {self._place()}")
         return self
 
     def __exit__(
@@ -131,15 +159,25 @@ class LiveView:
     def phase(self, name: str, done: int = 0, total: int = 0) -> None:
         """Say what is being done, and how much of it, where that can be counted."""
         self._phase = f"{name} {done:,} of {total:,}" if total else name
+        if not self._live and not self._updated and total and not done:
+            self._print(f"{name} of {total:,} episodes begins")
+
+    def line(self, line: Line) -> None:
+        """Show a line of the training log."""
+        if line["kind"] == "update":
+            self.update(line)
+        elif line["kind"] == "validation":
+            self.validation(line)
 
     def update(self, line: Line) -> None:
         """Show an update line of the training log."""
         self._updates.append(line)
+        self._updated = True
         if not self._live:
             facts = [
                 f"{row.label} {row.text(value)}"
                 for row in _ROWS
-                if (value := row.value(line)) is not None
+                if (value := row.told(line)) is not None
             ]
             facts += [f"not finite: {name}" for name in line.get("nonfinite", ())]
             self._print(f"{self._place()}: {'; '.join(facts)}")
@@ -183,7 +221,8 @@ class LiveView:
             ProgressBar(total=max(self._total, 1), completed=done, width=30),
             Text(self._phase, style="cyan"),
         )
-        parts: list[RenderableType] = [head, self._numbers()]
+        parts: list[RenderableType] = [Text(self._title, style="dim")] if self._title else []
+        parts += [head, self._numbers()]
         if self._updates and (names := self._updates[-1].get("nonfinite")):
             parts.append(Text(f"not finite: {', '.join(names)}", style="bold red"))
         return Group(*parts)
@@ -208,7 +247,7 @@ class LiveView:
     ) -> None:
         values = [row.value(line) for line in lines]
         known = [value for value in values if value is not None]
-        if not known:
+        if all(value == row.usual for value in known):
             return
         ascii_only = self._console.options.ascii_only
         last = "-" if values[-1] is None else row.text(values[-1])

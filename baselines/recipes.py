@@ -2,25 +2,32 @@
 
 Later words win: the scale's common part, the recipe, what the scale says of this task and recipe,
 the user. So a recipe names its choices and nothing else, and constants that the paper chose for
-one task (GSPO's limits, say) stand in the scale.
+one task (GSPO's limits, say) stand in the scale. `recipes/README.md` shows how to write one's own.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
 import yaml
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from baselines.train_config import Part, TrainConfig
+from benchmark.training_lines import Word
 from tasks.errors import UserError, near
-from tasks.registry import load_task
+from tasks.registry import load_task, task_names
 
 RECIPES = Path(__file__).parent / "recipes"
 SCALES = Path(__file__).parent / "scales"
 
 Settings = dict[str, Any]
+
+_EITHER = {"optimisation": ("mini_batch_rows", "mini_batches")}
+"""Settings that say one thing in two ways: a layer that gives one replaces the other below it."""
+_SAME_WORD = 0.75
+"""How alike two words are of which one is a slip of the other, wherever it stands."""
 
 
 class _TaskScale(Part):
@@ -33,7 +40,7 @@ class Scale(Part):
 
     Attributes:
         common: Settings for all tasks.
-        tasks: What differs in one task, for all recipes and for some.
+        tasks: What differs in one task, for all recipes and for some shipped ones.
     """
 
     common: Settings = Field(default_factory=dict)
@@ -49,27 +56,32 @@ def resolve(recipe: str, scale: str, tasks: Sequence[str], own: Sequence[str] = 
     """Join a recipe, a scale and the user's settings.
 
     Args:
-        recipe: Name of a shipped recipe, or a YAML file.
+        recipe: Name of a shipped recipe, or a YAML file, whose name is the recipe's.
         scale: Name of a shipped scale, or a YAML file.
         tasks: What is trained on. What the scale says of single tasks counts if there is one.
         own: `key=value` each, with dots between the parts of a key.
 
     Raises:
         UserError: Something is unknown (near matches are named), has a wrong value, or
-            contradicts something else.
+            contradicts something else; a file has a name that a log cannot have.
     """
     for task in tasks:
         load_task(task)
-    chosen = _read(_find(recipe, RECIPES, "recipe"))
+    file = _find(recipe, RECIPES, "recipe")
+    shipped = recipe in names(RECIPES)
+    if not shipped:
+        _check_name(file)
     sizes = _scale(_find(scale, SCALES, "scale"))
-    settings = merge(sizes.common, chosen)
+    settings = lay(sizes.common, _read(file))
     special = sizes.tasks.get(tasks[0]) if len(tasks) == 1 else None
     if special is not None:
-        settings = merge(settings, special.common)
-        settings = merge(settings, special.recipes.get(Path(recipe).stem, {}))
+        settings = lay(settings, special.common)
+        if shipped:
+            settings = lay(settings, special.recipes.get(recipe, {}))
+    users: Settings = {}
     for setting in own:
-        settings = merge(settings, _setting(setting))
-    return check(settings, f"recipe {recipe} at scale {scale}")
+        users = merge(users, _setting(setting))
+    return check(lay(settings, users), f"recipe {recipe} at scale {scale}")
 
 
 def check(settings: Settings, where: str) -> TrainConfig:
@@ -81,18 +93,23 @@ def check(settings: Settings, where: str) -> TrainConfig:
     try:
         return TrainConfig.model_validate(settings)
     except ValidationError as error:
-        faults = error.errors(include_url=False, include_input=False)
-        unknown = [fault for fault in faults if fault["type"] == "extra_forbidden"]
-        fault = (unknown or faults)[0]
-        # A choice's name is a part of pydantic's path and not of the key.
-        parts = [str(part) for part in fault["loc"]]
-        tag = _tag(settings, parts)
-        key = ".".join(part for index, part in enumerate(parts) if index != tag)
-        if unknown:
-            siblings = _siblings([part for i, part in enumerate(parts) if i != tag], settings)
-            raise UserError(f"{where}: there is no {key}{near(parts[-1], siblings)}") from error
-        reason = fault["msg"].removeprefix("Value error, ")
-        raise UserError(f"{where}: {key}: {reason}" if key else f"{where}: {reason}") from error
+        raise UserError(f"{where}: {_first_fault(error, settings)}") from error
+
+
+def lay(under: Settings, over: Settings) -> Settings:
+    """Lay one layer over those below it: `merge`, but for settings that say one thing in two ways.
+
+    What the upper layer gives takes the other's place, too; a layer that gives both keeps both, and
+    the schema refuses it.
+    """
+    left = dict(under)
+    for part, ways in _EITHER.items():
+        old, new = under.get(part), over.get(part)
+        if not isinstance(old, dict) or not isinstance(new, dict):
+            continue
+        if any(new.get(way) is not None for way in ways):
+            left[part] = {key: value for key, value in old.items() if key not in ways}
+    return merge(left, over)
 
 
 def merge(under: Settings, over: Settings) -> Settings:
@@ -139,6 +156,27 @@ def _find(name: str, folder: Path, kind: str) -> Path:
     raise UserError(f"there is no {kind} {name!r}{near(name, known)}; there are {', '.join(known)}")
 
 
+def _check_name(file: Path) -> None:
+    """See that the name of a user's own recipe can stand in a log, for nothing else.
+
+    Raises:
+        UserError: It cannot.
+    """
+    name = file.stem
+    try:
+        TypeAdapter(Word).validate_python(name)
+    except ValidationError as error:
+        raise UserError(
+            f"{file}: the file's name is the recipe's and stands in the log: rename it, with at "
+            "most 100 letters, digits and _ . + @ -, a letter or digit first"
+        ) from error
+    if name in names(RECIPES):
+        raise UserError(
+            f"{file}: {name} is the name of a shipped recipe, and a log would not tell the two "
+            f"apart: rename the file, as in my_{name}.yaml, or give --recipe {name}"
+        )
+
+
 def _read(path: Path) -> Settings:
     try:
         content = yaml.safe_load(path.read_text("utf-8"))
@@ -153,11 +191,42 @@ def _read(path: Path) -> Settings:
 
 def _scale(path: Path) -> Scale:
     try:
-        return Scale.model_validate(_read(path))
+        scale = Scale.model_validate(_read(path))
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in fault["loc"])
         raise UserError(f"{path}: {where}: {fault['msg']}") from error
+    for task, special in scale.tasks.items():
+        if task not in task_names():
+            raise UserError(f"{path}: tasks: unknown task {task!r}{near(task, task_names())}")
+        for recipe in special.recipes:
+            if recipe not in names(RECIPES):
+                raise UserError(
+                    f"{path}: tasks.{task}.recipes: no shipped recipe is called {recipe!r}, and a "
+                    f"file of your own has its values itself{near(recipe, names(RECIPES))}"
+                )
+    return scale
+
+
+def _first_fault(error: ValidationError, settings: Settings) -> str:
+    """The first thing that is wrong with settings, what is unknown before anything else."""
+    faults = error.errors(include_url=False, include_input=False)
+    unknown = [fault for fault in faults if fault["type"] == "extra_forbidden"]
+    fault = (unknown or faults)[0]
+    # A choice's name is a part of pydantic's path and not of the key.
+    parts = [str(part) for part in fault["loc"]]
+    tag = _tag(settings, parts)
+    path = [part for index, part in enumerate(parts) if index != tag]
+    key = ".".join(path)
+    if unknown:
+        return f"there is no {key}{_near_key(path, settings)}"
+    if fault["type"] == "union_tag_invalid":
+        found = fault["ctx"]["tag"]
+        return f"{key}.name: there is no {found!r}{near(found, _choices(key))}"
+    if fault["type"] == "union_tag_not_found":
+        return f"{key}.name is missing{near('', _choices(key))}"
+    reason = fault["msg"].removeprefix("Value error, ")
+    return f"{key}: {reason}" if key else reason
 
 
 def _tag(settings: Settings, parts: list[str]) -> int | None:
@@ -169,17 +238,67 @@ def _tag(settings: Settings, parts: list[str]) -> int | None:
     return None
 
 
-def _siblings(path: list[str], settings: Settings) -> tuple[str, ...]:
-    """The keys that are known where the last part of `path` is not."""
-    model: Any = TrainConfig
-    values: Any = settings
-    for part in path[:-1]:
-        values = values.get(part, {}) if isinstance(values, Mapping) else {}
-        name = values.get("name") if isinstance(values, Mapping) else None
-        model = _model(model.model_fields[part].annotation, name)
-        if model is None:
-            return ()
-    return tuple(model.model_fields)
+def _near_key(path: list[str], settings: Settings) -> str:
+    """The end of an "unknown key" message.
+
+    The same word in another place, or what was set below it; else near words in its own place; else
+    a near word in another place; else all keys of its place.
+    """
+    keys = tuple(_keys(TrainConfig, settings))
+    word, leaf = path[-1], _leaf(path, settings)
+    place = "".join(f"{part}." for part in path[:-1])
+    inside = [key.removeprefix(place) for key in keys if key.startswith(place)]
+    siblings = tuple(key for key in inside if "." not in key)
+    found = _ending_in(word, keys) or _ending_in(leaf[-1], keys)
+    if not found and not get_close_matches(word, siblings, n=1, cutoff=0.5):
+        words = {key.rpartition(".")[2] for key in keys}
+        for close in get_close_matches(leaf[-1], words, n=1, cutoff=_SAME_WORD):
+            found = _ending_in(close, keys)
+    if not found:
+        return near(word, siblings)
+    # One word can stand in several places.
+    close_places = get_close_matches(".".join(leaf), found, n=3, cutoff=0.6)
+    return f"; did you mean {' or '.join(close_places or found)}?"
+
+
+def _ending_in(word: str, keys: Sequence[str]) -> list[str]:
+    """Keys whose last word is this one, or has these initials."""
+    last = {key: key.rpartition(".")[2] for key in keys}
+    short = {
+        key: "".join(part[0] for part in name.split("_"))
+        for key, name in last.items()
+        if "_" in name
+    }
+    return [key for key in keys if word in (last[key], short.get(key))]
+
+
+def _leaf(path: list[str], settings: Settings) -> list[str]:
+    """A path, and what was set below it as long as that is one setting."""
+    value: Any = settings
+    for part in path:
+        value = value.get(part, {}) if isinstance(value, Mapping) else {}
+    whole = list(path)
+    while isinstance(value, Mapping) and len(value) == 1:
+        ((word, value),) = value.items()
+        whole.append(str(word))
+    return whole
+
+
+def _keys(model: type[BaseModel], settings: Any) -> Iterator[str]:
+    """All keys of a schema, dotted, those of parts before what is in them."""
+    for name, field in model.model_fields.items():
+        yield name
+        value = settings.get(name) if isinstance(settings, Mapping) else None
+        chosen = value.get("name") if isinstance(value, Mapping) else None
+        inner = _model(field.annotation, chosen)
+        if inner is not None:
+            yield from (f"{name}.{key}" for key in _keys(inner, value))
+
+
+def _choices(key: str) -> tuple[str, ...]:
+    """Names of what can be chosen in a dimension."""
+    models = get_args(TrainConfig.model_fields[key].annotation)
+    return tuple(get_args(model.model_fields["name"].annotation)[0] for model in models)
 
 
 def _model(annotation: Any, name: str | None) -> type[BaseModel] | None:

@@ -156,6 +156,22 @@ def training_protocol(task: Task, config: TrainConfig, seed: int) -> PanelProtoc
     )
 
 
+def unit_of(config: TrainConfig, task: Task) -> Unit:
+    """What a row of a task is."""
+    return config.unit or task.info.unit
+
+
+def longest_row(config: TrainConfig, tasks: Sequence[Task]) -> int:
+    """Response tokens that a row can have at most."""
+    tokens = config.rollout.max_tokens
+    turns = [
+        config.rollout.max_turns or task.training_max_turns
+        for task in tasks
+        if unit_of(config, task) == "trajectory"
+    ]
+    return tokens * max(turns, default=1)
+
+
 def group_jobs(task: Task, protocol: PanelProtocol, group: int, size: int) -> list[Job]:
     """The episodes of one group: `size` plays of entry number `group` of the stream."""
     entry = task.training_entry(group, protocol.seed)
@@ -281,7 +297,7 @@ def _trajectory_rows(trajectory: Trajectory, episode: PlayedEpisode, penalty_on:
             response_ids=ids[begin:],
             response_mask=mask[begin:],
             engine_log_probs=log_probs[begin:],
-            versions=(versions[0][0], versions[-1][1]),
+            versions=(min(first for first, _ in versions), max(last for _, last in versions)),
             reward=episode.reward,
             penalty=episode.penalty,
             step_reward=episode.reward,

@@ -16,14 +16,14 @@ class Tally:
     Attributes:
         losses: Of each step that was made; the process's share.
         grad_norms: Of each step, before clipping; not finite where the step was skipped.
-        skipped: Steps that were not made.
+        skipped: Steps that were not made, the critic's among them.
         masked_rows: Rows that the sequence mask dropped.
         log_ratios: New minus old log-probability of every token of every pass.
         row_ratios: Mean of it over each row.
         entropies: Of every token of every pass.
         low: Tokens that the lower limit held back.
         high: Tokens that the upper limit held back.
-        critic_losses: Of each step.
+        critic_losses: Of each step that was made.
         first_log_probs: Log-probabilities at temperature 1, by row, of rows whose old policy was
             the current one.
     """

@@ -38,7 +38,7 @@ def update_metrics(tally: Tally) -> Metrics:
         "policy/grad_norm": _mean(tally.grad_norms),
         "policy/grad_norm_max": max(tally.grad_norms, default=None),
         "policy/entropy": float(np.concatenate(tally.entropies).mean(dtype=np.float64)),
-        "policy/optimizer_steps": len(tally.grad_norms) - tally.skipped,
+        "policy/optimizer_steps": len(tally.losses),
         "policy/skipped_steps": tally.skipped,
         "policy/masked_rows": tally.masked_rows / len(row_ratios),
         "kl_old/mean": moved.mean,

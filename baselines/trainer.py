@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 import torch
 from accelerate import Accelerator
@@ -28,8 +29,9 @@ from baselines.collector import Collector, Rollout, Source
 from baselines.cross_policy import CrossPolicyEngine
 from baselines.held_out import HeldOut
 from baselines.learner import Learner
+from baselines.players import Count, Players
 from baselines.rollouts import rollout_metrics, training_protocol
-from baselines.tracking import flat
+from baselines.tracking import flat, tracker_settings
 from baselines.train_metrics import Metrics, memory_metrics
 from baselines.training_run import Line, TrainingRun, Watch
 from baselines.update import mini_batches
@@ -42,6 +44,7 @@ from benchmark.training_log import (
     TrainingLog,
     TrainingLogWriter,
     read_training_log,
+    set_aside,
     truncate_after,
 )
 from benchmark.versions import versions
@@ -52,7 +55,8 @@ class Trainer:
 
     Args:
         run: What is to be done.
-        engine: Where responses come from; entered by the caller, with the init's weights.
+        engine: Where responses come from; entered by the caller, with the init's weights. None in
+            all processes but the main one, if its engine is to answer for all of them.
         accelerator: Processes and devices.
         watch: Who is told.
         older: A second engine with the same model, for cross-policy sampling.
@@ -62,7 +66,7 @@ class Trainer:
     def __init__(
         self,
         run: TrainingRun,
-        engine: Engine,
+        engine: Engine | None,
         accelerator: Accelerator,
         watch: Watch,
         older: Engine | None = None,
@@ -73,7 +77,8 @@ class Trainer:
         self.config = run.config
         self.accelerator = accelerator
         self.watch = watch
-        self.engine = engine
+        self.players = Players(accelerator, engine)
+        self.engine = self.players.engine
         self.older = older
         # accelerate warns at every checkpoint that tied weights are saved once, as is wanted.
         logging.getLogger("accelerate").setLevel(logging.ERROR)
@@ -105,9 +110,10 @@ class Trainer:
         self.accelerator.init_trackers(
             "arlarena-bench",
             config=flat({"recipe": run.recipe, "seed": run.seed} | run.configuration),
+            init_kwargs=tracker_settings(run.folder, run.tracker_id, self.state.update),
         )
         async with Hosts(run.env_processes) as hosts:
-            self.held_out = HeldOut(run, self.engine, hosts, self.accelerator)
+            self.held_out = HeldOut(run, self.players, hosts)
             engine = self.engine
             if config.sampling.cross_policy is not None:
                 assert self.older is not None
@@ -115,7 +121,13 @@ class Trainer:
                 engine = CrossPolicyEngine(self.engine, self.older, share)
             asynchronous = config.rollout.max_staleness is not None
             collector = (AsyncCollector if asynchronous else Collector)(
-                config, self.sources, engine, hosts, self.accelerator, self.state.position
+                config,
+                self.sources,
+                engine,
+                hosts,
+                self.players,
+                self.state.position,
+                self._count("rollout"),
             )
             with TrainingLogWriter(run.folder / LOG) if main else _nothing() as log:
                 self._log = log
@@ -130,7 +142,7 @@ class Trainer:
                     )
                 if not resumed and config.validation.every is not None:
                     await self._validate(0)
-                reason = None
+                reason = self._collapse() if run.stop_on_collapse else None
                 async with collector:
                     while self.state.update < config.optimisation.updates and reason is None:
                         reason = await self._advance(collector)
@@ -162,12 +174,13 @@ class Trainer:
         every = config.validation.every
         if every is not None and (last or number % every == 0):
             with self._phase("validation"):
-                validations = await self.held_out.play(number)
+                validations = await self.held_out.play(number, self._count("validation"))
         self._group_stds.append(metrics["rollout/group_std"])
         metrics |= memory_metrics()
         metrics |= self._clock.metrics()
         metrics["seconds/checkpoint"] = self.state.checkpoint_seconds or None
-        self.state = replace(self.state, seconds=self.state.seconds + self._clock.total)
+        seconds = self.state.seconds + self._clock.total
+        self.state = replace(self.state, seconds=seconds, checkpoint_seconds=0.0)
         line = {"kind": "update", "update": number, "seconds_total": self.state.seconds, **metrics}
         self._write(line)
         better = self._note_validations(validations)
@@ -178,6 +191,9 @@ class Trainer:
 
     def _learn(self, rollout: Rollout, number: int) -> Metrics:
         """Estimate advantages and make the optimizer steps."""
+        if self.accelerator.device.type == "cuda":
+            # Every thread begins with the first device.
+            torch.cuda.set_device(self.accelerator.device)
         rows = rollout.rows
         if not rows:
             # Nothing was left of what was drawn; the policy stays as it is.
@@ -219,7 +235,7 @@ class Trainer:
     async def _validate(self, number: int) -> None:
         self._clock.begin()
         with self._phase("validation"):
-            lines = await self.held_out.play(number)
+            lines = await self.held_out.play(number, self._count("validation"))
         self.state = replace(self.state, seconds=self._clock.total)
         self._note_validations(lines)
 
@@ -237,7 +253,8 @@ class Trainer:
 
     def _collapse(self) -> str | None:
         """Why the run should stop, if it should."""
-        for curve in self.held_out.curves.values():
+        # Without a validation there is one rule left.
+        for curve in self.held_out.curves.values() or [[]]:
             reason = should_stop(
                 [line.success for line in curve],
                 [line.action_ok for line in curve],
@@ -249,7 +266,7 @@ class Trainer:
 
     def _save(self, better: bool) -> None:
         began = time.monotonic()
-        self.watch.phase("checkpoint")
+        self.watch.phase("checkpoint", 0, 0)
         if better:
             save_best(self.accelerator, self.learner.model, self.chat, self.run.folder)
         save_last(
@@ -266,10 +283,10 @@ class Trainer:
     def _resume(self) -> bool:
         """Go on from the last checkpoint, if there is one."""
         folder = self.run.folder
-        state = find_last(folder, self.run.sha256)
+        state = find_last(folder, self.run.sha256, self.run.facts)
         if state is None:
             if self.accelerator.is_main_process:
-                (folder / LOG).unlink(missing_ok=True)
+                set_aside(folder / LOG)
             return False
         self.older_weights = load_last(self.accelerator, folder)
         if self.accelerator.is_main_process:
@@ -315,9 +332,13 @@ class Trainer:
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:
-        self.watch.phase(name.replace("_", " "))
+        self.watch.phase(name.replace("_", " "), 0, 0)
         with self._clock.phase(name):
             yield
+
+    def _count(self, name: str) -> Count:
+        """Says how much of a phase is done."""
+        return partial(self.watch.phase, name)
 
 
 @contextmanager

@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from baselines.rollouts import unit_of
+from baselines.tracking import flat
 from baselines.train_config import TrainConfig
 from benchmark.models import ModelSource
 from tasks.base import Task
+from tasks.errors import UserError
 from tasks.seeding import canonical_json, sha256_text
 
 Line = Mapping[str, Any]
@@ -39,6 +42,20 @@ class TrainingRun:
     stop_on_collapse: bool = False
     env_processes: int | None = None
 
+    def __post_init__(self) -> None:
+        """See that the recipe can be used on the tasks.
+
+        Raises:
+            UserError: It compares turns, and a task's rows are whole trajectories.
+        """
+        name = self.config.advantage.name
+        for task in self.tasks:
+            if name in ("gigpo", "empg") and unit_of(self.config, task) == "trajectory":
+                raise UserError(
+                    f"{name} compares the turns of episodes, and the rows of {task.info.name} are "
+                    "whole trajectories: use --set unit=turn, or another advantage"
+                )
+
     @property
     def configuration(self) -> dict[str, Any]:
         """Everything that can move a number, but seed and init."""
@@ -49,9 +66,26 @@ class TrainingRun:
     def sha256(self) -> str:
         """Hash of what a checkpoint must have been made from to be resumed."""
         config = self.configuration
-        # A run may be made longer.
-        config["optimisation"] = {**config["optimisation"], "updates": None}
+        optimisation, rollout = config["optimisation"], config["rollout"]
+        # What moves no result may be changed on the way, and a run may be made longer where its
+        # learning rate does not depend on how long it is.
+        free = ["micro_batch_tokens", "gradient_checkpointing"]
+        free += ["updates"] if self.config.optimisation.schedule == "constant" else []
+        config["optimisation"] = {k: v for k, v in optimisation.items() if k not in free}
+        config["rollout"] = {k: v for k, v in rollout.items() if k != "concurrency"}
+        config.pop("checkpoint_every")
         return sha256_text(canonical_json([config, self.init.identity.sha256, self.seed]))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """All settings, flat."""
+        init = self.init.identity.sha256 or self.init.identity.name
+        return flat({**self.configuration, "init": init, "seed": self.seed})
+
+    @property
+    def tracker_id(self) -> str:
+        """What a run is called where runs of many folders lie side by side."""
+        return sha256_text(canonical_json([self.sha256, str(self.folder.resolve())]))[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +94,9 @@ class Watch:
 
     Attributes:
         line: Called with every line of the log.
-        phase: Called with what is being done now.
+        phase: Called with what is being done now, how many episodes of it have ended, and how many
+            there are, both of this process's share; 0 and 0 where none are played.
     """
 
     line: Callable[[Line], None] = lambda line: None
-    phase: Callable[[str], None] = lambda phase: None
+    phase: Callable[[str, int, int], None] = lambda name, done, total: None

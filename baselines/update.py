@@ -24,6 +24,7 @@ from baselines.microbatches import MicroBatch, RowValues, filler, split
 from baselines.policy import evaluate_tokens
 from baselines.policy_loss import policy_loss
 from baselines.rollouts import Row
+from baselines.sharding import whole_norm
 from baselines.tally import Tally
 from baselines.train_config import Optimisation, SequenceMask, TrainConfig
 from tasks.errors import UserError
@@ -46,6 +47,8 @@ class Updater:
         critic: For GAE.
         share_prefix: Compute shared instructions once per micro-batch; not with FSDP, whose hooks
             expect one forward pass, nor with gradient checkpointing, which keeps no cache.
+        longest: Response tokens that a row can have, the constant of Dr. GRPO; None for those of
+            one turn.
     """
 
     def __init__(
@@ -56,6 +59,7 @@ class Updater:
         config: TrainConfig,
         critic: Critic | None = None,
         share_prefix: bool = True,
+        longest: int | None = None,
     ) -> None:
         self.accelerator = accelerator
         self.model = model
@@ -63,6 +67,7 @@ class Updater:
         self.config = config
         self.critic = critic
         self.share_prefix = share_prefix
+        self.longest = longest or config.rollout.max_tokens
         self.skipped_in_a_row = 0
 
     def values_of(
@@ -133,9 +138,10 @@ class Updater:
             if self.critic is not None and targets is not None and old_values is not None:
                 batches = self._micro_batches(rows, chosen)
                 total = sum(int(rows[row].response_mask.sum()) for row in chosen)
-                tally.critic_losses.append(
-                    self.critic.step(batches, list(targets), list(old_values), total)
-                )
+                loss = self.critic.step(batches, list(targets), list(old_values), total)
+                self._note(loss is not None, tally)
+                if loss is not None:
+                    tally.critic_losses.append(loss)
         return tally
 
     def _step(
@@ -148,8 +154,9 @@ class Updater:
         # The first step's old policy is the current one.
         fresh = all(values.old_log_probs[row] is None for row in chosen)
         kept = _Kept([None] * len(batches), whole)
-        if config.clipping.sequence_mask is not None and not fresh:
-            kept = self._kept(config.clipping.sequence_mask, values, batches, whole, tally)
+        rule = config.clipping.sequence_mask
+        if rule is not None and rule.denominator == "kept" and not fresh:
+            kept = self._kept(rule, values, batches, whole, tally)
         loss = 0.0
         for number, batch in enumerate(batches):
             last = number == len(batches) - 1
@@ -159,24 +166,30 @@ class Updater:
                 # Gradients are averaged over processes; the shares are to be added.
                 accelerator.backward(share * accelerator.num_processes)
             loss += float(share.detach())
-        norm = accelerator.clip_grad_norm_(
-            self.model.parameters(), config.optimisation.max_grad_norm
+        norm = whole_norm(
+            accelerator.clip_grad_norm_(self.model.parameters(), config.optimisation.max_grad_norm)
         )
-        norm = float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm)
         tally.grad_norms.append(norm)
-        if math.isfinite(norm):
+        finite = math.isfinite(norm)
+        if finite:
             self.optimizer.step()
             tally.losses.append(loss)
-            self.skipped_in_a_row = 0
-        else:
-            tally.skipped += 1
-            self.skipped_in_a_row += 1
         self.optimizer.zero_grad()
-        if self.skipped_in_a_row >= config.optimisation.max_skipped:
+        self._note(finite, tally)
+
+    def _note(self, made: bool, tally: Tally) -> None:
+        """Count steps that were left out.
+
+        Raises:
+            UserError: They were too many in a row.
+        """
+        tally.skipped += not made
+        self.skipped_in_a_row = 0 if made else self.skipped_in_a_row + 1
+        if self.skipped_in_a_row >= self.config.optimisation.max_skipped:
             raise UserError(
                 f"{self.skipped_in_a_row} optimizer steps in a row had a loss or gradient that is "
-                "not finite, and were skipped: lower optimisation.learning_rate, or resume from "
-                "the best checkpoint"
+                "not finite, and were skipped: begin another run (--out) with a lower "
+                "optimisation.learning_rate, or with --init of this run's folder best"
             )
 
     def _loss(
@@ -199,21 +212,23 @@ class Updater:
         old = now.log_probs.detach() if fresh else batch.stack(values.old_log_probs)
         advantages = batch.stack(values.advantages)
         kept_rows, left = kept
+        rule = config.clipping.sequence_mask
+        if rule is not None and rule.denominator == "all" and not fresh:
+            kept_rows = _kept_rows(rule, now.log_probs.detach(), batch, values, tally)
         trained = mask if kept_rows is None else mask * kept_rows[:, None]
         limits = policy_loss(config, now.log_probs, old, advantages, trained)
         losses = limits.losses
         if any(weight is not None for weight in values.weights):
             losses = losses * batch.stack(values.weights)
-        longest = self._longest()
-        share = aggregate(losses, trained, config.aggregation, left, longest)
+        share = aggregate(losses, trained, config.aggregation, left, self.longest)
         if config.kl.coef > 0 and config.kl.place == "loss":
             reference = batch.stack(values.reference_log_probs)
             distance = kl(now.log_probs, reference, config.kl.estimator, response_mask=mask)
             share = share + config.kl.coef * aggregate(
-                distance, mask, config.aggregation, whole, longest
+                distance, mask, config.aggregation, whole, self.longest
             )
         if wants_entropy:
-            bonus = aggregate(now.entropy, mask, config.aggregation, whole, longest)
+            bonus = aggregate(now.entropy, mask, config.aggregation, whole, self.longest)
             share = share - config.entropy_coef * bonus
         if fresh:
             for place, row in enumerate(batch.rows):
@@ -224,7 +239,7 @@ class Updater:
 
     def _kept(
         self,
-        chosen: SequenceMask,
+        rule: SequenceMask,
         values: RowValues,
         batches: Sequence[MicroBatch],
         whole: Totals,
@@ -240,20 +255,9 @@ class Updater:
         for batch in batches:
             with torch.no_grad(), self.accelerator.autocast():
                 now = evaluate_tokens(self.model, batch, self.config.rollout.temperature)
-            mask = batch.response_mask.to(now.log_probs.dtype)
-            kept = clipping.sequence_mask(
-                now.log_probs,
-                batch.stack(values.old_log_probs),
-                batch.stack(values.advantages),
-                mask,
-                chosen.delta,
-            ).to(mask.dtype)
-            real = torch.tensor([row >= 0 for row in batch.rows], device=kept.device)
-            tally.masked_rows += int(((kept == 0) & real).sum())
+            kept = _kept_rows(rule, now.log_probs, batch, values, tally)
             masks.append(kept)
-            left = left + Totals.of(mask * kept[:, None])
-        if chosen.denominator == "all":
-            return _Kept(masks, whole)
+            left = left + Totals.of(batch.response_mask.to(kept.dtype) * kept[:, None])
         sums = torch.tensor([left.tokens, left.nonempty_rows], dtype=torch.float64)
         tokens, nonempty = self._sum(sums).tolist()
         return _Kept(masks, Totals(tokens, whole.rows, nonempty))
@@ -290,10 +294,6 @@ class Updater:
         total: torch.Tensor = self.accelerator.reduce(values.to(self.accelerator.device), "sum")
         return total
 
-    def _longest(self) -> int:
-        """Longest row that the configuration allows: the constant of Dr. GRPO."""
-        return self.config.rollout.max_tokens
-
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
@@ -314,7 +314,7 @@ def mini_batches(rows: int, optimisation: Optimisation, seed: int, update: int) 
         Row numbers of each step, epoch after epoch; depends on nothing but the arguments.
     """
     if optimisation.mini_batch_rows is not None:
-        count = max(round(rows / optimisation.mini_batch_rows), 1)
+        count = math.ceil(rows / optimisation.mini_batch_rows)
     else:
         count = min(optimisation.mini_batches or 1, rows)
     steps = []
@@ -328,6 +328,22 @@ def mini_batches(rows: int, optimisation: Optimisation, seed: int, update: int) 
 def _totals(rows: Sequence[Row], chosen: Sequence[int]) -> Totals:
     tokens = sum(int(rows[row].response_mask.sum()) for row in chosen)
     return Totals(float(tokens), float(len(chosen)), float(len(chosen)))
+
+
+def _kept_rows(
+    rule: SequenceMask,
+    log_probs: torch.Tensor,
+    batch: MicroBatch,
+    values: RowValues,
+    tally: Tally,
+) -> torch.Tensor:
+    """(B,) 1 for rows that the sequence mask keeps, 0 for the others, which are counted."""
+    mask = batch.response_mask.to(log_probs.dtype)
+    old, advantages = batch.stack(values.old_log_probs), batch.stack(values.advantages)
+    kept = clipping.sequence_mask(log_probs, old, advantages, mask, rule.delta).to(mask.dtype)
+    real = torch.tensor([row >= 0 for row in batch.rows], device=kept.device)
+    tally.masked_rows += int(((kept == 0) & real).sum())
+    return kept
 
 
 def _scatter(batch: MicroBatch, values: torch.Tensor, rows: Sequence[Row], into: Tensors) -> None:

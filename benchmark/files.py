@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import fcntl
 import os
 import stat
 import tempfile
@@ -41,10 +42,30 @@ def open_no_link(path: Path, flags: int) -> int:
     Raises:
         OSError: It is a link, no regular file, or cannot be opened.
     """
-    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    # Without O_NONBLOCK, opening a named pipe waits for somebody at its other end.
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return descriptor
+
+
+def lock_folder(folder: Path) -> int:
+    """Keep other processes off a folder until the descriptor is closed.
+
+    Returns:
+        A file descriptor.
+
+    Raises:
+        BlockingIOError: Another process has locked it.
+        OSError: The folder cannot be written.
+    """
+    descriptor = open_no_link(folder / ".lock", os.O_CREAT | os.O_WRONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise
     return descriptor
 
 

@@ -47,9 +47,7 @@ def from_folder(
     if not path.is_dir():
         raise UserError(f"model folder {path} does not exist")
     if not any(path.glob("*.safetensors")):
-        pickled = any(path.glob("*.bin")) or any(path.glob("*.pt"))
-        why = "; pickled weights are not loaded, convert them to safetensors" if pickled else ""
-        raise UserError(f"model folder {path} has no .safetensors weights{why}")
+        raise UserError(f"model folder {path} has no .safetensors weights{_what_else(path)}")
     digest = folder_sha256(path)
     if sha256 is not None and digest != sha256:
         raise UserError(
@@ -60,6 +58,17 @@ def from_folder(
         name=name or path.resolve().name, kind="init" if name else "folder", sha256=digest
     )
     return ModelSource(identity, path, task)
+
+
+def _what_else(path: Path) -> str:
+    """What to do about a folder without weights."""
+    checkpoints = [path / name for name in ("best", "last")]
+    found = [str(folder) for folder in checkpoints if any(folder.glob("*.safetensors"))]
+    if found:
+        return f": it is of a training run, whose models are {' and '.join(found)}"
+    if any(path.glob("*.bin")) or any(path.glob("*.pt")):
+        return "; pickled weights are not loaded, convert them to safetensors"
+    return ""
 
 
 def from_hub(

@@ -11,17 +11,16 @@ Nothing here is trusted when it is read: a folder may come from somebody else.
 """
 
 import asyncio
-import fcntl
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
 
 from pydantic import ValidationError
 
-from benchmark.files import append_durably, open_no_link, sync_folder, write_atomically
+from benchmark.files import append_durably, lock_folder, open_no_link, sync_folder, write_atomically
 from benchmark.manifest import ENGINE_FACTS, Manifest, Shard
 from benchmark.records import EpisodeRecord
 from tasks.errors import UserError
@@ -32,7 +31,6 @@ RECORDS = "episodes.jsonl"
 SESSIONS = "sessions.jsonl"
 SUMMARY = "summary.json"
 REPORT = "report.html"
-_LOCK = ".lock"
 MAX_LINE = 64 * 2**20
 """Longest accepted line of a records file, in bytes."""
 
@@ -58,19 +56,14 @@ class RunFolder:
         self.manifest = manifest
         self._order = {key: number for number, key in enumerate(order)}
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="records")
-        self._file = -1
+        self._file = self._lock = -1
         if path.exists() and not path.is_dir():
             raise UserError(f"{path} is no folder; choose another --out")
         try:
             path.mkdir(parents=True, exist_ok=True)
-            self._lock = open_no_link(path / _LOCK, os.O_CREAT | os.O_WRONLY)
-        except OSError as error:
-            raise UserError(_cannot_write(path, error)) from error
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._lock = lock_folder(path)
             self._open()
         except BlockingIOError:
-            os.close(self._lock)
             raise UserError(f"{path} is being written by another process; wait for it") from None
         except OSError as error:
             self.close()
@@ -226,10 +219,23 @@ def read_manifest(path: Path) -> Manifest:
         raise UserError(f"{file} cannot be read: {error.strerror}") from error
     if len(content) > MAX_LINE:
         raise UserError(f"{file} is longer than {MAX_LINE} bytes")
+    return parse_manifest(content, str(file))
+
+
+def parse_manifest(content: bytes, where: str) -> Manifest:
+    """Read a manifest and check its fingerprint.
+
+    Args:
+        content: The file's content.
+        where: What it is called in messages.
+
+    Raises:
+        UserError: It is malformed or edited.
+    """
     try:
         manifest = Manifest.model_validate_json(content)
     except ValidationError as error:
-        raise UserError(f"{file} is not valid: {first_fault(error)}") from error
+        raise UserError(f"{where} is not valid: {first_fault(error)}") from error
     manifest.check()
     return manifest
 
@@ -241,15 +247,28 @@ def _read_records(path: Path) -> Iterator[EpisodeRecord]:
         UserError: A line is no valid record, or an episode is there twice.
     """
     file = path / RECORDS
+    yield from parse_records(_lines(file), str(file))
+
+
+def parse_records(lines: Iterable[bytes], where: str) -> Iterator[EpisodeRecord]:
+    """Read records, one a line.
+
+    Args:
+        lines: The lines.
+        where: What they are called in messages.
+
+    Raises:
+        UserError: A line is no valid record, or an episode is there twice.
+    """
     seen: set[Key] = set()
-    for number, line in enumerate(_lines(file), 1):
+    for number, line in enumerate(lines, 1):
         try:
             record = EpisodeRecord.model_validate_json(line)
         except ValidationError as error:
             fault = first_fault(error)
-            raise UserError(f"{file}, line {number}: not a record: {fault}") from error
+            raise UserError(f"{where}, line {number}: not a record: {fault}") from error
         if record.key in seen:
-            raise UserError(f"{file}, line {number}: {record.key} is there twice")
+            raise UserError(f"{where}, line {number}: {record.key} is there twice")
         seen.add(record.key)
         yield record
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmark.collapse import collapse_step
+from benchmark.training_lines import Validation
 from benchmark.training_log import LOG, TrainingLog
 from benchmark.training_metrics import METRICS, VALIDATION_METRICS, Metric
 from tasks.errors import UserError, near
@@ -41,15 +42,23 @@ class Plotted:
     Attributes:
         name: Its name in `METRICS` or `VALIDATION_METRICS`.
         panel: The validation panel; None for a number of updates.
+        task: The task that the panel is of; None where all logs are of one task.
     """
 
     name: str
     panel: str | None = None
+    task: str | None = None
 
     @property
     def metric(self) -> Metric:
         """What the number is."""
         return METRICS[self.name] if self.panel is None else VALIDATION_METRICS[self.name]
+
+    def validations(self, log: TrainingLog) -> tuple[Validation, ...]:
+        """The validations of a log that it is a number of."""
+        if self.panel is None or self.task not in (None, log.start.task):
+            return ()
+        return log.of_panel(self.panel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +130,18 @@ def curves_of(logs: Sequence[TrainingLog], by: Literal["recipe", "run"] = "recip
 def plotted(names: Sequence[str], logs: Sequence[TrainingLog]) -> list[Plotted]:
     """What is drawn: one plot for each name, and for each panel where validations have several.
 
+    Panels of two tasks are two, whatever they are called.
+
     Raises:
         UserError: A name is unknown, or a panel was played under two protocols.
     """
     known = (*VALIDATION_METRICS, *METRICS)
-    panels = list(dict.fromkeys(panel for log in logs for panel in log.panels))
+    several = len({log.start.task for log in logs}) > 1
+    panels = list(
+        dict.fromkeys(
+            (panel, log.start.task if several else None) for log in logs for panel in log.panels
+        )
+    )
     plots = []
     for name in dict.fromkeys(names):
         if name not in known:
@@ -133,9 +149,10 @@ def plotted(names: Sequence[str], logs: Sequence[TrainingLog]) -> list[Plotted]:
         if name in METRICS:
             plots.append(Plotted(name))
             continue
-        plots += [Plotted(name, panel) for panel in panels or [""]]
-        for panel in panels:
-            _check_one_protocol(panel, logs)
+        of_panels = [Plotted(name, panel, task) for panel, task in panels or [("", None)]]
+        for what in of_panels:
+            _check_one_protocol(what, logs)
+        plots += of_panels
     return plots
 
 
@@ -157,7 +174,7 @@ def series_of(log: TrainingLog, what: Plotted, x: XAxis = "updates") -> Series:
         field = what.name.partition("/")[2]
         measured = [
             (line.update, line.seconds_total, float(getattr(line, field)))
-            for line in log.of_panel(what.panel)
+            for line in what.validations(log)
         ]
     updates = np.array([update for update, _, _ in measured], dtype=np.float64)
     places = updates
@@ -222,16 +239,16 @@ def _tokens(log: TrainingLog) -> Values:
     return np.array(list(accumulate((c for c in counts if c is not None), initial=0.0)))
 
 
-def _check_one_protocol(panel: str, logs: Sequence[TrainingLog]) -> None:
+def _check_one_protocol(what: Plotted, logs: Sequence[TrainingLog]) -> None:
     seen: dict[str, TrainingLog] = {}
     for log in logs:
-        for line in log.of_panel(panel)[:1]:
+        for line in what.validations(log)[:1]:
             seen.setdefault(line.fingerprint, log)
     if len(seen) > 1:
         one, other, *_ = seen.values()
         raise UserError(
-            f"{one.path} and {other.path} validated {panel} under different protocols; draw them "
-            "apart, or leave out what is of validations with --metrics"
+            f"{one.path} and {other.path} validated {what.panel} under different protocols; draw "
+            "them apart, or leave out what is of validations with --metrics"
         )
 
 

@@ -144,12 +144,14 @@ class Order:
         Raises:
             ValueError: It cannot stand here; the state is as before.
         """
-        if self._started == isinstance(line, Start):
+        # Updates are most lines, and cheap to tell: the others are checked by pydantic's metaclass.
+        start = not isinstance(line, Update) and isinstance(line, Start)
+        if self._started == start:
             raise ValueError("kind: a log has one start line, its first")
-        if isinstance(line, Start):
+        if not isinstance(line, Update | Validation):
             self._started = True
             return
-        series = f"validation of {line.panel}" if isinstance(line, Validation) else "update"
+        series = "update" if isinstance(line, Update) else f"validation of {line.panel}"
         update, seconds = self._last.get(series, (-1, 0.0))
         if line.update <= update:
             raise ValueError(f"update: {series} {line.update} stands after {series} {update}")
@@ -157,7 +159,7 @@ class Order:
             raise ValueError(f"update: {line.update} stands after update {self._update}")
         if line.seconds_total < seconds:
             raise ValueError(f"seconds_total: {line.seconds_total} stands after {seconds}")
-        if isinstance(line, Validation):
+        if not isinstance(line, Update):
             if line.fingerprint != self._fingerprints.get(line.panel, line.fingerprint):
                 raise ValueError(f"fingerprint: {series} was of another protocol before")
             self._fingerprints[line.panel] = line.fingerprint
@@ -193,6 +195,8 @@ def _update_schema() -> core_schema.CoreSchema:
 
 
 _UPDATE = SchemaValidator(_update_schema())
+_UPDATE_BEGINS = b'{"kind":"update"', b'{"kind": "update"'
+_VALIDATION_BEGINS = b'{"kind":"validation"', b'{"kind": "validation"'
 
 
 def parse_line(content: bytes) -> Line:
@@ -203,6 +207,20 @@ def parse_line(content: bytes) -> Line:
     """
     if len(content) > MAX_LINE:
         raise ValueError(f"longer than {MAX_LINE} bytes")
+    try:
+        # Our own logs begin their lines so. Reading and checking in one step takes half the time;
+        # what it refuses, and every other line, is read by the steps that say what is wrong.
+        if content.startswith(_UPDATE_BEGINS):
+            return _update(_UPDATE.validate_json(content))
+        if content.startswith(_VALIDATION_BEGINS):
+            return Validation.model_validate_json(content)
+    except ValidationError:
+        return _line(content)
+    return _line(content)
+
+
+def _line(content: bytes) -> Line:
+    """As `parse_line`, in two steps: JSON, then the schema."""
     try:
         fields = from_json(content, allow_inf_nan=False)
     except ValueError as error:
@@ -222,10 +240,14 @@ def parse_line(content: bytes) -> Line:
 
 
 def _update(fields: dict[str, Any]) -> Update:
-    nonfinite = tuple(fields.get("nonfinite", ()))
-    values = {
-        name: value for name, value in fields.items() if name in METRICS and value is not None
-    }
-    if len(set(nonfinite)) < len(nonfinite) or any(name in values for name in nonfinite):
+    """The line of fields that keep the schema; takes them over."""
+    del fields["kind"]
+    update, seconds_total = fields.pop("update"), fields.pop("seconds_total")
+    nonfinite = tuple(fields.pop("nonfinite", ()))
+    for name in [name for name, value in fields.items() if value is None]:
+        del fields[name]
+    if nonfinite and (
+        len(set(nonfinite)) < len(nonfinite) or not fields.keys().isdisjoint(nonfinite)
+    ):
         raise ValueError("nonfinite: a name stands there twice or has a number")
-    return Update(fields["update"], fields["seconds_total"], values, nonfinite)
+    return Update(update, seconds_total, fields, nonfinite)

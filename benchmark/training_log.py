@@ -7,6 +7,7 @@ ranges of the numbers. A log may come from somebody else: nothing in it is trust
 """
 
 import fcntl
+import io
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -95,20 +96,31 @@ def read_training_log(path: Path, *, allow_torn: bool = False) -> TrainingLog:
     Raises:
         UserError: It cannot be read or is not valid; file and line are named.
     """
-    content, torn = _read(path)
+    return parse_training_log(_content(path), path, allow_torn=allow_torn)
+
+
+def parse_training_log(content: bytes, path: Path, *, allow_torn: bool = False) -> TrainingLog:
+    """Read the content of a log and check all of it.
+
+    Args:
+        content: The content.
+        path: What it is called in messages.
+        allow_torn: See `read_training_log`.
+
+    Raises:
+        UserError: See `read_training_log`.
+    """
+    whole, torn = _split(content)
     if torn and not allow_torn:
-        number = len(content) + 1
+        number = len(whole) + 1
         raise UserError(f"{path}, line {number}: has no end; resuming the training mends that")
-    lines = list(_parsed(path, content))
+    lines = list(_parsed(path, whole))
     if not lines or not isinstance(lines[0], Start):
         raise UserError(f"{path} is empty: a training log begins with a start line")
-    return TrainingLog(
-        path,
-        lines[0],
-        tuple(line for line in lines if isinstance(line, Update)),
-        tuple(line for line in lines if isinstance(line, Validation)),
-        bool(torn),
-    )
+    updates = tuple(line for line in lines if isinstance(line, Update))
+    others = [line for line in lines if not isinstance(line, Update)]
+    validations = tuple(line for line in others if isinstance(line, Validation))
+    return TrainingLog(path, lines[0], updates, validations, bool(torn))
 
 
 def truncate_after(path: Path, update: int) -> int:
@@ -150,6 +162,30 @@ def truncate_after(path: Path, update: int) -> int:
         except OSError as error:
             raise UserError(_cannot_write(path, error)) from error
     return cut
+
+
+def set_aside(path: Path) -> Path | None:
+    """Put a log out of the way of a run that begins anew in its folder.
+
+    Returns:
+        Where it lies now; None if there was none.
+
+    Raises:
+        UserError: Another process writes it, or the folder cannot be written.
+    """
+    if not path.exists():
+        return None
+    try:
+        descriptor = _locked(path, os.O_RDWR)
+        try:
+            aside = path.with_name(f"{path.name}.old")
+            path.replace(aside)
+            sync_folder(path.parent)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise UserError(_cannot_write(path, error)) from error
+    return aside
 
 
 class TrainingLogWriter:
@@ -256,15 +292,31 @@ def _read(path: Path) -> tuple[list[bytes], bytes]:
     Raises:
         UserError: It cannot be read or is too long.
     """
+    return _split(_content(path))
+
+
+def _content(path: Path) -> bytes:
+    """A file's content.
+
+    Raises:
+        UserError: It cannot be read or is too long.
+    """
     try:
         with os.fdopen(open_no_link(path, os.O_RDONLY), "rb") as stream:
-            content = stream.read(MAX_BYTES + 1)
+            size = os.fstat(stream.fileno()).st_size
+            content = stream.read(min(size, MAX_BYTES))
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
-    if len(content) > MAX_BYTES:
+    if size > MAX_BYTES:
         raise UserError(f"{path} is longer than {MAX_BYTES} bytes")
-    *lines, rest = content.split(b"\n")
-    return [line + b"\n" for line in lines], rest
+    return content
+
+
+def _split(content: bytes) -> tuple[list[bytes], bytes]:
+    """Whole lines with their ends, and what stands behind the last one."""
+    lines = io.BytesIO(content).readlines()
+    rest = lines.pop() if lines and not lines[-1].endswith(b"\n") else b""
+    return lines, rest
 
 
 def _parsed(path: Path, content: Iterable[bytes]) -> Iterator[Line]:

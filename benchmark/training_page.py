@@ -104,7 +104,10 @@ def training_page(curves: Sequence[Curve], svg: bytes) -> str:
     runs = [run for curve in curves for run in curve.runs]
     tasks = ", ".join(dict.fromkeys(run.start.task for run in runs))
     inits = ", ".join(dict.fromkeys(printable(run.start.init.name) for run in runs))
-    panels = dict.fromkeys(panel for run in runs for panel in run.panels)
+    several = len({run.start.task for run in runs}) > 1
+    panels = dict.fromkeys(
+        (panel, run.start.task if several else None) for run in runs for panel in run.panels
+    )
     names = ", ".join(printable(curve.label) for curve in curves)
     digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
@@ -113,19 +116,22 @@ def training_page(curves: Sequence[Curve], svg: bytes) -> str:
         summary=f"{_count(len(runs), 'run')} in {_count(len(curves), 'curve')}: {names}.",
         description=f"Training curves of {names}; the last numbers stand in the tables.",
         image=Markup(f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"),  # noqa: S704
-        panels=[(panel, _rows(curves, panel)) for panel in panels],
+        panels=[
+            (f"{task}/{panel}" if task else panel, _rows(curves, panel, task))
+            for panel, task in panels
+        ],
         columns=_COLUMNS,
         style=Markup(_STYLE),  # noqa: S704 - a constant
         policy=f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:",
     )
 
 
-def _rows(curves: Sequence[Curve], panel: str) -> list[_Row]:
+def _rows(curves: Sequence[Curve], panel: str, task: str | None) -> list[_Row]:
     return [
         _row(curve.label, run, validations)
         for curve in curves
         for run in curve.runs
-        if (validations := run.of_panel(panel))
+        if task in (None, run.start.task) and (validations := run.of_panel(panel))
     ]
 
 

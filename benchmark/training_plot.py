@@ -61,6 +61,8 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#
 _DASHES: tuple[Dashes, ...] = ("-", (0, (5, 1.6)), (0, (1.2, 1.2)), (0, (6, 1.6, 1.2, 1.6)))
 _INK, _SOFT, _RULE = "#1c2128", "#59626e", "#e3e6ea"
 _LOG_SPAN = 30.0
+_ROUNDING = 1e-9
+"""Nats that no logarithmic axis reaches down to."""
 _SUPERSCRIPTS = str.maketrans(
     "-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
 )
@@ -108,7 +110,8 @@ def figure_bytes(
 
     A curve with several seeds is the median of its runs, with a band from the lowest to the
     highest where all of them have values, and a thin line for every run. A cross marks where a run
-    collapsed (`collapse_step`).
+    collapsed (`collapse_step`). Numbers in nats that are no larger than 1e-9, which is rounding,
+    stand at the foot of a logarithmic axis beside 0 and do not stretch it.
 
     Args:
         curves: What is compared; at least one.
@@ -221,7 +224,8 @@ def _mark_collapse(axes: Axes, run: Series, update: int | None, look: _Look) -> 
 def _dress(axes: Axes, what: Plotted, measured: Sequence[Series]) -> None:
     """Titles, scales and ticks."""
     metric = what.metric
-    several = f" ({what.panel})" if what.panel else ""
+    panel = f"{what.task}/{what.panel}" if what.task else what.panel
+    several = f" ({panel})" if panel else ""
     axes.set_title(what.name + several, loc="left", fontsize=9.5, fontweight="bold", pad=17)
     unit = "" if metric.unit in ("share", "count", "loss") else f" ({metric.unit})"
     text = axes.text(
@@ -243,7 +247,8 @@ def _dress(axes: Axes, what: Plotted, measured: Sequence[Series]) -> None:
 
 def _scale(axes: Axes, metric: Metric, values: Values) -> None:
     """Shares as percentages from 0; magnitudes over decades, if that is what they span."""
-    positive = values[values > 0]
+    # A policy that is still its init is away from it by the rounding of its log-probabilities.
+    positive = values[values > (_ROUNDING if metric.unit == "nats" else 0)]
     axes.yaxis.set_major_locator(MaxNLocator(5))
     if metric.unit == "share":
         low, high = float(values.min()), float(values.max())
@@ -252,7 +257,7 @@ def _scale(axes: Axes, metric: Metric, values: Values) -> None:
     elif metric.log_scale and positive.size and positive.max() > _LOG_SPAN * positive.min():
         if positive.size == values.size:
             axes.set_yscale("log")
-        else:  # a measured 0 belongs into the plot, too
+        else:  # a measured 0 belongs into the plot, too, and so does what is as good as 0
             axes.set_yscale("symlog", linthresh=float(positive.min()))
         axes.yaxis.set_major_formatter(FuncFormatter(_power))
         axes.yaxis.set_minor_formatter(NullFormatter())

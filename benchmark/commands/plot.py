@@ -1,12 +1,13 @@
 """`arlarena-bench plot`: curves of training runs, with seeds as bands."""
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from benchmark.files import write_atomically
 from benchmark.training_curves import curves_of, plotted
-from benchmark.training_log import find_log, read_training_log
+from benchmark.training_log import LOG, find_log, read_training_log
 from benchmark.training_plot import DEFAULT_METRICS, ImageFormat, figure_bytes
 from tasks.errors import UserError
 
@@ -21,11 +22,10 @@ _DEFAULT_NAME = "training_curves.svg"
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    paths = [find_log(Path(log)) for log in arguments.logs]
-    out = Path(arguments.out) if arguments.out else paths[0].parent / _DEFAULT_NAME
+    out = Path(arguments.out or _DEFAULT_NAME)
     if out.suffix not in _FORMATS:
         raise UserError(f"--out {out}: end the name in one of {', '.join(_FORMATS)}")
-    logs = [read_training_log(path, allow_torn=True) for path in paths]
+    logs = [read_training_log(path, allow_torn=True) for path in _found(arguments.logs)]
     for log in logs:
         if log.torn:
             print(f"{log.path}: the last line has no end and was passed over")
@@ -41,8 +41,25 @@ def run(arguments: argparse.Namespace) -> int:
         write_atomically(out, content)
     except OSError as error:
         raise UserError(f"{out} cannot be written: {error.strerror or error}") from error
-    print(f"curves of {_count(len(logs), 'run')}: {out}")
+    print(f"curves of {_count(len(logs), 'run')}: {out.absolute()}")
     return 0
+
+
+def _found(names: Sequence[str]) -> list[Path]:
+    """The logs that were named; folders without one are passed over, and that is said.
+
+    Raises:
+        UserError: A file does not exist, or there is no log at all.
+    """
+    paths = [Path(name) for name in names]
+    without = [path for path in paths if path.is_dir() and not (path / LOG).exists()]
+    if len(without) == len(paths) > 1:
+        raise UserError(f"none of the {len(paths)} folders holds a {LOG}; name one that does")
+    passed = without if len(paths) > 1 else []
+    found = [find_log(path) for path in paths if path not in passed]
+    for path in passed:
+        print(f"{path}: holds no {LOG} and was passed over")
+    return found
 
 
 def _count(number: int, noun: str) -> str:

@@ -7,16 +7,18 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from benchmark.commands.inits import find_model
+from benchmark.commands.train_texts import closing_lines, config_text, title
 from benchmark.engines.base import Engine
 from benchmark.engines.choose import EngineOptions, build_engine, choose_kind
-from benchmark.files import write_atomically
+from benchmark.files import lock_folder, write_atomically
 from benchmark.models import ModelSource
 from benchmark.training_log import LOG, read_training_log
 from tasks.errors import UserError
@@ -28,6 +30,11 @@ if TYPE_CHECKING:
 
     from baselines.live import LiveView
     from baselines.training_run import TrainingRun
+    from benchmark.engines.weight_transfer import WeightTransfer
+
+
+ENGINE_SHARE = 0.4
+"""Of a GPU's memory, that vLLM takes where a policy is trained on the same GPU."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -68,34 +75,77 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _train(training: "TrainingRun", arguments: argparse.Namespace) -> int:
-    from baselines.live import LiveView
-
-    content = yaml.safe_dump(training.configuration, sort_keys=False)
+    kind = choose_kind(_options(training, arguments))
+    content = config_text(training, arguments, kind)
     try:
         training.folder.mkdir(parents=True, exist_ok=True)
-        earlier = _earlier(training)
-        write_atomically(training.folder / "config.yaml", content.encode())
-        with LiveView(training.config.optimisation.updates, earlier) as view:
-            reason = asyncio.run(_run(training, arguments, view))
+        with _locked(training.folder):
+            earlier = _earlier(training)
+            if _is_main():
+                write_atomically(training.folder / "config.yaml", content.encode())
+            with _view(training, earlier, title(training, arguments, kind)) as view:
+                reason = asyncio.run(_run(training, arguments, view))
     except OSError as error:
         raise UserError(f"{training.folder} cannot be written: {error.strerror}") from error
     except (asyncio.CancelledError, KeyboardInterrupt):
-        print(
-            f"\nstopped; the same command goes on from the last checkpoint in {training.folder}",
-            file=sys.stderr,
-        )
+        if not _is_main():
+            raise KeyboardInterrupt from None
+        begun = (training.folder / "last").exists()
+        how = f"goes on from the last checkpoint in {training.folder}" if begun else "begins again"
+        print(f"\nstopped; the same command {how}", file=sys.stderr)
         raise KeyboardInterrupt from None
+    if not _is_main():
+        return 0
     if reason is not None:
         print(f"stopped early: {reason}")
+    _, of_tasks = _split_settings(arguments.set, [task.info.name for task in training.tasks])
+    for line in closing_lines(training, arguments, of_tasks):
+        print(line)
     print(f"log and checkpoints: {training.folder}")
     return 0
+
+
+def _is_main() -> bool:
+    """Whether this is the process that speaks for all, before there is an accelerator to ask."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def _view(
+    training: "TrainingRun", earlier: Sequence[Mapping[str, Any]], name: str
+) -> contextlib.AbstractContextManager["LiveView | None"]:
+    """The view of the run; the main process has one."""
+    from baselines.live import LiveView
+
+    if not _is_main():
+        return contextlib.nullcontext()
+    return LiveView(training.config.optimisation.updates, earlier, title=name)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keep other runs off the folder; the main process does.
+
+    Raises:
+        UserError: Another process is at work on it.
+    """
+    if not _is_main():
+        yield
+        return
+    try:
+        lock = lock_folder(folder)
+    except BlockingIOError:
+        raise UserError(f"{folder} is in use by another process; wait for it") from None
+    try:
+        yield
+    finally:
+        os.close(lock)
 
 
 def _earlier(training: "TrainingRun") -> list[dict[str, Any]]:
     """The lines of a log that a resumed run keeps; refuses a folder that holds another run."""
     from baselines.checkpoints import find_last
 
-    state = find_last(training.folder, training.sha256)
+    state = find_last(training.folder, training.sha256, training.facts)
     path = training.folder / LOG
     if state is None or not path.exists():
         return []
@@ -106,7 +156,7 @@ def _earlier(training: "TrainingRun") -> list[dict[str, Any]]:
 
 
 async def _run(
-    training: "TrainingRun", arguments: argparse.Namespace, view: "LiveView"
+    training: "TrainingRun", arguments: argparse.Namespace, view: "LiveView | None"
 ) -> str | None:
     from baselines.trainer import Trainer
     from baselines.training_run import Watch
@@ -116,29 +166,38 @@ async def _run(
     with contextlib.suppress(NotImplementedError):
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     accelerator = _accelerator(training)
-    kind = choose_kind(_options(training, arguments))
-    if accelerator.num_processes > 1 and kind != "transformers":
-        raise UserError(
-            "several training processes need --engine transformers: vLLM in process wants the "
-            "process group for itself, and servers can follow one trainer only"
-        )
 
-    def line(content: Mapping[str, Any]) -> None:
-        if content["kind"] == "update":
-            view.update(content)
-        elif content["kind"] == "validation":
-            view.validation(content)
-
-    watch = Watch(line, view.phase)
+    watch = Watch() if view is None else Watch(view.line, view.phase)
     async with contextlib.AsyncExitStack() as stack:
-        engine = await stack.enter_async_context(_engine(training, arguments))
-        older = None
-        if training.config.sampling.cross_policy is not None:
-            older = await stack.enter_async_context(_engine(training, arguments))
+        engine = older = None
+        if _has_engine(training, arguments, accelerator):
+            engine = await stack.enter_async_context(_engine(training, arguments))
+            if training.config.sampling.cross_policy is not None:
+                older = await stack.enter_async_context(_engine(training, arguments))
         reason = await Trainer(training, engine, accelerator, watch, older).train()
     if accelerator.num_processes > 1:
         accelerator.end_training()
     return reason
+
+
+def _has_engine(
+    training: "TrainingRun", arguments: argparse.Namespace, accelerator: "Accelerator"
+) -> bool:
+    """Whether this process has an engine; servers are asked by the main process for all.
+
+    Raises:
+        UserError: The engine does not go with several processes.
+    """
+    kind = choose_kind(_options(training, arguments))
+    if accelerator.num_processes == 1:
+        return True
+    if kind == "vllm":
+        raise UserError(
+            "vLLM in process wants the process group for itself, and there are several training "
+            "processes: serve the init with vLLM and name the servers (--engine openai --endpoint "
+            "URL), or use --engine transformers"
+        )
+    return kind == "transformers" or accelerator.is_main_process
 
 
 def _engine(training: "TrainingRun", arguments: argparse.Namespace) -> Engine:
@@ -156,35 +215,66 @@ def _servers(
 ) -> Engine:
     """Servers that take new weights from files."""
     from benchmark.engines.openai import OpenAIEngine
-    from benchmark.engines.weight_transfer import FolderTransfer
 
     if training.config.sampling.cross_policy is not None:
         raise UserError(
             "cross-policy sampling needs a second engine with older weights, and servers have one "
             "set: use --engine vllm or transformers"
         )
-    assert training.init.path is not None
-    exchange = Path(arguments.weights_folder or training.folder / "weights").absolute()
     return OpenAIEngine(
         options.endpoints,
         arguments.served_model or training.init.identity.name,
         in_flight=options.concurrency,
-        transfer=FolderTransfer(training.init.path, exchange),
+        transfer=_transfer(training, arguments),
     )
+
+
+def _transfer(training: "TrainingRun", arguments: argparse.Namespace) -> "WeightTransfer":
+    """How servers come to new weights.
+
+    Raises:
+        UserError: The address is none, or two ways are asked for.
+    """
+    from benchmark.engines.weight_transfer import FolderTransfer
+
+    assert training.init.path is not None
+    if arguments.weights_nccl is None:
+        exchange = Path(arguments.weights_folder or training.folder / "weights").absolute()
+        return FolderTransfer(training.init.path, exchange)
+    if arguments.weights_folder is not None:
+        raise UserError("weights go by --weights-folder or by --weights-nccl, not by both")
+    host, _, port = arguments.weights_nccl.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
+        raise UserError(
+            f"--weights-nccl takes HOST:PORT with a free port, not {arguments.weights_nccl!r}"
+        )
+    from benchmark.engines.nccl_transfer import NcclTransfer
+
+    return NcclTransfer(training.init.path, host, int(port))
 
 
 def _options(training: "TrainingRun", arguments: argparse.Namespace) -> EngineOptions:
     rollout = training.config.rollout
+    several = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    alone = arguments.engine == "auto" and not arguments.endpoint and several
+    share = arguments.gpu_memory_utilization
     return EngineOptions(
-        kind=arguments.engine,
+        # vLLM in process does not go with several.
+        kind="transformers" if alone else arguments.engine,
         endpoints=tuple(arguments.endpoint),
         dtype=arguments.dtype,
         concurrency=rollout.concurrency or rollout.groups * rollout.group_size,
-        gpu_memory_utilization=arguments.gpu_memory_utilization,
+        gpu_memory_utilization=ENGINE_SHARE if share is None and _has_gpu() else share,
         tensor_parallel_size=arguments.tensor_parallel_size,
         max_model_len=arguments.max_model_len,
         steady=rollout.max_staleness is None,
     )
+
+
+def _has_gpu() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
 
 
 def _split_settings(given: Sequence[str], tasks: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -203,8 +293,11 @@ def _folder(arguments: argparse.Namespace, init: ModelSource) -> Path:
 
 def _accelerator(training: "TrainingRun") -> "Accelerator":
     from accelerate import Accelerator
+    from accelerate.utils import InitProcessGroupKwargs
 
     return Accelerator(
+        # Whoever has played its share waits for the others, and no rollout is too long.
+        kwargs_handlers=[InitProcessGroupKwargs(timeout=timedelta(days=1))],
         mixed_precision=training.config.optimisation.mixed_precision,
         log_with=list(training.trackers) or None,
         project_dir=training.folder,
@@ -226,15 +319,20 @@ def _set_threads(threads: int | None) -> None:
 
 
 def _dry_run(training: "TrainingRun", arguments: argparse.Namespace) -> int:
-    from baselines.estimate import measure
+    from baselines.estimate import computed, measure
 
     print(yaml.safe_dump(training.configuration, sort_keys=False), end="")
     accelerator = _accelerator(training)
+    # Before anything is loaded that may not fit.
+    print("\n" + computed(training, accelerator), flush=True)
 
     async def measured() -> str:
-        async with _engine(training, arguments) as engine:
+        async with contextlib.AsyncExitStack() as stack:
+            engine = None
+            if _has_engine(training, arguments, accelerator):
+                engine = await stack.enter_async_context(_engine(training, arguments))
             estimate = await measure(training, engine, accelerator)
             return estimate.text()
 
-    print("\n" + asyncio.run(measured()))
+    print(asyncio.run(measured()))
     return 0

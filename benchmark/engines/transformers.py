@@ -58,6 +58,8 @@ class TransformersEngine(WorkerEngine):
         self._folder = folder
         self._dtype = dtype
         self._device = device
+        # A process of several has its own GPU, and the thread that decodes would take the first.
+        self._gpu = torch.cuda.current_device() if torch.cuda.is_available() else None
         self._max_batch = max_batch
         self._queue: deque[Ticket] = deque()
         self._decoder: Decoder | None = None
@@ -82,6 +84,8 @@ class TransformersEngine(WorkerEngine):
         if self._device == "cpu" and "OMP_NUM_THREADS" not in os.environ:
             # Small models lose by more threads as soon as anything else runs on the machine.
             torch.set_num_threads(1)
+        if self._device == "cuda":
+            torch.cuda.set_device(self._gpu)
         model = load_model(self._folder, self._dtype, self._device)
         self._dtype = str(model.dtype).removeprefix("torch.")
         self._decoder = Decoder(model, chat.stop_ids, self._max_batch)

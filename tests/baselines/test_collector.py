@@ -8,6 +8,7 @@ from accelerate import Accelerator
 
 from baselines.async_collector import AsyncCollector
 from baselines.collector import Collector, Source
+from baselines.players import Players
 from baselines.recipes import resolve
 from baselines.rollouts import PlayedGroup, group_jobs, training_protocol
 from benchmark.engines.base import EngineDown, EngineError, Request
@@ -39,7 +40,7 @@ def make(
         for name in tasks
     }
     kind = Collector if config.rollout.max_staleness is None else AsyncCollector
-    return kind(config, sources, engine, InlineHost(), Accelerator(cpu=True))
+    return kind(config, sources, engine, InlineHost(), Players(Accelerator(cpu=True), engine))
 
 
 def first_members() -> set[int]:

@@ -85,6 +85,46 @@ def test_elsewhere_every_update_is_one_line() -> None:
     ]
 
 
+def test_elsewhere_what_comes_before_the_first_update_is_said() -> None:
+    where, file = console(terminal=False)
+    with LiveView(2, console=where, title="sampo on sokoban: runs/x") as view:
+        for name, total in (("validation", 256), ("rollout", 64), ("update", 0), ("rollout", 64)):
+            view.phase(name, 0, total)
+            view.phase(name, 1, total)
+            if name == "update":
+                view.line(update_line(1, {"rollout/success": 0.5}))
+    assert file.getvalue().splitlines() == [
+        "sampo on sokoban: runs/x",
+        "validation of 256 episodes begins",
+        "rollout of 64 episodes begins",
+        "update 1 of 2: success, rollout 50.0%",
+    ]
+
+
+def test_numbers_that_say_nothing_are_left_out() -> None:
+    usual = {
+        "ratio/clipped_low": 0.0,
+        "ratio/clipped_high": 0.001,
+        "policy/masked_rows": 0.25,
+        "policy/skipped_steps": 0,
+        "rollout/uniform_groups": 0.0,
+        "rollout/tries": 1,
+        "staleness/max": 0,
+    }
+    unusual = {"policy/skipped_steps": 2, "rollout/tries": 3, "staleness/max": 1}
+    assert plain(2, update_line(1, usual), update_line(2, unusual)) == [
+        "update 1 of 2: clipped, high 0.1%; masked rows 25.0%; uniform groups 0.0%",
+        "update 2 of 2: skipped steps 2; tries 3; staleness, max 1",
+    ]
+    where, file = console(terminal=True)
+    with LiveView(2, console=where) as view:
+        view.update(update_line(1, usual))
+        view.update(update_line(2, usual | {"rollout/tries": 3}))
+    shown = file.getvalue()
+    assert "tries" in shown and "masked rows" in shown
+    assert "clipped, low" not in shown and "staleness" not in shown
+
+
 def test_the_last_update_has_no_time_left() -> None:
     assert plain(1, update_line(1, {"rollout/success": 1.0, "seconds/total": 3.0})) == [
         "update 1 of 1: success, rollout 100.0%"
@@ -94,19 +134,21 @@ def test_the_last_update_has_no_time_left() -> None:
 def test_a_resumed_run_knows_its_pace() -> None:
     earlier = (start_line(), update_line(1), validation_line(1), update_line(2))
     assert plain(10, update_line(3, {"rollout/success": 0.5}), earlier=earlier) == [
-        "update 3 of 10, 0:00:35 left: success, rollout 50.0%"
+        "resumed after update 2 of 10, 0:00:40 left",
+        "update 3 of 10, 0:00:35 left: success, rollout 50.0%",
     ]
 
 
 def test_on_a_terminal_the_view_has_all_curves() -> None:
     where, file = console(terminal=True)
     lines = run_lines(updates=20)
-    with LiveView(25, console=where) as view:
+    with LiveView(25, console=where, title="sampo on sokoban: runs/x") as view:
         for line in lines[1:]:
             (view.update if line["kind"] == "update" else view.validation)(line)
         view.phase("rollout", 12, 64)
         where.print(view._view())
     text = file.getvalue()
+    assert "sampo on sokoban: runs/x" in text
     assert "update 20 of 25, 0:00:25 left" in text and "rollout 12 of 64" in text
     for label in ("success, builtin", "success, rollout", "return", "valid format", "entropy"):
         (row,) = {line for line in text.splitlines() if line.startswith(label)}

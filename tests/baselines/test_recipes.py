@@ -191,11 +191,24 @@ def test_another_choice_of_a_dimension_takes_nothing_from_the_old_one() -> None:
     ("own", "message"),
     [
         ("rollout.grups=3", "there is no rollout.grups; did you mean groups or group_size?"),
-        ("rolout.groups=3", "there is no rolout; did you mean rollout?"),
+        ("rolout.groups=3", "there is no rolout; did you mean rollout.groups?"),
+        ("rolout={groups: 3, group_size: 2}", "there is no rolout; did you mean rollout?"),
+        ("learning_rate=1", "there is no learning_rate; did you mean optimisation.learning_rate?"),
+        ("lerning_rate=1", "there is no lerning_rate; did you mean optimisation.learning_rate?"),
+        ("run.learning_rate=1", "there is no run; did you mean optimisation.learning_rate?"),
+        ("lr=1", "there is no lr; did you mean optimisation.learning_rate?"),
+        (
+            "max_tokens=9",
+            "no max_tokens; did you mean rollout.max_tokens or validation.max_tokens?",
+        ),
+        ("sampling.tries=3", "there is no sampling.tries; did you mean sampling.dynamic.tries?"),
+        ("optimisation.kl.coef=1", "there is no optimisation.kl; did you mean kl?"),
+        ("nothing=1", "there is no nothing; there are advantage, clipping, aggregation, sampling,"),
         ("advantage.gama=1", "there is no advantage.gama; did you mean gamma"),
         ("clipping.clip_lo=1", "there is no clipping.clip_lo; did you mean clip_low"),
         ("sampling.dynamic.trys=3", "there is no sampling.dynamic.trys; did you mean tries?"),
-        ("optimisation.lr=1", "there is no optimisation.lr; there are updates, mini_batch_rows,"),
+        ("optimisation.lr=1", "no optimisation.lr; did you mean optimisation.learning_rate?"),
+        ("optimisation.k=1", "there is no optimisation.k; there are updates, mini_batch_rows,"),
         ("clipping.sequence_mask.delt=1", "no clipping.sequence_mask.delt; did you mean delta?"),
         ("kl.x.y=1", "there is no kl.x; there are coef, estimator, place"),
         ("rollout.groups=0", "rollout.groups: Input should be greater than 0"),
@@ -210,7 +223,9 @@ def test_another_choice_of_a_dimension_takes_nothing_from_the_old_one() -> None:
         ("validation.top_p=0", "validation.top_p: Input should be greater than 0"),
         ("entropy_coef=.inf", "entropy_coef: Input should be a finite number"),
         ("aggregation=token_mean", "aggregation: Input should be 'token-mean', 'seq-mean-tok"),
-        ("advantage.name=grop", "advantage: Input tag 'grop' found using 'name' does not match"),
+        ("advantage.name=grop", "advantage.name: there is no 'grop'; did you mean grpo or rloo?"),
+        ("clipping.name=pppo", "clipping.name: there is no 'pppo'; did you mean ppo or "),
+        ("clipping.name=3", "clipping.name: there is no '3'; there are ppo, gspo, cispo, sapo"),
         ("advantage=grpo", "advantage: Input should be a valid dictionary or object"),
         ("rollout=3", "rollout: Input should be a valid dictionary"),
         ("kl={1: 2}", "kl.1: Keys should be strings"),
@@ -259,6 +274,33 @@ def test_contradictions_are_refused_with_their_reason(own: list[str], message: s
     assert message in fault(*own)
 
 
+def test_of_two_ways_to_say_one_thing_the_later_layer_wins() -> None:
+    # Scale tiny has mini_batches, scale paper has mini_batch_rows.
+    size = resolve("sampo", "tiny", ["sokoban"], ["optimisation.mini_batch_rows=8"]).optimisation
+    assert (size.mini_batch_rows, size.mini_batches) == (8, None)
+    size = resolve("sampo", "paper", ["sokoban"], ["optimisation.mini_batches=2"]).optimisation
+    assert (size.mini_batch_rows, size.mini_batches) == (None, 2)
+    # What is taken back says nothing of the other.
+    size = resolve("sampo", "tiny", ["sokoban"], ["optimisation.mini_batch_rows=null"]).optimisation
+    assert (size.mini_batch_rows, size.mini_batches) == (None, 4)
+
+
+def test_the_later_layer_wins_in_files_too(tmp_path: Path) -> None:
+    special = {"common": {"optimisation": {"mini_batch_rows": 6}}}
+    content = {"common": {"optimisation": {"mini_batches": 3}}, "tasks": {"sokoban": special}}
+    scale = write(tmp_path / "small.yaml", content)
+    size = resolve("grpo", scale, ["sokoban"]).optimisation
+    assert (size.mini_batch_rows, size.mini_batches) == (6, None)
+    size = resolve("grpo", scale, ["webshop"]).optimisation
+    assert (size.mini_batch_rows, size.mini_batches) == (None, 3)
+
+
+def test_the_order_of_settings_of_ones_own_does_not_matter() -> None:
+    own = ["advantage.lam=0.9", "advantage.name=gae"]
+    for order in (own, own[::-1]):
+        assert resolve("sampo", "tiny", ["sokoban"], order).advantage == GAE(name="gae", lam=0.9)
+
+
 def test_groups_of_one_are_for_recipes_without_groups() -> None:
     for recipe in ("ppo", "reinforce_pp"):
         config = resolve(recipe, "tiny", ["sokoban"], ["rollout.group_size=1"])
@@ -291,16 +333,47 @@ def test_recipes_and_scales_of_ones_own(tmp_path: Path) -> None:
             "aggregation": "seq-mean-token-sum",
         },
     )
-    special = {"common": {"kl": {"coef": 0.5}}, "recipes": {"mine": {"entropy_coef": 0.1}}}
+    special = {"common": {"kl": {"coef": 0.5}}, "recipes": {"rloo": {"entropy_coef": 0.1}}}
     scale = write(
         tmp_path / "small.yaml",
         {"common": {"rollout": {"groups": 2}}, "tasks": {"sokoban": special}},
     )
     config = resolve(recipe, scale, ["sokoban"])
     assert (config.advantage.name, config.aggregation) == ("rloo", "seq-mean-token-sum")
-    assert (config.rollout.groups, config.kl.coef, config.entropy_coef) == (2, 0.5, 0.1)
+    assert (config.rollout.groups, config.kl.coef, config.entropy_coef) == (2, 0.5, 0.0)
     elsewhere = resolve(recipe, scale, ["webshop"])
-    assert (elsewhere.rollout.groups, elsewhere.kl.coef, elsewhere.entropy_coef) == (2, 0.0, 0.0)
+    assert (elsewhere.rollout.groups, elsewhere.kl.coef) == (2, 0.0)
+    assert resolve("rloo", scale, ["sokoban"]).entropy_coef == 0.1
+
+
+def test_the_name_of_a_file_does_not_decide_its_constants(tmp_path: Path) -> None:
+    content = (RECIPES / "gspo.yaml").read_text("utf-8")
+    recipe = write(tmp_path / "my_gspo.yaml", content)
+    # The limits of the schema; those of scale paper are for the shipped recipe on webshop.
+    assert clip(resolve(recipe, "paper", ["webshop"])) == (4e-3, 3e-3)
+    recipe = write(tmp_path / "gspo.yaml", content)
+    line = fault(recipe=recipe)
+    assert f"{recipe}: gspo is the name of a shipped recipe" in line
+    assert line.endswith("rename the file, as in my_gspo.yaml, or give --recipe gspo")
+    assert "is the name of a shipped recipe" in fault(recipe=str(RECIPES / "gspo.yaml"))
+
+
+@pytest.mark.parametrize("name", ["my recipe", "_x", ".x", "größe", "a" * 101])
+def test_a_file_whose_name_cannot_stand_in_a_log_is_refused(name: str, tmp_path: Path) -> None:
+    recipe = write(tmp_path / f"{name}.yaml", (RECIPES / "grpo.yaml").read_text("utf-8"))
+    assert f"{recipe}: the file's name is the recipe's and stands in the log: rename it, with" in (
+        fault(recipe=recipe)
+    )
+
+
+def test_a_scale_for_what_there_is_not_is_refused(tmp_path: Path) -> None:
+    scale = write(tmp_path / "a.yaml", {"tasks": {"sokoban": {"recipes": {"gsop": {}}}}})
+    assert fault(scale=scale) == (
+        f"{scale}: tasks.sokoban.recipes: no shipped recipe is called 'gsop', and a file of your "
+        "own has its values itself; did you mean gspo or sapo or grpo?"
+    )
+    scale = write(tmp_path / "b.yaml", {"tasks": {"socoban": {}}})
+    assert fault(scale=scale) == f"{scale}: tasks: unknown task 'socoban'; did you mean sokoban?"
 
 
 @pytest.mark.parametrize(

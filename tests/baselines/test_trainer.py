@@ -3,6 +3,7 @@
 import asyncio
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from benchmark.engines.transformers import TransformersEngine
 from benchmark.training_log import LOG, read_training_log
 from tasks.errors import UserError
 from tasks.registry import load_task
+from tests.ranks import run_together
+from tests.training_logs import validation_line, write_log
 
 SMALL = [
     "rollout.groups=2",
@@ -39,6 +42,8 @@ def train(
     own: tuple[str, ...] = (),
     kill_after: int | None = None,
     task: str = "sokoban",
+    stop_on_collapse: bool = False,
+    said: Callable[[str, int, int], None] | None = None,
 ) -> list[dict[str, Any]]:
     """Train, and give the update lines of this session."""
     torch.set_num_threads(1)
@@ -46,7 +51,7 @@ def train(
     init = find_model(f"tiny-{task.replace('_', '-')}")
     weights = init.path
     assert weights is not None
-    run = TrainingRun(recipe, config, (load_task(task),), init, 0, folder)
+    run = TrainingRun(recipe, config, (load_task(task),), init, 0, folder, (), stop_on_collapse)
     lines: list[dict[str, Any]] = []
 
     def keep(line: Any) -> None:
@@ -63,7 +68,8 @@ def train(
             TransformersEngine(weights, steady=True) as older,
         ):
             accelerator = Accelerator(cpu=True, project_dir=folder)
-            await Trainer(run, engine, accelerator, Watch(keep), older).train()
+            watch = Watch(keep, said or Watch().phase)
+            await Trainer(run, engine, accelerator, watch, older).train()
 
     asyncio.run(main())
     return lines
@@ -109,6 +115,16 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(recipe: str, tmp_path: Path
             assert without_times(found) == without_times(expected)
 
 
+def test_whoever_watches_is_told_how_much_is_played(tmp_path: Path) -> None:
+    said: list[tuple[str, int, int]] = []
+    train(tmp_path, "grpo", ("optimisation.updates=1",), said=lambda *phase: said.append(phase))
+    # 2 groups of 4 episodes: first that they begin, then that one after the other has ended.
+    counted = [phase for phase in said if phase[2]]
+    assert counted == [("rollout", done, 8) for done in range(9)]
+    names = [name for name, _, total in said if not total]
+    assert names == ["rollout", "old log probs", "reference", "update", "weights", "checkpoint"]
+
+
 def test_a_learning_rate_of_zero_changes_nothing(tmp_path: Path) -> None:
     lines = train(
         tmp_path / "run", "grpo", ("optimisation.updates=3", "optimisation.learning_rate=0")
@@ -120,9 +136,15 @@ def test_a_learning_rate_of_zero_changes_nothing(tmp_path: Path) -> None:
 
 def test_a_whole_trajectory_is_a_row_in_tir_math(tmp_path: Path) -> None:
     own = ("optimisation.updates=1", "rollout.max_turns=2", "rollout.max_tokens=96")
-    (line,) = train(tmp_path / "run", "sampo", own, task="tir_math")
+    (line,) = train(tmp_path / "run", "grpo", own, task="tir_math")
     assert line["engine/abs_max"] < 1e-3
     assert line["tokens/trained"] > 0
+
+
+@pytest.mark.parametrize("recipe", ["sampo", "gigpo", "dapo_gigpo", "empg"])
+def test_advantages_of_turns_need_rows_of_turns(recipe: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"rows of tir_math are whole trajectories: use --set unit"):
+        train(tmp_path / "run", recipe, task="tir_math")
 
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
@@ -132,6 +154,49 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
     # A longer run is the same run.
     (line,) = train(tmp_path / "run", "grpo", ("optimisation.updates=3",))
     assert line["update"] == 3
+
+
+def test_what_moves_no_result_may_change_on_the_way(tmp_path: Path) -> None:
+    train(tmp_path / "run", "grpo", ("optimisation.updates=2",))
+    free = ("optimisation.micro_batch_tokens=999", "rollout.concurrency=3", "checkpoint_every=1")
+    (line,) = train(tmp_path / "run", "grpo", ("optimisation.updates=3", *free))
+    assert line["update"] == 3
+
+
+def test_a_falling_rate_knows_how_long_the_run_is(tmp_path: Path) -> None:
+    falling = "optimisation.schedule=linear"
+    train(tmp_path / "run", "grpo", ("optimisation.updates=2", falling))
+    with pytest.raises(UserError, match="another configuration"):
+        train(tmp_path / "run", "grpo", ("optimisation.updates=3", falling))
+
+
+def test_a_run_that_has_collapsed_stays_stopped(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    train(folder, "grpo", ("optimisation.updates=2",))
+    fallen = [validation_line(update, solved) for update, solved in ((0, 200), (1, 0), (2, 0))]
+    start, *rest = (folder / LOG).read_text("utf-8").splitlines()
+    lines = [json.loads(line) for line in rest] + fallen
+    lines.sort(key=lambda line: (line["update"], line["kind"] == "validation"))
+    write_log(folder / LOG, [json.loads(start), *lines])
+    assert train(folder, "grpo", ("optimisation.updates=4",), stop_on_collapse=True) == []
+    more = train(folder, "grpo", ("optimisation.updates=4",))
+    assert [line["update"] for line in more] == [3, 4]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engines", ["each", "main"])
+def test_two_processes_train_as_one(engines: str, tmp_path: Path) -> None:
+    own = [*SMALL, "optimisation.updates=2"]
+    script = Path(__file__).parent / "train_together.py"
+    (tmp_path / "two").mkdir()
+    run_together(script, str(tmp_path / "two"), engines, "sampo", *own)
+    one = train(tmp_path / "one", "sampo", ("optimisation.updates=2",))
+    two = read_training_log(tmp_path / "two" / LOG).updates
+    for alone, together in zip(one, two, strict=True):
+        for name in ("rollout/success", "tokens/response", "rollout/uniform_groups"):
+            assert together.values[name] == alone[name]
+        for name in ("policy/loss", "policy/grad_norm", "policy/entropy", "kl_old/mean"):
+            assert together.values[name] == pytest.approx(alone[name], rel=1e-3, abs=1e-7)
 
 
 def test_steps_that_are_not_finite_are_skipped_and_end_training(tmp_path: Path) -> None:

@@ -1,9 +1,5 @@
 """No result of an update depends on micro-batches, shared prefixes or the number of processes."""
 
-import os
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -18,6 +14,7 @@ from baselines.recipes import RECIPES, names, resolve
 from baselines.train_config import Optimisation
 from baselines.update import Updater, mini_batches
 from tests.baselines.update_once import Recorder, gradient
+from tests.ranks import run_together
 from tests.synthetic_rows import random_model, random_rows
 
 # The network normalises in float32 whatever its weights are: gradients of 0.01 differ by 1e-8.
@@ -61,25 +58,7 @@ def test_a_shared_prefix_changes_nothing_but_the_time(recipe: str) -> None:
 def test_two_processes_make_the_step_of_one(recipe: str, tmp_path: Path) -> None:
     out = tmp_path / "gradient.safetensors"
     script = Path(__file__).parent / "update_once.py"
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    root = str(Path(__file__).parents[2])
-    together = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2"}
-    together |= {"LOCAL_WORLD_SIZE": "2", "ACCELERATE_USE_CPU": "1", "PYTHONPATH": root}
-    command = [sys.executable, str(script), str(out), recipe, *EXTRA]
-    command.append("optimisation.micro_batch_tokens=300")
-    ranks = [
-        subprocess.Popen(
-            command,
-            env={**os.environ, **together, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    errors = [process.communicate(timeout=300)[1] for process in ranks]
-    assert [process.returncode for process in ranks] == [0, 0], errors
+    run_together(script, str(out), recipe, *EXTRA, "optimisation.micro_batch_tokens=300")
     assert_same(load_file(out), once(recipe, 100_000))
 
 
@@ -109,6 +88,6 @@ def test_rows_are_dealt_evenly_and_anew_in_every_epoch() -> None:
     assert steps[:3] != steps[3:]
     assert steps == mini_batches(10, Optimisation(mini_batches=3, epochs=2), seed=0, update=1)
     by_rows = mini_batches(10, Optimisation(mini_batch_rows=4), seed=0, update=1)
-    assert [len(step) for step in by_rows] == [5, 5]
+    assert [len(step) for step in by_rows] == [4, 3, 3]
     few = mini_batches(2, Optimisation(mini_batches=4), seed=0, update=1)
     assert sorted(chain(*few)) == [0, 1] and len(few) == 2

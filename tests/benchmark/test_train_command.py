@@ -1,7 +1,11 @@
 """`arlarena-bench train`, as a person meets it: it runs, resumes, plans, and names mistakes."""
 
 import json
+import os
+import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +18,7 @@ from baselines.recipes import resolve
 from baselines.train_config import TrainConfig
 from benchmark.cli import EXIT_ENGINE_DOWN, EXIT_INTERRUPTED, EXIT_USER_ERROR, main
 from benchmark.engines.decoding import Decoder
+from benchmark.files import lock_folder
 from benchmark.models import from_folder
 from benchmark.training_log import LOG, read_training_log
 
@@ -29,6 +34,9 @@ TINY = {
     "validation.every": "null",
     "checkpoint_every": "1",
 }
+
+
+VIEW = re.compile(r"^\w+ on \w+ from .*: |^(rollout|validation) of \d+ episodes begins$|^resumed ")
 
 
 @pytest.fixture(autouse=True)
@@ -48,9 +56,10 @@ def train(out: Path, *arguments: str, recipe: str = "sampo", **settings: str) ->
 
 
 def refused(capsys: pytest.CaptureFixture[str], code: int) -> str:
-    """The one line that a refused command leaves."""
+    """The one line that a refused command leaves, after what the view has said till then."""
     assert code == EXIT_USER_ERROR
-    (line,) = capsys.readouterr().err.splitlines()
+    *shown, line = capsys.readouterr().err.splitlines()
+    assert all(VIEW.search(text) for text in shown), shown
     assert line.startswith("arlarena-bench train: ")
     return line
 
@@ -104,12 +113,81 @@ def test_tensorboard_gets_every_number(trained: Path) -> None:
                 assert written[line["update"]] == pytest.approx(value, rel=1e-5, abs=1e-30)
 
 
-def test_a_finished_run_has_nothing_left_to_do(trained: Path, tmp_path: Path) -> None:
+def test_tensorboard_has_once_what_a_kill_had_made_again(trained: Path, tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    out, kept = tmp_path / "run", tmp_path / "last"
+    shutil.copytree(trained, out)
+    shutil.copytree(out / "last", kept)
+    longer = {"rollout__temperature": "0.7", "optimisation__updates": "3"}
+    for _ in range(2):
+        assert train(out, "--tracker", "tensorboard", "--seed", "5", **longer) == 0
+        # As if it had been killed before the checkpoint of update 3 was written.
+        shutil.rmtree(out / "last")
+        shutil.copytree(kept, out / "last")
+    board = EventAccumulator(str(out / "arlarena-bench"))
+    board.Reload()
+    assert [event.step for event in board.Scalars("policy/loss")] == [1, 2, 3]
+
+
+def test_a_finished_run_has_nothing_left_to_do(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "copy"
     shutil.copytree(trained, out)
     before = (out / LOG).read_bytes()
     assert train(out, "--seed", "5", rollout__temperature="0.7") == 0
     assert (out / LOG).read_bytes() == before
+    said, shown = capsys.readouterr()
+    assert said.splitlines() == [
+        "nothing was validated: the log does not say how good the policy is",
+        f"evaluate it: arlarena-bench eval --model {out}/last --task sokoban/builtin",
+        f"log and checkpoints: {out}",
+    ]
+    assert "sampo on sokoban from tiny-sokoban, scale tiny, seed 5, engine transformers" in shown
+
+
+def test_a_run_that_another_process_is_at_work_on_is_left_alone(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "copy"
+    shutil.copytree(trained, out)
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    lock = lock_folder(out)
+    assert refused(capsys, train(out, optimisation__updates="7")).endswith("wait for it")
+    os.close(lock)
+    after = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    assert {path: after[path] for path in before} == before
+
+
+def test_a_run_that_begins_again_keeps_the_old_log(trained: Path, tmp_path: Path) -> None:
+    out = tmp_path / "copy"
+    shutil.copytree(trained, out)
+    shutil.rmtree(out / "last")
+    before = (out / LOG).read_bytes()
+    assert train(out, rollout__groups="1", optimisation__updates="1") == 0
+    assert (out / f"{LOG}.old").read_bytes() == before
+    assert [line["update"] for line in updates(out)] == [1]
+
+
+def test_several_processes_speak_with_one_voice(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+    settings = TINY | {"rollout.max_turns": "2", "optimisation.updates": "1"}
+    sets = [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]
+    run = ["train", "--recipe", "grpo", "--init", "tiny-sokoban", "--out", str(out), *sets]
+    done = subprocess.run(
+        [sys.executable, *launcher, "-m", "benchmark.cli", *run],
+        env=os.environ | {"ACCELERATE_USE_CPU": "true"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    assert done.stdout.count("log and checkpoints") == 1
+    assert done.stderr.count("grpo on sokoban from tiny-sokoban") == 1
+    assert done.stderr.count("2 processes, 1 update: ") == 1
+    assert done.stderr.count("update 1 of 1: ") == 1
 
 
 def test_a_longer_run_goes_on(trained: Path, tmp_path: Path) -> None:
@@ -137,9 +215,13 @@ def test_another_run_in_the_same_folder_is_refused_and_changes_nothing(
     trained: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = {path: path.read_bytes() for path in trained.rglob("*") if path.is_file()}
-    for arguments, settings in ((("--seed", "6"), {}), (("--seed", "5"), {"kl__coef": "0.5"})):
-        code = train(trained, *arguments, rollout__temperature="0.7", **settings)
-        assert "another configuration, init or seed; choose another --out" in refused(capsys, code)
+    for seed, settings, difference in (
+        ("6", {}, "(seed 5, now 6)"),
+        ("5", {"kl__coef": "0.5"}, "(kl.coef 0.01, now 0.5)"),
+    ):
+        code = train(trained, "--seed", seed, rollout__temperature="0.7", **settings)
+        said = f"another configuration, init or seed; choose another --out {difference}"
+        assert said in refused(capsys, code)
     assert before == {path: path.read_bytes() for path in trained.rglob("*") if path.is_file()}
 
 
@@ -208,7 +290,7 @@ def test_an_interrupted_run_says_how_it_goes_on(
 
     monkeypatch.setattr(Trainer, "train", interrupted)
     assert train(tmp_path) == EXIT_INTERRUPTED
-    assert "the same command goes on from the last checkpoint" in capsys.readouterr().err
+    assert "the same command begins again" in capsys.readouterr().err
 
 
 def test_a_dry_run_says_what_it_would_be_and_leaves_nothing(
@@ -279,14 +361,21 @@ def _init() -> Path:
         (["--set", "sokoban.walls=x"], "task sokoban has no setting 'walls'; there are none"),
         (["--set", "rollout.group_size=1"], "gigpo compares the episodes of a group"),
         (["--set", "validation.panel=builtn"], "no panel 'builtn'"),
-        (["--set", "unit=trajectory"], "the prompts of sokoban do not go on from each other"),
+        (["--set", "unit=trajectory"], "gigpo compares the turns of episodes, and the rows of "),
+        (
+            ["--recipe", "grpo", "--set", "unit=trajectory"],
+            "the prompts of sokoban do not go on from each other",
+        ),
         (["--tracker", "tensorbord"], "'tensorbord' is not installed; did you mean tensorboard?"),
         (["--engine", "openai"], "--engine openai needs at least one --endpoint URL"),
         (
             ["--endpoint", "http://x", "--engine", "vllm"],
             "--endpoint does not go with --engine vllm",
         ),
-        (["--dry-run", "--set", "unit=trajectory"], "do not go on from each other"),
+        (
+            ["--dry-run", "--recipe", "grpo", "--set", "unit=trajectory"],
+            "do not go on from each other",
+        ),
     ],
 )
 def test_a_mistake_is_one_line(

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 
 from benchmark.cli import main
 from benchmark.training_curves import (
@@ -24,7 +26,7 @@ from benchmark.training_curves import (
 )
 from benchmark.training_log import TrainingLog, read_training_log
 from benchmark.training_page import training_page
-from benchmark.training_plot import figure_bytes
+from benchmark.training_plot import _dress, figure_bytes
 from tasks.errors import UserError
 from tasks.seeding import sha256_text
 from tests.training_logs import Line, run_lines, start_line, update_line, validation_line, write_log
@@ -159,6 +161,39 @@ def test_every_panel_has_its_plot_and_one_protocol(tmp_path: Path) -> None:
     assert plotted(["policy/loss"], [one, two]) == [Plotted("policy/loss")]
 
 
+def test_panels_of_two_tasks_are_two_whatever_they_are_called(tmp_path: Path) -> None:
+    shop = validation_line(0, solved=64, fingerprint=sha256_text("other"))
+    one = log_of(tmp_path / "1", start_line(), validation_line(0))
+    two = log_of(tmp_path / "2", start_line(task="webshop"), shop)
+    plots = plotted(["validation/success"], [one, two])
+    assert [(p.panel, p.task) for p in plots] == [("builtin", "sokoban"), ("builtin", "webshop")]
+    assert [series_of(one, p).y.tolist() for p in plots] == [[0.5], []]
+    assert [series_of(two, p).y.tolist() for p in plots] == [[], [0.25]]
+    curves = curves_of([one, two])
+    assert figure_bytes(curves, plots).startswith(b"<?xml")
+    heads = re.findall(r"<h2>Validation on (.*?)</h2>", training_page(curves, b"<svg/>"))
+    assert heads == ["sokoban/builtin", "webshop/builtin"]
+
+
+def test_rounding_does_not_stretch_a_logarithmic_axis(tmp_path: Path) -> None:
+    # The first is a policy that is still its init.
+    values = [3e-14, 2e-6, 5e-5, 1e-3]
+    lines = [update_line(n, {"kl_init/mean": v}) for n, v in enumerate(values, 1)]
+    log = log_of(tmp_path, start_line(), *lines)
+    figure = Figure()
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    what = Plotted("kl_init/mean")
+    drawn = series_of(log, what)
+    axes.plot(drawn.x, drawn.y)
+    _dress(axes, what, [drawn])
+    assert axes.get_yscale() == "symlog"
+    ticks = [tick for tick in axes.get_yticks() if tick > 0]
+    assert min(ticks) >= 1e-7
+    # It is still there: at the foot, where 0 is.
+    assert drawn.y[0] == 3e-14 and axes.get_ylim()[0] <= 0
+
+
 def test_invisible_characters_are_shown() -> None:
     assert printable("gr\u202epo\n\u00e9 $x$") == "grU+202EpoU+000A\u00e9 $x$"
 
@@ -253,10 +288,12 @@ def test_foreign_text_stays_text(tmp_path: Path) -> None:
 
 
 def test_the_command_writes_what_it_says(
-    runs: list[TrainingLog], capsys: pytest.CaptureFixture[str]
+    runs: list[TrainingLog], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folders = [str(run.path.parent) for run in runs]
-    root = runs[0].path.parent
+    root = runs[0].path.parent.parent / "here"
+    root.mkdir()
+    monkeypatch.chdir(root)
     assert main(["plot", *folders, "--metrics", "validation/success, policy/entropy"]) == 0
     assert (root / "training_curves.svg").read_bytes().startswith(b"<?xml")
     assert capsys.readouterr().out == f"curves of 4 runs: {root / 'training_curves.svg'}\n"
@@ -266,9 +303,26 @@ def test_the_command_writes_what_it_says(
     assert page.read_text("utf-8").startswith("<!DOCTYPE html>")
 
 
+def test_folders_without_a_log_are_passed_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = write_log(tmp_path / "run", run_lines(updates=2)).parent
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    out = str(tmp_path / "x.svg")
+    assert main(["plot", str(bare), str(run), "--metrics", "engine/k3", "--out", out]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{bare}: holds no training_log.jsonl and was passed over",
+        f"curves of 1 run: {out}",
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["{root}/x", "{run}"], "does not exist; name a training log or a folder with one"),
+        (["{root}", "{root}"], "none of the 2 folders holds a training_log.jsonl"),
+        (["{run}", "{root}/run/no-log"], "does not exist"),
         (["{root}/x"], "does not exist; name a training log or a folder with one"),
         (["{root}"], "holds no training_log.jsonl"),
         (["{run}", "{run}"], "is given twice"),

@@ -1,0 +1,71 @@
+"""Which processes play: all of them, each on an engine of its own, or the main one for all."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Never, TypeVar
+
+from accelerate import Accelerator
+from accelerate.utils import gather_object
+
+from benchmark.engines.base import Engine, Request
+
+Item = TypeVar("Item")
+Count = Callable[[int, int], None]
+"""Told how many episodes of this process's share have ended, of how many."""
+
+
+def uncounted(done: int, total: int) -> None:
+    """Nobody wants to know."""
+    del done, total
+
+
+class Players:
+    """Deals what is to be played to processes, and what was played to all of them.
+
+    Args:
+        accelerator: The processes; all must make one.
+        engine: This process's engine; None where the main process's answers for all.
+
+    Attributes:
+        engine: The engine; one that must not be asked anything where there is none.
+    """
+
+    def __init__(self, accelerator: Accelerator, engine: Engine | None) -> None:
+        self._accelerator = accelerator
+        self.engine = engine or _Elsewhere()
+        self._main_alone = False
+        if accelerator.num_processes > 1:
+            self._main_alone = any(gather_object([engine is None]))
+
+    @property
+    def count(self) -> int:
+        """Processes that play."""
+        return 1 if self._main_alone else self._accelerator.num_processes
+
+    def mine(self, items: Sequence[Item]) -> Sequence[Item]:
+        """This process's share."""
+        if self._main_alone:
+            return items if self._accelerator.is_main_process else items[:0]
+        return items[self._accelerator.process_index :: self._accelerator.num_processes]
+
+    def together(self, mine: list[Item]) -> list[Item]:
+        """What all processes have; waits for the last of them."""
+        if self._accelerator.num_processes == 1:
+            return mine
+        whole: list[Item] = gather_object(mine)
+        return whole
+
+
+class _Elsewhere(Engine):
+    """Stands where a process has no engine; weights go to the one of the main process."""
+
+    name = "elsewhere"
+
+    async def generate(self, request: Request) -> Never:
+        del request
+        raise RuntimeError("this process has no engine: the main one plays for all")
+
+    async def load_weights(self, weights: Any, version: int) -> None:
+        del weights, version
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": self.name}

@@ -1,0 +1,1 @@
+"""The options of every command: one module for each family."""

@@ -1,0 +1,137 @@
+"""Several runs along their training: the middle of them at any time, and how far they are apart."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from benchmark.run_curves import Points, RunCurves, Values
+from benchmark.stability.bootstrap import drawn, percentile_ends, sorted_iqm
+from benchmark.stability.curves import running_totals, smoothed_curve
+from benchmark.statistics import CONFIDENCE
+
+XAxis = Literal["updates", "tokens", "seconds"]
+
+ANYTIME_RESAMPLES = 2_000
+_BATCH = 4_000_000  # numbers drawn at once: bounds the memory, moves no result
+
+
+@dataclass(frozen=True, slots=True)
+class AnytimeCurve:
+    """Success of the seeds along their training, where all of them have values.
+
+    Attributes:
+        axis: What `x` counts.
+        x: (P,) places where one of the seeds at least was evaluated.
+        iqm: (P,) interquartile mean of the seeds.
+        low: (P,) lower ends of its pointwise bootstrap intervals; None with a single seed.
+        high: (P,) upper ends, likewise.
+        worst: (P,) the lowest seed.
+    """
+
+    axis: XAxis
+    x: Values
+    iqm: Values
+    low: Values | None
+    high: Values | None
+    worst: Values
+
+
+def dispersion_across_runs(curves: Sequence[Points]) -> float | None:
+    """How far the runs are apart: the mean over time of the interquartile range over runs.
+
+    Curves are smoothed over 3 evaluations first (the low-pass filter of the source) and compared at
+    all updates at which one of them was evaluated and that all of them cover, linear between.
+
+    Source: Chan et al. (ICLR 2020, arXiv:1912.05663), section 3 ("dispersion across runs").
+
+    Args:
+        curves: One curve for each run.
+
+    Returns:
+        In the curves' unit; None with fewer than 2 runs or without a common update.
+    """
+    if len(curves) < 2:
+        return None
+    smooth = [smoothed_curve(curve) for curve in curves]
+    _, values = _aligned([(c.steps.astype(np.float64), c.values) for c in smooth])
+    if not values.size:
+        return None
+    low, high = np.quantile(values, [0.25, 0.75], axis=0)
+    return float((high - low).mean())
+
+
+def anytime_curve(
+    runs: Sequence[RunCurves],
+    success: str,
+    axis: XAxis = "updates",
+    confidence: float = CONFIDENCE,
+    resamples: int = ANYTIME_RESAMPLES,
+) -> AnytimeCurve | None:
+    """What the recipe is worth at any time of its training: the IQM of success over its seeds.
+
+    A run that ended early ends the curve: what goes on would be a choice of survivors. Between
+    two evaluations of a seed its success is linear.
+
+    Source: Agarwal et al. (NeurIPS 2021, arXiv:2108.13264), section 4.2 (sample efficiency).
+
+    Args:
+        runs: Seeds of one recipe, at least one.
+        success: Name of the curve.
+        axis: Updates, response tokens sampled, or seconds of compute.
+        confidence: Coverage at every single place.
+        resamples: Number of bootstrap draws.
+
+    Returns:
+        The curve; None if a log lacks its success or the axis, or they have no place in common.
+
+    Raises:
+        ValueError: There are no runs.
+    """
+    if not runs:
+        raise ValueError("no runs, no curve")
+    lines = [_along(run, success, axis) for run in runs]
+    whole = [line for line in lines if line is not None and line[0].size]
+    if len(whole) < len(runs):
+        return None
+    x, values = _aligned(whole)
+    if not x.size:
+        return None
+    ordered = np.sort(values, axis=0)
+    middle, worst = sorted_iqm(ordered.T), ordered[0]
+    if len(runs) < 2:
+        return AnytimeCurve(axis, x, middle, None, None, worst)
+    rows = drawn(len(runs), resamples)
+    low, high = np.empty((2, x.size))
+    step = max(1, _BATCH // rows.size)
+    for start in range(0, x.size, step):
+        part = slice(start, start + step)
+        # Runs are sorted at each place by itself, and so are the drawn ones: no sorting is left.
+        draws = sorted_iqm(ordered.T[part][:, rows]).T
+        low[part], high[part] = percentile_ends(draws, confidence)
+    return AnytimeCurve(axis, x, middle, np.minimum(low, middle), np.maximum(high, middle), worst)
+
+
+def _along(run: RunCurves, success: str, axis: XAxis) -> tuple[Values, Values] | None:
+    """A run's success along an axis, (T,) and (T,); None if the log cannot say."""
+    if success not in run.curves:
+        return None
+    curve = run.curves[success].finite
+    if axis == "updates":
+        return curve.steps.astype(np.float64), curve.values
+    total = run.tokens if axis == "tokens" else run.seconds
+    places = None if total is None else running_totals(total, curve.steps)
+    if places is None or np.isnan(places).any():
+        return None
+    return places, curve.values
+
+
+def _aligned(lines: Sequence[tuple[Values, Values]]) -> tuple[Values, Values]:
+    """All lines at the places of all of them that each of them covers: (P,) and (runs, P)."""
+    if not all(x.size for x, _ in lines):
+        return np.empty(0), np.empty((len(lines), 0))
+    first, last = max(x[0] for x, _ in lines), min(x[-1] for x, _ in lines)
+    places = np.unique(np.concatenate([x for x, _ in lines]))
+    places = places[(places >= first) & (places <= last)]
+    return places, np.stack([np.interp(places, x, y) for x, y in lines])

@@ -1,0 +1,175 @@
+"""Recipes against each other over tasks and seeds: IQM, probability of improvement, profiles.
+
+Scores are one number for each run, by task, all in one unit (success rates): what has different
+units is never put together. Tasks are the strata of every bootstrap. With 3 seeds the intervals are
+too narrow; checkpoints that were evaluated on the same episodes are better compared by those
+(`benchmark.compare`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmark.run_curves import Values
+from benchmark.stability.bootstrap import (
+    Estimate,
+    checked,
+    drawn,
+    estimate,
+    percentile_ends,
+    percentile_interval,
+    sorted_iqm,
+)
+from benchmark.statistics import CONFIDENCE, RESAMPLES
+
+PROFILE_RESAMPLES = 2_000
+_BATCH = 2_000_000  # comparisons made at once: bounds the memory, moves no result
+
+Scores = Mapping[str, Sequence[float]]
+"""Final scores of the runs of one recipe, by task."""
+
+
+def iqm_over_tasks(
+    scores: Scores, confidence: float = CONFIDENCE, resamples: int = RESAMPLES
+) -> Estimate:
+    """The interquartile mean of all runs of all tasks, pooled (`bootstrap.sorted_iqm`).
+
+    Every run counts once, so a task with more runs counts for more: give all as many.
+
+    Source: Agarwal et al. (NeurIPS 2021, arXiv:2108.13264), sections 4.1 and 4.3.
+
+    Args:
+        scores: Scores by task.
+        confidence: Coverage.
+        resamples: Number of bootstrap draws.
+
+    Returns:
+        It and its stratified bootstrap interval, None where a task has a single run.
+
+    Raises:
+        ValueError: There are no tasks, a task has no runs, or a score is not finite.
+    """
+    return estimate(
+        [runs.tolist() for runs in _checked(scores).values()], sorted_iqm, confidence, resamples
+    )
+
+
+def probability_of_improvement(
+    first: Scores, second: Scores, confidence: float = CONFIDENCE, resamples: int = RESAMPLES
+) -> Estimate:
+    """How likely a run of the first recipe is better than one of the second.
+
+    `(1/M) sum_m P(X_m > Y_m)`, where P is the share of pairs of runs on task m that the first
+    wins, ties half: the Mann-Whitney statistic by the number of pairs. It says nothing of how much
+    better.
+
+    Source: Agarwal et al. (arXiv:2108.13264), section 4.3.
+
+    The other way round it gives the rest to 1, its interval's ends included.
+
+    Args:
+        first: Scores of the first recipe, by task.
+        second: Scores of the second one; of the same tasks.
+        confidence: Coverage.
+        resamples: Number of bootstrap draws, even; both recipes' runs are drawn.
+
+    Returns:
+        A share, 0.5 for equals; no interval where a task has a single run of a recipe.
+
+    Raises:
+        ValueError: The tasks differ, there are none, a task has no runs, or a score is not finite.
+    """
+    if first.keys() != second.keys():
+        raise ValueError(f"scores of different tasks: {sorted(first)} and {sorted(second)}")
+    ones, others = _checked(first), _checked(second)
+    # An order that does not depend on which recipe is the first.
+    tasks = sorted(ones, key=lambda m: (*sorted((ones[m].tolist(), others[m].tolist())), m))
+    pairs = [(ones[task], others[task]) for task in tasks]
+    value = float(np.mean([_wins(x[None], y[None])[0] for x, y in pairs]))
+    if min(min(x.size, y.size) for x, y in pairs) < 2:
+        return Estimate(value)
+    half = resamples // 2
+    draws = np.zeros(2 * half)
+    for place, (x, y) in enumerate(pairs):
+        rows = max(1, _BATCH // (x.size * y.size))
+        # Each recipe has the other's draws in the second half: neither way round is preferred.
+        for begin, one, other in ((0, 2 * place, 2 * place + 1), (half, 2 * place + 1, 2 * place)):
+            xs, ys = x[drawn(x.size, half, one)], y[drawn(y.size, half, other)]
+            for start in range(0, half, rows):
+                part = slice(start, min(start + rows, half))
+                draws[begin:][part] += _wins(xs[part], ys[part])
+    return percentile_interval(value, draws / len(pairs), confidence)
+
+
+def _wins(xs: Values, ys: Values) -> Values:
+    """Share of pairs that the first wins, ties half: (R, n) and (R, k) to (R,)."""
+    gaps = xs[:, :, None] - ys[:, None, :]
+    shares: Values = ((np.sign(gaps) + 1) / 2).mean(axis=(1, 2))
+    return shares
+
+
+@dataclass(frozen=True, slots=True)
+class PerformanceProfile:
+    """How many runs are above a score, for every score.
+
+    Attributes:
+        thresholds: (P,) scores tau.
+        share: (P,) share of runs above each.
+        low: (P,) lower ends of the pointwise intervals; None where a task has a single run.
+        high: (P,) upper ends, likewise.
+    """
+
+    thresholds: Values
+    share: Values
+    low: Values | None
+    high: Values | None
+
+
+def performance_profile(
+    scores: Scores,
+    thresholds: Sequence[float],
+    confidence: float = CONFIDENCE,
+    resamples: int = PROFILE_RESAMPLES,
+) -> PerformanceProfile:
+    """The run-score distribution: `F(tau) = mean(1[s > tau])` over all runs of all tasks.
+
+    One recipe is better than another wherever its profile lies above.
+
+    Source: Agarwal et al. (arXiv:2108.13264), section 4.2.
+
+    Args:
+        scores: Scores by task.
+        thresholds: Scores tau, in any order.
+        confidence: Coverage at every single threshold.
+        resamples: Number of bootstrap draws.
+
+    Raises:
+        ValueError: There are no tasks, a task has no runs, or a score is not finite.
+    """
+    runs = sorted(_checked(scores).values(), key=lambda scores: scores.tolist())
+    places = np.array(thresholds, np.float64)
+    total = sum(task.size for task in runs)
+    # Scores of a task are sorted: those above tau are the ones from `above` on.
+    above = [np.searchsorted(task, places, side="right") for task in runs]
+    counts = [task.size - at for task, at in zip(runs, above, strict=True)]
+    share: Values = np.sum(counts, axis=0) / total
+    if min(task.size for task in runs) < 2:
+        return PerformanceProfile(places, share, None, None)
+    draws = np.zeros((resamples, places.size))
+    for number, (task, at) in enumerate(zip(runs, above, strict=True)):
+        positions = drawn(task.size, resamples, number)
+        for place, first in enumerate(at):
+            draws[:, place] += (positions >= first).sum(axis=1)
+    low, high = percentile_ends(draws / total, confidence)
+    return PerformanceProfile(places, share, np.minimum(low, share), np.maximum(high, share))
+
+
+def _checked(scores: Scores) -> dict[str, Values]:
+    if not scores:
+        raise ValueError("no tasks to compare on")
+    runs = {task: checked(values) for task, values in scores.items()}
+    for task, values in runs.items():
+        if not np.isfinite(values).all():
+            raise ValueError(f"a score of {task} is not finite")
+    return runs

@@ -1,0 +1,227 @@
+"""What the seeds of one recipe come to: how many collapse, the worst of them, middle and spread."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from benchmark.run_curves import RunCurves
+from benchmark.stability.anytime import dispersion_across_runs
+from benchmark.stability.bootstrap import Estimate, estimate, median, sorted_iqm, sorted_median
+from benchmark.stability.definitions import DEFINITIONS, of_scope
+from benchmark.stability.runs import LEVELS, Reached, RunStability, run_stability
+from benchmark.stability.survival import SurvivalCurve, kaplan_meier
+from benchmark.statistics import CONFIDENCE, RESAMPLES, Interval, wilson
+from tasks.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class SeedSummary:
+    """One number over all seeds.
+
+    Attributes:
+        values: (k,) of every seed, in the order of the runs; None where its log cannot say.
+        median: Of those that are known, with its bootstrap interval; None if none is.
+        iqm: Interquartile mean of the same.
+        worst: The worst of the same; None also where neither direction is the better one.
+    """
+
+    values: tuple[float | None, ...]
+    median: Estimate | None
+    iqm: Estimate | None
+    worst: float | None
+
+    @property
+    def known(self) -> int:
+        """Seeds whose logs have the number."""
+        return sum(value is not None for value in self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class EventSummary:
+    """One event over all seeds.
+
+    Attributes:
+        happened: Seeds to which it happened.
+        known: Seeds whose logs can say.
+        rate: Their ratio with its Wilson interval; None if none can.
+        survival: Share of seeds to which it has not happened, along the updates; None likewise.
+    """
+
+    happened: int
+    known: int
+    rate: Interval | None
+    survival: SurvivalCurve | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReachedSummary:
+    """What it took the seeds to reach a success rate.
+
+    A seed that never reached it took longer than all that did.
+
+    Attributes:
+        level: The success rate.
+        reached: Seeds that reached it.
+        known: Seeds with a success curve.
+        updates: Median over these seeds; None if half of them or more never reached it.
+        tokens: Likewise; None also if a log cannot say.
+        seconds: Likewise.
+    """
+
+    level: float
+    reached: int
+    known: int
+    updates: float | None
+    tokens: float | None
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeStability:
+    """The stability of one recipe; None stands for what the logs cannot say, never 0.
+
+    What each number is stands in `DEFINITIONS` under its name.
+
+    Attributes:
+        runs: Each seed by itself, in the order of the seeds.
+        collapse_rate: Share of the seeds that collapse, with its Wilson interval.
+        worst_seed: Lowest final success; None if that of any seed is unknown.
+        dispersion_across_runs: How far the seeds are apart; None with a single one.
+        numbers: Every number of the runs, by name.
+        events: Every event of the runs, by name; `collapse` has the survival curve.
+        reached: What it took to reach each level, ascending.
+    """
+
+    runs: tuple[RunStability, ...]
+    collapse_rate: Interval | None
+    worst_seed: float | None
+    dispersion_across_runs: float | None
+    numbers: Mapping[str, SeedSummary]
+    events: Mapping[str, EventSummary]
+    reached: tuple[ReachedSummary, ...]
+
+    @property
+    def survival(self) -> SurvivalCurve | None:
+        """Share of the seeds that have not collapsed, along the updates."""
+        return self.events["collapse"].survival
+
+    @property
+    def columns(self) -> Mapping[str, float | None]:
+        """The numbers that a leaderboard has room for; of seeds the median."""
+        medians = {name: self.numbers[name].median for name in ("max_drawdown", "retention")}
+        medians["mismatch_p95"] = self.numbers["mismatch_p95"].median
+        return {
+            "collapse_rate": None if self.collapse_rate is None else self.collapse_rate.value,
+            "worst_seed": self.worst_seed,
+            **{name: None if m is None else m.value for name, m in medians.items()},
+        }
+
+
+def recipe_stability(
+    runs: Sequence[RunCurves],
+    success: str | None = None,
+    levels: Sequence[float] = LEVELS,
+    confidence: float = CONFIDENCE,
+    resamples: int = RESAMPLES,
+) -> RecipeStability:
+    """Compute the stability of a recipe from its seeds.
+
+    Args:
+        runs: Runs that differ in nothing but the seed, at least one.
+        success: Name of the curve that counts as success, as for `run_stability`.
+        levels: Success rates to be reached.
+        confidence: Coverage of all intervals.
+        resamples: Number of bootstrap draws.
+
+    Raises:
+        ValueError: There are no runs.
+        KeyError: A run has no curve of the name in `success`.
+        UserError: Two runs have the same seed, or their success is of different panels.
+    """
+    if not runs:
+        raise ValueError("no runs, no stability")
+    ordered = sorted(runs, key=lambda run: (run.seed is None, run.seed or 0, run.name))
+    singles = tuple(run_stability(run, success, levels) for run in ordered)
+    _check_seeds(singles)
+    rates = [
+        run.curves[one.success_curve]
+        for run, one in zip(ordered, singles, strict=True)
+        if one.success_curve is not None
+    ]
+    numbers = {
+        name: _seed_summary(name, [one.numbers[name] for one in singles], confidence, resamples)
+        for name in of_scope("run")
+    }
+    events = {name: _event_summary(name, singles, confidence) for name in of_scope("event")}
+    finals = numbers["final_success"]
+    return RecipeStability(
+        runs=singles,
+        collapse_rate=events["collapse"].rate,
+        worst_seed=finals.worst if finals.known == len(singles) else None,
+        dispersion_across_runs=dispersion_across_runs(rates) if len(rates) == len(runs) else None,
+        numbers=numbers,
+        events=events,
+        reached=tuple(
+            _reached_summary([one.reached[place] for one in singles if one.reached], level)
+            for place, level in enumerate(sorted(levels))
+        ),
+    )
+
+
+def _check_seeds(runs: Sequence[RunStability]) -> None:
+    for one, other in pairwise(runs):
+        if one.seed is not None and one.seed == other.seed:
+            raise UserError(
+                f"{one.name} and {other.name} both have seed {one.seed}; give every run of a "
+                "recipe once"
+            )
+    names = sorted({run.success_curve for run in runs if run.success_curve is not None})
+    if len(names) > 1:
+        raise UserError(
+            f"runs of one recipe were validated on different panels ({', '.join(names)}); name "
+            "the panel that they share"
+        )
+
+
+def _seed_summary(
+    name: str, values: Sequence[float | None], confidence: float, resamples: int
+) -> SeedSummary:
+    known = [value for value in values if value is not None]
+    if not known:
+        return SeedSummary(tuple(values), None, None, None)
+    better = DEFINITIONS[name].better
+    return SeedSummary(
+        values=tuple(values),
+        median=estimate([known], sorted_median, confidence, resamples),
+        iqm=estimate([known], sorted_iqm, confidence, resamples),
+        worst=None if better is None else min(known) if better == "higher" else max(known),
+    )
+
+
+def _event_summary(name: str, runs: Sequence[RunStability], confidence: float) -> EventSummary:
+    outcomes = [outcome for run in runs if (outcome := run.events[name]) is not None]
+    happened = sum(outcome.happened for outcome in outcomes)
+    if not outcomes:
+        return EventSummary(0, 0, None, None)
+    rate = wilson(happened, len(outcomes), confidence)
+    return EventSummary(happened, len(outcomes), rate, kaplan_meier(outcomes, confidence))
+
+
+def _reached_summary(seeds: Sequence[Reached], level: float) -> ReachedSummary:
+    def middle(of: Callable[[Reached], float | None]) -> float | None:
+        took = [math.inf if seed.updates is None else of(seed) for seed in seeds]
+        known = [value for value in took if value is not None]
+        if not known or len(known) < len(took):
+            return None
+        value = median(known)
+        return value if math.isfinite(value) else None
+
+    return ReachedSummary(
+        level=level,
+        reached=sum(seed.updates is not None for seed in seeds),
+        known=len(seeds),
+        updates=middle(lambda seed: seed.updates),
+        tokens=middle(lambda seed: seed.tokens),
+        seconds=middle(lambda seed: seed.seconds),
+    )

@@ -1,0 +1,181 @@
+"""Success, survival and warning signs of recipes as one figure, whichever trainer they are from.
+
+The same runs give the same bytes with the same version of matplotlib, as in `training_plot`, whose
+looks these plots share.
+"""
+
+import io
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from benchmark import training_plot as plot
+from benchmark.run_curves import Points
+from benchmark.stability_runs import Compared
+from benchmark.training_curves import Plotted, Series, printable
+from benchmark.training_metrics import METRICS
+
+SIGNS: Final = (
+    "rollout/success", "rollout/format_ok", "policy/grad_norm", "policy/entropy", "kl_init/mean",
+    "engine/k3",
+)  # fmt: skip
+"""Numbers that are drawn where one of the logs has them."""
+
+_COLUMNS = 3
+_SIZE = (4.2, 2.6)
+_LONGEST = 60
+
+
+def stability_svg(rows: Sequence[Compared]) -> bytes:
+    """Draw the figure.
+
+    A recipe with several seeds is the median of its runs, with a band from the lowest to the
+    highest, and a thin line for every run. A cross marks where a run collapsed. Survival is
+    Kaplan and Meier's; a tick marks runs that ended without a collapse.
+
+    Args:
+        rows: What is compared; at least one.
+
+    Returns:
+        An SVG file.
+    """
+    with plot._style():
+        figure = _figure(rows)
+        file = io.BytesIO()
+        metadata = {"Date": None, "Creator": "arlarena-bench"}
+        figure.savefig(file, format="svg", metadata=metadata)
+    return file.getvalue()
+
+
+def _figure(rows: Sequence[Compared]) -> Figure:
+    runs = [one.run for row in rows for one in row.runs]
+    signs = [name for name in SIGNS if any(name in run.curves for run in runs)]
+    plots = 2 + len(signs)
+    columns = min(_COLUMNS, plots)
+    lines = -(-plots // columns)
+    figure = Figure(
+        figsize=(_SIZE[0] * columns, _SIZE[1] * lines + 0.8),
+        layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08, hspace=0.06),
+    )
+    FigureCanvasAgg(figure)
+    looks = [plot._look(number) for number in range(len(rows))]
+    _draw(figure.add_subplot(lines, columns, 1), rows, looks, _success_plot(rows), None)
+    _draw_survival(figure.add_subplot(lines, columns, 2), rows, looks)
+    for number, name in enumerate(signs, 3):
+        _draw(figure.add_subplot(lines, columns, number), rows, looks, Plotted(name), name)
+    for axes in figure.axes[-columns:]:
+        axes.set_xlabel("update")
+    _legend(figure, rows, looks)
+    return figure
+
+
+def _success_plot(rows: Sequence[Compared]) -> Plotted:
+    """What the curves of success are called: the first one's name speaks for all."""
+    names = [run.success_curve for row in rows for run in row.stability.runs if run.success_curve]
+    name, _, panel = (names[0] if names else "validation/success").partition("@")
+    return Plotted(name) if name in METRICS else Plotted(name, _shortened(panel))
+
+
+def _draw(
+    axes: Axes,
+    rows: Sequence[Compared],
+    looks: Sequence[Any],
+    what: Plotted,
+    name: str | None,
+) -> None:
+    """One number of all runs; the success that counts where `name` is None."""
+    everything = []
+    for row, look in zip(rows, looks, strict=True):
+        series = []
+        for one, run in zip(row.runs, row.stability.runs, strict=True):
+            curve = one.run.curves.get(name or run.success_curve or "")
+            series.append(_series(curve))
+        plot._draw_runs(axes, series, look)
+        for line, run in zip(series, row.stability.runs, strict=True):
+            at = run.collapse.step if run.collapse and run.collapse.happened else None
+            plot._mark_collapse(axes, line, at, look)
+        everything += series
+    plot._dress(axes, what, everything)
+
+
+def _series(curve: Points | None) -> Series:
+    """A curve as plots take it: what is not finite is left out."""
+    if curve is None:
+        return Series(np.zeros(0), np.zeros(0), np.zeros(0))
+    steps = curve.finite.steps.astype(np.float64)
+    return Series(steps, steps, curve.finite.values)
+
+
+def _draw_survival(axes: Axes, rows: Sequence[Compared], looks: Sequence[Any]) -> None:
+    axes.set_title("survival", loc="left", fontsize=9.5, fontweight="bold", pad=17)
+    axes.text(
+        0, 1.045, "seeds that have not collapsed (Kaplan and Meier)",
+        transform=axes.transAxes, fontsize=7.6, color=plot._SOFT,
+    ).set_in_layout(False)  # fmt: skip
+    axes.grid(axis="y")
+    axes.set_axisbelow(True)
+    drawn = False
+    for row, look in zip(rows, looks, strict=True):
+        curve = row.stability.survival
+        if curve is None:
+            continue
+        drawn = True
+        steps = np.concatenate([[0], curve.steps])
+        share = np.concatenate([[1.0], curve.survival])
+        axes.step(
+            steps, share, where="post", color=look.colour, linestyle=look.dashes, linewidth=1.7
+        )
+        ended = [
+            run.collapse.step
+            for run in row.stability.runs
+            if run.collapse is not None and not run.collapse.happened
+        ]
+        if ended:  # a line without points would confuse the layout
+            axes.plot(
+                ended,
+                [curve.at(step) for step in ended],
+                color=look.colour, marker="|", markersize=8, linestyle="", clip_on=False,
+            )  # fmt: skip
+    if not drawn:
+        axes.set_yticks([])
+        axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", color=plot._SOFT)
+        return
+    axes.set_ylim(-0.02, 1.06)
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 5, 10]))
+
+
+def _legend(figure: Figure, rows: Sequence[Compared], looks: Sequence[Any]) -> None:
+    handles: list[Any] = []
+    labels = []
+    for row, look in zip(rows, looks, strict=True):
+        handles.append(Line2D([], [], color=look.colour, linestyle=look.dashes, linewidth=2.2))
+        seeds = f" ({len(row.runs)} seeds)" if len(row.runs) > 1 else ""
+        labels.append(_shortened(row.label) + seeds)
+    if any(row.stability.events["collapse"].happened for row in rows):
+        handles.append(
+            Line2D([], [], color=plot._SOFT, marker="X", markersize=7.5, linestyle="", mec="white")
+        )
+        labels.append("collapse of a run")
+    figure.legend(
+        handles,
+        labels,
+        loc="outside lower left",
+        ncols=plot._legend_columns(labels, figure.get_figwidth()),
+        fontsize=9,
+        handlelength=2.4,
+        columnspacing=1.8,
+        alignment="left",
+    )
+
+
+def _shortened(text: str) -> str:
+    plain = printable(text)
+    return plain if len(plain) <= _LONGEST else plain[: _LONGEST - 1] + "\u2026"

@@ -1,0 +1,192 @@
+"""A submission as it was read: its checkpoints with their records, numbers and logs."""
+
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmark.manifest import Manifest
+from benchmark.metrics import PanelKey, PanelSummary, RunSummary, checked_records, summarise
+from benchmark.records import EpisodeRecord
+from benchmark.run_folder import parse_manifest, parse_records
+from benchmark.submissions.findings import Finding, Rejected, as_finding, attempt
+from benchmark.submissions.folder import no_twins, read_content, read_plain
+from benchmark.submissions.schema import Checkpoint, StoredFile, Submission
+from benchmark.training_log import TrainingLog, parse_training_log
+
+REMAKE = "make the folder anew with submit prepare from the run as it was played"
+MAX_LINE = 2**24
+"""Bytes of a record."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRun:
+    """One run folder of a checkpoint.
+
+    Attributes:
+        path: Relative to the submission's folder.
+        manifest: What it says of itself.
+        records: Its records.
+        summary: Computed from them.
+    """
+
+    path: str
+    manifest: Manifest
+    records: tuple[EpisodeRecord, ...]
+    summary: RunSummary
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCheckpoint:
+    """One checkpoint with all that was sent of it.
+
+    Attributes:
+        checkpoint: What the submission says of it.
+        runs: Its runs.
+        log: The log of its training; None if there is none.
+    """
+
+    checkpoint: Checkpoint
+    runs: tuple[ReadRun, ...]
+    log: TrainingLog | None
+
+    @property
+    def panels(self) -> dict[PanelKey, PanelSummary]:
+        """The numbers of all panels."""
+        return {(p.task, p.panel): p for run in self.runs for p in run.summary.panels}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A submission that could be read.
+
+    Attributes:
+        folder: Its folder.
+        submission: What it says.
+        checkpoints: In the order of their seeds.
+    """
+
+    folder: Path
+    submission: Submission
+    checkpoints: tuple[ReadCheckpoint, ...]
+
+    @property
+    def runs(self) -> list[ReadRun]:
+        """The runs of all checkpoints."""
+        return [run for checkpoint in self.checkpoints for run in checkpoint.runs]
+
+    def plays(self, key: PanelKey) -> dict[str, list[bool]]:
+        """Successes by episode of a panel, over all checkpoints and repeats."""
+        found: dict[str, list[bool]] = {}
+        for run in self.runs:
+            for record in run.records:
+                if (record.task, record.panel) == key:
+                    solved = record.success and record.error is None
+                    found.setdefault(record.episode, []).append(solved)
+        return found
+
+
+def read_entry(folder: Path, submission: Submission, findings: list[Finding]) -> Entry | None:
+    """Read all runs and logs.
+
+    Args:
+        folder: The submission's folder; its files are those that are listed.
+        submission: What it says.
+        findings: What cannot be read is added here.
+
+    Returns:
+        The entry; None if anything cannot be read.
+    """
+    files = {file.path: file for file in submission.files}
+    before = len(findings)
+    checkpoints = []
+    for checkpoint in sorted(submission.checkpoints, key=lambda point: point.seed):
+        read = [attempt(findings, _read_run, folder, path, files) for path in checkpoint.runs]
+        runs = tuple(run for run in read if run is not None)
+        log = None
+        if checkpoint.training_log is not None:
+            log = attempt(findings, _read_log, folder, files[checkpoint.training_log])
+        checkpoints.append(ReadCheckpoint(checkpoint, runs, log))
+    if len(findings) > before:
+        return None
+    return Entry(folder, submission, tuple(checkpoints))
+
+
+def _read_run(folder: Path, path: str, files: dict[str, StoredFile]) -> ReadRun:
+    """Read one run.
+
+    Raises:
+        Rejected: A file is no manifest or no records, or they do not belong together.
+    """
+    manifest = _read_manifest(folder, f"{path}/run.json")
+    name = f"{path}/episodes.jsonl.zst"
+    content = read_content(folder, files[name])
+    with as_finding(name, "", REMAKE):
+        parsed = parse_records(_lines(content, name), name)
+        records = tuple(checked_records(manifest, parsed))
+        return ReadRun(path, manifest, records, summarise(manifest, records))
+
+
+def _read_manifest(folder: Path, name: str) -> Manifest:
+    content = read_plain(folder, name)
+    with as_finding(name, "", REMAKE):
+        manifest = parse_manifest(content, name)
+    given = _without_twins(content, name, "")
+    if (place := _coerced(given, manifest.model_dump(mode="json"))) is not None:
+        problem = "is of another type than what is meant"
+        raise Rejected(Finding(name, place, problem, REMAKE))
+    return manifest
+
+
+def _lines(content: bytes, name: str) -> Iterator[bytes]:
+    """The lines of a file, each with its end, of a length that can be read, with no field twice.
+
+    Raises:
+        Rejected: One is not so.
+    """
+    for number, line in enumerate(io.BytesIO(content), 1):
+        where = f"line {number}"
+        if len(line) > MAX_LINE:
+            raise Rejected(Finding(name, where, f"is longer than {MAX_LINE:,} bytes", REMAKE))
+        if not line.endswith(b"\n"):
+            raise Rejected(Finding(name, where, "has no end", REMAKE))
+        yield line
+        # The reader has taken it: it is JSON.
+        _without_twins(line, name, where)
+
+
+def _without_twins(content: bytes, name: str, where: str) -> Any:
+    try:
+        return json.loads(content, object_pairs_hook=no_twins)
+    except ValueError as error:
+        raise Rejected(Finding(name, where, str(error), REMAKE)) from error
+
+
+def _coerced(given: Any, read: Any, place: str = "") -> str | None:
+    """Where a value was read as one of another type, such as the text "1" as the number 1.
+
+    Returns:
+        The field; None if there is none. What a file leaves out has been filled in.
+    """
+    if isinstance(given, dict) and isinstance(read, dict):
+        pairs = [(key, given[key], read.get(key)) for key in given]
+    elif isinstance(given, list) and isinstance(read, list) and len(given) == len(read):
+        pairs = [(str(n), *both) for n, both in enumerate(zip(given, read, strict=True))]
+    else:
+        types = {type(given), type(read)}
+        same = len(types) == 1 or types == {int, float}
+        return None if same and given == read else place
+    found = (_coerced(one, other, f"{place}.{key}" if place else key) for key, one, other in pairs)
+    return next((where for where in found if where is not None), None)
+
+
+def _read_log(folder: Path, file: StoredFile) -> TrainingLog:
+    fix = "send the log as the trainer has written it"
+    content = read_content(folder, file)
+    with as_finding(file.path, "", fix):
+        log = parse_training_log(content, Path(file.path))
+    for _ in _lines(content, file.path):
+        pass
+    return log

@@ -1,0 +1,263 @@
+"""The content of `submission.json`: what a submission says of itself, and the list of its files.
+
+No result stands in it: numbers are computed from the records and the logs. `schema.json` beside the
+submissions is generated from here.
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import date
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import Field, StringConstraints, field_validator, model_validator
+
+from benchmark.manifest import ModelIdentity
+from benchmark.records import Sha256
+from benchmark.submissions.texts import check_link, check_name, check_visible
+from tasks.strict import Strict
+
+SCHEMA_VERSION: Final = 1
+SUBMISSION: Final = "submission.json"
+README: Final = "README.md"
+MAX_CHECKPOINTS = 32
+MAX_RUNS = 64
+MAX_FILES = 4 * MAX_RUNS + MAX_CHECKPOINTS + 1
+
+FOLDER_NAME: Final = re.compile(r"[0-9]{8}_[a-z0-9]+(-[a-z0-9]+)*")
+"""`<date>_<name>`, of a submission's folder."""
+_PART = r"[a-z0-9][a-z0-9_]*(\.[a-z0-9]+)*"
+_PATH = rf"^(README\.md|{_PART}(/{_PART}){{0,3}})$"
+_MODEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+@-]*")
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}")
+
+Title = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._+()/-]*$"),
+]
+"""A name that is shown beside others: ASCII, so that none looks like another."""
+Text = Annotated[str, StringConstraints(min_length=1, max_length=2_000)]
+Path = Annotated[str, StringConstraints(max_length=120, pattern=_PATH)]
+Bytes = Annotated[int, Field(ge=0, le=2**33)]
+Link = Annotated[str, StringConstraints(min_length=9, max_length=300)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+HUB_FILE: Final = re.compile(
+    r"https://huggingface\.co/datasets/[A-Za-z0-9_-][A-Za-z0-9._-]{0,95}/"
+    r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,95}/resolve/[0-9a-f]{40}(/[A-Za-z0-9_-][A-Za-z0-9._-]{0,95}){1,6}"
+)
+
+
+class StoredFile(Strict):
+    """One file of the submission.
+
+    Attributes:
+        path: Where it lies in the folder, or would lie if it were not on the hub.
+        bytes: Its size as it is stored.
+        sha256: Its hash as it is stored.
+        content_bytes: Size of what is compressed in it; null for a plain file.
+        url: Where it is stored if not in the folder: a file of a dataset on the Hugging Face hub,
+            at a commit.
+    """
+
+    path: Path
+    bytes: Bytes
+    sha256: Sha256
+    content_bytes: Bytes | None = None
+    url: Link | None = None
+
+    @field_validator("url")
+    @classmethod
+    def _on_the_hub(cls, url: str | None) -> str | None:
+        if url is not None and not HUB_FILE.fullmatch(url):
+            raise ValueError(
+                "not a file of a dataset on the hub at a commit: "
+                "https://huggingface.co/datasets/OWNER/NAME/resolve/<40 hex digits>/PATH"
+            )
+        return url
+
+    @model_validator(mode="after")
+    def _compressed_or_plain(self) -> Self:
+        if self.path.endswith(".zst") != (self.content_bytes is not None):
+            raise ValueError("content_bytes belongs to files that end in .zst, and to them alone")
+        return self
+
+
+class Method(Strict):
+    """How the checkpoints came about.
+
+    Attributes:
+        kind: `policy` is a program without weights, `init` a starting checkpoint as it is,
+            `trained` a checkpoint that reinforcement learning or anything else made of one.
+        recipe: Name of the method, one for all checkpoints.
+        description: What is done, in a few sentences.
+        code: Address of the code that did it.
+        paper: Address of a paper.
+    """
+
+    kind: Literal["policy", "init", "trained"]
+    recipe: Title
+    description: Text
+    code: Link | None = None
+    paper: Link | None = None
+
+    @field_validator("description")
+    @classmethod
+    def _seen(cls, text: str) -> str:
+        check_visible(text, lines=True)
+        return text
+
+    @field_validator("code", "paper")
+    @classmethod
+    def _address(cls, link: str | None) -> str | None:
+        if link is not None:
+            check_link(link)
+        return link
+
+
+class TrainingData(Strict):
+    """What the checkpoints were trained on, as their authors declare it.
+
+    Attributes:
+        statement: Everything they were trained on after the base model.
+        training_streams: Tasks of this benchmark whose training streams were used.
+        other: Any other data was used for one of the benchmark's tasks.
+        panel_episodes: Episodes of a panel were trained on; such a submission is not accepted.
+    """
+
+    statement: Text
+    training_streams: Annotated[
+        tuple[Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]{1,40}$")], ...],
+        Field(max_length=20, strict=False),
+    ]
+    other: bool
+    panel_episodes: Literal[False]
+
+    @field_validator("statement")
+    @classmethod
+    def _seen(cls, text: str) -> str:
+        check_visible(text, lines=True)
+        return text
+
+
+class Checkpoint(Strict):
+    """One set of weights, or one policy, that was evaluated.
+
+    Attributes:
+        seed: Seed of the training that made it; 0 where there was none.
+        model: Which weights answered; the same as in each of its runs.
+        runs: Its run folders.
+        training_log: The log of the training that made it; null if there is none.
+    """
+
+    seed: Seed
+    model: ModelIdentity
+    runs: Annotated[tuple[Path, ...], Field(min_length=1, max_length=MAX_RUNS, strict=False)]
+    training_log: Path | None = None
+
+    @field_validator("model")
+    @classmethod
+    def _named(cls, model: ModelIdentity) -> ModelIdentity:
+        check_model(model)
+        return model
+
+
+class Submission(Strict):
+    """The content of `submission.json`.
+
+    Attributes:
+        schema_version: Version of this schema.
+        name: What the leaderboard shows.
+        date: Day of the submission, ISO 8601.
+        authors: Names or handles.
+        contact: Where questions go: an address or a handle.
+        method: How the checkpoints came about.
+        base_model: What the weights were before anything of this; null for a policy.
+        parameters: Number of weights; null for a policy.
+        init: What training started from; null for a policy or an init.
+        training_data: What it was trained on; null for a policy.
+        checkpoints: What was evaluated: several seeds of one method.
+        files: All files of the folder but this one.
+    """
+
+    schema_version: Literal[1]
+    name: Title
+    date: Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
+    authors: Annotated[
+        tuple[Annotated[str, StringConstraints(min_length=1, max_length=100)], ...],
+        Field(min_length=1, max_length=50, strict=False),
+    ]
+    contact: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    method: Method
+    base_model: Title | None
+    parameters: Annotated[int, Field(ge=1, le=10**14)] | None
+    init: ModelIdentity | None
+    training_data: TrainingData | None
+    checkpoints: Annotated[
+        tuple[Checkpoint, ...], Field(min_length=1, max_length=MAX_CHECKPOINTS, strict=False)
+    ]
+    files: Annotated[tuple[StoredFile, ...], Field(max_length=MAX_FILES, strict=False)]
+
+    @field_validator("date")
+    @classmethod
+    def _a_day(cls, day: str) -> str:
+        date.fromisoformat(day)
+        return day
+
+    @field_validator("authors", "contact")
+    @classmethod
+    def _people(cls, value: tuple[str, ...] | str) -> tuple[str, ...] | str:
+        for text in (value,) if isinstance(value, str) else value:
+            check_name(text)
+        return value
+
+    @field_validator("init")
+    @classmethod
+    def _named(cls, model: ModelIdentity | None) -> ModelIdentity | None:
+        if model is not None:
+            check_model(model)
+        return model
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        kind = self.method.kind
+        _only("base_model", self.base_model, kind != "policy", kind)
+        _only("parameters", self.parameters, kind != "policy", kind)
+        _only("training_data", self.training_data, kind != "policy", kind)
+        _only("init", self.init, kind == "trained", kind)
+        for what, values in (
+            ("two files have the path", [file.path for file in self.files]),
+            ("two checkpoints have the seed", [point.seed for point in self.checkpoints]),
+            ("a run folder is named twice:", [r for p in self.checkpoints for r in p.runs]),
+            (
+                "a training log is named twice:",
+                [p.training_log for p in self.checkpoints if p.training_log],
+            ),
+        ):
+            _check_distinct(what, values)
+        if kind != "trained" and (len(self.checkpoints) > 1 or self.checkpoints[0].training_log):
+            raise ValueError(f"method.kind {kind} has one checkpoint and no training log")
+        return self
+
+
+def _only(field: str, value: object, wanted: bool, kind: str) -> None:
+    if (value is not None) != wanted:
+        raise ValueError(f"{field} must {'' if wanted else 'not '}be given for method.kind {kind}")
+
+
+def _check_distinct(what: str, values: Sequence[object]) -> None:
+    for number, value in enumerate(values):
+        if value in values[:number]:
+            raise ValueError(f"{what} {value}")
+
+
+def check_model(model: ModelIdentity) -> None:
+    """See that a model's name and revision can be what they are shown as.
+
+    Raises:
+        ValueError: They cannot.
+    """
+    if not _MODEL.fullmatch(model.name):
+        raise ValueError(f"{model.name!a} is no plain name: letters, digits and ._/+@-")
+    if model.revision is not None and not _COMMIT.fullmatch(model.revision):
+        raise ValueError("revision must be a commit: 40 hex digits")

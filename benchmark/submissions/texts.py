@@ -1,0 +1,72 @@
+"""Texts that people write into a submission: seen as they are, and no two that look the same."""
+
+import re
+import unicodedata
+from typing import Final
+from urllib.parse import urlsplit
+
+_INVISIBLE = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+"""Categories of characters that are not seen or move others: controls, directions, unassigned."""
+_BLANK: Final = frozenset(
+    map(chr, (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0))
+) | frozenset(map(chr, (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
+"""Letters and marks of visible categories of which nothing is seen."""
+_ALIKE = ("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE")
+"""Scripts with letters that look like those of another one."""
+_LONGEST_SHOWN = 400
+"""Characters of a foreign text that a message holds."""
+
+
+def check_visible(text: str, lines: bool = False) -> None:
+    """See that what is shown is what is there.
+
+    Args:
+        text: The text.
+        lines: It may have several lines.
+
+    Raises:
+        ValueError: Invisible characters, another than the composed form, or nothing to be seen.
+    """
+    for character in text:
+        hidden = unicodedata.category(character) in _INVISIBLE or character in _BLANK
+        if hidden and not (lines and character == "\n"):
+            raise ValueError(f"U+{ord(character):04X} is not a visible character")
+    if unicodedata.normalize("NFC", text) != text:
+        raise ValueError("letters with accents must be single characters (Unicode form NFC)")
+    if text and not any(unicodedata.category(character)[0] in "LN" for character in text):
+        raise ValueError("holds no letter and no digit")
+
+
+def check_name(text: str) -> None:
+    """See that a name of a person cannot be taken for another.
+
+    Raises:
+        ValueError: Invisible characters, letters in another than their plain form, or letters of
+            several scripts in one word.
+    """
+    check_visible(text)
+    if unicodedata.normalize("NFKC", text) != text:
+        raise ValueError("letters must be in their plain form (Unicode form NFKC)")
+    for word in re.split(r"[^\w]+", text):
+        scripts = {unicodedata.name(letter, "").partition(" ")[0] for letter in word}
+        if len(scripts.intersection(_ALIKE)) > 1:
+            raise ValueError(f"the word {word!a} has letters of several scripts")
+
+
+def check_link(link: str) -> None:
+    """See that a link is a plain web address.
+
+    Raises:
+        ValueError: It is none.
+    """
+    parts = urlsplit(link)
+    plain = re.fullmatch(r"[\x21-\x7e]+", link) and not set(link) & set("\"'<>\\^`{|}()[]*")
+    if parts.scheme != "https" or not parts.hostname or parts.username or not plain:
+        raise ValueError("not a plain https address")
+
+
+def on_one_line(text: str, limit: int = _LONGEST_SHOWN) -> str:
+    """A foreign text as a message may hold it: one line, everything visible, not too long."""
+    cut = text[: limit + 1]
+    shown = "".join(c if c.isprintable() and c not in _BLANK else f"U+{ord(c):04X}" for c in cut)
+    return shown if len(shown) <= limit else shown[: limit - 1] + "…"

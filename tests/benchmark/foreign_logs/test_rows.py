@@ -1,0 +1,227 @@
+"""Rows become curves: order, repetition, ranges, and what is not finite."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmark.foreign_logs import rows, values
+from benchmark.foreign_logs.mapping import Meaning, own_words
+from benchmark.foreign_logs.rows import Collector, Reading, Row
+from benchmark.foreign_logs.values import (
+    NOT_A_NUMBER,
+    Value,
+    float32,
+    json_value,
+    parse_json,
+    read_text,
+    step_of,
+    text_value,
+)
+from benchmark.training_metrics import FLOAT32_MAX
+from tasks.errors import UserError
+
+LOG = Path("run.jsonl")
+
+
+def collected(
+    *lines: tuple[int, Mapping[str, Value]], own: Mapping[str, Meaning] | None = None
+) -> Reading:
+    collector = Collector(LOG, "verl", own or {})
+    collector.add_all(
+        Row(f"line {number}", step, fields) for number, (step, fields) in enumerate(lines, 1)
+    )
+    return collector.reading("run")
+
+
+def test_each_number_has_its_own_steps() -> None:
+    run = collected(
+        (0, {"val/success_rate": 0.25}),
+        (1, {"actor/grad_norm": 2.0, "episode/success_rate": 0.5}),
+        (2, {"actor/grad_norm": 3.0, "episode/success_rate": None}),
+        (2, {"val/success_rate": 0.75}),
+    ).run
+    assert {name: (c.steps.tolist(), c.values.tolist()) for name, c in run.curves.items()} == {
+        "validation/success": ([0, 2], [0.25, 0.75]),
+        "policy/grad_norm": ([1, 2], [2.0, 3.0]),
+        "rollout/success": ([1], [0.5]),
+    }
+    assert (run.name, run.source, run.recipe, run.seed) == ("run", "verl", None, None)
+    assert (run.tokens, run.seconds, run.unknown) == (None, None, ())
+    assert "policy/entropy" in run.missing
+    assert "policy/grad_norm" not in run.missing
+
+
+def test_what_is_not_finite_was_measured() -> None:
+    curve = collected(
+        (1, {"actor/grad_norm": math.nan}), (2, {"actor/grad_norm": math.inf})
+    ).run.curves["policy/grad_norm"]
+    assert math.isnan(curve.values[0])
+    assert curve.values[1] == math.inf
+    assert curve.finite.steps.size == 0
+
+
+def test_a_step_that_goes_back_names_file_and_line() -> None:
+    with pytest.raises(UserError, match=r"run\.jsonl, line 2: step 3 stands after step 4; a run"):
+        collected((4, {"mine": 1.0}), (3, {"other": 1.0}))
+
+
+def test_a_value_that_stands_twice_counts_once() -> None:
+    found = collected(
+        (1, {"actor/grad_norm": 2.0, "actor/entropy": math.nan}),
+        (1, {"actor/grad_norm": 2.0, "actor/entropy": math.nan}),
+    )
+    assert found.run.curves["policy/grad_norm"].steps.tolist() == [1]
+    assert found.notes == ("2 values stand there twice at one step and count once",)
+    with pytest.raises(UserError, match=r"line 2: 'actor/grad_norm' of step 1 .* as 2 and 2\.5"):
+        collected((1, {"actor/grad_norm": 2.0}), (1, {"actor/grad_norm": 2.5}))
+    with pytest.raises(UserError, match="stands there twice"):
+        collected((1, {"actor/grad_norm": 2.0}), (1, {"actor/grad_norm": math.nan}))
+
+
+@pytest.mark.parametrize("rate", [1.5, 45.0, -0.1, 1 + 2e-6])
+def test_a_share_that_is_none_is_refused(rate: float) -> None:
+    with pytest.raises(UserError, match=r"line 1: 'val/success_rate' is .* not in percent"):
+        collected((0, {"val/success_rate": rate}))
+
+
+def test_rounding_is_no_fault() -> None:
+    run = collected((0, {"val/success_rate": 1 + 1e-7}), (1, {"val/success_rate": -1e-7})).run
+    assert run.curves["validation/success"].values.tolist() == [1.0, 0.0]
+
+
+def test_a_negative_norm_is_refused() -> None:
+    with pytest.raises(UserError, match="-2, but policy/grad_norm cannot be that"):
+        collected((1, {"actor/grad_norm": -2.0}))
+
+
+def test_text_under_a_name_with_a_meaning_is_refused() -> None:
+    with pytest.raises(UserError, match="'actor/grad_norm' holds no number"):
+        collected((1, {"actor/grad_norm": NOT_A_NUMBER}))
+    assert collected((1, {"a table": NOT_A_NUMBER})).run.unknown == ("a table",)
+
+
+def test_of_two_names_for_one_number_one_counts() -> None:
+    found = collected((1, {"actor/entropy_loss": 0.5, "actor/entropy": 0.25}))
+    assert found.run.curves["policy/entropy"].values.tolist() == [0.25]
+    assert found.run.unknown == ("actor/entropy_loss",)
+    assert found.because == {"actor/entropy_loss": "actor/entropy says the same"}
+    alone = collected((1, {"actor/entropy_loss": 0.5, "actor/entropy": None}))
+    assert alone.run.curves["policy/entropy"].values.tolist() == [0.5]
+    assert alone.run.unknown == ()
+
+
+def test_the_word_of_the_user_goes_first() -> None:
+    own = own_words(["policy/entropy=actor/entropy_loss", "validation/success=mine"])
+    found = collected((1, {"actor/entropy": 0.25, "actor/entropy_loss": 0.5, "mine": 1.0}), own=own)
+    assert found.run.curves["policy/entropy"].values.tolist() == [0.5]
+    assert found.run.curves["validation/success"].values.tolist() == [1.0]
+    assert found.run.unknown == ("actor/entropy",)
+    assert found.read_as["mine"].provided == "you say so (--map)"
+
+
+def test_several_panels_have_their_names() -> None:
+    one = {"val-core/math/acc/mean@1": 0.5}
+    assert list(collected((0, one)).run.curves) == ["validation/success"]
+    run = collected((0, {**one, "val-core/code/acc/mean@1": 0.25, "actor/grad_norm": 1.0})).run
+    assert list(run.curves) == [
+        "validation/success@math",
+        "validation/success@code",
+        "policy/grad_norm",
+    ]
+
+
+def test_compute_is_summed_only_where_every_step_is_known() -> None:
+    whole = collected((1, {"timing_s/step": 2.0}), (2, {"timing_s/step": 3.0})).run
+    assert whole.seconds is not None
+    assert whole.seconds.values.tolist() == [2.0, 5.0]
+    gap = collected((1, {"timing_s/step": 2.0}), (3, {"timing_s/step": 3.0})).run
+    late = collected((5, {"timing_s/step": 2.0})).run
+    lost = collected((1, {"timing_s/step": math.nan}), (2, {"timing_s/step": 3.0})).run
+    assert gap.seconds is late.seconds is lost.seconds is None
+
+
+def test_names_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UserError, match="a name of 301 characters"):
+        collected((1, {"x" * 301: 1.0}))
+    monkeypatch.setattr(rows, "MAX_FIELDS", 2)
+    assert len(collected((1, {"a": 1.0, "b": 1.0}), (2, {"a": 1.0})).run.unknown) == 2
+    with pytest.raises(UserError, match="line 2: more than 2 different names"):
+        collected((1, {"a": 1.0, "b": 1.0}), (2, {"c": 1.0}))
+
+
+@given(st.integers() | st.floats())
+def test_a_number_is_what_float32_can_hold(value: float) -> None:
+    found = float32(value)
+    if abs(value) <= FLOAT32_MAX:
+        assert found == value
+    elif abs(value) > FLOAT32_MAX:
+        assert found == (math.inf if value > 0 else -math.inf)
+    else:
+        assert math.isnan(found)
+
+
+@given(st.floats(width=32))
+def test_numbers_as_text_are_those_that_were_written(value: float) -> None:
+    found = text_value(repr(value))
+    assert isinstance(found, float)
+    assert math.isnan(found) if math.isnan(value) else found == value
+
+
+@pytest.mark.parametrize("text", ["1_000", "\u0661", "0x10", "1e", "one", " 1", "1 ", "--1", "."])
+def test_other_text_is_no_number(text: str) -> None:
+    assert text_value(text) is NOT_A_NUMBER
+
+
+def test_values_of_json() -> None:
+    assert json_value(None) is None
+    assert json_value(2) == 2.0
+    assert json_value(10**400) == math.inf
+    for other in (True, "1", [1], {"a": 1}):
+        assert json_value(other) is NOT_A_NUMBER
+    assert text_value("") is None
+
+
+@pytest.mark.parametrize("step", [-1, 0.5, 10**9 + 1, True, None, "x", math.nan, [1]])
+def test_a_step_is_a_whole_number(step: object) -> None:
+    with pytest.raises(ValueError, match="no whole number"):
+        step_of(step)
+
+
+def test_steps_may_be_written_as_numbers_of_any_kind() -> None:
+    assert [step_of(step) for step in (0, 3.0, "12", "7.0", 10**9)] == [0, 3, 12, 7, 10**9]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"a": 1, "b": 2, "a": 1}', "'a' stands twice in one object"),
+        ("[" * 100_000, "nests too deeply"),
+        ("{", "not JSON"),
+        ('{"a": ' + "9" * 5000 + "}", "integer string"),
+    ],
+)
+def test_json_that_says_two_things_or_none_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse_json(text)
+
+
+def test_files_are_bounded_plain_and_utf8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"\xef\xbb\xbffine\n")
+    assert read_text(path) == "fine\n"
+    path.write_bytes(b"one\ntwo \xff\n")
+    with pytest.raises(UserError, match="line 2: is not UTF-8"):
+        read_text(path)
+    with pytest.raises(UserError, match="cannot be read"):
+        read_text(tmp_path)
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    with pytest.raises(UserError, match="cannot be read"):
+        read_text(link)
+    monkeypatch.setattr(values, "MAX_BYTES", 5)
+    with pytest.raises(UserError, match="longer than 5 bytes"):
+        read_text(path)

@@ -1,0 +1,22 @@
+"""Curves and runs that are written down by hand."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from benchmark.run_curves import Points, RunCurves
+
+
+def points(values: Sequence[float], steps: Sequence[int] | None = None, every: int = 1) -> Points:
+    """A curve; from update 0 on, one value every so many updates, unless the updates are given."""
+    at = range(0, every * len(values), every) if steps is None else steps
+    return Points(np.array(at, np.int64), np.array(values, np.float64))
+
+
+def run(
+    curves: Mapping[str, Points],
+    seed: int | None = 0,
+    tokens: Points | None = None,
+    seconds: Points | None = None,
+) -> RunCurves:
+    return RunCurves(f"run {seed}", "arlarena-bench", "grpo", seed, curves, tokens, seconds)

@@ -1,0 +1,37 @@
+"""Every number is explained, and nothing that is explained is missing."""
+
+import dataclasses
+import re
+
+from benchmark.stability import comparison
+from benchmark.stability.definitions import DEFINITIONS, of_scope
+from benchmark.stability.runs import RunStability
+from benchmark.stability.seeds import RecipeStability
+
+FACTS = {
+    "name", "source", "recipe", "seed", "success_curve", "valid_curve", "evaluations", "last_step",
+    "reached",
+}  # fmt: skip
+
+
+def test_every_number_has_a_definition() -> None:
+    of_runs = [field.name for field in dataclasses.fields(RunStability)]
+    assert set(of_runs) - FACTS == {*of_scope("run"), *of_scope("event")}
+    of_recipes = {field.name for field in dataclasses.fields(RecipeStability)}
+    computed = of_recipes - {"runs", "numbers", "events"}
+    # The survival curve is a property, the anytime curve a function: it is drawn, not tabled.
+    assert computed == set(of_scope("recipe")) - {"survival", "anytime"}
+    for name in of_scope("comparison"):
+        assert hasattr(comparison, {"iqm": "iqm_over_tasks"}.get(name, name))
+
+
+def test_definitions_fit_a_table() -> None:
+    names = [what.name for what in DEFINITIONS.values()]
+    assert len(set(names)) == len(names)
+    for name, what in DEFINITIONS.items():
+        assert re.fullmatch(r"[a-z][a-z0-9_]*", name)
+        assert what.unit and what.source and 0 < len(what.text) <= 72, name
+        assert "\n" not in what.text and not what.text.endswith(".")
+    assert {"collapse_rate", "worst_seed", "max_drawdown", "retention", "mismatch_p95"} <= set(
+        DEFINITIONS
+    )
