@@ -5,12 +5,14 @@ have the names, units and meanings of `training_metrics`; what a log does not sa
 """
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
 
+from benchmark.training_lines import Update
 from benchmark.training_log import TrainingLog
 from benchmark.training_metrics import METRICS, VALIDATION_METRICS
 
@@ -90,16 +92,7 @@ def run_curves_of(log: TrainingLog) -> RunCurves:
         Its curves; names of validations carry the panel only where there are several.
     """
     steps = np.array([line.update for line in log.updates], np.int64)
-    curves = {}
-    for name in METRICS:
-        measured = [
-            line.values.get(name, np.nan if name in line.nonfinite else None)
-            for line in log.updates
-        ]
-        known = [at for at, value in enumerate(measured) if value is not None]
-        if known:
-            values = np.array([measured[at] for at in known], np.float64)
-            curves[name] = Points(steps[known], values)
+    curves = _update_curves(log.updates, steps)
     for panel in log.panels:
         lines = log.of_panel(panel)
         at = np.array([line.update for line in lines], np.int64)
@@ -121,3 +114,30 @@ def run_curves_of(log: TrainingLog) -> RunCurves:
         tokens=tokens,
         seconds=seconds,
     )
+
+
+def _update_curves(updates: Sequence[Update], steps: Steps) -> dict[str, Points]:
+    """The numbers of all updates, in the order of `METRICS`."""
+    rows = [line.values for line in updates]
+    shapes = set(map(tuple, rows))  # names that stand in a line: few different ones
+    everywhere = sorted(set.intersection(*map(set, shapes))) if rows else []
+    somewhere = set().union(*shapes, *(line.nonfinite for line in updates if line.nonfinite))
+    columns: dict[str, Values] = {}
+    if len(everywhere) > 1:
+        # Nearly all numbers stand in every line; taken out at once, they cost a third.
+        cells = itertools.chain.from_iterable(map(itemgetter(*everywhere), rows))
+        table = np.fromiter(cells, np.float64).reshape(len(rows), len(everywhere))
+        columns = dict(zip(everywhere, table.T.copy(), strict=True))
+    curves = {}
+    for name in METRICS:
+        if name in columns:
+            curves[name] = Points(steps, columns[name])
+        elif name in somewhere:
+            measured = [
+                line.values.get(name, np.nan if name in line.nonfinite else None)
+                for line in updates
+            ]
+            known = [at for at, value in enumerate(measured) if value is not None]
+            values = np.array([measured[at] for at in known], np.float64)
+            curves[name] = Points(steps[known], values)
+    return curves

@@ -113,8 +113,8 @@ def run_stability(
     Args:
         run: Its curves.
         success: Name of the curve that counts as success, for example
-            `validation/success@builtin`. By default that of the only or the first validation
-            panel; success in training takes its place only if it is named here.
+            `validation/success@builtin`. By default that of the first validation panel; success
+            in training takes its place only if it is named here.
         levels: Success rates to be reached.
 
     Raises:
@@ -125,7 +125,7 @@ def run_stability(
     smooth = _of(rate, curves.smoothed_curve)
     valid_name, valid = _valid(run, success)
     entropy = run.curves.get("policy/entropy")
-    kl_init, kl_old = run.curves.get("kl_init/mean"), run.curves.get("kl_old/mean")
+    kl_init = run.curves.get("kl_init/mean")
     grad = run.curves.get("policy/grad_norm")
     repeated, mismatch = run.curves.get("rollout/repeated"), run.curves.get("engine/k3")
     return RunStability(
@@ -158,14 +158,14 @@ def run_stability(
         late_std=_of(rate, curves.late_std),
         kl_init_final=_of(kl_init, _last_median),
         kl_init_slope=_of(kl_init, curves.slope),
-        kl_old_p95=_of(kl_old, lambda curve: curves.upper_quantile(curve, 0.95)),
+        kl_old_p95=_of(run.curves.get("kl_old/mean"), _p95),
         grad_spikes=_of(grad, lambda curve: signals.spikes_of(curve).per_100),
         grad_peak=_of(grad, signals.peak),
-        grad_nonfinite=None if grad is None else int((~np.isfinite(grad.values)).sum()),
+        grad_nonfinite=_of(grad, lambda curve: int((~np.isfinite(curve.values)).sum())),
         entropy_kept=_of(entropy, _entropy_kept),
         repeated_max=_of(repeated, _largest),
         mismatch_k3=_of(mismatch, lambda curve: curves.upper_quantile(curve, 0.5)),
-        mismatch_p95=_of(mismatch, lambda curve: curves.upper_quantile(curve, 0.95)),
+        mismatch_p95=_of(mismatch, _p95),
     )
 
 
@@ -254,6 +254,10 @@ def _final(curve: Points) -> float | None:
 
 def _last_median(curve: Points) -> float | None:
     return curves.upper_quantile(Points(curve.steps[-LAST:], curve.values[-LAST:]), 0.5)
+
+
+def _p95(curve: Points) -> float | None:
+    return curves.upper_quantile(curve, 0.95)
 
 
 def _largest(curve: Points) -> float | None:

@@ -58,9 +58,7 @@ def list_files(folder: Path) -> dict[str, int]:
     for path, facts in _walk(folder):
         name = path.relative_to(folder).as_posix()
         if not stat.S_ISREG(facts.st_mode):
-            raise Rejected(
-                Finding(name, "", "is a link or no regular file", "leave it out")
-            )
+            raise Rejected(Finding(name, "", "is a link or no regular file", "leave it out"))
         files[name] = facts.st_size
         if len(files) > MAX_FILES or sum(files.values()) > MAX_FOLDER:
             raise Rejected(

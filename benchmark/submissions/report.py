@@ -1,6 +1,7 @@
 """What a check says: to programs, and as the comment on a pull request."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -37,6 +38,7 @@ def verdict_json(verdict: Verdict, badges: Badges | None) -> str:
         "badges": asdict(badges) if badges else None,
         "panels": None,
         "stability": None,
+        "stability_infinite": [],
     }
     if verdict.accepted and verdict.entry is not None:
         content["panels"] = {
@@ -44,7 +46,12 @@ def verdict_json(verdict: Verdict, badges: Badges | None) -> str:
             for key, result in panel_results(verdict.entry).items()
         }
         stability = stability_of(verdict.entry)
-        content["stability"] = dict(stability.columns) if stability else None
+        columns = stability.columns if stability else {}
+        # JSON has no infinity, which is what stands for an overflow.
+        infinite = [n for n, value in columns.items() if value is not None and math.isinf(value)]
+        content["stability_infinite"] = infinite
+        if stability:
+            content["stability"] = {n: None if n in infinite else columns[n] for n in columns}
     return json.dumps(content, sort_keys=True, indent=2, allow_nan=False) + "\n"
 
 
@@ -68,7 +75,7 @@ def comment(
         lines += ["| where | what is wrong | what to do |", "| --- | --- | --- |"]
         lines += [
             f"| {escaped(', '.join(filter(None, (f.file, f.field))) or 'the folder')} "
-            f"| {escaped(f.problem)} | {f.fix} |"
+            f"| {escaped(f.problem)} | {escaped(f.fix)} |"
             for f in verdict.findings
         ]
         return _limited(lines)
@@ -85,6 +92,8 @@ def comment(
             f"| {task}/{panel} | {result.success.percent} | {seeds} | {result.format_valid:.1%} "
             f"| {result.turns:.1f} |"
         )
+    if errors := sum(result.errors for result in results.values()):
+        lines += ["", f"{errors:,} episodes ended in an error; they count as failures."]
     lines += _differences(verdict.entry, results, compared)
     lines += _stability(verdict.entry)
     lines += [

@@ -21,6 +21,7 @@ class PanelResult:
         seeds: Success of every checkpoint, by seed.
         format_valid: Share of valid responses, mean over the checkpoints.
         turns: Mean number of turns of an episode.
+        errors: Episodes that ended in an error, of all checkpoints; they count as failures.
     """
 
     fingerprint: str
@@ -28,6 +29,7 @@ class PanelResult:
     seeds: Mapping[int, float]
     format_valid: float
     turns: float
+    errors: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ def panel_results(entry: Entry) -> dict[PanelKey, PanelResult]:
             seeds={seed: panel.success.value for seed, panel in panels.items()},
             format_valid=sum(panel.format_valid for panel in panels.values()) / count,
             turns=sum(panel.turns for panel in panels.values()) / count,
+            errors=sum(panel.errors for panel in panels.values()),
         )
     return results
 
