@@ -14,6 +14,7 @@ from baselines.rollouts import (
     PlayedGroup,
     Unit,
     group_jobs,
+    longest_row,
     played_group,
     repeats_itself,
     rollout_metrics,
@@ -331,3 +332,13 @@ def test_shares_of_turns_are_unknown_where_no_turn_was_played() -> None:
         0,
         0,
     )
+
+
+def test_a_trajectory_can_have_the_tokens_of_all_its_turns() -> None:
+    tasks = (load_task("tir_math"),)
+    own = ["rollout.max_tokens=10", "rollout.max_turns=3"]
+    assert longest_row(resolve("dr_grpo", "tiny", ["tir_math"], own), tasks) == 30
+    by_turn = resolve("dr_grpo", "tiny", ["tir_math"], [*own, "unit=turn"])
+    assert longest_row(by_turn, tasks) == 10
+    sokoban = (load_task("sokoban"),)
+    assert longest_row(resolve("dr_grpo", "tiny", ["sokoban"], own), sokoban) == 10
