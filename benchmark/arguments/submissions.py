@@ -34,6 +34,17 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--out", metavar="DIR", required=True, help="new folder, submissions/<yyyymmdd>_<name>"
     )
     action = actions.add_parser(
+        "to-hub",
+        help="name a dataset on the hub as the place of a folder's records",
+        description="For folders of more than 10 MiB: upload the compressed files to a dataset, as "
+        "<folder's name>/<path>, then give dataset and commit. Each file is fetched and compared "
+        "before it is taken out of the folder.",
+    )
+    action.add_argument("folder", metavar="DIR", help="the submission's folder")
+    action.add_argument(
+        "--dataset", metavar="OWNER/NAME@COMMIT", required=True, help="dataset and its commit"
+    )
+    action = actions.add_parser(
         "check",
         help="check a folder: schema, protocol, replay of every episode, logs",
         description="What decides on a pull request. Exit code 1 if anything is found.",

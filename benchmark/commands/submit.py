@@ -7,13 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import ValidationError
 
 from benchmark.commands.inits import find_model
 from benchmark.files import write_atomically
 from benchmark.submissions.badges import badges_of, read_reruns
 from benchmark.submissions.check import check_submission, read_accepted
 from benchmark.submissions.entry import Entry
+from benchmark.submissions.findings import Rejected
+from benchmark.submissions.folder import read_submission
 from benchmark.submissions.prepare import parts_of, prepare
+from benchmark.submissions.remote import move_to_hub
 from benchmark.submissions.report import comment, verdict_json
 from benchmark.submissions.results import panel_results
 from benchmark.submissions.schema import FOLDER_NAME, SUBMISSION
@@ -25,7 +29,20 @@ MAX_ABOUT = 2**16
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    return _check(arguments) if arguments.action == "check" else _prepare(arguments)
+    actions = {"prepare": _prepare, "to-hub": _to_hub, "check": _check}
+    return actions[arguments.action](arguments)
+
+
+def _to_hub(arguments: argparse.Namespace) -> int:
+    folder = Path(arguments.folder)
+    dataset, _, revision = arguments.dataset.partition("@")
+    try:
+        submission = read_submission(folder)
+        count = move_to_hub(folder, submission, dataset, revision)
+    except (Rejected, ValidationError) as error:
+        raise UserError(str(error).splitlines()[0]) from error
+    print(f"{count} file(s) of {folder} lie on the hub now; check the folder again")
+    return 0
 
 
 def _prepare(arguments: argparse.Namespace) -> int:

@@ -4,12 +4,12 @@ A replay shows that actions earn their rewards, not who chose them. With the wei
 episodes can be looked at: each recorded token is given to the model after everything before it
 (teacher forcing), and is held against what the model would rather have said.
 
-- Greedy decoding takes the likeliest token. `gap` is the log-probability of the likeliest token minus
-  that of the recorded one: 0, or near it where two are almost equally likely.
-- Draws are surprising now and then. `z` is the sum over tokens of `log p + H` (H: entropy of the next
-  token, both at the protocol's temperature), divided by the square root of the sum of its variances:
-  a standard normal number for what was drawn, and far below for what another model wrote. Nucleus and
-  top-k leave out unlikely tokens, which only raises it.
+- Greedy decoding takes the likeliest token. `gap` is the log-probability of the likeliest token
+  minus that of the recorded one: 0, or near it where two are almost equally likely.
+- Draws are surprising now and then. `z` is the sum over tokens of `log p + H` (H: entropy of the
+  next token, both at the protocol's temperature), divided by the square root of the sum of its
+  variances: a standard normal number for what was drawn, and far below for what another model
+  wrote. Nucleus and top-k leave out unlikely tokens, which only raises it.
 
 What this cannot see: a better policy with weights that were trained to say the same words.
 """

@@ -59,7 +59,9 @@ def as_finding(file: str, field: str, fix: str) -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        raise Rejected(Finding(file, field, str(error), fix)) from error
+        # Readers name the file themselves.
+        problem = str(error).removeprefix(file).lstrip(" ,:")
+        raise Rejected(Finding(file, field, problem, fix)) from error
 
 
 def attempt(findings: list[Finding], step: Callable[..., Result], *arguments: Any) -> Result | None:

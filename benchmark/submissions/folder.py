@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from benchmark.files import open_no_link
 from benchmark.submissions.archive import read_compressed, sha256_of
 from benchmark.submissions.findings import Finding, Rejected, as_finding
+from benchmark.submissions.remote import fetched
 from benchmark.submissions.schema import (
     FOLDER_NAME,
     MAX_FILES,
@@ -57,6 +58,8 @@ def list_files(folder: Path) -> dict[str, int]:
     files: dict[str, int] = {}
     for path, facts in _walk(folder):
         name = path.relative_to(folder).as_posix()
+        if stat.S_ISDIR(facts.st_mode):
+            raise Rejected(Finding(name, "", "is a folder too deep", "leave it out"))
         if not stat.S_ISREG(facts.st_mode):
             raise Rejected(Finding(name, "", "is a link or no regular file", "leave it out"))
         files[name] = facts.st_size
@@ -98,6 +101,8 @@ def read_submission(folder: Path) -> Submission:
     except ValidationError as error:
         fault = first_fault(error)
         where, _, reason = fault.partition(": ")
+        if " " in where:  # no field, but a message
+            where, reason = "", fault
         raise Rejected(Finding(SUBMISSION, where, reason or fault, "see schema.json")) from error
     except UnicodeDecodeError as error:
         raise Rejected(Finding(SUBMISSION, "", "is not UTF-8", "write it as UTF-8")) from error
@@ -213,7 +218,8 @@ def read_content(folder: Path, file: StoredFile) -> bytes:
     """
     size = file.content_bytes or 0
     with as_finding(file.path, "", "make the folder anew with submit prepare"):
-        return read_compressed(folder / file.path, size)
+        stored = fetched(file) if file.url is not None else folder / file.path
+        return read_compressed(stored, size)
 
 
 def _too_much(field: str, size: int | None, limit: int) -> Finding:

@@ -70,10 +70,7 @@ def _check_identity(entry: Entry, point: ReadCheckpoint, log: TrainingLog) -> It
         problem = f"is of seed {log.start.seed}, the checkpoint of seed {point.checkpoint.seed}"
         yield Finding(file, "line 1, seed", problem, "send the checkpoint's own log")
     init = entry.submission.init
-    if init is not None and (init.sha256, init.revision) != (
-        log.start.init.sha256,
-        log.start.init.revision,
-    ):
+    if init is not None and init != log.start.init:
         problem = f"starts from {log.start.init.text}, submission.json says {init.text}"
         yield Finding(file, "line 1, init", problem, "state the init that training started from")
 
@@ -135,7 +132,7 @@ def _check_evaluated(point: ReadCheckpoint, log: TrainingLog) -> Iterator[Findin
 
 def _settings(log: TrainingLog) -> dict[str, Any]:
     configuration = {k: v for k, v in log.start.configuration.items() if k != "seed"}
-    return {"recipe": log.start.recipe, "task": log.start.task, **configuration}
+    return {"recipe": log.start.recipe, "task": log.start.task, "configuration": configuration}
 
 
 def _numbers(log: TrainingLog) -> list[dict[str, float]]:

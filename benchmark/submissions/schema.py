@@ -80,6 +80,8 @@ class StoredFile(Strict):
     def _compressed_or_plain(self) -> Self:
         if self.path.endswith(".zst") != (self.content_bytes is not None):
             raise ValueError("content_bytes belongs to files that end in .zst, and to them alone")
+        if self.url is not None and self.content_bytes is None:
+            raise ValueError("only compressed files can lie on the hub")
         return self
 
 
@@ -237,6 +239,8 @@ class Submission(Strict):
             _check_distinct(what, values)
         if kind != "trained" and (len(self.checkpoints) > 1 or self.checkpoints[0].training_log):
             raise ValueError(f"method.kind {kind} has one checkpoint and no training log")
+        if kind != "trained" and self.checkpoints[0].seed:
+            raise ValueError(f"method.kind {kind} has no seed of a training: it must be 0")
         return self
 
 

@@ -1,6 +1,6 @@
 """What CI runs on a pull request: finds the folder that it adds and checks it.
 
-    python -m benchmark.submissions.pull_request --head DIR --base COMMIT --out DIR
+    python scripts/judge_pull_request.py --head DIR --base COMMIT --out DIR
 
 Writes `verdict.json` and `comment.md`; exit code 1 if the submission is not accepted.
 """
