@@ -12,8 +12,11 @@ from pathlib import Path
 
 from benchmark.cli import main as command_line
 from benchmark.files import write_atomically
+from benchmark.submissions.report import escaped
 
 SUBMISSIONS = "submissions"
+MAX_NAMED = 10
+"""Folders that are named where there is more than one."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -25,7 +28,7 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     names = added(arguments.head, arguments.base)
     if len(names) != 1:
-        what = ", ".join(ascii(name)[1:-1] for name in names) or "none"
+        what = ", ".join(escaped(ascii(name)[1:-1]) for name in names[:MAX_NAMED]) or "none"
         text = f"A pull request adds one folder to {SUBMISSIONS}/; this one touches: {what}.\n"
         write_atomically(arguments.out / "comment.md", text.encode())
         print(text, end="")

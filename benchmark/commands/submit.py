@@ -21,6 +21,7 @@ from benchmark.submissions.remote import move_to_hub
 from benchmark.submissions.report import comment, verdict_json
 from benchmark.submissions.results import panel_results
 from benchmark.submissions.schema import FOLDER_NAME, SUBMISSION
+from benchmark.submissions.texts import on_one_line
 from tasks.errors import UserError
 
 MAX_ABOUT = 2**16
@@ -73,7 +74,9 @@ def _about(path: Path, kind: str) -> dict[str, Any]:
         UserError: The file cannot be read or is no mapping.
     """
     try:
-        content = path.read_bytes()[: MAX_ABOUT + 1]
+        content = path.read_bytes()
+        if len(content) > MAX_ABOUT:
+            raise UserError(f"{path} is longer than {MAX_ABOUT:,} bytes")
         about = yaml.safe_load(content.decode("utf-8"))
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
@@ -89,8 +92,10 @@ def _about(path: Path, kind: str) -> dict[str, Any]:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    folder = Path(arguments.folder)
-    around = Path(arguments.submissions) if arguments.submissions else folder.resolve().parent
+    folder = Path(arguments.folder).absolute()
+    around = Path(arguments.submissions) if arguments.submissions else folder.parent
+    if arguments.submissions and not around.is_dir():
+        raise UserError(f"--submissions {around} is no folder")
     others = _others(around, folder)
     verdict = check_submission(folder, _inits(), others, arguments.base, arguments.env_processes)
     badges = badges_of(verdict, read_reruns(around)) if verdict.accepted else None
@@ -102,7 +107,7 @@ def _check(arguments: argparse.Namespace) -> int:
     for finding in verdict.findings:
         print(finding.text)
     if badges is None or verdict.entry is None:
-        print(f"{folder.name}: not accepted, {len(verdict.findings)} finding(s)")
+        print(f"{on_one_line(folder.name)}: not accepted, {len(verdict.findings)} finding(s)")
         return 1
     for key, result in panel_results(verdict.entry).items():
         print(f"{'/'.join(key)}: success {result.success.percent}")

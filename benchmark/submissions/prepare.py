@@ -16,7 +16,7 @@ from benchmark.metrics import summarise, summary_json
 from benchmark.records import EpisodeRecord
 from benchmark.run_folder import read_run
 from benchmark.submissions.archive import compress
-from benchmark.submissions.schema import FOLDER_NAME, README, SUBMISSION, Submission
+from benchmark.submissions.schema import FOLDER_NAME, README, SUBMISSION, StoredFile, Submission
 from benchmark.training_log import TrainingLog, find_log, read_training_log
 from tasks.errors import UserError
 from tasks.strict import first_fault
@@ -142,14 +142,13 @@ def _write(
         for name, (content, size) in files.items()
     ]
     try:
-        readme = _readme(about, folder.name, commands).encode()
-        digest = hashlib.sha256(readme).hexdigest()
-        listed.append({"path": README, "bytes": len(readme), "sha256": digest})
         submission = Submission.model_validate({**about, "files": listed})
-    except KeyError as error:
-        raise UserError(f"{SUBMISSION}: {error.args[0]} is missing") from error
     except ValidationError as error:
         raise UserError(f"{SUBMISSION}: {first_fault(error)}") from error
+    readme = _readme(submission, folder.name, commands).encode()
+    digest = hashlib.sha256(readme).hexdigest()
+    stored = StoredFile(path=README, bytes=len(readme), sha256=digest)
+    submission = submission.model_copy(update={"files": (*submission.files, stored)})
     stated = (submission.model_dump_json(indent=2) + "\n").encode()
     contents = {name: content for name, (content, _) in files.items()}
     fresh = folder.with_name(f".{folder.name}.new")
@@ -167,21 +166,21 @@ def _write(
     return submission
 
 
-def _readme(about: Mapping[str, Any], folder: str, commands: Sequence[str]) -> str:
+def _readme(submission: Submission, folder: str, commands: Sequence[str]) -> str:
     """The folder's README, from what `submission.json` says."""
-    method, data = about["method"], about["training_data"]
+    method, data, init = submission.method, submission.training_data, submission.init
     return Template(TEMPLATE.read_text("utf-8")).substitute(
-        name=about["name"],
-        description=method["description"],
-        recipe=method["recipe"],
-        kind=method["kind"],
-        authors=", ".join(about["authors"]),
-        contact=about["contact"],
-        base_model=about["base_model"] or "none",
-        init=about["init"]["name"] if about["init"] else "nothing",
-        code=method.get("code") or "not given",
-        paper=method.get("paper") or "not given",
-        training_data=data["statement"] if data else "Nothing: this is a policy without weights.",
+        name=submission.name,
+        description=method.description,
+        recipe=method.recipe,
+        kind=method.kind,
+        authors=", ".join(submission.authors),
+        contact=submission.contact,
+        base_model=submission.base_model or "none",
+        init=init.name if init else "nothing",
+        code=method.code or "not given",
+        paper=method.paper or "not given",
+        training_data=data.statement if data else "Nothing: this is a policy without weights.",
         commands="\n".join(["```", *commands, "```"]),
         folder=folder,
     )

@@ -4,6 +4,7 @@ No result stands in it: numbers are computed from the records and the logs. `sch
 submissions is generated from here.
 """
 
+import json
 import re
 from collections.abc import Sequence
 from datetime import date
@@ -265,3 +266,11 @@ def check_model(model: ModelIdentity) -> None:
         raise ValueError(f"{model.name!a} is no plain name: letters, digits and ._/+@-")
     if model.revision is not None and not _COMMIT.fullmatch(model.revision):
         raise ValueError("revision must be a commit: 40 hex digits")
+
+
+def schema_json() -> str:
+    """The content of `schema.json`: the schema for editors and other programs.
+
+    What one field owes to another, and how a text looks, is checked by `submit check` alone.
+    """
+    return json.dumps(Submission.model_json_schema(), indent=2, sort_keys=True) + "\n"

@@ -1,0 +1,87 @@
+"""Badges: computed from what was checked, but for the one that maintainers give."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmark.submissions.badges import RERUN, Badges, Rerun, badges_of, read_reruns
+from tasks.errors import UserError
+from tests.benchmark.submissions.conftest import Copies
+from tests.benchmark.submissions.forged_records import flipped_success
+from tests.submissions import Json, check
+
+LINE = (
+    "20260102_policy:\n  date: '2026-03-01'\n  by: maintainers\n  note: the same within 1 point\n"
+)
+OWN = {"name": "mine", "kind": "folder", "revision": None, "sha256": "5" * 64}
+
+
+def test_a_policy_has_no_logs_and_no_init(policy: Path) -> None:
+    assert badges_of(check(policy), {}) == Badges(True, "none", None, False)
+
+
+def test_a_training_from_a_registered_init(trained: Path) -> None:
+    assert badges_of(check(trained), {}) == Badges(True, "logs", "fixed", False)
+
+
+def test_a_training_from_something_else(copies: Copies) -> None:
+    copy = copies("trained")
+    copy.about(lambda about: about.update(init=OWN))
+    for seed in (0, 1):
+        copy.log(lambda lines: lines[0].update(init=OWN), seed)
+    assert badges_of(check(copy.folder), {}) == Badges(True, "logs", "open", False)
+
+
+def test_a_training_without_logs(copies: Copies) -> None:
+    def change(about: Json) -> None:
+        for point in about["checkpoints"]:
+            point["training_log"] = None
+        about["files"] = [file for file in about["files"] if "training" not in file["path"]]
+
+    copy = copies("trained")
+    for seed in (0, 1):
+        (copy.folder / f"training/s{seed}.jsonl.zst").unlink()
+    copy.about(change)
+    assert badges_of(check(copy.folder), {}) == Badges(True, "none", "fixed", False)
+
+
+def test_what_is_not_accepted_has_no_badges(copies: Copies) -> None:
+    copy = copies("trained")
+    flipped_success(copy)
+    with pytest.raises(ValueError, match="has no badges"):
+        badges_of(check(copy.folder), {})
+
+
+def test_maintainers_say_what_they_have_repeated(tmp_path: Path, policy: Path) -> None:
+    assert read_reruns(tmp_path) == {}
+    (tmp_path / RERUN).write_text("")
+    assert read_reruns(tmp_path) == {}
+    (tmp_path / RERUN).write_text(LINE)
+    reruns = read_reruns(tmp_path)
+    said = Rerun(date="2026-03-01", by="maintainers", note="the same within 1 point")
+    assert reruns == {"20260102_policy": said}
+    assert badges_of(check(policy), reruns) == Badges(True, "none", None, True)
+    assert not badges_of(check(policy), {"20260102_other": said}).rerun
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (LINE + "  extra: 1\n", "20260102_policy.extra: Extra inputs are not permitted"),
+        ("20260102_policy: true\n", "20260102_policy: "),
+        ("- 20260102_policy\n", "reruns.yaml: Input should be"),
+        ("a: [", "reruns.yaml cannot be read: "),
+        ("a: !!python/name:os.system\n", "reruns.yaml cannot be read: "),
+    ],
+)
+def test_a_wrong_file_of_reruns_is_named(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / RERUN).write_text(content)
+    with pytest.raises(UserError, match=message):
+        read_reruns(tmp_path)
+
+
+def test_a_submission_cannot_bring_the_file_along(copies: Copies) -> None:
+    copy = copies("policy")
+    (copy.folder / RERUN).write_text(LINE)
+    (finding,) = check(copy.folder).findings
+    assert finding.text.startswith("reruns.yaml: belongs to no run and no checkpoint")

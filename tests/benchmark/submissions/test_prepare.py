@@ -1,0 +1,185 @@
+"""Making a submission's folder: from runs and logs to what the check accepts, or nothing at all."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmark.cli import main
+from benchmark.manifest import ModelIdentity
+from benchmark.run_folder import read_manifest, read_run
+from benchmark.submissions.folder import list_files, read_submission
+from benchmark.submissions.prepare import Part, Played, parts_of, prepare
+from benchmark.training_log import read_training_log
+from tasks.errors import UserError
+from tasks.seeding import sha256_text
+from tests.submissions import (
+    Copy,
+    about,
+    check,
+    copied,
+    policy_submission,
+    training_lines,
+)
+from tests.training_logs import write_log
+
+ABOUT = """\
+name: The expert
+authors: [Ada Lovelace, Charles Babbage]
+contact: ada@example.org
+method:
+  recipe: expert
+  description: Looks ahead.
+"""
+
+
+def rewritten(run: Path, to: Path, **model: Any) -> Path:
+    """A copy of a run that names another model."""
+    shutil.copytree(run, to)
+    manifest = read_manifest(run)
+    named = ModelIdentity(**{"kind": "folder", "sha256": sha256_text(model["name"]), **model})
+    changed = manifest.model_copy(update={"model": named})
+    (to / "run.json").write_text(changed.model_dump_json(indent=2) + "\n")
+    return to
+
+
+def test_what_is_prepared_is_accepted_and_lists_every_file(policy: Path, trained: Path) -> None:
+    for folder in (policy, trained):
+        assert check(folder).accepted
+        listed = {file.path: file.bytes for file in read_submission(folder).files}
+        there = list_files(folder)
+        assert listed == {name: size for name, size in there.items() if name != "submission.json"}
+
+
+def test_the_same_runs_give_the_same_bytes(tmp_path: Path, policy: Path, expert_run: Path) -> None:
+    again = policy_submission(tmp_path, expert_run)
+    for name in list_files(policy):
+        assert (again / name).read_bytes() == (policy / name).read_bytes()
+
+
+def test_the_readme_says_what_was_done(tmp_path: Path, expert_run: Path) -> None:
+    manifest, records = read_run(expert_run)
+    part = Part(0, manifest.model, (Played(expert_run, manifest, records),), None)
+    prepare([part], about(authors=["Ada Lovelace", "Alan"]), tmp_path / "20260102_a")
+    readme = (tmp_path / "20260102_a" / "README.md").read_text()
+    assert readme.startswith("# A policy entry\n\nAs the name says.\n")
+    assert "| authors | Ada Lovelace, Alan |" in readme
+    assert "| method | grpo (policy) |" in readme
+    assert " ".join(manifest.command) in readme
+    assert "arlarena-bench submit check submissions/20260102_a" in readme
+
+
+def test_runs_are_grouped_by_weights_and_logs_go_with_them(
+    tmp_path: Path, expert_run: Path, random_run: Path
+) -> None:
+    one = rewritten(expert_run, tmp_path / "one", name="a")
+    two = rewritten(random_run, tmp_path / "two", name="b")
+    more = rewritten(random_run, tmp_path / "more", name="a")
+    manifest = read_manifest(expert_run)
+    logs = [write_log(tmp_path / f"{s}.jsonl", training_lines(s, manifest)) for s in (7, 3)]
+    parts = parts_of([one, two, more], logs)
+    assert [[run.path for run in part.runs] for part in parts] == [[one, more], [two]]
+    assert [part.seed for part in parts] == [7, 3]
+    assert [part.log and part.log.path for part in parts] == logs
+    assert [part.model.name for part in parts] == ["a", "b"]
+    assert [part.seed for part in parts_of([two, one], [])] == [0, 1]
+
+
+def test_logs_must_be_as_many_as_checkpoints(tmp_path: Path, expert_run: Path) -> None:
+    log = write_log(tmp_path / "a.jsonl", training_lines(0, read_manifest(expert_run)))
+    with pytest.raises(UserError, match="1 checkpoints have played and 2 training logs are given"):
+        parts_of([expert_run], [log, log])
+
+
+def test_the_log_is_sent_as_it_is(tmp_path: Path, trained: Path, expert_run: Path) -> None:
+    log = write_log(tmp_path / "a.jsonl", training_lines(0, read_manifest(expert_run)))
+    assert read_training_log(log).start.seed == 0
+    assert Copy(trained).read("training/s0.jsonl.zst") == log.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": "\u0415xpert"}, "submission.json: name: String should match pattern"),
+        ({"authors": None}, "submission.json: authors: "),
+        ({"authors": "Ada"}, "submission.json: authors: "),
+        ({"method": {"kind": "policy"}}, "submission.json: method.recipe: Field required"),
+        ({"training_data": "levels"}, "submission.json: training_data: "),
+        ({"success": 1.0}, "submission.json: success: Extra inputs are not permitted"),
+        ({"date": "today"}, "submission.json: date: "),
+    ],
+)
+def test_a_wrong_field_is_named_and_nothing_is_written(
+    tmp_path: Path, expert_run: Path, changes: dict[str, Any], message: str
+) -> None:
+    manifest, records = read_run(expert_run)
+    part = Part(0, manifest.model, (Played(expert_run, manifest, records[:2]),), None)
+    with pytest.raises(UserError, match=message):
+        prepare([part], about() | changes, tmp_path / "20260102_a")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_there_stays(policy: Path, tmp_path: Path) -> None:
+    copy = copied(policy, tmp_path)
+    before = list_files(copy.folder)
+    manifest = read_manifest(policy / "runs" / "r0")
+    part = Part(0, manifest.model, (Played(policy, manifest, ()),), None)
+    with pytest.raises(UserError, match="is there already; choose another name"):
+        prepare([part], about(), copy.folder)
+    assert list_files(copy.folder) == before
+    assert [path.name for path in tmp_path.iterdir()] == [copy.folder.name]
+
+
+@pytest.mark.parametrize("name", ["entry", "2026_a", "20260102-a", "20260102_A", "20260102_a b"])
+def test_a_folder_has_a_day_and_a_name(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UserError, match=r"is called <yyyymmdd>_<name>"):
+        prepare([], about(), tmp_path / name)
+
+
+def test_the_command_prepares_what_the_command_checks(
+    tmp_path: Path, expert_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "about.yaml").write_text(ABOUT)
+    folder = tmp_path / "entries" / "20260102_expert"
+    folder.parent.mkdir()
+    command = ["submit", "prepare", str(expert_run), "--about", str(tmp_path / "about.yaml")]
+    assert main([*command, "--out", str(folder)]) == 0
+    assert "1 checkpoint(s), 1 run(s)" in capsys.readouterr().out
+    submission = read_submission(folder)
+    assert (submission.date, submission.method.kind) == ("2026-01-02", "policy")
+    assert submission.authors == ("Ada Lovelace", "Charles Babbage")
+    assert main(["submit", "check", str(folder)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"- a list", "must say name, authors, contact and method"),
+        (b"name: x\nmethod: grpo\n", "must say name, authors, contact and method"),
+        (b"name: [", "is no YAML"),
+        (b"name: \xff", "is no YAML"),
+        (b"#" * 2**17, "is longer than 65,536 bytes"),
+        (b"!!python/object/apply:os.system [ls]", "is no YAML"),
+        (ABOUT.encode() + b"init: nothing-like-this\n", "nothing-like-this"),
+        (ABOUT.encode() + b"rank: 1\n", "rank: Extra inputs are not permitted"),
+    ],
+)
+def test_a_wrong_about_file_is_a_mistake_on_one_line(
+    tmp_path: Path,
+    expert_run: Path,
+    capsys: pytest.CaptureFixture[str],
+    content: bytes,
+    message: str,
+) -> None:
+    (tmp_path / "about.yaml").write_bytes(content)
+    command = ["submit", "prepare", str(expert_run), "--about", str(tmp_path / "about.yaml")]
+    assert main([*command, "--out", str(tmp_path / "20260102_expert")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+
+
+def test_no_about_file_and_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = ["--out", str(tmp_path / "20260102_x")]
+    assert main(["submit", "prepare", str(tmp_path), "--about", "x.yaml", *out]) == 2
+    assert "is not a run folder" in capsys.readouterr().err

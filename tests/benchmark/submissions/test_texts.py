@@ -1,0 +1,108 @@
+"""Texts of people: what is taken, what is refused, and how it is shown."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmark.submissions.findings import Finding
+from benchmark.submissions.texts import check_link, check_name, check_visible, on_one_line
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Ada Lovelace",
+        "Jos\u00e9 Mart\u00ed",
+        "\u738b\u5c0f\u660e",
+        "\u0410\u043d\u043d\u0430 Anna",
+        "\u03a3. Papadopoulou",
+        "O'Neill-Smith, Jr.",
+        "@ada_1815",
+        "\u05d3\u05d5\u05d3",
+    ],
+)
+def test_names_of_the_world_are_taken(name: str) -> None:
+    check_name(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("\u0410da", "several scripts"),
+        ("Ad\u03b1", "several scripts"),
+        ("A\u200bda", r"U\+200B"),
+        ("\u202eada", r"U\+202E"),
+        ("a\u00adb", r"U\+00AD"),
+        ("a\ufe0fb", r"U\+FE0F"),
+        ("\u2800", r"U\+2800"),
+        ("a\tb", r"U\+0009"),
+        ("\uff21da", "plain form"),
+        ("\U0001d400da", "plain form"),
+        ("Jose\u0301", "single characters"),
+        ("--", "no letter"),
+    ],
+)
+def test_names_that_could_be_taken_for_others_are_refused(name: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        check_name(name)
+
+
+def test_lines_are_for_descriptions_alone() -> None:
+    check_visible("one\ntwo", lines=True)
+    with pytest.raises(ValueError, match=r"U\+000A"):
+        check_visible("one\ntwo")
+    with pytest.raises(ValueError, match=r"U\+000D"):
+        check_visible("one\r\ntwo", lines=True)
+
+
+@pytest.mark.parametrize(
+    "link", ["https://example.org", "https://arxiv.org/abs/2602.21534v1?x=1&y=2#z"]
+)
+def test_plain_links_are_taken(link: str) -> None:
+    check_link(link)
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "http://example.org",
+        "HTTPS:example.org",
+        "//example.org",
+        "https://",
+        "https://user@example.org",
+        "https://example.org/a b",
+        "https://example.org/a\nb",
+        "https://example.org/(a)",
+        "https://example.org/`a`",
+        "https://example.org/<a>",
+        "https://ex\u00e4mple.org",
+        "data:text/html,x",
+    ],
+)
+def test_other_links_are_refused(link: str) -> None:
+    with pytest.raises(ValueError, match="not a plain https address"):
+        check_link(link)
+
+
+def test_what_is_foreign_is_shown_on_one_short_line() -> None:
+    assert on_one_line("a\nb\x1b[31m\u202e") == "aU+000AbU+001B[31mU+202E"
+    assert on_one_line("x" * 5, limit=5) == "xxxxx"
+    assert on_one_line("x" * 6, limit=5) == "xxxx\u2026"
+    finding = Finding("a\nb", "c\rd", "\x07", "do this")
+    assert finding.text == "aU+000Ab, cU+000Dd: U+0007; do this"
+
+
+@given(st.text(), st.integers(1, 50))
+def test_every_text_fits_on_a_line(text: str, limit: int) -> None:
+    shown = on_one_line(text, limit)
+    assert shown.isprintable()
+    assert len(shown) <= limit
+
+
+@given(st.text(st.characters(codec="utf-8")))
+def test_a_text_that_is_taken_is_seen_as_it_is(text: str) -> None:
+    try:
+        check_visible(text)
+    except ValueError:
+        return
+    assert on_one_line(text, limit=len(text) + 1) == text
