@@ -2,10 +2,10 @@
 
     .venv/bin/python -m tests.benchmarks.submit_fuzz [--count 10000] [--seed 0]
 
-Prints, at the end or after Ctrl-C, for every kind of damage how many were rejected and how many were
-accepted; then the messages by frequency, the longest check and the highest memory. Exit code 1 if a
-check fails with a traceback, or if something is accepted that shows another number, model or kind
-than the untouched submission.
+Prints, at the end or after Ctrl-C, for every kind of damage how many were rejected and how many
+were accepted; then the messages by frequency, the longest check and the highest memory. Exit code 1
+if a check fails with a traceback, or if something is accepted that shows another number, model or
+kind than the untouched submission.
 """
 
 import argparse

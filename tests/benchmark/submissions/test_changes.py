@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmark.submissions.changes import check_changes
+from scripts.judge_pull_request import added
+from scripts.judge_pull_request import main as judge
 from tasks.errors import UserError
 from tests.submissions import check, copied
 
@@ -120,6 +122,20 @@ def test_a_base_that_is_none(root: Path, base: str, message: str) -> None:
 def test_a_folder_outside_of_any_repository(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="git rev-parse: .*not a git repository"):
         check_changes(tmp_path, "main")
+
+
+def test_the_judge_takes_one_folder_and_names_others_harmlessly(root: Path, tmp_path: Path) -> None:
+    assert added(root, "main") == ["20260102_new"]
+    put(root, "submissions/<img src=x>@octocat/README.md")
+    commit(root)
+    (tmp_path / "out").mkdir()
+    options = ["--head", str(root), "--base", "main", "--out", str(tmp_path / "out")]
+    assert judge(options) == 1
+    text = (tmp_path / "out" / "comment.md").read_text()
+    assert text.startswith("A pull request adds one folder to submissions/; this one touches: ")
+    assert "img src" in text
+    assert not set(text) & set("@[]!`")
+    assert "<img" not in text
 
 
 def test_the_check_looks_at_changes_where_there_is_a_base(root: Path, policy: Path) -> None:

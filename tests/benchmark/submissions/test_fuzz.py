@@ -31,25 +31,40 @@ JSON = st.recursive(
 )
 
 
-@pytest.fixture(scope="module")
-def untouched(policy: Path, trained: Path) -> dict[Path, dict[str, Any]]:
-    return {folder: proven(check(folder)) for folder in (policy, trained)}
-
-
-@SLOW
-@given(number=st.integers(0, 2**32))
-def test_nothing_that_is_shown_can_be_damaged(
-    untouched: dict[Path, dict[str, Any]], number: int
-) -> None:
-    draw = random.Random(number)
-    base = draw.choice(list(untouched))
+def damage_and_check(base: Path, untouched: dict[str, Any], number: int) -> None:
+    """Damage a submission somehow; what is accepted must show what the untouched one does."""
     with tempfile.TemporaryDirectory() as folder:
         copy = copied(base, Path(folder))
-        mutate(copy, draw)
+        mutate(copy, random.Random(number))
         verdict = check(copy.folder)
         judged(verdict)
         if verdict.accepted:
-            assert proven(verdict) == untouched[base]
+            assert proven(verdict) == untouched
+
+
+@pytest.fixture(scope="module")
+def shown(policy: Path, trained: Path) -> dict[Path, dict[str, Any]]:
+    return {folder: proven(check(folder)) for folder in (policy, trained)}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@SLOW
+@given(number=st.integers(0, 2**32))
+def test_nothing_that_a_policy_shows_can_be_damaged(
+    policy: Path, shown: dict[Path, dict[str, Any]], number: int
+) -> None:
+    damage_and_check(policy, shown[policy], number)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@SLOW
+@given(number=st.integers(0, 2**32))
+def test_nothing_that_a_training_shows_can_be_damaged(
+    trained: Path, shown: dict[Path, dict[str, Any]], number: int
+) -> None:
+    damage_and_check(trained, shown[trained], number)
 
 
 @settings(database=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
