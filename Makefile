@@ -3,6 +3,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
+# Test processes. Files are not split over them: what a file has set up once is not set up twice.
+WORKERS ?= 2
 
 BIN := $(VENV)/bin
 PINS := requirements/constraints.txt
@@ -25,13 +27,13 @@ PIP_INSTALL := $(BIN)/python -m pip install -qq --no-input
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "Variables: PYTHON=$(PYTHON) VENV=$(VENV) ARGS='options for eval, pytest, the benchmarks or the study'"
+	@echo "Variables: PYTHON=$(PYTHON) VENV=$(VENV) WORKERS=$(WORKERS) ARGS='options for eval, pytest, the benchmarks or the study'"
 
 eval: $(BASE) ## install, then evaluate the built-in model on Sokoban
 	@$(BIN)/arlarena-bench eval --model tiny-sokoban $(ARGS)
 
 test: system-packages $(DEV) lint typecheck ## install, then run ruff, mypy and pytest
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 install: $(BASE) ## the environment for evaluations
 

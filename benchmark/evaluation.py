@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -126,9 +125,15 @@ class Plan:
 
 
 def recorded_command(arguments: Sequence[str]) -> tuple[str, ...]:
-    """A command line as it may be published: addresses may hold passwords and private names."""
+    """A command line as it may be published.
+
+    Addresses may hold passwords and private names, absolute paths the names of people and machines.
+    """
     shown = (re.sub(r"\w+://\S*", "URL", argument) for argument in arguments[1:])
-    return (Path(arguments[0]).name, *shown)
+    return (
+        "arlarena-bench",
+        *(re.sub(r"(^|=)/\S*/(?=[^/]+/?$)", r"\1.../", each) for each in shown),
+    )
 
 
 @dataclass(frozen=True, slots=True)

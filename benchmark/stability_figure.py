@@ -16,7 +16,16 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from benchmark import training_plot as plot
+from benchmark.plot_style import (
+    SOFT,
+    Look,
+    draw_runs,
+    dress,
+    legend_columns,
+    look_of,
+    mark_collapse,
+    plot_style,
+)
 from benchmark.run_curves import Points
 from benchmark.stability_runs import Compared
 from benchmark.training_curves import Plotted, Series, printable
@@ -46,7 +55,7 @@ def stability_svg(rows: Sequence[Compared]) -> bytes:
     Returns:
         An SVG file.
     """
-    with plot._style():
+    with plot_style():
         figure = _figure(rows)
         file = io.BytesIO()
         metadata = {"Date": None, "Creator": "arlarena-bench"}
@@ -65,7 +74,7 @@ def _figure(rows: Sequence[Compared]) -> Figure:
         layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08, hspace=0.06),
     )
     FigureCanvasAgg(figure)
-    looks = [plot._look(number) for number in range(len(rows))]
+    looks = [look_of(number) for number in range(len(rows))]
     _draw(figure.add_subplot(lines, columns, 1), rows, looks, _success_plot(rows), None)
     _draw_survival(figure.add_subplot(lines, columns, 2), rows, looks)
     for number, name in enumerate(signs, 3):
@@ -86,7 +95,7 @@ def _success_plot(rows: Sequence[Compared]) -> Plotted:
 def _draw(
     axes: Axes,
     rows: Sequence[Compared],
-    looks: Sequence[Any],
+    looks: Sequence[Look],
     what: Plotted,
     name: str | None,
 ) -> None:
@@ -97,12 +106,12 @@ def _draw(
         for one, run in zip(row.runs, row.stability.runs, strict=True):
             curve = one.run.curves.get(name or run.success_curve or "")
             series.append(_series(curve))
-        plot._draw_runs(axes, series, look)
+        draw_runs(axes, series, look)
         for line, run in zip(series, row.stability.runs, strict=True):
             at = run.collapse.step if run.collapse and run.collapse.happened else None
-            plot._mark_collapse(axes, line, at, look)
+            mark_collapse(axes, line, at, look)
         everything += series
-    plot._dress(axes, what, everything)
+    dress(axes, what, everything)
 
 
 def _series(curve: Points | None) -> Series:
@@ -113,11 +122,11 @@ def _series(curve: Points | None) -> Series:
     return Series(steps, steps, curve.finite.values)
 
 
-def _draw_survival(axes: Axes, rows: Sequence[Compared], looks: Sequence[Any]) -> None:
+def _draw_survival(axes: Axes, rows: Sequence[Compared], looks: Sequence[Look]) -> None:
     axes.set_title("survival", loc="left", fontsize=9.5, fontweight="bold", pad=17)
     axes.text(
         0, 1.045, "seeds that have not collapsed (Kaplan and Meier)",
-        transform=axes.transAxes, fontsize=7.6, color=plot._SOFT,
+        transform=axes.transAxes, fontsize=7.6, color=SOFT,
     ).set_in_layout(False)  # fmt: skip
     axes.grid(axis="y")
     axes.set_axisbelow(True)
@@ -145,14 +154,14 @@ def _draw_survival(axes: Axes, rows: Sequence[Compared], looks: Sequence[Any]) -
             )  # fmt: skip
     if not drawn:
         axes.set_yticks([])
-        axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", color=plot._SOFT)
+        axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", color=SOFT)
         return
     axes.set_ylim(-0.02, 1.06)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 5, 10]))
 
 
-def _legend(figure: Figure, rows: Sequence[Compared], looks: Sequence[Any]) -> None:
+def _legend(figure: Figure, rows: Sequence[Compared], looks: Sequence[Look]) -> None:
     handles: list[Any] = []
     labels = []
     for row, look in zip(rows, looks, strict=True):
@@ -161,14 +170,14 @@ def _legend(figure: Figure, rows: Sequence[Compared], looks: Sequence[Any]) -> N
         labels.append(_shortened(row.label) + seeds)
     if any(row.stability.events["collapse"].happened for row in rows):
         handles.append(
-            Line2D([], [], color=plot._SOFT, marker="X", markersize=7.5, linestyle="", mec="white")
+            Line2D([], [], color=SOFT, marker="X", markersize=7.5, linestyle="", mec="white")
         )
         labels.append("collapse of a run")
     figure.legend(
         handles,
         labels,
         loc="outside lower left",
-        ncols=plot._legend_columns(labels, figure.get_figwidth()),
+        ncols=legend_columns(labels, figure.get_figwidth()),
         fontsize=9,
         handlelength=2.4,
         columnspacing=1.8,

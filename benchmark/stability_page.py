@@ -13,6 +13,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from benchmark.page_style import STYLE
 from benchmark.report.text import visible
 from benchmark.stability.definitions import DEFINITIONS, of_scope
 from benchmark.stability.seeds import ReachedSummary, SeedSummary
@@ -28,7 +29,6 @@ from benchmark.stability_table import (
     shown,
     shown_outcome,
 )
-from benchmark.training_page import _STYLE
 
 _MORE_STYLE = """
 td.text, th.text { text-align: left; white-space: normal; min-width: 34ch; }
@@ -122,7 +122,7 @@ def stability_page(rows: Sequence[Compared]) -> str:
     Args:
         rows: What is compared; at least one.
     """
-    style = _STYLE + _MORE_STYLE
+    style = STYLE + _MORE_STYLE
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     image = base64.b64encode(stability_svg(rows)).decode()
     environment = Environment(

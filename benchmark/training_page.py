@@ -8,41 +8,11 @@ from dataclasses import dataclass
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from benchmark.page_style import STYLE
 from benchmark.report.text import number, percent
 from benchmark.training_curves import Curve, collapse_update, printable
 from benchmark.training_lines import Validation
 from benchmark.training_log import TrainingLog
-
-_STYLE = """
-:root {
-  color-scheme: light dark;
-  --page: #fff; --ink: #1c2128; --soft: #59626e; --rule: #d9dde3; --bad: #a8261d;
-}
-@media (prefers-color-scheme: dark) {
-  :root { --page: #14171b; --ink: #e3e6ea; --soft: #9ea8b4; --rule: #363d47; --bad: #f59b92; }
-}
-body {
-  margin: 0; background: var(--page); color: var(--ink);
-  font: 16px/1.5 system-ui, "Segoe UI", Roboto, "Liberation Sans", Arial, sans-serif;
-}
-main { max-width: 1240px; margin: 0 auto; padding: 32px 20px 64px; }
-h1 { font-size: 26px; line-height: 1.2; margin: 0 0 4px; overflow-wrap: anywhere; }
-h2 { font-size: 19px; margin: 36px 0 8px; }
-p { margin: 0 0 16px; color: var(--soft); font-size: 14px; max-width: 90ch; }
-img { display: block; width: 100%; height: auto; background: #fff; border-radius: 6px; }
-.scroll { overflow-x: auto; }
-table {
-  border-collapse: collapse; min-width: 100%; font-size: 14px; font-variant-numeric: tabular-nums;
-}
-th, td {
-  text-align: right; padding: 5px 0 5px 18px; border-bottom: 1px solid var(--rule);
-  font-weight: 400; white-space: nowrap;
-}
-th:first-child { text-align: left; padding-left: 0; }
-thead th { color: var(--soft); font-size: 13px; vertical-align: bottom; }
-tbody th { font-weight: 600; }
-.bad { color: var(--bad); font-weight: 600; }
-"""
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -109,7 +79,7 @@ def training_page(curves: Sequence[Curve], svg: bytes) -> str:
         (panel, run.start.task if several else None) for run in runs for panel in run.panels
     )
     names = ", ".join(printable(curve.label) for curve in curves)
-    digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+    digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     return environment.from_string(_PAGE).render(
         title=f"Training on {tasks} from {inits}",
@@ -121,7 +91,7 @@ def training_page(curves: Sequence[Curve], svg: bytes) -> str:
             for panel, task in panels
         ],
         columns=_COLUMNS,
-        style=Markup(_STYLE),  # noqa: S704 - a constant
+        style=Markup(STYLE),  # noqa: S704 - a constant
         policy=f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:",
     )
 

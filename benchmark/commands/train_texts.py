@@ -55,7 +55,7 @@ def config_text(training: "TrainingRun", arguments: argparse.Namespace, engine: 
         arguments: Of the command.
         engine: The engine's kind.
     """
-    command = shlex.join(("arlarena-bench", *recorded_command(sys.argv)[1:]))
+    command = shlex.join(recorded_command(sys.argv))
     found = ", ".join(f"{name} {version}" for name, version in versions().items())
     head = [
         f"command: {command}",

@@ -37,6 +37,9 @@ BATCHED_TOKENS = 8_192
 """Least number of tokens in one step on a CPU. A prompt is prefilled whole there: vLLM 0.32.0 dies
 on a seeded request whose prompt is prefilled in two chunks."""
 GIB = 2**30
+_LEFT_OPEN: list[object] = []
+"""Channels to processes that have ended, kept from the garbage collector: on their way out vLLM 0.32
+may send a message that nobody takes any more, and closing such a channel waits for it for ever."""
 
 
 class VllmEngine(WorkerEngine):
@@ -177,7 +180,9 @@ class VllmEngine(WorkerEngine):
 
     def _unload(self) -> None:
         if self._llm is not None:
-            self._llm.engine_core.shutdown()
+            core = self._llm.engine_core
+            _LEFT_OPEN.append(getattr(core, "ctx", None))  # there in a process of its own
+            core.shutdown()
             self._llm = None
 
 

@@ -244,15 +244,22 @@ def test_the_order_in_which_panels_are_named_does_not_matter(tmp_path: Path) -> 
     assert plans[0].fingerprint == plans[1].fingerprint
 
 
-def test_addresses_are_not_recorded() -> None:
-    command = [
-        "/x/arlarena-bench",
-        "eval",
-        "--endpoint",
-        "http://me:secret@host:1/v1",
-        "--e=https://h",
-    ]
-    assert recorded_command(command) == ("arlarena-bench", "eval", "--endpoint", "URL", "--e=URL")
+@pytest.mark.parametrize(
+    ("given", "recorded"),
+    [
+        ("http://me:secret@host:1/v1", "URL"),
+        ("--e=https://h", "--e=URL"),
+        ("/home/me/runs/mine/best", ".../best"),
+        ("--out=/home/me/x/", "--out=.../x/"),
+        ("webshop=/data/me/shop", "webshop=.../shop"),
+        ("runs/mine/best", "runs/mine/best"),
+        ("owner/name", "owner/name"),
+        ("sokoban/builtin", "sokoban/builtin"),
+    ],
+)
+def test_a_recorded_command_names_no_address_and_no_home(given: str, recorded: str) -> None:
+    found = recorded_command(["/x/benchmark/cli.py", "eval", given])
+    assert found == ("arlarena-bench", "eval", recorded)
 
 
 def test_errors_are_played_again_on_request(tmp_path: Path) -> None:

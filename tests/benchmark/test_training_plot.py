@@ -14,6 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from benchmark.cli import main
+from benchmark.plot_style import dress
 from benchmark.training_curves import (
     Plotted,
     Series,
@@ -26,7 +27,7 @@ from benchmark.training_curves import (
 )
 from benchmark.training_log import TrainingLog, read_training_log
 from benchmark.training_page import training_page
-from benchmark.training_plot import _dress, figure_bytes
+from benchmark.training_plot import figure_bytes
 from tasks.errors import UserError
 from tasks.seeding import sha256_text
 from tests.training_logs import Line, run_lines, start_line, update_line, validation_line, write_log
@@ -186,7 +187,7 @@ def test_rounding_does_not_stretch_a_logarithmic_axis(tmp_path: Path) -> None:
     what = Plotted("kl_init/mean")
     drawn = series_of(log, what)
     axes.plot(drawn.x, drawn.y)
-    _dress(axes, what, [drawn])
+    dress(axes, what, [drawn])
     assert axes.get_yscale() == "symlog"
     ticks = [tick for tick in axes.get_yticks() if tick > 0]
     assert min(ticks) >= 1e-7
