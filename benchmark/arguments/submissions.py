@@ -19,13 +19,20 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         description="Pack runs, grouped by the weights that played them, and the logs of their "
         "trainings into a folder that `submit check` accepts.",
     )
-    action.add_argument("run", metavar="RUN", nargs="+", help="run folders, whole panels")
+    action.add_argument("run", metavar="RUN", nargs="*", help="run folders, whole panels")
     action.add_argument(
         "--training-log",
         metavar="LOG",
         nargs="+",
+        action="extend",
         default=[],
-        help="training logs or folders, one for each checkpoint in the order of their first runs",
+        help="logs of `train` or its folders, one for each checkpoint; repeat for several",
+    )
+    action.add_argument(
+        "--seeds",
+        metavar="N,N,...",
+        type=_seeds,
+        help="seeds of the trainings in the order of their first runs, where no log says them",
     )
     action.add_argument(
         "--about", metavar="FILE", required=True, help="YAML: name, authors, contact, method, ..."
@@ -57,6 +64,10 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     action.add_argument(
         "--base", metavar="REF", help="also see that nothing else was changed since this commit"
     )
+    action.add_argument("--head", metavar="REF", help="last commit of the changes (default: HEAD)")
+    action.add_argument(
+        "--repository", metavar="DIR", help="clone with both commits (default: the one around DIR)"
+    )
     action.add_argument("--json", metavar="FILE", help="write the verdict for programs, too")
     action.add_argument("--comment", metavar="FILE", help="write a comment in Markdown, too")
     parser = commands.add_parser(
@@ -78,3 +89,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parser.add_argument(
         "--dtype", default="auto", choices=("auto", "float32", "bfloat16", "float16")
     )
+
+
+def _seeds(text: str) -> list[int]:
+    """Seeds with commas between them."""
+    return [seed(part) for part in text.split(",")]

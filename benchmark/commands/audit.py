@@ -1,11 +1,18 @@
 """`arlarena-bench audit`: score recorded responses under the weights that are named."""
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from benchmark.commands.inits import find_model
+from benchmark.manifest import ModelIdentity
 from benchmark.submissions.check import read_accepted
+from benchmark.submissions.texts import on_one_line
 from tasks.errors import UserError
+
+if TYPE_CHECKING:
+    from benchmark.submissions.audit import EpisodeAudit
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -17,9 +24,7 @@ def run(arguments: argparse.Namespace) -> int:
     named = [
         point
         for point in entry.checkpoints
-        if point.checkpoint.model.sha256 == source.identity.sha256
-        or (point.checkpoint.model.name, point.checkpoint.model.revision)
-        == (source.identity.name, source.identity.revision)
+        if _same_weights(point.checkpoint.model, source.identity)
     ]
     if not named and not arguments.any_weights:
         raise UserError(
@@ -30,20 +35,42 @@ def run(arguments: argparse.Namespace) -> int:
 
     from benchmark.engines.chat import Chat
     from benchmark.engines.transformers import load_model
-    from benchmark.submissions.audit import audit_run
+    from benchmark.submissions.audit import EVIDENCE, audit_run, evidence_of
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     chat = Chat.load(source.path)
     model = load_model(source.path, arguments.dtype, device)
-    audited = flagged = 0
+    audits: list[EpisodeAudit] = []
     for point in named or entry.checkpoints:
         for read in point.runs:
             for audit in audit_run(read, model, chat, arguments.episodes, arguments.seed):
-                audited += 1
+                audits.append(audit)
                 if not audit.credible:
-                    flagged += 1
-                    how = f"z {audit.z:.1f}" if audit.z is not None else f"{audit.far:.1%} far"
                     name = "/".join(map(str, audit.key))
-                    print(f"{name}: {audit.tokens} tokens, log-prob {audit.log_prob:.1f}, {how}")
-    print(f"{audited} episodes scored under {source.identity.text}: {flagged} not credible")
-    return 1 if flagged else 0
+                    print(on_one_line(f"{name}: {'; '.join(_objections(audit))}"))
+    flagged = sum(not audit.credible for audit in audits)
+    evidence = evidence_of(audits) or 0.0
+    if unlikely := evidence >= EVIDENCE:
+        print(f"the draws of all episodes together are unlikely (evidence {evidence:.1f} nats)")
+    print(f"{len(audits)} episodes scored under {source.identity.text}: {flagged} not credible")
+    return 1 if flagged or unlikely else 0
+
+
+def _same_weights(sent: ModelIdentity, given: ModelIdentity) -> bool:
+    """Whether two identities are of the same files: by their hash, or by commit on the hub."""
+    if sent.sha256 is not None and sent.sha256 == given.sha256:
+        return True
+    same = (sent.name, sent.revision) == (given.name, given.revision)
+    return same and sent.revision is not None
+
+
+def _objections(audit: "EpisodeAudit") -> Iterator[str]:
+    """What speaks against an episode."""
+    if not audit.of_its_text:
+        yield "the recorded tokens are not those of its texts"
+    if audit.far > audit.tolerance.far:
+        yield f"{audit.far:.1%} of {audit.tokens} tokens are no choice of these weights"
+    elif not audit.plausible:
+        yield f"{audit.tokens} tokens are unlikely draws (evidence {audit.evidence:.1f} nats)"
+    if not audit.agrees:
+        yield f"recorded log-probabilities are off by {audit.off:.3f} nats a token"

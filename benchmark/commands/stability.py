@@ -5,8 +5,14 @@ from pathlib import Path
 
 from benchmark.files import write_atomically
 from benchmark.foreign_logs import own_words
-from benchmark.stability_runs import Choices, compared
-from benchmark.stability_table import json_text, legend_text, log_text, table_text
+from benchmark.stability_runs import Choices, compared, comparisons_of
+from benchmark.stability_table import (
+    comparisons_text,
+    json_text,
+    legend_text,
+    log_text,
+    table_text,
+)
 from tasks.errors import UserError
 
 
@@ -26,17 +32,20 @@ def run(arguments: argparse.Namespace) -> int:
     )
     named = [(name, [Path(log) for log in logs]) for name, *logs in arguments.recipe]
     rows = compared([Path(log) for log in arguments.logs], named, choices)
+    comparisons = comparisons_of(rows)
     print(table_text(rows))
     print(f"\n{legend_text()}")
+    if text := comparisons_text(comparisons):
+        print(f"\n{text}")
     pairs = [pair for row in rows for pair in zip(row.runs, row.stability.runs, strict=True)]
     if texts := [text for one, stability in pairs if (text := log_text(one, stability))]:
         print("\n" + "\n".join(texts))
     if arguments.json:
-        _write(Path(arguments.json), json_text(rows))
+        _write(Path(arguments.json), json_text(rows, comparisons))
     if page is not None:
         from benchmark.stability_page import stability_page
 
-        _write(page, stability_page(rows))
+        _write(page, stability_page(rows, comparisons))
     return 0
 
 

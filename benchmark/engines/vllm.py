@@ -38,7 +38,7 @@ BATCHED_TOKENS = 8_192
 on a seeded request whose prompt is prefilled in two chunks."""
 GIB = 2**30
 _LEFT_OPEN: list[object] = []
-"""Channels to processes that have ended, kept from the garbage collector: on their way out vLLM 0.32
+"""Channels to processes that have ended, kept from the garbage collector: on its way out vLLM 0.32
 may send a message that nobody takes any more, and closing such a channel waits for it for ever."""
 
 

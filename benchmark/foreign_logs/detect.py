@@ -20,6 +20,10 @@ Format = Literal["arlarena-bench", "trl", "verl", "wandb", "tensorboard"]
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 
 
+PACKED: Final = ".jsonl.zst"
+"""How our own logs end in submissions, which have no others; `submission.json` has their size."""
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """A log that was found.
@@ -47,6 +51,12 @@ def find(path: Path, chosen: Format | None = None) -> Found:
         return _inside(path, chosen)
     if not path.exists():
         raise UserError(f"{path} does not exist; name a log or a folder with one")
+    if path.name.endswith(PACKED):
+        if chosen not in (None, "arlarena-bench"):
+            raise UserError(
+                f"{path} is a submission's log, not one of {chosen}; leave out --format"
+            )
+        return Found("arlarena-bench", (path,))
     return Found(chosen or _format_of(path), (path,))
 
 

@@ -162,6 +162,11 @@ def meaning_of(source: Source, field: str) -> Meaning | None:
     return None
 
 
+def is_of_transformers(field: str) -> bool:
+    """Whether a name is one that transformers' integrations give to a number of TRL."""
+    return field in _TRL_TRACKED
+
+
 def priority(source: Source, field: str) -> int:
     """Which of two names for one number counts: the one with the smaller priority."""
     names = [name for table in TABLES[source] for name in table]

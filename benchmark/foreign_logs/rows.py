@@ -6,6 +6,8 @@
   values it is an error.
 - What is not finite, or larger than float32 can hold, was measured and is not finite.
 - A number outside of its range, such as a share in percent, is an error; nothing is rescaled.
+- Of two names for one number the preferred one counts, if it says all that the other one does. If
+  they differ, the user has to choose.
 """
 
 import math
@@ -53,12 +55,15 @@ class Reading:
         read_as: What every field that was understood means.
         because: Why an unknown field that looks like one of ours is unknown, where that is known.
         notes: What else the reader of the numbers should know, a sentence each.
+        resolution: Unit of the last decimal that all numbers of the log were rounded to; 0 where
+            they stand as they were measured.
     """
 
     run: RunCurves
     read_as: Mapping[str, Meaning]
     because: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    resolution: float = 0.0
 
 
 @dataclass(slots=True)
@@ -124,12 +129,16 @@ class Collector:
             if self._column(row, name) is not None:
                 self._fail(row, f"{short(name)} has no step")
 
-    def reading(self, name: str, notes: Iterable[str] = ()) -> Reading:
+    def reading(self, name: str, notes: Iterable[str] = (), resolution: float = 0.0) -> Reading:
         """What came together.
 
         Args:
             name: Of the run, for people.
             notes: What the reader of the format has to say.
+            resolution: See `Reading`.
+
+        Raises:
+            UserError: Two fields with one meaning do not say the same.
         """
         chosen, because = self._chosen()
         panels = {c.meaning.panel for c in chosen.values() if _is_validation(c.meaning.name)}
@@ -157,7 +166,7 @@ class Collector:
             seconds=seconds,
             unknown=unknown,
         )
-        return Reading(run, read_as, because, tuple(notes))
+        return Reading(run, read_as, because, tuple(notes), resolution)
 
     def _column(self, row: Row, name: str) -> _Column | None:
         column = self._columns.get(name)
@@ -201,7 +210,11 @@ class Collector:
         return min(max(value, low), high)
 
     def _chosen(self) -> tuple[dict[str, _Column], dict[str, str]]:
-        """One column for each number of ours, and why others of the same meaning do not count."""
+        """One column for each number of ours, and why others of the same meaning do not count.
+
+        Raises:
+            UserError: They differ, and the user has not said which of them counts.
+        """
         chosen: dict[str, _Column] = {}
         because: dict[str, str] = {}
         taken: dict[tuple[str, str], str] = {}
@@ -215,17 +228,45 @@ class Collector:
             if not column.steps:
                 continue
             if target in taken:
-                because[name] = f"{taken[target]} says the same"
+                because[name] = self._left_out(name, taken[target])
                 continue
             taken[target] = name
             chosen[name] = column
         return {name: chosen[name] for name in self._columns if name in chosen}, because
+
+    def _left_out(self, name: str, counts: str) -> str:
+        """Why a field does not count beside another one of the same meaning.
+
+        Raises:
+            UserError: It says something that the other one does not.
+        """
+        if counts in self._own and name not in self._own:
+            return f"you say that {counts} is it (--map)"
+        chosen, other = self._columns[counts], self._columns[name]
+        before = dict(zip(chosen.steps, chosen.values, strict=True))
+        for step, value in zip(other.steps, other.values, strict=True):
+            if step in before and _same(before[step], value):
+                continue
+            said = f"{before[step]:g}" if step in before else "nothing"
+            ours, panel = chosen.meaning.name, chosen.meaning.panel
+            option = f"{ours}@{panel}={counts}" if panel else f"{ours}={counts}"
+            raise UserError(
+                f"{self._path}: {short(counts)} and {short(name)} are both read as {ours}, but at "
+                f"step {step} they say {said} and {value:g}; say which of them it is, as "
+                f"--map {option!r}"
+            )
+        return f"{counts} says the same"
 
     def _fail(self, row: Row, what: str) -> NoReturn:
         raise UserError(f"{self._path}, {row.place}: {what}")
 
 
 _RESUMED = "; a run that was resumed has written steps twice: cut out those that do not count"
+
+
+def _same(one: float, other: float) -> bool:
+    """Whether two numbers are equal but for float32's rounding; NaN equals NaN."""
+    return math.isclose(one, other, rel_tol=ROUNDING) or (math.isnan(one) and math.isnan(other))
 
 
 def _is_validation(name: str) -> bool:

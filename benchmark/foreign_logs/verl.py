@@ -8,6 +8,7 @@ them, as `np.float64(0.25)` where numpy computed them.
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,23 @@ _NUMPY = re.compile(r"(?:np|numpy)\.\w+\((.*)\)")
 _ROUNDED = re.compile(r"-?\d+\.\d{3}|-?nan|-?inf", re.ASCII)
 _ROUNDED_LINES = 2
 """Lines of three decimals throughout that make it sure that they were rounded."""
+_RESOLUTION = 0.001
+_ROUNDED_NOTE = (
+    "all numbers are rounded to three decimals: 0 may be anything below 0.0005, and a gradient "
+    "norm counts as a spike only where rounding cannot have made it one"
+)
+
+
+@dataclass(slots=True)
+class _Decimals:
+    """How many lines of steps a console has, and in how many all numbers have three decimals."""
+
+    lines: int = 0
+    three: int = 0
+
+    @property
+    def rounded(self) -> bool:
+        return self.three == self.lines >= _ROUNDED_LINES
 
 
 def read_verl(path: Path, own: Mapping[str, Meaning]) -> list[Reading]:
@@ -50,12 +68,14 @@ def read_verl(path: Path, own: Mapping[str, Meaning]) -> list[Reading]:
     """
     text = read_text(path)
     collector = Collector(path, "verl", own)
-    notes: list[str] = []
     if text.lstrip().startswith("{"):
         collector.add_all(_json_rows(path, text))
-    else:
-        collector.add_all(_console_rows(path, text, notes))
-    return [collector.reading(path.stem, notes)]
+        return [collector.reading(path.stem)]
+    decimals = _Decimals()
+    collector.add_all(_console_rows(path, text, decimals))
+    if decimals.rounded:
+        return [collector.reading(path.stem, [_ROUNDED_NOTE], _RESOLUTION)]
+    return [collector.reading(path.stem)]
 
 
 def is_console(text: str) -> bool:
@@ -93,8 +113,7 @@ def _step_lines(text: str) -> Iterator[tuple[int, re.Match[str]]]:
                 yield number, match
 
 
-def _console_rows(path: Path, text: str, notes: list[str]) -> Iterator[Row]:
-    rounded = lines = 0
+def _console_rows(path: Path, text: str, decimals: _Decimals) -> Iterator[Row]:
     for number, match in _step_lines(text):
         values: dict[str, Value] = {}
         texts = []
@@ -108,20 +127,18 @@ def _console_rows(path: Path, text: str, notes: list[str]) -> Iterator[Row]:
                 _fail(path, number, f"{name!r} stands twice in one line")
             values[name] = value
             texts.append(shown)
-        lines += 1
-        rounded += all(_ROUNDED.fullmatch(shown) for shown in texts)
+        decimals.lines += 1
+        decimals.three += all(_ROUNDED.fullmatch(shown) for shown in texts)
         try:
             step = step_of(match[1])
         except ValueError as error:
             _fail(path, number, str(error))
         yield Row(f"line {number}", step, values)
-    if not lines:
+    if not decimals.lines:
         raise UserError(
             f"{path} has no line of a step, such as `step:12 - actor/grad_norm:0.1`; name a log of "
             "verl, or another --format"
         )
-    if rounded == lines >= _ROUNDED_LINES:
-        notes.append("all numbers are rounded to three decimals: 0 may be anything below 0.0005")
 
 
 def _bare(shown: str) -> str:

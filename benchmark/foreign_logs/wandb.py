@@ -7,8 +7,9 @@
   each run. Where the least and the greatest differ from the value, the chart was drawn from means
   over several steps, in which a collapse may be smoothed away: an error.
 
-`_step` counts calls of `log`. A trainer's own step goes before it: transformers logs
-`train/global_step`, since its training and evaluation lines are calls of their own.
+`_step` counts calls of `log`, unless the trainer hands its own number over, as verl and our trainer
+do. A trainer's own step goes before it: transformers logs `train/global_step`, since its training
+and evaluation lines are calls of their own. Without that column its exports cannot be placed.
 """
 
 import csv
@@ -18,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
-from benchmark.foreign_logs.mapping import Meaning
+from benchmark.foreign_logs.mapping import Meaning, is_of_transformers
 from benchmark.foreign_logs.rows import Collector, Reading, Row
 from benchmark.foreign_logs.values import (
     MAX_ROWS,
@@ -27,6 +28,7 @@ from benchmark.foreign_logs.values import (
     numbered_lines,
     parse_json,
     read_text,
+    short,
     step_of,
     text_value,
 )
@@ -35,6 +37,7 @@ from tasks.errors import UserError
 
 STEPS: Final = ("train/global_step", "training/global_step", "_step", "Step")
 """Columns that count steps; the first one that is there counts them."""
+_CALLS: Final = ("_step", "Step")
 _OF_WANDB: Final = ("", "_step", "_timestamp", "_runtime", "_wandb")
 _BETWEEN: Final = " - "
 _LOW, _HIGH = "__MIN", "__MAX"
@@ -54,8 +57,8 @@ def read_wandb(path: Path, own: Mapping[str, Meaning]) -> list[Reading]:
         Its runs: several in a chart of several.
 
     Raises:
-        UserError: It cannot be read, has no column of steps, was averaged, or breaks a rule of
-            `rows`.
+        UserError: It cannot be read, has no column of steps or not that of its trainer, was
+            averaged, or breaks a rule of `rows`.
     """
     text = read_text(path)
     if text.lstrip().startswith("{"):
@@ -70,7 +73,9 @@ def read_wandb(path: Path, own: Mapping[str, Meaning]) -> list[Reading]:
     if step is None:
         raise UserError(f"{path} has no column {' or '.join(STEPS)}; export the steps, too")
     if runs is None:
-        return [_reading(path, own, path.stem, step, {name: name for name in columns}, lines)]
+        runs = {path.stem: {name: name for name in columns}}
+    if step in _CALLS:
+        _check_placed(path, step, runs)
     return [_reading(path, own, run, step, names, lines) for run, names in runs.items()]
 
 
@@ -117,7 +122,7 @@ def _reading(
         if not said:
             continue
         count = cells.get(step)
-        if count is None and step not in ("_step", "Step"):
+        if count is None and step not in _CALLS:
             collector.pass_over(f"line {number}", said)
             continue
         try:
@@ -125,7 +130,20 @@ def _reading(
         except ValueError as error:
             _fail(path, number, str(error))
         collector.add(Row(f"line {number}", place, said))
-    return collector.reading(run)
+    calls = f"{step} is read as the update: it is one where the trainer hands its own number over"
+    return collector.reading(run, [calls] if step in _CALLS else [])
+
+
+def _check_placed(path: Path, step: str, runs: Mapping[str, Mapping[str, str]]) -> None:
+    """Calls of `log` are no updates where one trainer's step is known to take several."""
+    for names in runs.values():
+        for column, name in names.items():
+            if is_of_transformers(name):
+                raise UserError(
+                    f"{path} has {short(column)}, as transformers logs it, without "
+                    f"train/global_step: {step} counts calls of log; export that column, too, or "
+                    f"call {step} so where it counts the updates"
+                )
 
 
 def _json_lines(path: Path, text: str) -> Iterator[tuple[int, Cells]]:

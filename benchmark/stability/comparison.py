@@ -165,6 +165,60 @@ def performance_profile(
     return PerformanceProfile(places, share, np.minimum(low, share), np.maximum(high, share))
 
 
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Recipes against each other on the same tasks.
+
+    Attributes:
+        tasks: What the scores are of.
+        labels: The recipes, at least two.
+        seeds: Runs of each recipe, over all tasks.
+        iqm: Interquartile mean of each recipe.
+        improvement: Probability that a run of the first recipe is better than one of each; None for
+            the first one itself.
+        profiles: Performance profile of each, all at the same thresholds.
+    """
+
+    tasks: tuple[str, ...]
+    labels: tuple[str, ...]
+    seeds: tuple[int, ...]
+    iqm: tuple[Estimate, ...]
+    improvement: tuple[Estimate | None, ...]
+    profiles: tuple[PerformanceProfile, ...]
+
+
+def comparison_of(
+    recipes: Mapping[str, Scores], confidence: float = CONFIDENCE, resamples: int = RESAMPLES
+) -> Comparison:
+    """Hold the first recipe against all others.
+
+    Args:
+        recipes: Scores of each recipe, success rates; all of the same tasks.
+        confidence: Coverage of all intervals.
+        resamples: Number of bootstrap draws, even.
+
+    Raises:
+        ValueError: There are fewer than two recipes, or as for `probability_of_improvement`.
+    """
+    if len(recipes) < 2:
+        raise ValueError("a comparison takes two recipes")
+    first, *others = recipes.values()
+    scores = [score for of in recipes.values() for runs in of.values() for score in runs]
+    # Between two neighbours nothing changes, so that the profiles are drawn without loss.
+    thresholds = sorted({0.0, 1.0, *scores})
+    return Comparison(
+        tasks=tuple(first),
+        labels=tuple(recipes),
+        seeds=tuple(sum(map(len, of.values())) for of in recipes.values()),
+        iqm=tuple(iqm_over_tasks(of, confidence, resamples) for of in recipes.values()),
+        improvement=(
+            None,
+            *(probability_of_improvement(first, of, confidence, resamples) for of in others),
+        ),
+        profiles=tuple(performance_profile(of, thresholds, confidence) for of in recipes.values()),
+    )
+
+
 def _checked(scores: Scores) -> dict[str, Values]:
     if not scores:
         raise ValueError("no tasks to compare on")

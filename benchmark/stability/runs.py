@@ -106,7 +106,10 @@ class RunStability:
 
 
 def run_stability(
-    run: RunCurves, success: str | None = None, levels: Sequence[float] = LEVELS
+    run: RunCurves,
+    success: str | None = None,
+    levels: Sequence[float] = LEVELS,
+    resolution: float = 0.0,
 ) -> RunStability:
     """Compute all numbers of one run.
 
@@ -116,6 +119,7 @@ def run_stability(
             `validation/success@builtin`. By default that of the first validation panel; success
             in training takes its place only if it is named here.
         levels: Success rates to be reached.
+        resolution: Unit of the last decimal that its log was rounded to; 0 for none.
 
     Raises:
         KeyError: The run has no curve of the name in `success`.
@@ -159,7 +163,7 @@ def run_stability(
         kl_init_final=_of(kl_init, _last_median),
         kl_init_slope=_of(kl_init, curves.slope),
         kl_old_p95=_of(run.curves.get("kl_old/mean"), _p95),
-        grad_spikes=_of(grad, lambda curve: signals.spikes_of(curve).per_100),
+        grad_spikes=_of(grad, lambda curve: signals.spikes_of(curve, resolution).per_100),
         grad_peak=_of(grad, signals.peak),
         grad_nonfinite=_of(grad, lambda curve: int((~np.isfinite(curve.values)).sum())),
         entropy_kept=_of(entropy, _entropy_kept),

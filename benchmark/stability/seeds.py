@@ -124,6 +124,7 @@ def recipe_stability(
     levels: Sequence[float] = LEVELS,
     confidence: float = CONFIDENCE,
     resamples: int = RESAMPLES,
+    resolutions: Sequence[float] = (),
 ) -> RecipeStability:
     """Compute the stability of a recipe from its seeds.
 
@@ -133,16 +134,22 @@ def recipe_stability(
         levels: Success rates to be reached.
         confidence: Coverage of all intervals.
         resamples: Number of bootstrap draws.
+        resolutions: What each run's log was rounded to, as for `run_stability`; empty for no
+            rounding.
 
     Raises:
-        ValueError: There are no runs.
+        ValueError: There are no runs, or not as many resolutions.
         KeyError: A run has no curve of the name in `success`.
         UserError: Two runs have the same seed, or their success is of different panels.
     """
     if not runs:
         raise ValueError("no runs, no stability")
-    ordered = sorted(runs, key=lambda run: (run.seed is None, run.seed or 0, run.name))
-    singles = tuple(run_stability(run, success, levels) for run in ordered)
+    pairs = sorted(
+        zip(runs, resolutions or [0.0] * len(runs), strict=True),
+        key=lambda pair: (pair[0].seed is None, pair[0].seed or 0, pair[0].name),
+    )
+    ordered = [run for run, _ in pairs]
+    singles = tuple(run_stability(run, success, levels, rounded) for run, rounded in pairs)
     _check_seeds(singles)
     rates = [
         run.curves[one.success_curve]

@@ -51,17 +51,22 @@ class Spikes:
         return 100 * self.steps.size / self.judged if self.judged else None
 
 
-def spikes_of(curve: Points) -> Spikes:
+def spikes_of(curve: Points, resolution: float = 0.0) -> Spikes:
     """Values far above those before them, by a rule that earlier spikes do not blunt.
 
     `g_t > med + 6 * 1.4826 * mad`, where med is the median of the last 50 values before t and mad
     the median of their absolute distances from it. A value with fewer than 10 before it is not
     judged.
 
+    Where a log rounds to a unit u, `g_t > med + 6 * 1.4826 * (mad + u) + u` takes its place: g and
+    med may be half a unit off and mad a whole one, so that only those are left that are spikes
+    whatever was rounded away.
+
     Source: the rule of Hampel (JASA 69, 1974, 383-393) on a trailing window.
 
     Args:
         curve: Gradient norms before clipping, one for each update.
+        resolution: The unit u of the last decimal that they were rounded to; 0 for none.
     """
     finite = curve.finite
     values = finite.values
@@ -74,7 +79,8 @@ def spikes_of(curve: Points) -> Spikes:
     counts = np.minimum(np.arange(LEAST_HISTORY, values.size), HISTORY)
     middle = _row_medians(windows, counts)
     mad = _row_medians(np.abs(windows - middle[:, None]), counts)
-    limits = middle + DEVIATIONS * MAD_TO_STD * mad + _TIE * np.abs(middle)
+    spread = DEVIATIONS * MAD_TO_STD * (mad + resolution)
+    limits = middle + spread + resolution + _TIE * np.abs(middle)
     return Spikes(finite.steps[LEAST_HISTORY:][judged > limits], judged.size)
 
 

@@ -1,8 +1,9 @@
 """Compressed files of submissions: written the same way everywhere, read within stated bounds."""
 
 import hashlib
+import io
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,31 +24,69 @@ def compress(content: bytes) -> bytes:
 def read_compressed(path: Path, size: int) -> bytes:
     """What is compressed in a file, if it is exactly so long.
 
+    Args:
+        path: The file; not a link.
+        size: Bytes that it must hold.
+
+    Raises:
+        UserError: See `unpacked`.
+    """
+    return b"".join(unpacked(path, size))
+
+
+def unpacked(path: Path, size: int) -> Iterator[bytes]:
+    """What is compressed in a file, part by part, if it is exactly so long.
+
     Nothing beyond the stated size is unpacked, whatever the file holds.
 
     Args:
         path: The file; not a link.
         size: Bytes that it must hold.
 
+    Yields:
+        Parts of at most 1 MiB, in order. That there are too few is known after the last one only.
+
     Raises:
         UserError: It is no Zstandard file, is damaged, or holds more or less.
     """
-    parts: list[bytes] = []
     found = 0
     try:
         with (
             os.fdopen(open_no_link(path, os.O_RDONLY), "rb") as stored,
             pa.CompressedInputStream(pa.PythonFile(stored, "r"), "zstd") as stream,
         ):
-            while found <= size and (part := stream.read(min(_CHUNK, size + 1 - found))):
-                parts.append(part)
+            while part := stream.read(min(_CHUNK, size + 1 - found)):
                 found += len(part)
+                if found > size:
+                    break
+                yield part
     except (OSError, pa.ArrowException) as error:
         raise UserError(f"{path.name} cannot be unpacked: {str(error).splitlines()[0]}") from error
     if found != size:
         than = "more" if found > size else f"{found:,}"
         raise UserError(f"{path.name} holds {than} bytes, {size:,} are stated")
-    return b"".join(parts)
+
+
+def lines_of(parts: Iterable[bytes], longest: int) -> Iterator[bytes]:
+    """The lines of a content that comes in parts, each with its end.
+
+    Args:
+        parts: The content.
+        longest: Bytes of a line that are read.
+
+    Yields:
+        Lines. One without its end is the last, and stands for the rest of the content: it has none,
+        or it is longer than `longest`.
+    """
+    rest = b""
+    for part in parts:
+        lines = io.BytesIO(rest + part).readlines()
+        rest = b"" if lines[-1].endswith(b"\n") else lines.pop()
+        yield from lines
+        if len(rest) > longest:
+            break
+    if rest:
+        yield rest
 
 
 def sha256_of(path: Path) -> tuple[str, int]:

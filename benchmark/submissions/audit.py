@@ -4,42 +4,72 @@ A replay shows that actions earn their rewards, not who chose them. With the wei
 episodes can be looked at: each recorded token is given to the model after everything before it
 (teacher forcing), and is held against what the model would rather have said.
 
-- Greedy decoding takes the likeliest token. `gap` is the log-probability of the likeliest token
-  minus that of the recorded one: 0, or near it where two are almost equally likely.
-- Draws are surprising now and then. `z` is the sum over tokens of `log p + H` (H: entropy of the
-  next token, both at the protocol's temperature), divided by the square root of the sum of its
-  variances: a standard normal number for what was drawn, and far below for what another model
-  wrote. Nucleus and top-k leave out unlikely tokens, which only raises it.
+- Greedy decoding takes the likeliest token, top-k one of the k likeliest, and a nucleus leaves out
+  what is behind most of the probability. Tokens that could not have been chosen so are counted.
+- Draws are surprising now and then. For tokens that were drawn from a model's own distribution p
+  (at the protocol's temperature), `prod_t p_t ** -b / sum_v p_v ** (1 - b)` is 1 on average for any
+  0 < b < 1, and so is the mean over several b: it is above x in one of x cases at most (Markov's
+  inequality), whatever the model. Its logarithm is the evidence against the model. Nucleus and
+  top-k leave out unlikely tokens, which only lowers it. Source: Vovk and Wang, E-values:
+  calibration, combination and applications (Annals of Statistics 49, 2021), for means and products.
+- Records state the log-probability of every response. `off` is how far these are from what the
+  weights give: numbers that were invented, or computed with other weights.
 
-What this cannot see: a better policy with weights that were trained to say the same words.
+What this cannot see: a better policy with weights that were trained to say the same words. How well
+it tells checkpoints apart is measured by `tests/benchmarks/audit_power.py`.
 """
 
 import math
 import random
+import statistics
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
 
+from benchmark.engines.base import Sampling
 from benchmark.engines.chat import Chat
-from benchmark.records import EpisodeRecord
-from benchmark.replay import installed_panel, replay_record
+from benchmark.engines.transformers import context_of
+from benchmark.manifest import Manifest
+from benchmark.records import EpisodeRecord, SequenceRecord, TurnRecord
+from benchmark.replay import Claim, Replay, installed_panel, replay_records
 from benchmark.submissions.entry import ReadRun
+from tasks.base import Message
 from tasks.seeding import stable_seed
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-GAP = 0.5
-"""Nats by which a greedily chosen token may be behind the likeliest one: other batches, data types
-and machines move log-probabilities by hundredths."""
-FAR = 0.01
-"""Share of an episode's tokens that may be further behind."""
-Z = -4.0
-"""Lowest credible `z` of an episode."""
-Tokens = tuple[list[int], list[int]]
-"""Token ids, and the positions whose tokens the model is said to have chosen."""
+BETS = (0.125, 0.25, 0.5)
+"""The b above: large ones see a few impossible tokens, small ones many unlikely ones."""
+EVIDENCE = math.log(1e4)
+"""Nats of evidence that records of the model itself reach once in 10,000 episodes at most."""
+_ROWS = 128  # positions looked at at once: bounds the memory, moves no result
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """What other batches, data types and machines may change.
+
+    Attributes:
+        gap: Nats that a token may be behind another one and count as equally likely.
+        mass: Probability that a nucleus may hold beyond its limit.
+        far: Share of an episode's tokens that may be none of those that could be chosen.
+        off: Nats per token that recorded log-probabilities may be off.
+    """
+
+    gap: float
+    mass: float
+    far: float
+    off: float
+
+
+EXACT = Tolerance(gap=0.01, mass=0.001, far=0.0, off=0.001)
+"""Where records and audit are both of float32."""
+ROUGH = Tolerance(gap=0.5, mass=0.02, far=0.01, off=0.05)
+"""Where one of them is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +78,80 @@ class EpisodeAudit:
 
     Attributes:
         key: Which one: task, panel, episode, repeat.
-        tokens: Tokens that were scored.
+        tokens: Tokens that were scored: of all responses but those whose text is encoded to another
+            number of tokens than were drawn.
         log_prob: Sum of their log-probabilities, untempered.
-        recorded: The same as the record has it; None if it does not.
-        far: Share of the tokens with a gap above `GAP`.
-        z: See above; None for greedy decoding.
-        credible: The model may have said it.
+        far: Share of the tokens that could not have been chosen.
+        bets: Logarithms of the products above, one for each of `BETS`; none for greedy decoding.
+        off: Nats per token between the recorded log-probability of a response and that under these
+            weights, the median over the responses that were scored whole; None if there are none.
+        of_its_text: The recorded tokens of the episode are those of its prompts and responses; or,
+            where only their number is recorded, that of most responses is what the text has.
+        tolerance: What was allowed for.
     """
 
     key: tuple[str, str, str, int]
     tokens: int
     log_prob: float
-    recorded: float | None
     far: float
-    z: float | None
-    credible: bool
+    bets: tuple[float, ...]
+    off: float | None
+    of_its_text: bool
+    tolerance: Tolerance
+
+    @property
+    def evidence(self) -> float | None:
+        """Nats of evidence that the draws are another model's; None for greedy decoding."""
+        return evidence_of([self])
+
+    @property
+    def plausible(self) -> bool:
+        """The model may have said it."""
+        return self.far <= self.tolerance.far and (self.evidence or 0.0) < EVIDENCE
+
+    @property
+    def agrees(self) -> bool:
+        """Its log-probabilities may be those of the records."""
+        return self.off is None or self.off <= self.tolerance.off
+
+    @property
+    def credible(self) -> bool:
+        """Nothing speaks against it."""
+        return self.plausible and self.agrees and self.of_its_text
+
+
+def evidence_of(audits: Sequence[EpisodeAudit]) -> float | None:
+    """Evidence that the draws of several episodes together are another model's.
+
+    Args:
+        audits: Any of one model; those of greedy decoding say nothing here.
+
+    Returns:
+        Nats, against `EVIDENCE`; None without draws.
+    """
+    drawn = [audit.bets for audit in audits if audit.bets]
+    if not drawn:
+        return None
+    sums = torch.tensor(drawn, dtype=torch.float64).sum(0)
+    return float(sums.logsumexp(0)) - math.log(len(sums))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What is given to the model at once.
+
+    Attributes:
+        ids: Token ids.
+        chosen: Positions whose tokens the model is said to have chosen.
+        stated: Responses whose log-probability is stated, each with the range of `chosen` that
+            holds its tokens.
+        ends: Tokens one of which ended the response after `ids`; nobody knows which.
+    """
+
+    ids: list[int]
+    chosen: list[int]
+    stated: tuple[tuple[slice, float], ...]
+    ends: tuple[int, ...] = ()
 
 
 def audit_run(
@@ -81,94 +170,199 @@ def audit_run(
     chosen = random.Random(stable_seed("audit", run.path, seed)).sample(
         playable, min(episodes, len(playable))
     )
-    for record in chosen:
-        protocol = run.manifest.panel(record.task, record.panel)
-        temperature = protocol.sampling.temperature
-        parts = list(_parts(record, run, chat))
-        yield _audit(record, parts, model, temperature)
+    exact = run.manifest.engine.get("dtype") == "float32" and model.dtype == torch.float32
+    tolerance = EXACT if exact else ROUGH
+    context = context_of(model)
+    claims = list(_claims(chosen, run.manifest))
+    with closing(replay_records(claims, 1, trust=True)) as replays:
+        for replay, (record, protocol, _, _) in zip(replays, claims, strict=True):
+            parts, of_its_text = _parts(record, replay, chat, context)
+            scores = [_scores(part, model, protocol.sampling, tolerance) for part in parts]
+            yield _audit(record, parts, scores, of_its_text, tolerance)
 
 
-def _parts(record: EpisodeRecord, run: ReadRun, chat: Chat) -> Iterator[Tokens]:
-    """What is given to the model: the whole episode where it is one sequence, else each turn."""
+def _claims(records: Sequence[EpisodeRecord], manifest: Manifest) -> Iterator[Claim]:
+    panels = {(p.task, p.panel): (p, *installed_panel(p)) for p in manifest.panels}
+    for record in records:
+        protocol, task, panel = panels[record.task, record.panel]
+        (entry,) = (entry for entry in panel.entries if entry.id == record.episode)
+        yield record, protocol, task, entry
+
+
+def _parts(
+    record: EpisodeRecord, replay: Replay, chat: Chat, context: int
+) -> tuple[list[_Part], bool]:
+    """The whole episode where it is one sequence, else each turn whose tokens are known.
+
+    What is longer than the model's context was not written by it.
+
+    Returns:
+        What is scored, and whether its tokens are those of the recorded prompts and responses.
+    """
+    views = [replay.start, *(step.view for step in replay.steps)]
+    shown = [list(view.messages) for view in views if view is not None][: len(record.turns)]
     if record.sequence is not None:
-        ids = list(record.sequence.token_ids)
-        yield ids, [at for at, drawn in enumerate(record.sequence.response_mask) if drawn]
-        return
-    protocol = run.manifest.panel(record.task, record.panel)
-    task, panel = installed_panel(protocol)
-    (entry,) = (entry for entry in panel.entries if entry.id == record.episode)
-    replay = replay_record(record, protocol, task, entry)
-    view = replay.start
-    for turn, step in zip(record.turns, replay.steps, strict=False):
-        assert view is not None
-        prompt = chat.render(view.messages)
-        response = chat.tokenizer.encode(turn.response, add_special_tokens=False)
-        end = [min(chat.stop_ids)] if turn.finish_reason == "stop" else []
-        ids = [*prompt, *response, *end]
-        # Which of several ends was drawn is not recorded: it is scored only where there is one.
-        scored = len(ids) - (len(end) if len(chat.stop_ids) > 1 else 0)
-        yield ids, list(range(len(prompt), scored))
-        view = step.view
+        ids = record.sequence.token_ids
+        if len(ids) > context or not _is_of_its_text(record, record.sequence, shown, chat):
+            return [], False
+        return [_sequence_part(record, record.sequence)], True
+    pairs = zip(shown, record.turns, strict=False)
+    turns = [_turn_part(chat.render(messages), turn, chat) for messages, turn in pairs]
+    known = [part for part in turns if part is not None and len(part.ids) <= context]
+    return known, 2 * len(known) >= len(record.turns)
+
+
+def _is_of_its_text(
+    record: EpisodeRecord, sequence: SequenceRecord, shown: Sequence[list[Message]], chat: Chat
+) -> bool:
+    """Whether a sequence's tokens are the conversation that was shown and the responses in it.
+
+    Texts are compared: a server may have split the same prompt into other tokens.
+    """
+    ids, written = sequence.token_ids, sequence.written
+    if not len(written) == len(record.turns) == len(shown) or written[-1][1] != len(ids):
+        return False
+    if max(ids) >= len(chat.tokenizer):  # decoding would pass over it
+        return False
+    prompt = chat.render(shown[0])
+    for turn, ((start, stop), turned) in enumerate(zip(written, record.turns, strict=True)):
+        drawn = chat.decode(ids[start:stop])
+        if _text(chat, ids[:start]) != _text(chat, prompt):
+            return False
+        if turn + 1 == len(written):
+            return drawn == turned.response
+        # The conversation keeps the beginning of a response; a cut may be within a character.
+        begun = turned.response.startswith(drawn.rstrip("\ufffd"))
+        if not begun or not drawn.startswith(shown[turn + 1][-2]["content"].rstrip("\ufffd")):
+            return False
+        prompt = chat.go_on(ids[:start], ids[start:stop], shown[turn + 1])
+    return False
+
+
+def _text(chat: Chat, ids: Sequence[int]) -> str:
+    text: str = chat.tokenizer.decode(list(ids), clean_up_tokenization_spaces=False)
+    return text
+
+
+def _sequence_part(record: EpisodeRecord, sequence: SequenceRecord) -> _Part:
+    chosen: list[int] = []
+    stated = []
+    for (start, stop), turn in zip(sequence.written, record.turns, strict=False):
+        here = slice(len(chosen), len(chosen) + stop - start)
+        chosen += range(start, stop)
+        # Of what the conversation did not keep, the tokens are not known.
+        if turn.log_prob is not None and turn.response_tokens == stop - start:
+            stated.append((here, turn.log_prob))
+    return _Part(list(sequence.token_ids), chosen, tuple(stated))
+
+
+def _turn_part(prompt: list[int], turn: TurnRecord, chat: Chat) -> _Part | None:
+    """One turn; None if its text was drawn as other tokens than those that it is encoded to."""
+    response = chat.tokenizer.encode(turn.response, add_special_tokens=False)
+    stops = sorted(chat.stop_ids) if turn.finish_reason == "stop" else []
+    if turn.response_tokens not in (None, len(response) + len(stops[:1])):
+        return None
+    ids = [*prompt, *response, *(stops if len(stops) == 1 else [])]
+    chosen = list(range(len(prompt), len(ids)))
+    stated = () if turn.log_prob is None else ((slice(0, len(chosen)), turn.log_prob),)
+    return _Part(ids, chosen, stated, tuple(stops) if len(stops) > 1 else ())
 
 
 def _audit(
     record: EpisodeRecord,
-    parts: Sequence[Tokens],
-    model: "PreTrainedModel",
-    temperature: float,
+    parts: Sequence[_Part],
+    scores: Sequence["_Scores"],
+    of_its_text: bool,
+    tolerance: Tolerance,
 ) -> EpisodeAudit:
-    log_prob = surprise = variance = 0.0
-    count = far = 0
-    for ids, chosen in parts:
-        found = _scores(ids, chosen, model, temperature or 1.0)
-        log_prob += float(found.log_probs.sum())
-        far += int((found.gaps > GAP).sum())
-        count += len(chosen)
-        surprise += float(found.surprises.sum())
-        variance += float(found.variances.sum())
-    greedy = temperature == 0
-    z = None if greedy else surprise / math.sqrt(variance) if variance > 0 else 0.0
-    recorded = [turn.log_prob for turn in record.turns]
-    known = [value for value in recorded if value is not None]
-    share = far / count if count else 0.0
+    tokens = sum(len(part.chosen) for part in parts)
+    off = [
+        _off(found.log_probs[where], found.ends, stated)
+        for part, found in zip(parts, scores, strict=True)
+        for where, stated in part.stated
+    ]
     return EpisodeAudit(
         key=record.key,
-        tokens=count,
-        log_prob=log_prob,
-        recorded=math.fsum(known) if len(known) == len(recorded) else None,
-        far=share,
-        z=z,
-        credible=share <= FAR if z is None else z >= Z,
+        tokens=tokens,
+        log_prob=math.fsum(float(found.log_probs.sum()) for found in scores),
+        far=sum(found.far for found in scores) / max(tokens, 1),
+        bets=tuple(map(sum, zip(*(found.bets for found in scores), strict=True))),
+        off=statistics.median(off) if off else None,
+        of_its_text=of_its_text,
+        tolerance=tolerance,
     )
+
+
+def _off(log_probs: torch.Tensor, ends: torch.Tensor, stated: float) -> float:
+    """Nats per token that the stated log-probability of a response is off.
+
+    Servers differ in whether they give that of the token that ended it, and of several it is not
+    recorded which it was: the closest reading counts.
+    """
+    total = float(log_probs.sum())
+    readings = [total, total - float(log_probs[-1:].sum())]
+    readings += [total + float(end) for end in ends]
+    return min(abs(reading - stated) for reading in readings) / max(len(log_probs), 1)
 
 
 @dataclass(frozen=True, slots=True)
 class _Scores:
-    """(n,) of each chosen token: log-probability, gap, and `log p + H` with its variance."""
+    """What a part comes to.
+
+    Attributes:
+        log_probs: (n,) log-probabilities of the chosen tokens, untempered.
+        ends: (k,) those of the tokens that may have ended the response.
+        far: How many of the chosen tokens could not have been chosen.
+        bets: As of an episode.
+    """
 
     log_probs: torch.Tensor
-    gaps: torch.Tensor
-    surprises: torch.Tensor
-    variances: torch.Tensor
+    ends: torch.Tensor
+    far: int
+    bets: tuple[float, ...]
 
 
 def _scores(
-    ids: Sequence[int], chosen: Sequence[int], model: "PreTrainedModel", temperature: float
+    part: _Part, model: "PreTrainedModel", sampling: Sampling, tolerance: Tolerance
 ) -> _Scores:
-    tokens = torch.tensor([ids], device=model.device)
+    tokens = torch.tensor([part.ids], device=model.device)
+    begin = min(part.chosen, default=len(part.ids)) - 1
     with torch.inference_mode():
-        logits = model(input_ids=tokens).logits[0].double()
-    before = torch.tensor([at - 1 for at in chosen], device=model.device)
-    picked = tokens[0, torch.tensor(list(chosen), device=model.device)]
-    plain = logits[before].log_softmax(-1)
-    tempered = (logits[before] / temperature).log_softmax(-1)
-    entropies = -(tempered.exp() * tempered).sum(-1)
-    squares = (tempered.exp() * tempered**2).sum(-1)
-    log_probs = plain.gather(1, picked[:, None])[:, 0]
-    drawn = tempered.gather(1, picked[:, None])[:, 0]
-    return _Scores(
-        log_probs,
-        plain.max(-1).values - log_probs,
-        drawn + entropies,
-        (squares - entropies**2).clamp(min=0),
-    )
+        kept = len(part.ids) - begin
+        logits = model(input_ids=tokens, logits_to_keep=kept).logits[0, -kept:]
+    log_probs, far, bets = [torch.zeros(0, device=model.device)], 0, torch.zeros(len(BETS))
+    for start in range(0, len(part.chosen), _ROWS):
+        chosen = torch.tensor(part.chosen[start : start + _ROWS], device=model.device)
+        rows, picked = logits[chosen - 1 - begin].double(), tokens[0, chosen][:, None]
+        plain = rows.log_softmax(-1)
+        here = plain.gather(1, picked)
+        log_probs.append(here[:, 0])
+        tempered = (rows / (sampling.temperature or 1.0)).log_softmax(-1)
+        likelier = plain > here + tolerance.gap
+        far += int(_excluded(likelier, tempered.exp(), sampling, tolerance).sum())
+        drawn = tempered.gather(1, picked)[:, 0]
+        bets += torch.stack(
+            [(-b * drawn - ((1 - b) * tempered).logsumexp(-1)).sum() for b in BETS]
+        ).cpu()
+    ends = logits[-1].double().log_softmax(-1)[list(part.ends)]
+    staked = tuple(bets.tolist()) if sampling.temperature > 0 else ()
+    return _Scores(torch.cat(log_probs), ends, far, staked)
+
+
+def _excluded(
+    likelier: torch.Tensor, shares: torch.Tensor, sampling: Sampling, tolerance: Tolerance
+) -> torch.Tensor:
+    """(n,) whether a token could not have been chosen.
+
+    Args:
+        likelier: (n, V) tokens that are clearly likelier than it.
+        shares: (n, V) probabilities of all tokens, at the protocol's temperature.
+        sampling: How tokens were chosen.
+        tolerance: What may differ.
+    """
+    if sampling.temperature == 0:
+        return likelier.any(-1)
+    excluded = (shares * likelier).sum(-1) >= sampling.top_p + tolerance.mass
+    if sampling.top_k:
+        excluded |= likelier.sum(-1) >= sampling.top_k
+    return excluded

@@ -8,6 +8,7 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from benchmark.submissions.check import Verdict
+from benchmark.submissions.entry import ReadCheckpoint
 from tasks.errors import UserError
 from tasks.strict import Strict, first_fault
 
@@ -21,10 +22,10 @@ class Badges:
 
     Attributes:
         replayed: Every episode was executed again and holds; who chose the actions is not proven.
-        stability: `logs`: raw training logs were sent, and stability is computed from them;
-            `none`: there are none. A log says what its author says.
-        init: `fixed`: training started from a registered init; `open`: from something else;
-            null where nothing was trained.
+        stability: `logs`: raw training logs were sent, and stability is computed from their
+            validations; `none`: there are none. A log says what its author says.
+        init: `fixed`: it is a registered init with a pinned hash, or was trained from one, as its
+            authors declare; `open`: from something else; null for a policy.
         rerun: Maintainers have played the checkpoints again and got the same within the interval.
     """
 
@@ -67,12 +68,18 @@ def badges_of(verdict: Verdict, reruns: dict[str, Rerun]) -> Badges:
         init = "fixed" if submission.init and submission.init.kind == "init" else "open"
     elif submission.method.kind == "init":
         init = "fixed"
+    # The check refuses an init without a pinned hash.
     return Badges(
         replayed=verdict.replayed == sum(len(run.records) for run in entry.runs),
-        stability="logs" if all(point.log for point in entry.checkpoints) else "none",
+        stability="logs" if all(map(_is_judged, entry.checkpoints)) else "none",
         init=init,
         rerun=verdict.folder.name in reruns,
     )
+
+
+def _is_judged(point: ReadCheckpoint) -> bool:
+    """Whether there is a log to compute stability from; the check has seen that it is whole."""
+    return point.log is not None and bool(point.log.validations)
 
 
 def read_reruns(submissions: Path) -> dict[str, Rerun]:

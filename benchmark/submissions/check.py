@@ -1,6 +1,6 @@
 """The check of a submission: what an author runs, and what decides on a pull request."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,6 +8,7 @@ from benchmark.metrics import summary_json
 from benchmark.replay import replay_run
 from benchmark.submissions.changes import check_changes
 from benchmark.submissions.copies import check_copies
+from benchmark.submissions.declaration_checks import check_declaration
 from benchmark.submissions.entry import REMAKE, Entry, ReadRun, read_entry
 from benchmark.submissions.findings import Finding, Rejected, attempt
 from benchmark.submissions.folder import (
@@ -20,6 +21,10 @@ from benchmark.submissions.folder import (
 from benchmark.submissions.log_checks import check_logs
 from benchmark.submissions.protocol_checks import check_protocol
 from benchmark.submissions.record_checks import check_records
+from benchmark.submissions.remote import is_on_hub
+from benchmark.submissions.results import Peer
+from benchmark.submissions.schema import FOLDER_NAME, SUBMISSION
+from benchmark.submissions.texts import on_one_line
 from tasks.errors import UserError
 
 MAX_SHOWN = 10
@@ -36,6 +41,9 @@ class Verdict:
         entry: The submission; None if it could not be read.
         replayed: Episodes that were executed again.
         doubts: Turns that a replay could neither confirm nor refute.
+        peers: The submissions that it was compared with.
+        notes: What was left out, each on one line: entries that could not be compared with, models
+            that could not be looked up.
     """
 
     folder: Path
@@ -43,6 +51,8 @@ class Verdict:
     entry: Entry | None
     replayed: int
     doubts: int
+    peers: tuple[Peer, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def accepted(self) -> bool:
@@ -50,26 +60,51 @@ class Verdict:
         return not self.findings
 
 
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A submission that is there already and cannot be compared with.
+
+    Attributes:
+        folder: Name of its folder.
+        reason: Why.
+    """
+
+    folder: str
+    reason: str
+
+
 def check_submission(
     folder: Path,
     inits: Mapping[str, str | None],
-    others: Sequence[Entry] = (),
+    others: Iterable[Entry | Unread] = (),
     base: str | None = None,
     env_processes: int | None = None,
+    head: str = "HEAD",
+    repository: Path | None = None,
+    hub: bool = False,
+    shipped: Mapping[str, int] | None = None,
+    replay: bool = True,
 ) -> Verdict:
     """Check a submission, all of it.
 
     Args:
         folder: Its folder. Nothing in it is trusted.
         inits: SHA-256 of the registered inits by name, where it is pinned.
-        others: Submissions that are there already.
+        others: Submissions that are there already, asked for one by one: none is kept.
         base: Commit or branch that a pull request goes to; None to leave out what it changes.
         env_processes: See `replay_run`.
+        head: Last commit of the pull request.
+        repository: Root of a clone with both; None for the clone that the folder lies in.
+        hub: Ask the hub whether it has the models that are named as its own.
+        shipped: Number of weights of the inits that come with this project, by name.
+        replay: Also execute the episodes again, without which nothing is accepted.
 
     Raises:
         UserError: The check itself cannot be made (a task's data is not here, git fails).
     """
     findings: list[Finding] = []
+    notes: list[str] = []
+    peers: list[Peer] = []
     entry = None
     try:
         entry = _read(folder, findings)
@@ -78,7 +113,7 @@ def check_submission(
     replayed = doubts = 0
     if entry is not None:
         findings += check_protocol(entry, inits)
-        if not findings:
+        if not findings and replay:
             # Of other panels than the installed ones there is nothing to replay.
             for run in entry.runs:
                 problems, doubted = _replay(run, env_processes)
@@ -88,11 +123,14 @@ def check_submission(
                     findings += check_records(run, env_processes)
                 replayed += len(run.records)
                 doubts += doubted
+        findings += check_declaration(entry, shipped or {})
         findings += check_logs(entry)
-        findings += check_copies(entry, others)
+        findings += check_copies(entry, _compared(others, peers, notes))
+        if hub:
+            findings += _look_up(entry, notes)
     if base is not None:
-        findings += check_changes(folder, base)
-    return Verdict(folder, tuple(findings), entry, replayed, doubts)
+        findings += check_changes(folder, base, head, repository)
+    return Verdict(folder, tuple(findings), entry, replayed, doubts, tuple(peers), tuple(notes))
 
 
 def read_accepted(folder: Path) -> Entry:
@@ -112,13 +150,82 @@ def read_accepted(folder: Path) -> Entry:
     return entry
 
 
+def read_others(submissions: Path, folder: Path | None = None) -> Iterator[Entry | Unread]:
+    """Read the submissions of a folder, one when it is asked for.
+
+    An author who takes back what an entry needs must not stop everybody else's submissions: what
+    cannot be read is named, and the others are compared.
+
+    Args:
+        submissions: The folder of submissions.
+        folder: One that is not meant.
+
+    Raises:
+        UserError: The folder cannot be listed.
+    """
+    try:
+        places = sorted(submissions.iterdir())
+    except OSError as error:
+        raise UserError(f"{submissions} cannot be listed: {error.strerror}") from error
+    but = folder if folder is not None and folder.exists() else None
+    for place in places:
+        if FOLDER_NAME.fullmatch(place.name):
+            try:
+                if but is None or not (place.exists() and place.samefile(but)):
+                    yield read_accepted(place)
+            except UserError as error:
+                yield Unread(place.name, str(error).removeprefix(f"{place}: "))
+            except OSError as error:
+                yield Unread(place.name, f"cannot be read: {error.strerror}")
+
+
+def _compared(
+    others: Iterable[Entry | Unread], peers: list[Peer], notes: list[str]
+) -> Iterator[Entry]:
+    """Hand on the others one by one; of each only the numbers stay."""
+    for other in others:
+        if isinstance(other, Unread):
+            notes.append(on_one_line(f"not compared with {other.folder}: {other.reason}"))
+        else:
+            peers.append(Peer.of(other))
+            yield other
+
+
+def _look_up(entry: Entry, notes: list[str]) -> Iterator[Finding]:
+    """Ask the hub for the models that are named as its own.
+
+    Whether its files are those that have played, only an audit or a rerun can tell.
+    """
+    named = [
+        (f"checkpoints.{number}.model", point.model)
+        for number, point in enumerate(entry.submission.checkpoints)
+    ]
+    if entry.submission.init is not None:
+        named.append(("init", entry.submission.init))
+    for where, model in named:
+        if model.kind == "hub":
+            try:
+                there = is_on_hub(model)
+            except UserError as error:
+                notes.append(on_one_line(f"models were not looked up on the hub: {error}"))
+                return
+            if not there:
+                problem = f"{model.text}: the hub shows no model of this name at this commit"
+                fix = "name a commit that everybody can see"
+                yield Finding(SUBMISSION, where, problem, fix)
+
+
 def _read(folder: Path, findings: list[Finding]) -> Entry | None:
     """Read a folder as far as it can be trusted.
 
     Raises:
         Rejected: It is not worth reading on.
     """
-    there = list_files(folder)
+    try:
+        there = list_files(folder)
+    except OSError as error:
+        problem = f"cannot be read: {error.strerror}"
+        raise Rejected(Finding("", "", problem, "make all of it readable")) from error
     submission = read_submission(folder)
     if submission.date.replace("-", "") != folder.name[:8]:
         problem = f"{submission.date}, the folder is called {folder.name}"

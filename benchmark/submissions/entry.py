@@ -1,9 +1,9 @@
 """A submission as it was read: its checkpoints with their records, numbers and logs."""
 
-import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import tee
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +11,16 @@ from benchmark.manifest import Manifest
 from benchmark.metrics import PanelKey, PanelSummary, RunSummary, checked_records, summarise
 from benchmark.records import EpisodeRecord
 from benchmark.run_folder import parse_manifest, parse_records
+from benchmark.submissions.allowance import Allowance
+from benchmark.submissions.archive import lines_of
 from benchmark.submissions.findings import Finding, Rejected, as_finding, attempt
-from benchmark.submissions.folder import no_twins, read_content, read_plain
+from benchmark.submissions.folder import MAX_MANIFEST, no_twins, read_content, read_plain
 from benchmark.submissions.schema import Checkpoint, StoredFile, Submission
 from benchmark.training_log import TrainingLog, parse_training_log
 
 REMAKE = "make the folder anew with submit prepare from the run as it was played"
-MAX_LINE = 2**24
-"""Bytes of a record."""
+MAX_LINE = 2**22
+"""Bytes of a record, or of a line of a log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,20 +103,26 @@ def read_entry(folder: Path, submission: Submission, findings: list[Finding]) ->
     """
     files = {file.path: file for file in submission.files}
     before = len(findings)
+    allowance = Allowance()
     checkpoints = []
     for checkpoint in sorted(submission.checkpoints, key=lambda point: point.seed):
-        read = [attempt(findings, _read_run, folder, path, files) for path in checkpoint.runs]
+        read = [
+            attempt(findings, _read_run, folder, path, files, allowance) for path in checkpoint.runs
+        ]
         runs = tuple(run for run in read if run is not None)
         log = None
         if checkpoint.training_log is not None:
-            log = attempt(findings, _read_log, folder, files[checkpoint.training_log])
+            file = files[checkpoint.training_log]
+            log = attempt(findings, _read_log, folder, file, allowance)
         checkpoints.append(ReadCheckpoint(checkpoint, runs, log))
     if len(findings) > before:
         return None
     return Entry(folder, submission, tuple(checkpoints))
 
 
-def _read_run(folder: Path, path: str, files: dict[str, StoredFile]) -> ReadRun:
+def _read_run(
+    folder: Path, path: str, files: dict[str, StoredFile], allowance: Allowance
+) -> ReadRun:
     """Read one run.
 
     Raises:
@@ -122,15 +130,31 @@ def _read_run(folder: Path, path: str, files: dict[str, StoredFile]) -> ReadRun:
     """
     manifest = _read_manifest(folder, f"{path}/run.json")
     name = f"{path}/episodes.jsonl.zst"
-    content = read_content(folder, files[name])
     with as_finding(name, "", REMAKE):
-        parsed = parse_records(_lines(content, name), name)
-        records = tuple(checked_records(manifest, parsed))
+        parsed = _records(read_content(folder, files[name]), name)
+        kept = map(allowance.keep, checked_records(manifest, parsed))
+        records = tuple(kept)
         return ReadRun(path, manifest, records, summarise(manifest, records))
 
 
+def _records(content: Iterable[bytes], name: str) -> Iterator[EpisodeRecord]:
+    """Read records, none of them with a field twice.
+
+    Raises:
+        Rejected: A line is too long or has no end, or a field is there twice.
+        UserError: A line is no record.
+    """
+    to_read, to_compare = tee(_lines(content, name))
+    for number, record in enumerate(parse_records(to_read, name), 1):
+        line = next(to_compare)
+        # As it is written here, a record has no field twice; most have been written here.
+        if record.model_dump_json().encode() != line[:-1]:
+            _without_twins(line, name, f"line {number}")
+        yield record
+
+
 def _read_manifest(folder: Path, name: str) -> Manifest:
-    content = read_plain(folder, name)
+    content = read_plain(folder, name, MAX_MANIFEST)
     with as_finding(name, "", REMAKE):
         manifest = parse_manifest(content, name)
     given = _without_twins(content, name, "")
@@ -140,21 +164,19 @@ def _read_manifest(folder: Path, name: str) -> Manifest:
     return manifest
 
 
-def _lines(content: bytes, name: str) -> Iterator[bytes]:
-    """The lines of a file, each with its end, of a length that can be read, with no field twice.
+def _lines(content: Iterable[bytes], name: str) -> Iterator[bytes]:
+    """The lines of a file, each with its end, of a length that can be read.
 
     Raises:
         Rejected: One is not so.
     """
-    for number, line in enumerate(io.BytesIO(content), 1):
+    for number, line in enumerate(lines_of(content, MAX_LINE), 1):
         where = f"line {number}"
         if len(line) > MAX_LINE:
             raise Rejected(Finding(name, where, f"is longer than {MAX_LINE:,} bytes", REMAKE))
         if not line.endswith(b"\n"):
             raise Rejected(Finding(name, where, "has no end", REMAKE))
         yield line
-        # The reader has taken it: it is JSON.
-        _without_twins(line, name, where)
 
 
 def _without_twins(content: bytes, name: str, where: str) -> Any:
@@ -182,11 +204,12 @@ def _coerced(given: Any, read: Any, place: str = "") -> str | None:
     return next((where for where in found if where is not None), None)
 
 
-def _read_log(folder: Path, file: StoredFile) -> TrainingLog:
+def _read_log(folder: Path, file: StoredFile, allowance: Allowance) -> TrainingLog:
     fix = "send the log as the trainer has written it"
-    content = read_content(folder, file)
+    content = b"".join(read_content(folder, file))
     with as_finding(file.path, "", fix):
         log = parse_training_log(content, Path(file.path))
-    for _ in _lines(content, file.path):
-        pass
+        allowance.add(log)
+    for number, line in enumerate(lines_of([content], MAX_LINE), 1):
+        _without_twins(line, file.path, f"line {number}")
     return log

@@ -10,7 +10,8 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from benchmark.files import open_no_link
-from benchmark.submissions.archive import read_compressed, sha256_of
+from benchmark.submissions.archive import sha256_of, unpacked
+from benchmark.submissions.faults import faults_of
 from benchmark.submissions.findings import Finding, Rejected, as_finding
 from benchmark.submissions.remote import fetched
 from benchmark.submissions.schema import (
@@ -22,7 +23,6 @@ from benchmark.submissions.schema import (
     Submission,
 )
 from benchmark.submissions.texts import check_visible
-from tasks.strict import first_fault
 
 MAX_FOLDER: Final = 10 * 2**20
 """Bytes of all files of a folder; what is larger belongs on the hub."""
@@ -32,10 +32,19 @@ MAX_SUBMISSION: Final = 2**18
 """Bytes of `submission.json`."""
 MAX_PLAIN: Final = 2**20
 """Bytes of any other file that is not compressed."""
+MAX_MANIFEST: Final = 2**15
+"""Bytes of a `run.json`."""
 MAX_CONTENT: Final = 2**28
 """Bytes of what is compressed in one file."""
 MAX_ALL_CONTENT: Final = 2**28
 """Bytes of what is compressed in all files."""
+MAX_LOGS: Final = 2**25
+"""Bytes of what is compressed in all training logs: 15,000 updates with all their numbers."""
+MAX_RATIO: Final = 5_000
+"""Bytes that may come out of each stored one. Every recorded turn has two hashes and a sum of
+log-probabilities of its own; the answers of a policy that repeats one token pack best."""
+FREE: Final = 2**20
+"""Bytes that may come out of any file."""
 
 
 def list_files(folder: Path) -> dict[str, int]:
@@ -99,11 +108,9 @@ def read_submission(folder: Path) -> Submission:
         json.loads(content.decode("utf-8"), object_pairs_hook=no_twins)
         return Submission.model_validate_json(content)
     except ValidationError as error:
-        fault = first_fault(error)
-        where, _, reason = fault.partition(": ")
-        if " " in where:  # no field, but a message
-            where, reason = "", fault
-        raise Rejected(Finding(SUBMISSION, where, reason or fault, "see schema.json")) from error
+        fault = faults_of(error, Submission)[0]
+        finding = Finding(SUBMISSION, fault.field, fault.problem, "see schema.json")
+        raise Rejected(finding) from error
     except UnicodeDecodeError as error:
         raise Rejected(Finding(SUBMISSION, "", "is not UTF-8", "write it as UTF-8")) from error
     except (ValueError, RecursionError) as error:
@@ -169,12 +176,19 @@ def check_inventory(folder: Path, there: dict[str, int], submission: Submission)
     for name in sorted(expected - set(listed)):
         fix = "list it with its size and SHA-256, or make the folder with submit prepare"
         findings.append(Finding(SUBMISSION, "files", f"{name} is not listed", fix))
-    total = sum(file.content_bytes or 0 for file in submission.files)
-    if total > MAX_ALL_CONTENT:
-        findings.append(_too_much("files", total, MAX_ALL_CONTENT))
+    logs = {point.training_log for point in submission.checkpoints}
+    for field, of, limit in (
+        ("files", set(listed), MAX_ALL_CONTENT),
+        ("training logs", logs, MAX_LOGS),
+    ):
+        total = sum(file.content_bytes or 0 for file in submission.files if file.path in of)
+        if total > limit:
+            findings.append(_too_much(field, total, limit))
     for file in submission.files:
         if (file.content_bytes or 0) > MAX_CONTENT:
             findings.append(_too_much(f"files, {file.path}", file.content_bytes, MAX_CONTENT))
+        elif (file.content_bytes or 0) > (most := max(FREE, MAX_RATIO * file.bytes)):
+            findings.append(_too_much(f"files, {file.path}", file.content_bytes, most))
         elif file.bytes > (longest := _longest(file)):
             findings.append(_too_much(f"files, {file.path}", file.bytes, longest))
         if file.url is None and file.path in expected:
@@ -217,8 +231,8 @@ def _check_stored(folder: Path, file: StoredFile, size: int | None) -> list[Find
     return []
 
 
-def read_content(folder: Path, file: StoredFile) -> bytes:
-    """What is compressed in a listed file.
+def read_content(folder: Path, file: StoredFile) -> Iterator[bytes]:
+    """What is compressed in a listed file, part by part.
 
     Raises:
         Rejected: It is damaged, or not as long as stated.
@@ -226,7 +240,7 @@ def read_content(folder: Path, file: StoredFile) -> bytes:
     size = file.content_bytes or 0
     with as_finding(file.path, "", "make the folder anew with submit prepare"):
         stored = fetched(file) if file.url is not None else folder / file.path
-        return read_compressed(stored, size)
+        yield from unpacked(stored, size)
 
 
 def _too_much(field: str, size: int | None, limit: int) -> Finding:

@@ -2,7 +2,7 @@
 
 import hashlib
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
@@ -11,17 +11,23 @@ from typing import Any
 from pydantic import ValidationError
 
 from benchmark.files import write_atomically
+from benchmark.foreign_logs.detect import find
 from benchmark.manifest import Manifest, ModelIdentity
 from benchmark.metrics import summarise, summary_json
+from benchmark.models import folder_sha256
 from benchmark.records import EpisodeRecord
 from benchmark.run_folder import read_run
 from benchmark.submissions.archive import compress
+from benchmark.submissions.faults import faults_of
+from benchmark.submissions.findings import Finding
+from benchmark.submissions.repetition import commands_of
 from benchmark.submissions.schema import FOLDER_NAME, README, SUBMISSION, StoredFile, Submission
 from benchmark.training_log import TrainingLog, find_log, read_training_log
 from tasks.errors import UserError
-from tasks.strict import first_fault
 
 TEMPLATE = Path(__file__).with_name("README.template.md")
+CHECKPOINTS = ("best", "last")
+"""Folders that the trainer writes beside its log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,18 @@ class Played:
     path: Path
     manifest: Manifest
     records: Sequence[EpisodeRecord]
+
+
+class NotAccepted(Exception):
+    """What was made would not be accepted, and is not there.
+
+    Attributes:
+        findings: Why.
+    """
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        super().__init__(f"{len(findings)} finding(s)")
+        self.findings = findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,43 +68,148 @@ class Part:
     log: TrainingLog | None
 
 
-def parts_of(runs: Sequence[Path], logs: Sequence[Path]) -> list[Part]:
+def parts_of(
+    runs: Sequence[Path], logs: Sequence[Path], seeds: Sequence[int] | None = None
+) -> list[Part]:
     """Sort runs by the weights that played them, and give each its log.
 
-    Logs are given in the order of the checkpoints' first runs.
+    A log that lies beside its training's checkpoints goes with the weights that are among them.
+    What lies alone is given in the order of the first runs of the checkpoints that are left.
+
+    Args:
+        runs: Run folders.
+        logs: Training logs or folders with one; one for each checkpoint, or none.
+        seeds: Seeds of the trainings in the order of the checkpoints' first runs, where no log says
+            them. What comes from one checkpoint alone has seed 0 without it.
 
     Raises:
-        UserError: A run or log cannot be read, or there are not as many logs as checkpoints.
+        UserError: A run or log cannot be read, logs or seeds are not as many as checkpoints or
+            belong to none, or nothing says which seeds several checkpoints have.
     """
     played: dict[str, list[Played]] = {}
     for path in runs:
         manifest, records = read_run(path)
         key = manifest.model.model_dump_json()
         played.setdefault(key, []).append(Played(path, manifest, records))
-    read = [read_training_log(find_log(path)) for path in logs]
-    if read and len(read) != len(played):
+    groups = list(played.values())
+    paired = _paired([own_log(path) for path in logs], groups)
+    known = _seeds([log.start.seed for log in paired], seeds, len(groups))
+    return [
+        Part(known[n], group[0].manifest.model, tuple(group), paired[n] if paired else None)
+        for n, group in enumerate(groups)
+    ]
+
+
+def own_log(path: Path) -> Path:
+    """The training log that a path means.
+
+    Raises:
+        UserError: There is none, or it is another trainer's, whose numbers have other meanings.
+    """
+    try:
+        found = find(path)
+    except UserError:
+        return find_log(path)  # the reader of our own logs says what is wrong
+    if found.format != "arlarena-bench":
         raise UserError(
-            f"{len(played)} checkpoints have played and {len(read)} training logs are given: give "
-            "one log for each checkpoint, in the order of their first runs"
+            f"--training-log {path} is a log of {found.format}: only logs of `arlarena-bench "
+            "train` earn `stability: logs`; leave it out"
         )
-    parts = []
-    for number, group in enumerate(played.values()):
-        log = read[number] if read else None
-        seed = log.start.seed if log is not None else number
-        parts.append(Part(seed, group[0].manifest.model, tuple(group), log))
-    return parts
+    return found.files[0]
 
 
-def prepare(parts: Sequence[Part], about: Mapping[str, Any], folder: Path) -> Submission:
+def _paired(logs: Sequence[Path], groups: Sequence[Sequence[Played]]) -> list[TrainingLog]:
+    """The logs in the order of the checkpoints that they belong to; none if there are none."""
+    if not logs:
+        return []
+    if len(logs) != len(groups):
+        raise UserError(
+            f"{len(groups)} checkpoints have played and {len(logs)} training logs are given: give "
+            "one log for each checkpoint"
+        )
+    places: dict[int, Path] = {}
+    alone = []
+    for log in logs:
+        place = _place(log, groups)
+        if place is None:
+            alone.append(log)
+        elif place in places:
+            model = groups[place][0].manifest.model.name
+            raise UserError(f"{places[place]} and {log} both lie beside the weights of {model}")
+        else:
+            places[place] = log
+    free = [place for place in range(len(groups)) if place not in places]
+    places |= zip(free, alone, strict=True)
+    return [read_training_log(places[place]) for place in range(len(groups))]
+
+
+def _place(log: Path, groups: Sequence[Sequence[Played]]) -> int | None:
+    """Number of the checkpoint that a log lies beside; None if it lies beside none at all.
+
+    Raises:
+        UserError: Those beside it have not played, or two of them have.
+    """
+    folders = [log.parent / name for name in CHECKPOINTS]
+    beside = [folder for folder in folders if any(folder.glob("*.safetensors"))]
+    if not beside:
+        return None
+    hashes = {folder_sha256(folder) for folder in beside}
+    found = [n for n, group in enumerate(groups) if group[0].manifest.model.sha256 in hashes]
+    if len(found) > 1:
+        names = " and ".join(str(groups[place][0].path) for place in found)
+        raise UserError(f"{names} were played by checkpoints of one training, {log}: send one")
+    if not found:
+        names = " or ".join(map(str, beside))
+        raise UserError(
+            f"{log}: no run was played by the weights beside it; play with {names}, or give a copy "
+            "of the log alone if its weights are elsewhere"
+        )
+    return found[0]
+
+
+def _seeds(logged: Sequence[int], told: Sequence[int] | None, count: int) -> Sequence[int]:
+    """The seed of every checkpoint.
+
+    Raises:
+        UserError: Nothing says them, or two things that differ do.
+    """
+    if told is not None and len(told) != count:
+        raise UserError(f"--seeds names {len(told)} seeds, but {count} checkpoints have played")
+    if logged:
+        if told is not None and list(told) != list(logged):
+            raise UserError(
+                f"--seeds {_listed(told)}: the training logs say {_listed(logged)}; leave it out"
+            )
+        return logged
+    if told is None and count > 1:
+        raise UserError(
+            f"{count} checkpoints have played: give the logs of their trainings (--training-log), "
+            "or their seeds in the order of their first runs, as --seeds 0,1,2"
+        )
+    return told or [0]
+
+
+def _listed(seeds: Sequence[int]) -> str:
+    return ",".join(map(str, seeds))
+
+
+def prepare(
+    parts: Sequence[Part],
+    about: Mapping[str, Any],
+    folder: Path,
+    judge: Callable[[Path], Sequence[Finding]] | None = None,
+) -> Submission:
     """Write a submission's folder.
 
     Args:
         parts: What is sent.
         about: The fields of `submission.json` that people write.
         folder: Where to; must not exist.
+        judge: Looks at the folder before it is left behind.
 
     Raises:
         UserError: The folder is there or has no such name, a log is too long, or a field is wrong.
+        NotAccepted: The judge objects; nothing is left behind.
     """
     if not FOLDER_NAME.fullmatch(folder.name):
         raise UserError(f"{folder.name!r}: a submission's folder is called <yyyymmdd>_<name>")
@@ -107,10 +230,11 @@ def prepare(parts: Sequence[Part], about: Mapping[str, Any], folder: Path) -> Su
             files[log] = compress(content), len(content)
         model = part.model.model_dump(mode="json")
         checkpoints.append({"seed": part.seed, "model": model, "runs": names, "training_log": log})
-    commands = [" ".join(run.manifest.command) for part in parts for run in part.runs]
-    return _write(
-        folder, {**about, "checkpoints": checkpoints}, files, list(dict.fromkeys(commands))
-    )
+    commands = [
+        line for part in parts for run in part.runs for line in commands_of(run.manifest, part.seed)
+    ]
+    distinct = list(dict.fromkeys(commands))
+    return _write(folder, {**about, "checkpoints": checkpoints}, files, distinct, judge)
 
 
 def _run_files(run: Played) -> dict[str, tuple[bytes, int | None]]:
@@ -130,6 +254,7 @@ def _write(
     about: Mapping[str, Any],
     files: Mapping[str, tuple[bytes, int | None]],
     commands: Sequence[str],
+    judge: Callable[[Path], Sequence[Finding]] | None,
 ) -> Submission:
     """Write everything, or nothing."""
     listed = [
@@ -144,25 +269,30 @@ def _write(
     try:
         submission = Submission.model_validate({**about, "files": listed})
     except ValidationError as error:
-        raise UserError(f"{SUBMISSION}: {first_fault(error)}") from error
+        faults = "; ".join(fault.text for fault in faults_of(error, Submission))
+        raise UserError(f"{SUBMISSION}: {faults}") from error
     readme = _readme(submission, folder.name, commands).encode()
     digest = hashlib.sha256(readme).hexdigest()
     stored = StoredFile(path=README, bytes=len(readme), sha256=digest)
     submission = submission.model_copy(update={"files": (*submission.files, stored)})
     stated = (submission.model_dump_json(indent=2) + "\n").encode()
     contents = {name: content for name, (content, _) in files.items()}
-    fresh = folder.with_name(f".{folder.name}.new")
+    around = folder.with_name(f".{folder.name}.new")
+    # The judge goes by the folder's own name.
+    fresh = around / folder.name
     try:
         if folder.exists():
             raise UserError(f"{folder} is there already; choose another name")
         for name, content in {**contents, README: readme, SUBMISSION: stated}.items():
             (fresh / name).parent.mkdir(parents=True, exist_ok=True)
             write_atomically(fresh / name, content)
+        if judge is not None and (findings := judge(fresh)):
+            raise NotAccepted(findings)
         fresh.rename(folder)
     except OSError as error:
         raise UserError(f"{folder} cannot be written: {error.strerror}") from error
     finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+        shutil.rmtree(around, ignore_errors=True)
     return submission
 
 
@@ -178,6 +308,7 @@ def _readme(submission: Submission, folder: str, commands: Sequence[str]) -> str
         contact=submission.contact,
         base_model=submission.base_model or "none",
         init=init.name if init else "nothing",
+        weights=submission.weights or "not given",
         code=method.code or "not given",
         paper=method.paper or "not given",
         training_data=data.statement if data else "Nothing: this is a policy without weights.",

@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from itertools import combinations
 
 from benchmark.engines.scripted import POLICIES
 from benchmark.manifest import ModelIdentity
 from benchmark.metrics import PanelKey
 from benchmark.replay import installed_panel
+from benchmark.submissions.dates import check_dates
 from benchmark.submissions.entry import REMAKE, Entry, ReadRun
 from benchmark.submissions.findings import Finding
 from benchmark.submissions.schema import SUBMISSION
@@ -24,7 +26,8 @@ def check_protocol(entry: Entry, inits: Mapping[str, str | None]) -> list[Findin
         entry: The submission.
         inits: SHA-256 of the registered inits by name, where it is pinned.
     """
-    findings = [finding for run in entry.runs for finding in _check_run(run)]
+    findings = check_dates(entry, datetime.now(UTC).date())
+    findings += [finding for run in entry.runs for finding in _check_run(run)]
     for point in entry.checkpoints:
         seen: dict[PanelKey, str] = {}
         for run in point.runs:
@@ -138,7 +141,11 @@ def _check_init(
     if model.name not in inits:
         problem, fix = f"there is no init {model.name!r}", "name it as the registry does"
         yield Finding(SUBMISSION, where, problem, fix)
-    elif inits[model.name] not in (None, model.sha256):
+    elif inits[model.name] is None:
+        problem = f"the registry has no hash of {model.name}: any weights can be called so"
+        fix = "name the weights as what they are (kind folder or hub, with their sha256)"
+        yield Finding(SUBMISSION, where, problem, fix)
+    elif inits[model.name] != model.sha256:
         problem = f"the init {model.name} has other weights: SHA-256 {inits[model.name]}"
         yield Finding(SUBMISSION, where, problem, "start from the registered init")
 

@@ -2,15 +2,17 @@
 
 A replay proves actions and rewards, not which words came before them. A scripted policy is asked
 again, so that its answers are proven to the last letter. Of a model only this can be seen without
-its weights: that log-probabilities are there and can be some, and that one text has one length.
+its weights: that log-probabilities are there and can be some, that one text has one length, and
+that no number of tokens is less or more than any vocabulary and the model's context allow.
 Who changes texts, lengths and log-probabilities together is seen by `arlarena-bench audit` alone.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
+from benchmark.engines.base import Sampling
 from benchmark.hosts.choose import spread
-from benchmark.records import TurnRecord
+from benchmark.records import EpisodeRecord, TurnRecord
 from benchmark.replay import installed_panel
 from benchmark.submissions.entry import REMAKE, ReadRun
 from benchmark.submissions.findings import Finding
@@ -23,6 +25,14 @@ ODD_SHARE = 0.1
 the same text has elsewhere were shortened. Models hardly ever spell one text in two ways."""
 FEWEST = 20
 """Answers that must be given more than once before anything is said of their lengths."""
+MAX_CONTEXT = 2**24
+"""Tokens of prompt and response, where the engine does not say what its model's context is."""
+LETTERS = 128
+"""Letters and digits of one token: vocabularies have tokens of 64 and hardly longer ones."""
+MEAN_LETTERS = 32
+"""The same, on average over different answers."""
+LEAST_GREEDY = -14.0
+"""Log-probability of the most probable of a million tokens, if all are equally probable."""
 IN_PROCESS = "evaluate the weights in process (--model DIR or OWNER/NAME, without --endpoint)"
 
 
@@ -78,34 +88,85 @@ def _counted(turn: TurnRecord) -> bool:
 
 def _check_tokens(run: ReadRun) -> Iterator[Finding]:
     name = f"{run.path}/episodes.jsonl.zst"
-    longest = {(p.task, p.panel): p.sampling.max_tokens for p in run.manifest.panels}
+    sampled = {(p.task, p.panel): p.sampling for p in run.manifest.panels}
+    stated = run.manifest.engine.get("context")
+    context = stated if type(stated) is int else MAX_CONTEXT
     for record in run.records:
+        sampling = sampled[record.task, record.panel]
         for number, turn in enumerate(record.turns, 1):
-            problem = _token_fault(turn, longest[record.task, record.panel])
+            problem = _token_fault(turn, sampling, context)
             if problem is not None:
                 where = f"{'/'.join(map(str, record.key))}, turn {number}"
                 yield Finding(name, where, problem, IN_PROCESS)
                 return
-    lengths: defaultdict[str, Counter[int | None]] = defaultdict(Counter)
-    for record in run.records:
-        for turn in record.turns:
-            if turn.finish_reason == "stop" and turn.response.strip():
-                lengths[turn.response][turn.response_tokens] += 1
-    again = {text: counts for text, counts in lengths.items() if counts.total() > 1}
-    odd = sum(counts.total() - max(counts.values()) for counts in again.values())
-    total = sum(counts.total() for counts in again.values())
-    if total >= FEWEST and odd > ODD_SHARE * total:
-        problem = f"{odd} of {total} answers have another number of tokens than the same text has"
-        yield Finding(name, "response_tokens", problem, REMAKE)
+        if (problem := _sequence_fault(record)) is not None:
+            yield Finding(name, "/".join(map(str, record.key)), problem, REMAKE)
+            return
+    yield from _check_lengths(run, name)
 
 
-def _token_fault(turn: TurnRecord, longest: int) -> str | None:
+def _token_fault(turn: TurnRecord, sampling: Sampling, context: int) -> str | None:
+    """What the numbers of no answer can be."""
     if turn.log_prob is None or turn.prompt_tokens is None or turn.response_tokens is None:
         return "log_prob or a number of tokens is missing"
     if turn.log_prob > POSITIVE:
         return f"log_prob {turn.log_prob} is that of no probability"
-    if not 1 <= turn.response_tokens <= longest:
-        return f"response_tokens {turn.response_tokens} is not within 1 and {longest}"
+    if not 1 <= turn.response_tokens <= sampling.max_tokens:
+        return f"response_tokens {turn.response_tokens} is not within 1 and {sampling.max_tokens}"
     if turn.prompt_tokens < 1:
         return f"prompt_tokens {turn.prompt_tokens} is less than 1"
+    if turn.prompt_tokens + turn.response_tokens > context:
+        tokens = turn.prompt_tokens + turn.response_tokens
+        return f"prompt and response have {tokens} tokens, the model's context is {context}"
+    if (letters := _letters(turn.response)) > LETTERS * turn.response_tokens:
+        return f"response_tokens {turn.response_tokens} is too few for {letters} letters"
+    if sampling.temperature == 0 and turn.log_prob < LEAST_GREEDY * turn.response_tokens:
+        return f"log_prob {turn.log_prob} is not that of the most probable tokens"
     return None
+
+
+def _letters(text: str) -> int:
+    """How many letters and digits a text has; blanks and rules can be very long tokens."""
+    return sum(map(str.isalnum, text))
+
+
+def _sequence_fault(record: EpisodeRecord) -> str | None:
+    """What a token sequence says of responses and the turns do not."""
+    if record.sequence is None or not record.turns:
+        return None
+    drawn = {turn.prompt_tokens: turn.response_tokens or 0 for turn in record.turns}
+    written = record.sequence.written
+    for start, stop in written:
+        if stop - start > drawn.get(start, 0):
+            return f"sequence.written: {start} to {stop} is the response of no turn"
+    last = record.turns[-1]
+    end = (last.prompt_tokens, len(record.sequence.token_ids))
+    if end not in written:
+        return f"sequence.written: the last response is {end[0]} to {end[1]}, and is not there"
+    return None
+
+
+def _check_lengths(run: ReadRun, name: str) -> Iterator[Finding]:
+    """Look at all answers together."""
+    lengths: defaultdict[str, Counter[int]] = defaultdict(Counter)
+    certain = set()
+    for record in run.records:
+        for turn in record.turns:
+            if turn.finish_reason == "stop" and turn.response.strip():
+                lengths[turn.response][turn.response_tokens or 0] += 1
+                certain.add(turn.log_prob == 0)
+    again = [counts for counts in lengths.values() if counts.total() > 1]
+    odd = sum(counts.total() - max(counts.values()) for counts in again)
+    total = sum(counts.total() for counts in again)
+    if total >= FEWEST and odd > ODD_SHARE * total:
+        problem = f"{odd} of {total} answers have another number of tokens than the same text has"
+        yield Finding(name, "response_tokens", problem, REMAKE)
+    if len(lengths) < FEWEST:
+        return
+    letters, tokens = sum(map(_letters, lengths)), sum(map(max, lengths.values()))
+    if letters > MEAN_LETTERS * tokens:
+        problem = f"{len(lengths)} answers have {letters} letters and {tokens} tokens"
+        yield Finding(name, "response_tokens", problem, REMAKE)
+    if certain == {True}:
+        problem = f"all of {len(lengths)} different answers have the probability 1"
+        yield Finding(name, "log_prob", problem, IN_PROCESS)

@@ -2,26 +2,46 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 from benchmark.metrics import PanelKey
 from benchmark.stability.definitions import DEFINITIONS
+from benchmark.stability_table import shown
 from benchmark.submissions.badges import Badges
 from benchmark.submissions.check import Verdict
 from benchmark.submissions.entry import Entry
 from benchmark.submissions.results import (
+    Agreement,
     PairedDifference,
     PanelResult,
+    Peer,
+    Training,
+    early_stops,
     paired_difference,
     panel_results,
     stability_of,
 )
+from benchmark.submissions.texts import on_one_line
 
 REPORT_VERSION = 1
 COLUMNS = ("collapse_rate", "worst_seed", "max_drawdown", "retention", "mismatch_p95")
 """What is shown of stability, by the names in `DEFINITIONS`."""
+PANEL_HEAD: Final = ("panel", "success", "each seed", "valid format", "turns")
+TRAINING_HEAD: Final = ("seed", "updates", "validations", "the checkpoint agrees with")
+STABILITY_HEAD: Final = ("stability", "value", "what it is")
+DIFFERENCE_HEAD: Final = ("panel", "compared with", "difference in points")
+ALONE: Final = "Nothing to compare with yet."
+NO_LOGS: Final = "No training logs: nothing can be said of stability."
+METHODS: Final = {
+    "policy": "a policy without weights",
+    "init": "a starting checkpoint as it is",
+    "trained": "trained checkpoints",
+}
+"""What `Method.kind` means."""
+MAX_UPDATES = 4
+"""Updates that are named where many validations are equal."""
 _MAX_COMMENT = 60_000
 """Characters; GitHub takes 65,536."""
 
@@ -35,6 +55,7 @@ def verdict_json(verdict: Verdict, badges: Badges | None) -> str:
         "findings": [asdict(finding) for finding in verdict.findings],
         "replayed_episodes": verdict.replayed,
         "turns_in_doubt": verdict.doubts,
+        "notes": list(verdict.notes),
         "badges": asdict(badges) if badges else None,
         "panels": None,
         "stability": None,
@@ -60,7 +81,7 @@ def _panel_json(result: PanelResult) -> dict[str, Any]:
 
 
 def comment(
-    verdict: Verdict, badges: Badges | None, compared: Sequence[tuple[str, Entry]] = ()
+    verdict: Verdict, badges: Badges | None, compared: Sequence[tuple[str, Peer]] = ()
 ) -> str:
     """The verdict as Markdown, with nothing of the submission but escaped text.
 
@@ -69,33 +90,35 @@ def comment(
         badges: Of an accepted submission.
         compared: What it is compared with: (what it is, the entry), such as its init.
     """
-    lines = [f"## Submission `{code(verdict.folder.name)}`", ""]
+    lines = _title(verdict.folder.name)
     if not verdict.accepted:
         lines += [f"Not accepted: {len(verdict.findings)} finding(s).", ""]
-        lines += ["| where | what is wrong | what to do |", "| --- | --- | --- |"]
-        lines += [
-            f"| {escaped(', '.join(filter(None, (f.file, f.field))) or 'the folder')} "
-            f"| {escaped(f.problem)} | {escaped(f.fix)} |"
-            for f in verdict.findings
+        where = [", ".join(filter(None, (f.file, f.field))) for f in verdict.findings]
+        found = [
+            (escaped(place or "the folder"), escaped(f.problem), escaped(f.fix))
+            for place, f in zip(where, verdict.findings, strict=True)
         ]
-        return _limited(lines)
-    assert verdict.entry is not None and badges is not None
+        lines += _table(("where", "what is wrong", "what to do"), found)
+        return _limited(lines + _notes(verdict))
+    entry = verdict.entry
+    assert entry is not None and badges is not None
     lines += [f"Accepted. {verdict.replayed:,} episodes were executed again and all hold."]
     if verdict.doubts:
         lines += [f"{verdict.doubts:,} turns could be neither confirmed nor refuted."]
-    lines += ["", f"Badges: {_badges_text(badges)}", ""]
-    lines += ["| panel | success | each seed | valid format | turns |", "| --- " * 5 + "|"]
-    results = panel_results(verdict.entry)
-    for (task, panel), result in results.items():
-        seeds = ", ".join(f"{100 * value:.1f}" for value in result.seeds.values())
-        lines.append(
-            f"| {task}/{panel} | {result.success.percent} | {seeds} | {result.format_valid:.1%} "
-            f"| {result.turns:.1f} |"
-        )
+    rows = [(name, escaped(value)) for name, value in head_rows(entry)]
+    lines += ["", *_table(("", ""), [*rows, ("badges", badges_text(badges))]), ""]
+    results = panel_results(entry)
+    lines += _table(PANEL_HEAD, panel_rows(results))
     if errors := sum(result.errors for result in results.values()):
         lines += ["", f"{errors:,} episodes ended in an error; they count as failures."]
-    lines += _differences(verdict.entry, results, compared)
-    lines += _stability(verdict.entry)
+    differences = [
+        (panel, f"{escaped(what)} ({escaped(name)})", found)
+        for panel, what, name, found in difference_rows(entry, results, compared)
+    ]
+    lines += ["", *(_table(DIFFERENCE_HEAD, differences) if differences else [ALONE])]
+    if entry.submission.method.kind == "trained":
+        lines += ["", *_trainings(entry), "", *_stability(entry)]
+    lines += _notes(verdict)
     lines += [
         "",
         "A replay proves that the actions earn the rewards, not which model chose them. "
@@ -104,7 +127,102 @@ def comment(
     return _limited(lines)
 
 
-def _badges_text(badges: Badges) -> str:
+def head_rows(entry: Entry) -> list[tuple[str, str]]:
+    """What a submission says of itself: (field, text); texts are foreign, on one line."""
+    said = entry.submission
+    recipes = sorted({point.log.start.recipe for point in entry.checkpoints if point.log})
+    logged = f"; its training logs say {', '.join(recipes)}" if recipes else ""
+    rows = [
+        ("entry", said.name),
+        ("authors", ", ".join(said.authors)),
+        ("method", f"{METHODS[said.method.kind]}: {said.method.recipe}{logged}"),
+    ]
+    seeds = ", ".join(str(point.checkpoint.seed) for point in entry.checkpoints)
+    if said.method.kind == "trained":
+        rows.append(("seeds", seeds))
+    else:
+        rows.append(("model", entry.checkpoints[0].checkpoint.model.text))
+    if said.base_model is not None and said.parameters is not None:
+        rows.append(("base model", f"{said.base_model}, {said.parameters:,} weights"))
+    if said.init is not None:
+        rows.append(("init", said.init.text))
+    if (data := said.training_data) is not None:
+        streams = ", ".join(data.training_streams) or "none"
+        other = "with" if data.other else "without"
+        told = f"streams: {streams}; {other} other data for these tasks; {data.statement}"
+        rows.append(("training data, as declared", " ".join(told.split())))
+    return [(name, on_one_line(text)) for name, text in rows]
+
+
+def panel_rows(results: Mapping[PanelKey, PanelResult]) -> list[tuple[str, ...]]:
+    """The numbers of every panel, as `PANEL_HEAD` says."""
+    return [
+        (
+            "/".join(key),
+            result.success.percent,
+            ", ".join(f"{100 * value:.1f}" for value in result.seeds.values()),
+            f"{result.format_valid:.1%}",
+            f"{result.turns:.1f}",
+        )
+        for key, result in results.items()
+    ]
+
+
+def training_rows(entry: Entry) -> list[tuple[str, ...]]:
+    """What is known of the making of every checkpoint, as `TRAINING_HEAD` says."""
+    rows: list[tuple[str, ...]] = []
+    for point in entry.checkpoints:
+        seed = str(point.checkpoint.seed)
+        if point.log is None:
+            rows.append((seed, "no log", "no log", "no log"))
+            continue
+        made = Training.of(point, point.log)
+        planned = " (planned: not said)" if made.planned is None else f" of {made.planned:,}"
+        updates = f"{made.updates:,}{planned}"
+        rows.append((seed, updates, f"{made.validations:,}", agreement_text(made.agreement)))
+    return rows
+
+
+def agreement_text(found: Agreement | None) -> str:
+    """With which validation of its training a checkpoint agrees."""
+    if found is None:
+        return "no validation that it can be held against"
+    several = f"{' or '.join(f'{update:,}' for update in found.updates[:MAX_UPDATES])}"
+    more = " or others" if len(found.updates) > MAX_UPDATES else ""
+    place = f"update {several}{more} of {found.last:,}"
+    if found.gap:
+        return f"none; nearest is {place} ({100 * found.gap:+.1f} points here)"
+    if found.last in found.updates:
+        return f"update {found.last:,} of {found.last:,}, the last one"
+    which = "this panel" if len(found.panels) == 1 else "these panels"
+    return f"{place}; chosen on {which} ({', '.join(found.panels)})"
+
+
+def no_verdict(name: str, reason: str) -> str:
+    """What is said as Markdown where the check could not be made.
+
+    Args:
+        name: The folder's name; empty where it is not known.
+        reason: Why.
+    """
+    lines = _title(name)
+    lines += ["The check could not be made, which is no verdict:", "", escaped(reason)]
+    return _limited(lines)
+
+
+def _title(name: str) -> list[str]:
+    return [f"## Submission `{code(name)}`" if name else "## Submission", ""]
+
+
+def _notes(verdict: Verdict) -> list[str]:
+    """What was left out of the check."""
+    if not verdict.notes:
+        return []
+    return ["", "Left out of this check:", "", *(f"- {escaped(note)}" for note in verdict.notes)]
+
+
+def badges_text(badges: Badges) -> str:
+    """The badges in one line."""
     parts = ["replayed"] if badges.replayed else []
     parts.append(f"stability: {badges.stability}")
     parts += [f"init: {badges.init}"] if badges.init else []
@@ -112,23 +230,22 @@ def _badges_text(badges: Badges) -> str:
     return ", ".join(parts)
 
 
-def _differences(
+def difference_rows(
     entry: Entry,
     results: Mapping[PanelKey, PanelResult],
-    compared: Sequence[tuple[str, Entry]],
-) -> list[str]:
-    rows = []
-    for what, other in compared:
-        for key in results:
-            found = paired_difference(entry, other, key)
-            if found is not None:
-                rows.append(
-                    f"| {'/'.join(key)} | {escaped(what)} "
-                    f"({escaped(other.submission.name)}) | {_difference(found)} |"
-                )
-    if not rows:
-        return []
-    return ["", "| panel | compared with | difference in points |", "| --- " * 3 + "|", *rows]
+    compared: Sequence[tuple[str, Peer]],
+) -> list[tuple[str, str, str, str]]:
+    """Differences to others on the panels that both have played.
+
+    Returns:
+        Panel, what the other is, its name (foreign), and the difference with its interval.
+    """
+    return [
+        ("/".join(key), what, on_one_line(other.name), _difference(found))
+        for what, other in compared
+        for key in results
+        if (found := paired_difference(entry, other, key)) is not None
+    ]
 
 
 def _difference(found: PairedDifference) -> str:
@@ -141,16 +258,57 @@ def _ends(found: PairedDifference) -> tuple[float, float, float]:
     return found.difference.value, found.difference.low, found.difference.high
 
 
-def _stability(entry: Entry) -> list[str]:
+def stability_rows(entry: Entry) -> list[tuple[str, str, str]]:
+    """The stability of the trainings, as `STABILITY_HEAD` says; empty without logs."""
     stability = stability_of(entry)
     if stability is None:
-        return ["", "No training logs: nothing can be said of stability."]
-    lines = ["", "| stability | value | what it is |", "| --- " * 3 + "|"]
+        return []
+    several = len(stability.runs) > 1
+    rows = []
     for name in COLUMNS:
-        value = stability.columns.get(name)
-        shown = "unknown" if value is None else f"{value:.3g}"
-        lines.append(f"| {name} | {shown} | {DEFINITIONS[name].text} |")
+        label = DEFINITIONS[name].name
+        if name == "collapse_rate":
+            event = stability.events["collapse"]
+            seeds = "seeds" if event.known != 1 else "seed"
+            value = f"{event.happened} of {event.known} {seeds}" if event.known else "unknown"
+        else:
+            value = _with_unit(name, stability.columns.get(name))
+            label += " (median)" if several and name != "worst_seed" else ""
+        rows.append((label, value, DEFINITIONS[name].text))
+    return rows
+
+
+def _with_unit(name: str, value: float | None) -> str:
+    if value is None:
+        return "unknown"
+    if not math.isfinite(value):
+        return "beyond all numbers"
+    unit = DEFINITIONS[name].unit
+    # A share is shown in percent, and a ratio has no unit.
+    return shown(name, value) + ("" if unit in ("share", "ratio") else f" {unit}")
+
+
+def _trainings(entry: Entry) -> list[str]:
+    models = [escaped(on_one_line(point.checkpoint.model.text)) for point in entry.checkpoints]
+    told = [map(escaped, row) for row in training_rows(entry)]
+    rows = [(*row, model) for row, model in zip(told, models, strict=True)]
+    return _table((*TRAINING_HEAD, "weights"), rows)
+
+
+def _stability(entry: Entry) -> list[str]:
+    rows = stability_rows(entry)
+    if not rows:
+        return [NO_LOGS]
+    lines = _table(STABILITY_HEAD, rows)
+    for seed, reason in early_stops(entry).items():
+        lines += ["", f"Seed {seed} was stopped early, which counts as a collapse: {reason}."]
     return lines
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A table of Markdown; what is foreign in it has been escaped."""
+    rule = "| --- " * len(head) + "|"
+    return [f"| {' | '.join(head)} |", rule, *(f"| {' | '.join(row)} |" for row in rows)]
 
 
 def escaped(text: str) -> str:

@@ -1,13 +1,23 @@
 """The numbers of a submission: success on every panel, stability, and differences to others."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
+from benchmark.manifest import ModelIdentity
 from benchmark.metrics import Estimate, PanelKey
 from benchmark.run_curves import run_curves_of
-from benchmark.stability.seeds import RecipeStability, recipe_stability
-from benchmark.statistics import Interval, bootstrap_mean, clustered_wilson, sign_flip
-from benchmark.submissions.entry import Entry
+from benchmark.stability.runs import RunStability
+from benchmark.stability.seeds import EventSummary, RecipeStability, recipe_stability
+from benchmark.stability.survival import Outcome, kaplan_meier
+from benchmark.statistics import Interval, bootstrap_mean, clustered_wilson, sign_flip, wilson
+from benchmark.submissions.entry import Entry, ReadCheckpoint
+from benchmark.submissions.log_course import course_of, early_stop
+from benchmark.submissions.log_panels import tied_panels
+from benchmark.training_log import TrainingLog
+
+_SAME: Final = 1e-9
+"""Two success rates closer than this are one: they are counts of the same episodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +43,53 @@ class PanelResult:
 
 
 @dataclass(frozen=True, slots=True)
+class PeerPanel:
+    """Another submission on one panel.
+
+    Attributes:
+        fingerprint: The panel's protocol.
+        success: Mean over the checkpoints.
+        plays: Successes by episode, over all checkpoints and repeats.
+    """
+
+    fingerprint: str
+    success: float
+    plays: Mapping[str, Sequence[bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """What is kept of another submission to compare with, once its records are let go.
+
+    Attributes:
+        folder: Name of its folder.
+        name: What the leaderboard shows.
+        trained: Whether its weights were trained.
+        model: The weights of its first checkpoint.
+        panels: What it has played.
+    """
+
+    folder: str
+    name: str
+    trained: bool
+    model: ModelIdentity
+    panels: Mapping[PanelKey, PeerPanel]
+
+    @classmethod
+    def of(cls, entry: Entry) -> "Peer":
+        """Keep what is needed of an entry."""
+        panels = {}
+        for key, first in entry.checkpoints[0].panels.items():
+            numbers = [point.panels[key] for point in entry.checkpoints if key in point.panels]
+            success = sum(panel.success.value for panel in numbers) / len(numbers)
+            panels[key] = PeerPanel(first.fingerprint, success, entry.plays(key))
+        said = entry.submission
+        model = entry.checkpoints[0].checkpoint.model
+        trained = said.method.kind == "trained"
+        return cls(entry.folder.name, said.name, trained, model, panels)
+
+
+@dataclass(frozen=True, slots=True)
 class PairedDifference:
     """One submission minus another on the episodes of a panel.
 
@@ -45,6 +102,56 @@ class PairedDifference:
     difference: Interval
     p_value: float
     episodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Which validations of its training solve what a checkpoint solves.
+
+    Attributes:
+        updates: After which they came, ascending; the nearest ones where none is equal.
+        last: Update of the last validation.
+        gap: Success of the checkpoint minus that of the validations; 0.0 where they are equal.
+        panels: That both have played, as `task/panel`.
+    """
+
+    updates: tuple[int, ...]
+    last: int
+    gap: float
+    panels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """What the log of a training says of its course.
+
+    Attributes:
+        recipe: Name of the recipe in the log.
+        updates: The last one that was made.
+        planned: How many its configuration says; None where it does not say it so that it can be
+            read.
+        validations: Updates after which there was one, the init's among them.
+        agreement: With the checkpoint that was evaluated; None if both have no panel in common on
+            which tokens were drawn in the same way.
+    """
+
+    recipe: str
+    updates: int
+    planned: int | None
+    validations: int
+    agreement: Agreement | None
+
+    @classmethod
+    def of(cls, point: ReadCheckpoint, log: TrainingLog) -> "Training":
+        """Read it off a log."""
+        course = course_of(log)
+        return cls(
+            recipe=log.start.recipe,
+            updates=log.updates[-1].update if log.updates else 0,
+            planned=None if course is None else course.updates,
+            validations=len({line.update for line in log.validations}),
+            agreement=_agreement(point, log),
+        )
 
 
 def panel_results(entry: Entry) -> dict[PanelKey, PanelResult]:
@@ -66,22 +173,85 @@ def panel_results(entry: Entry) -> dict[PanelKey, PanelResult]:
     return results
 
 
+def _agreement(point: ReadCheckpoint, log: TrainingLog) -> Agreement | None:
+    """Hold every validation against what was evaluated; of several panels the farthest counts."""
+    gaps: dict[int, list[float]] = {}
+    ties = {panel: tie for panel, tie in tied_panels(point, log).items() if tie.comparable}
+    for panel, tie in ties.items():
+        for line in log.of_panel(panel):
+            gaps.setdefault(line.update, []).append(tie.summary.success.value - line.success)
+    widest = {
+        update: max(of, key=abs) for update, of in gaps.items() if len(of) == len(ties)
+    }  # fmt: skip
+    if not widest:
+        return None
+    nearest = min(map(abs, widest.values()))
+    updates = sorted(update for update, gap in widest.items() if abs(gap) <= nearest + _SAME)
+    return Agreement(
+        updates=tuple(updates),
+        last=max(widest),
+        gap=0.0 if nearest <= _SAME else widest[updates[0]],
+        panels=tuple(f"{tie.protocol.task}/{tie.protocol.panel}" for tie in ties.values()),
+    )
+
+
 def stability_of(entry: Entry) -> RecipeStability | None:
-    """The stability of the trainings behind a submission; None without logs."""
-    logs = [point.log for point in entry.checkpoints]
-    if not logs or None in logs:
+    """The stability of the trainings behind a submission; None without logs.
+
+    A training that was stopped early has collapsed, by whatever rule it was stopped: nobody knows
+    what would have come.
+    """
+    logs = [point.log for point in entry.checkpoints if point.log is not None]
+    if not logs or len(logs) < len(entry.checkpoints):
         return None
-    return recipe_stability([run_curves_of(log) for log in logs if log is not None])
+    stability = recipe_stability([run_curves_of(log) for log in logs])
+    stops = early_stops(entry)
+    if not stops:
+        return stability
+    ends = {log.start.seed: log.updates[-1].update for log in logs if log.start.seed in stops}
+    runs = tuple(_stopped(run, ends.get(run.seed or 0)) for run in stability.runs)
+    outcomes = [run.collapse for run in runs if run.collapse is not None]
+    happened = sum(outcome.happened for outcome in outcomes)
+    rate = wilson(happened, len(outcomes))
+    collapse = EventSummary(happened, len(outcomes), rate, kaplan_meier(outcomes))
+    events = {**stability.events, "collapse": collapse}
+    return replace(stability, runs=runs, collapse_rate=rate, events=events)
 
 
-def paired_difference(entry: Entry, other: Entry, key: PanelKey) -> PairedDifference | None:
+def early_stops(entry: Entry) -> dict[int, str]:
+    """Why trainings were ended before the update that their configuration names, by seed."""
+    logs = [point.log for point in entry.checkpoints if point.log is not None]
+    found = {log.start.seed: early_stop(log) for log in logs}
+    return {seed: reason for seed, reason in found.items() if reason is not None}
+
+
+def _stopped(run: RunStability, end: int | None) -> RunStability:
+    """A run that was ended for a reason at an update; it may have collapsed before."""
+    if end is None or (run.collapse is not None and run.collapse.happened):
+        return run
+    return replace(run, collapse=Outcome(end, True))
+
+
+def paired_difference(
+    entry: Entry | Peer, other: Entry | Peer, key: PanelKey
+) -> PairedDifference | None:
     """Compare two submissions episode by episode; None if they have not played the same panel."""
-    fingerprints = [e.checkpoints[0].panels.get(key) for e in (entry, other)]
-    if None in fingerprints or len({p.fingerprint for p in fingerprints if p}) > 1:
+    mine, theirs = _played(entry, key), _played(other, key)
+    if mine is None or theirs is None or mine[0] != theirs[0]:
         return None
-    mine, theirs = entry.plays(key), other.plays(key)
-    common = sorted(mine.keys() & theirs.keys())
-    differences = [
-        sum(mine[name]) / len(mine[name]) - sum(theirs[name]) / len(theirs[name]) for name in common
-    ]
+    common = sorted(mine[1].keys() & theirs[1].keys())
+    differences = [_mean(mine[1][name]) - _mean(theirs[1][name]) for name in common]
     return PairedDifference(bootstrap_mean(differences), sign_flip(differences), len(common))
+
+
+def _played(entry: Entry | Peer, key: PanelKey) -> tuple[str, Mapping[str, Sequence[bool]]] | None:
+    """A panel's protocol and plays; None if it was not played."""
+    if isinstance(entry, Peer):
+        kept = entry.panels.get(key)
+        return None if kept is None else (kept.fingerprint, kept.plays)
+    panel = entry.checkpoints[0].panels.get(key)
+    return None if panel is None else (panel.fingerprint, entry.plays(key))
+
+
+def _mean(plays: Sequence[bool]) -> float:
+    return sum(plays) / len(plays)

@@ -6,7 +6,7 @@ submissions is generated from here.
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import date
 from typing import Annotated, Final, Literal, Self
 
@@ -14,7 +14,7 @@ from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from benchmark.manifest import ModelIdentity
 from benchmark.records import Sha256
-from benchmark.submissions.texts import check_link, check_name, check_visible
+from benchmark.submissions.texts import check_link, check_name, check_own, check_visible
 from tasks.strict import Strict
 
 SCHEMA_VERSION: Final = 1
@@ -31,11 +31,9 @@ _PATH = rf"^(README\.md|{_PART}(/{_PART}){{0,3}})$"
 _MODEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+@-]*")
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 
-Title = Annotated[
-    str,
-    StringConstraints(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._+()/-]*$"),
-]
-"""A name that is shown beside others: ASCII, so that none looks like another."""
+TITLE: Final = r"^[A-Za-z0-9][A-Za-z0-9._+()/-]*( [A-Za-z0-9._+()/-]+)*$"
+Title = Annotated[str, StringConstraints(min_length=1, max_length=80, pattern=TITLE)]
+"""A name that is shown beside others: ASCII, single spaces, so that none looks like another."""
 Text = Annotated[str, StringConstraints(min_length=1, max_length=2_000)]
 Path = Annotated[str, StringConstraints(max_length=120, pattern=_PATH)]
 Bytes = Annotated[int, Field(ge=0, le=2**33)]
@@ -104,10 +102,17 @@ class Method(Strict):
     code: Link | None = None
     paper: Link | None = None
 
+    @field_validator("recipe")
+    @classmethod
+    def _own(cls, recipe: str) -> str:
+        check_own(recipe)
+        return recipe
+
     @field_validator("description")
     @classmethod
     def _seen(cls, text: str) -> str:
         check_visible(text, lines=True)
+        check_own(text)
         return text
 
     @field_validator("code", "paper")
@@ -115,6 +120,7 @@ class Method(Strict):
     def _address(cls, link: str | None) -> str | None:
         if link is not None:
             check_link(link)
+            check_own(link)
         return link
 
 
@@ -165,22 +171,21 @@ class Checkpoint(Strict):
         return model
 
 
-class Submission(Strict):
-    """The content of `submission.json`.
+class Declaration(Strict):
+    """What people say of a submission.
 
     Attributes:
         schema_version: Version of this schema.
         name: What the leaderboard shows.
         date: Day of the submission, ISO 8601.
         authors: Names or handles.
-        contact: Where questions go: an address or a handle.
+        contact: Where questions go: an address, a handle, or a sentence.
         method: How the checkpoints came about.
         base_model: What the weights were before anything of this; null for a policy.
         parameters: Number of weights; null for a policy.
         init: What training started from; null for a policy or an init.
         training_data: What it was trained on; null for a policy.
-        checkpoints: What was evaluated: several seeds of one method.
-        files: All files of the folder but this one.
+        weights: Where the checkpoints can be had; null if nowhere, and for a policy.
     """
 
     schema_version: Literal[1]
@@ -196,10 +201,7 @@ class Submission(Strict):
     parameters: Annotated[int, Field(ge=1, le=10**14)] | None
     init: ModelIdentity | None
     training_data: TrainingData | None
-    checkpoints: Annotated[
-        tuple[Checkpoint, ...], Field(min_length=1, max_length=MAX_CHECKPOINTS, strict=False)
-    ]
-    files: Annotated[tuple[StoredFile, ...], Field(max_length=MAX_FILES, strict=False)]
+    weights: Link | None = None
 
     @field_validator("date")
     @classmethod
@@ -207,11 +209,18 @@ class Submission(Strict):
         date.fromisoformat(day)
         return day
 
+    @field_validator("name")
+    @classmethod
+    def _own(cls, name: str) -> str:
+        check_own(name)
+        return name
+
     @field_validator("authors", "contact")
     @classmethod
     def _people(cls, value: tuple[str, ...] | str) -> tuple[str, ...] | str:
         for text in (value,) if isinstance(value, str) else value:
             check_name(text)
+            check_own(text)
         return value
 
     @field_validator("init")
@@ -221,13 +230,38 @@ class Submission(Strict):
             check_model(model)
         return model
 
+    @field_validator("weights")
+    @classmethod
+    def _address(cls, link: str | None) -> str | None:
+        if link is not None:
+            check_link(link)
+            check_own(link)
+        return link
+
+    @model_validator(mode="after")
+    def _of_its_kind(self) -> Self:
+        given = {name for name in ABOUT_WEIGHTS if getattr(self, name) is not None}
+        if problem := wrong_for_kind(self.method.kind, given):
+            raise ValueError(problem)
+        return self
+
+
+class Submission(Declaration):
+    """The content of `submission.json`: what people say, and what there is.
+
+    Attributes:
+        checkpoints: What was evaluated: several seeds of one method.
+        files: All files of the folder but this one.
+    """
+
+    checkpoints: Annotated[
+        tuple[Checkpoint, ...], Field(min_length=1, max_length=MAX_CHECKPOINTS, strict=False)
+    ]
+    files: Annotated[tuple[StoredFile, ...], Field(max_length=MAX_FILES, strict=False)]
+
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         kind = self.method.kind
-        _only("base_model", self.base_model, kind != "policy", kind)
-        _only("parameters", self.parameters, kind != "policy", kind)
-        _only("training_data", self.training_data, kind != "policy", kind)
-        _only("init", self.init, kind == "trained", kind)
         for what, values in (
             ("two files have the path", [file.path for file in self.files]),
             ("two checkpoints have the seed", [point.seed for point in self.checkpoints]),
@@ -245,9 +279,34 @@ class Submission(Strict):
         return self
 
 
-def _only(field: str, value: object, wanted: bool, kind: str) -> None:
-    if (value is not None) != wanted:
-        raise ValueError(f"{field} must {'' if wanted else 'not '}be given for method.kind {kind}")
+ABOUT_WEIGHTS: Final = ("base_model", "parameters", "training_data", "init", "weights")
+"""Fields that not every kind of method has."""
+_PLAYERS: Final = {
+    "policy": "a scripted policy",
+    "init": "a registered init as it is",
+    "trained": "a trained checkpoint",
+}
+_WANTED: Final = {
+    "policy": frozenset[str](),
+    "init": frozenset({"base_model", "parameters", "training_data"}),
+    "trained": frozenset({"base_model", "parameters", "training_data", "init"}),
+}
+
+
+def wrong_for_kind(kind: Literal["policy", "init", "trained"], given: Collection[str]) -> str:
+    """What is wrong with the fields about weights; empty if nothing is.
+
+    Args:
+        kind: Of the method.
+        given: Which of `ABOUT_WEIGHTS` are there.
+    """
+    wanted = _WANTED[kind]
+    allowed = wanted | {"weights"} if kind != "policy" else wanted
+    surplus = [name for name in ABOUT_WEIGHTS if name in given and name not in allowed]
+    missing = [name for name in ABOUT_WEIGHTS if name in wanted and name not in given]
+    parts = [f"leave {', '.join(surplus)} out"] if surplus else []
+    parts += [f"give {', '.join(missing)}"] if missing else []
+    return f"the run was played by {_PLAYERS[kind]}: {'; '.join(parts)}" if parts else ""
 
 
 def _check_distinct(what: str, values: Sequence[object]) -> None:

@@ -13,6 +13,19 @@ _BLANK: Final = frozenset(
 """Letters and marks of visible categories of which nothing is seen."""
 _ALIKE = ("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE")
 """Scripts with letters that look like those of another one."""
+PLACEHOLDERS: Final = frozenset(
+    {
+        "My method on tiny-sokoban",
+        "A. Name",
+        "https://example.org/me",
+        "my-method",
+        "What is done, in a few sentences.",
+        "https://example.org/my-code",
+        "https://example.org/my-paper",
+        "https://example.org/my-weights",
+    }
+)
+"""What the example in submissions/README.md says where its readers have to say something."""
 _LONGEST_SHOWN = 400
 """Characters of a foreign text that a message holds."""
 
@@ -63,6 +76,16 @@ def check_link(link: str) -> None:
     plain = re.fullmatch(r"[\x21-\x7e]+", link) and not set(link) & set("\"'<>\\^`{|}()[]*")
     if parts.scheme != "https" or not parts.hostname or parts.username or not plain:
         raise ValueError("not a plain https address")
+
+
+def check_own(text: str) -> None:
+    """See that a text is its author's and not the example's.
+
+    Raises:
+        ValueError: It stands in the example.
+    """
+    if text.strip() in PLACEHOLDERS:
+        raise ValueError(f"{text!r} is what the example says: write your own")
 
 
 def on_one_line(text: str, limit: int = _LONGEST_SHOWN) -> str:

@@ -8,6 +8,7 @@ import pytest
 from baselines.registry import Init, find_model, read_registry
 from benchmark.models import folder_sha256, from_folder, from_hub
 from tasks.errors import UserError
+from tests.training_logs import start_line, update_line, validation_line, write_log
 
 TINY = "tiny-sokoban"
 
@@ -123,3 +124,36 @@ def test_a_hub_model_is_loaded_at_its_commit(
     assert source.identity.sha256 == folder_sha256(folder)
     with pytest.raises(UserError, match="the registry pins"):
         from_hub("owner/model", "some-init", sha256="0" * 64)
+
+
+def _training(folder: Path, *solved: int) -> Path:
+    """A training whose validations, before it and after each update, solve so many of 256."""
+    write_log(
+        folder,
+        [
+            start_line(),
+            validation_line(0, solved[0]),
+            *(
+                line
+                for update, count in enumerate(solved[1:], 1)
+                for line in (update_line(update), validation_line(update, count))
+            ),
+        ],
+    )
+    (folder / "last").mkdir()
+    return folder
+
+
+def test_a_missing_best_model_is_explained_by_the_log(tmp_path: Path) -> None:
+    folder = _training(tmp_path / "worse", 128, 64, 128)
+    with pytest.raises(UserError) as caught:
+        find_model(str(folder / "best"))
+    assert str(caught.value) == (
+        f"model folder {folder / 'best'} does not exist: the training never beat its init (50.0%; "
+        f"its best validation has 50.0%), and keeps only what does; take {folder / 'last'}, as for "
+        "every other seed"
+    )
+    better = _training(tmp_path / "better", 128, 129)
+    for path in (better / "best", tmp_path / "nowhere" / "best", folder / "first"):
+        with pytest.raises(UserError, match="there is no init and no folder"):
+            find_model(str(path))

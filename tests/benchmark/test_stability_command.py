@@ -15,7 +15,9 @@ from benchmark.stability.definitions import DEFINITIONS
 from benchmark.stability_figure import stability_svg
 from benchmark.stability_runs import Choices, compared
 from benchmark.stability_table import COLUMNS, shown
+from benchmark.submissions.archive import sha256_of, write_compressed
 from benchmark.training_metrics import METRICS
+from tests.submissions import about
 from tests.training_logs import run_lines, start_line, update_line, validation_line, write_log
 
 SUCCESS = {0: 0.25, 1: 0.5, 2: 0.75, 3: 0.75}
@@ -52,6 +54,10 @@ def table(text: str) -> dict[str, list[str]]:
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     assert main(["stability", *map(str, arguments)]) == 0
     return capsys.readouterr().out
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def fault(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
@@ -198,7 +204,9 @@ def test_what_a_log_does_not_say(tmp_path: Path, capsys: pytest.CaptureFixture[s
     text = run(capsys, path)
     assert table(text)["run"][1:7] == ["-"] * 6
     assert "no success of a validation: say which field it is (--map" in text
+    assert "--success" not in text  # the log has nothing that could be taken
     path.write_text('{"step": 1, "data": {"episode/success_rate": 0.5, "mine": 1}}\n')
+    assert "or take that of training (--success rollout/success)" in one_line(run(capsys, path))
     text = run(capsys, path, "--success", "rollout/success")
     assert table(text)["run"][2] == "50.0 %"
     assert "1 unknown: mine" in text
@@ -215,6 +223,22 @@ def test_conditions_and_notes_are_said(tmp_path: Path, capsys: pytest.CaptureFix
         file.write('{"kind"')
     text = " ".join(run(capsys, torn).split())
     assert "the last line has no end and was passed over" in text
+
+
+def test_rounding_makes_no_spikes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    norms = [0.004 if step % 7 else 0.005 for step in range(1, 61)]
+    lines = [f"step:{step} - actor/grad_norm:{norm:.3f}\n" for step, norm in enumerate(norms, 1)]
+    path = tmp_path / "a.log"
+    path.write_text("".join(lines))
+    out = tmp_path / "s.json"
+    run(capsys, path, "--json", out)
+    (one,) = json.loads(out.read_text())["recipes"][0]["runs"]
+    assert (one["numbers"]["grad_spikes"], one["resolution"]) == (0, 0.001)
+    exact = verl_log(tmp_path / "b.jsonl", {}, dict(enumerate(norms, 1)))
+    run(capsys, exact, "--json", out)
+    (one,) = json.loads(out.read_text())["recipes"][0]["runs"]
+    assert one["numbers"]["grad_spikes"] > 10
+    assert one["resolution"] == 0
 
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\u202e"
@@ -356,3 +380,73 @@ def test_numbers_are_shown_in_their_units() -> None:
     assert shown("grad_nonfinite", 3) == "3"
     assert shown("mismatch_p95", 0.00123456) == "0.00123"
     assert shown("mismatch_p95", None) == shown("retention", float("nan")) == "-"
+
+
+def submission(folder: Path) -> Path:
+    """A submission of two seeds with their logs; what was played is left out."""
+    seeds = (0, 1)
+    files = []
+    for seed in seeds:
+        log = write_log(folder.parent / f"{seed}.jsonl", run_lines(seed=seed, updates=12))
+        path = folder / f"training/s{seed}.jsonl.zst"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        size = write_compressed(path, [log.read_bytes()])
+        digest, stored = sha256_of(path)
+        files.append(
+            {"path": f"training/s{seed}.jsonl.zst", "bytes": stored, "sha256": digest,
+             "content_bytes": size, "url": None}
+        )  # fmt: skip
+    points = [
+        {"seed": seed, "runs": [f"runs/r{seed}"], "training_log": files[seed]["path"],
+         "model": {"name": f"s{seed}", "kind": "folder", "sha256": str(seed) * 64}}
+        for seed in seeds
+    ]  # fmt: skip
+    content = about("trained") | {"checkpoints": points, "files": files}
+    (folder / "submission.json").write_text(json.dumps(content))
+    return folder
+
+
+def test_a_submission_is_its_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = submission(tmp_path / "20260102_trained")
+    logs = [folder / "training" / f"s{seed}.jsonl.zst" for seed in (0, 1)]
+    plain = table(run(capsys, tmp_path / "0.jsonl", tmp_path / "1.jsonl"))
+    assert list(plain) == ["grpo", "seed 0", "seed 1"]
+    assert table(run(capsys, folder)) == plain
+    assert table(run(capsys, *logs)) == plain
+    assert table(run(capsys, "--recipe", "mine", folder))["mine"] == plain["grpo"]
+    assert list(table(run(capsys, folder, "--by", "run"))) == ["s0", "s1"]
+    assert "is given twice" in fault(capsys, folder, logs[0])
+
+
+def test_no_more_of_a_submission_is_read_than_it_states(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = submission(tmp_path / "20260102_trained")
+    path = folder / "training" / "s0.jsonl.zst"
+    size = write_compressed(path, [bytes(2**26)])
+    assert "holds more bytes" in fault(capsys, folder)
+    file = folder / "submission.json"
+    content = json.loads(file.read_text())
+    content["files"][0]["content_bytes"] = size
+    file.write_text(json.dumps(content))
+    assert "67,108,864 bytes, at most 33,554,432 are read" in fault(capsys, path)
+    content["files"][0]["path"] = "training/other.jsonl.zst"
+    file.write_text(json.dumps(content))
+    assert f"{path} is not listed in {file}" in fault(capsys, path)
+    file.write_text("{}")
+    assert f"{folder}: submission.json, schema_version" in fault(capsys, folder)
+    file.unlink()
+    assert "a packed log is read with the submission.json that states" in fault(capsys, path)
+
+
+def test_a_submission_without_such_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = submission(tmp_path / "20260102_trained")
+    log = folder / "training" / "s0.jsonl.zst"
+    assert f"{folder} is a submission without trl logs" in fault(capsys, folder, "--format", "trl")
+    assert "a submission's log, not one of trl" in fault(capsys, log, "--format", "trl")
+    file = folder / "submission.json"
+    content = json.loads(file.read_text())
+    for point in content["checkpoints"]:
+        point["training_log"] = None
+    file.write_text(json.dumps(content))
+    assert f"{folder} is a submission without training logs" in fault(capsys, folder)

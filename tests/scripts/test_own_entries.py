@@ -7,6 +7,7 @@ import pytest
 
 from baselines.registry import INITS
 from benchmark.arguments import evaluation
+from benchmark.models import weights_in
 from scripts.own_entries import PANELS, Plan, inits, policies, study
 from scripts.study import aggressive
 from tests.study_runs import STEADY, write_run
@@ -55,3 +56,9 @@ def test_recipes_of_the_study_are_sent_when_all_their_seeds_are_finished(tmp_pat
 @pytest.mark.parametrize("seeds", [[0, 1, 2], [2]])
 def test_a_study_without_runs_has_no_entries(tmp_path: Path, seeds: list[int]) -> None:
     assert study(tmp_path, seeds) == []
+
+
+def test_sizes_are_those_that_the_check_asks_for() -> None:
+    for plan in inits():
+        assert plan.about["base_model"] == plan.folder
+        assert plan.about["parameters"] == weights_in(INITS / plan.folder)

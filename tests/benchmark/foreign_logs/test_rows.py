@@ -1,11 +1,12 @@
 """Rows become curves: order, repetition, ranges, and what is not finite."""
 
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from benchmark.foreign_logs import rows, values
@@ -105,13 +106,65 @@ def test_text_under_a_name_with_a_meaning_is_refused() -> None:
 
 
 def test_of_two_names_for_one_number_one_counts() -> None:
-    found = collected((1, {"actor/entropy_loss": 0.5, "actor/entropy": 0.25}))
-    assert found.run.curves["policy/entropy"].values.tolist() == [0.25]
+    found = collected(
+        (1, {"actor/entropy": 0.25}),
+        (2, {"actor/entropy_loss": 0.5 + 1e-8, "actor/entropy": 0.5}),
+        (3, {"actor/entropy_loss": math.nan, "actor/entropy": math.nan}),
+    )
+    curve = found.run.curves["policy/entropy"]
+    assert (curve.steps.tolist(), curve.values.tolist()[:2]) == ([1, 2, 3], [0.25, 0.5])
     assert found.run.unknown == ("actor/entropy_loss",)
     assert found.because == {"actor/entropy_loss": "actor/entropy says the same"}
     alone = collected((1, {"actor/entropy_loss": 0.5, "actor/entropy": None}))
     assert alone.run.curves["policy/entropy"].values.tolist() == [0.5]
     assert alone.run.unknown == ()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "message"),
+    [
+        # The upper name of the table comes first, whichever the log has first.
+        (
+            {"mismatch/k3_kl": 0.5},
+            {"rollout_corr/k3_kl": 1e-5},
+            "run.jsonl: 'rollout_corr/k3_kl' and 'mismatch/k3_kl' are both read as engine/k3, but "
+            "at step 7 they say 1e-05 and 0.5; say which of them it is, as "
+            "--map 'engine/k3=rollout_corr/k3_kl'",
+        ),
+        ({"timing_s/step": 3.0}, {"perf/time_per_step": 9.0}, "at step 7 they say 3 and 9"),
+        ({"timing_s/step": math.inf}, {"perf/time_per_step": 9.0}, "at step 7 they say inf and 9"),
+        ({"timing_s/step": 9.0}, {"perf/time_per_step": math.nan}, "they say 9 and nan"),
+        ({"timing_s/step": 9.0}, {"perf/time_per_step": 9.0001}, "they say 9 and 9.0001"),
+        (
+            {"val-core/math/acc/mean@16": 0.25},
+            {"val-core/math/acc/mean@1": 0.5},
+            "at step 7 they say 0.5 and 0.25; say which of them it is, as "
+            "--map 'validation/success@math=val-core/math/acc/mean@1'",
+        ),
+    ],
+)
+def test_two_names_for_one_number_that_differ_are_asked_for(
+    one: dict[str, float], other: dict[str, float], message: str
+) -> None:
+    with pytest.raises(UserError, match=re.escape(message)):
+        collected((7, one | other))
+
+
+def test_what_only_the_other_name_says_is_not_dropped() -> None:
+    lines: list[tuple[int, dict[str, Value]]] = [
+        (1, {"timing_s/step": 3.0, "perf/time_per_step": 3.0}),
+        (2, {"perf/time_per_step": 4.0}),
+    ]
+    with pytest.raises(UserError, match="at step 2 they say nothing and 4; say which"):
+        collected(*lines)
+    own = own_words(["seconds/total=perf/time_per_step"])
+    assert collected(*lines, own=own).run.curves["seconds/total"].values.tolist() == [3.0, 4.0]
+
+
+def test_two_words_of_the_user_for_one_number_must_agree() -> None:
+    own = own_words(["policy/entropy=a", "policy/entropy=b"])
+    with pytest.raises(UserError, match="'a' and 'b' are both read as policy/entropy"):
+        collected((1, {"a": 0.5, "b": 0.25}), own=own)
 
 
 def test_the_word_of_the_user_goes_first() -> None:
@@ -120,6 +173,8 @@ def test_the_word_of_the_user_goes_first() -> None:
     assert found.run.curves["policy/entropy"].values.tolist() == [0.5]
     assert found.run.curves["validation/success"].values.tolist() == [1.0]
     assert found.run.unknown == ("actor/entropy",)
+    reason = "you say that actor/entropy_loss is it (--map)"
+    assert found.because == {"actor/entropy": reason}
     assert found.read_as["mine"].provided == "you say so (--map)"
 
 
@@ -154,10 +209,11 @@ def test_names_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @given(st.integers() | st.floats())
+@example(2**53 + 1)
 def test_a_number_is_what_float32_can_hold(value: float) -> None:
     found = float32(value)
     if abs(value) <= FLOAT32_MAX:
-        assert found == value
+        assert found == float(value)
     elif abs(value) > FLOAT32_MAX:
         assert found == (math.inf if value > 0 else -math.inf)
     else:

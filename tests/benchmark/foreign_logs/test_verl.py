@@ -59,10 +59,14 @@ def test_the_console(tmp_path: Path) -> None:
 
 def test_rounded_numbers_are_said_to_be(tmp_path: Path) -> None:
     old = "step:1 - actor/grad_norm:0.020 - actor/entropy:-0.000\nstep:2 - actor/grad_norm:nan\n"
-    (note,) = read(tmp_path / "old.log", old).notes
+    found = read(tmp_path / "old.log", old)
+    (note,) = found.notes
     assert "three decimals" in note
-    new = old + "step:3 - actor/grad_norm:0.0201\n"
-    assert read(tmp_path / "new.log", new).notes == ()
+    assert found.resolution == 0.001
+    new = read(tmp_path / "new.log", old + "step:3 - actor/grad_norm:0.0201\n")
+    assert (new.notes, new.resolution) == ((), 0)
+    lines = json_lines((1, {"actor/grad_norm": 0.02}), (2, {"actor/grad_norm": 0.021}))
+    assert read(tmp_path / "lines.jsonl", lines).resolution == 0
 
 
 def test_the_file_logger(tmp_path: Path) -> None:

@@ -89,9 +89,41 @@ def test_a_run_that_was_resumed_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(UserError, match=r"line 2: step 8 stands after step 10; a run that was res"):
         read(tmp_path, content)
-    same = json_lines({"_step": 3, "train/kl": 0.1}, {"_step": 3, "train/kl": 0.2})
-    with pytest.raises(UserError, match="line 2: 'train/kl' of step 3 stands there twice"):
+    same = json_lines({"_step": 3, "actor/entropy": 0.1}, {"_step": 3, "actor/entropy": 0.2})
+    with pytest.raises(UserError, match="line 2: 'actor/entropy' of step 3 stands there twice"):
         read(tmp_path, same)
+
+
+@pytest.mark.parametrize(
+    ("content", "field", "step"),
+    [
+        (json_lines({"_step": 0, "train/grad_norm": 0.5, "x": 1}), "train/grad_norm", "_step"),
+        ("_step,x,train/reward\n0,,0.5\n", "train/reward", "_step"),
+        ("Step,run - train/kl\n0,0.5\n", "run - train/kl", "Step"),
+    ],
+)
+def test_calls_are_no_updates_of_transformers(
+    tmp_path: Path, content: str, field: str, step: str
+) -> None:
+    # It calls `log` once for the training and once for the evaluation of one step.
+    with pytest.raises(UserError) as caught:
+        read(tmp_path, content)
+    assert f"has '{field}', as transformers logs it, without train/global_step" in str(caught.value)
+    assert f"{step} counts calls of log" in str(caught.value)
+    renamed = content.replace(step, "train/global_step")
+    (found,) = read(tmp_path, renamed)
+    assert found.notes == ()
+    assert [curve.steps.tolist() for curve in found.run.curves.values()] == [[0]]
+
+
+def test_calls_that_are_read_as_updates_are_said_to_be(tmp_path: Path) -> None:
+    # verl and our trainer hand their own number to `log`; that of others nobody can tell.
+    for content in ("_step,actor/grad_norm\n3,0.5\n", "Step,run - actor/grad_norm\n3,0.5\n"):
+        (found,) = read(tmp_path, content)
+        (note,) = found.notes
+        assert note.startswith(f"{content.partition(',')[0]} is read as the update")
+    (found,) = read(tmp_path, "_step,training/global_step,actor/grad_norm\n3,1,0.5\n")
+    assert found.notes == ()
 
 
 def test_a_chart_of_two_runs(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from scipy import stats
 from benchmark.stability.bootstrap import Estimate
 from benchmark.stability.comparison import (
     Scores,
+    comparison_of,
     iqm_over_tasks,
     performance_profile,
     probability_of_improvement,
@@ -155,3 +156,27 @@ def test_bad_scores_are_refused(by_task: Scores, message: str) -> None:
 def test_recipes_are_compared_on_the_same_tasks() -> None:
     with pytest.raises(ValueError, match=r"different tasks: \['a'\] and \['b'\]"):
         probability_of_improvement({"a": [0.5]}, {"b": [0.5]})
+
+
+def test_the_first_recipe_is_held_against_the_others() -> None:
+    found = comparison_of(
+        {"a": {"x": [0.5, 0.75]}, "b": {"x": [0.25, 0.5]}, "c": {"x": [0.75, 1.0]}},
+        resamples=200,
+    )
+    assert (found.tasks, found.labels, found.seeds) == (("x",), ("a", "b", "c"), (2, 2, 2))
+    assert [one.value for one in found.iqm] == [0.625, 0.375, 0.875]
+    own, over_b, over_c = found.improvement
+    assert own is None
+    # Of four pairs a wins three against b and ties one; against c it loses three and ties one.
+    assert over_b is not None
+    assert over_c is not None
+    assert (over_b.value, over_c.value) == (0.875, 0.125)
+    assert [profile.thresholds.tolist() for profile in found.profiles] == [
+        [0.0, 0.25, 0.5, 0.75, 1.0]
+    ] * 3
+    assert found.profiles[0].share.tolist() == [1.0, 1.0, 0.5, 0.0, 0.0]
+
+
+def test_a_recipe_alone_is_no_comparison() -> None:
+    with pytest.raises(ValueError, match="takes two recipes"):
+        comparison_of({"a": {"x": [0.5, 0.75]}})

@@ -84,6 +84,25 @@ def test_spikes_do_not_depend_on_the_unit(values: list[float], scale: float) -> 
     assert spikes([scale * value for value in values]) == spikes(values)
 
 
+def test_a_step_of_the_rounding_is_no_spike() -> None:
+    # Median 0.004, no distance from it; 0.004 + 6 * 1.4826 * 0.001 + 0.001 = 0.0138956.
+    rounded = [0.004] * 20 + [0.005, 0.004, 0.003, 0.013, 0.014]
+    assert spikes(rounded) == [20, 23, 24]
+    assert spikes_of(points(rounded), 0.001).steps.tolist() == [24]
+    calm = [round(0.0042 + 0.0004 * math.sin(7 * number), 3) for number in range(200)]
+    assert set(calm) == {0.004, 0.005}
+    assert len(spikes(calm)) > 20
+    assert spikes_of(points(calm), 0.001).per_100 == 0
+
+
+@given(norms, st.sampled_from([0.5, 1.0, 2.0, 8.0]))
+def test_what_is_a_spike_in_rounded_norms_is_one(values: list[float], unit: float) -> None:
+    rounded = [unit * round(value / unit) for value in values]
+    sure = spikes_of(points(rounded), unit)
+    assert set(sure.steps.tolist()) <= set(spikes(values))
+    assert sure.judged == spikes_of(points(values)).judged
+
+
 def test_peak_is_the_largest_by_the_median() -> None:
     assert peak(points([1.0, 2.0, 3.0, 20.0, INF, NAN])) == 8  # 20 by 2.5
     assert peak(points([4.0])) == 1

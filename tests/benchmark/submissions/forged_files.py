@@ -125,7 +125,7 @@ def on_the_hub(copy: Copy) -> None:
 
 
 PATH = "files.1.path: String should match pattern"
-URL = "files.1.url: Value error, not a file of a dataset on the hub"
+URL = "files.1.url: not a file of a dataset on the hub"
 FORGERIES = [
     Forgery("wrong hash", "policy", listed(sha256="0" * 64), f"{RECORDS}, sha256: "),
     Forgery("wrong size", "policy", listed(bytes=7), ", 7 are stated"),
@@ -145,6 +145,18 @@ FORGERIES = [
     ),
     Forgery(
         "bomb stated", "policy", stored(lambda _: big_frame(), GIB), "at most 268,435,456 are "
+    ),
+    Forgery(
+        "bomb below the limit",
+        "policy",
+        stored(lambda _: big_frame(2**26), 2**26),
+        "67,108,864 bytes, at most 10,",
+    ),
+    Forgery(
+        "long logs",
+        "trained",
+        listed("training/s1.jsonl.zst", content_bytes=2**25),
+        "submission.json, training logs: 33,",
     ),
     Forgery("zip file", "policy", stored(zipped), "cannot be unpacked: ZSTD decompress failed"),
     Forgery("truncated archive", "policy", stored(lambda b: b[:-9]), "Truncated compressed stream"),

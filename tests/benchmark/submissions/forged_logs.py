@@ -208,7 +208,7 @@ FORGERIES = [
     ),
     Forgery("log of another seed", "trained", other_seed, "line 1, seed: is of seed 7, the check"),
     Forgery("swapped logs", "trained", swapped, "is of seed 1, the checkpoint of seed 0"),
-    Forgery("one log for two seeds", "trained", copied, f"holds the numbers of {LOG}"),
+    Forgery("one log for two seeds", "trained", copied, f"20 updates have the numbers of {LOG}"),
     Forgery(
         "log of another init", "trained", start(init=INIT), "starts from other (folder, SHA-256 9"
     ),
@@ -223,7 +223,7 @@ FORGERIES = [
     Forgery(
         "log of a better model", "trained", far, "no validation of sokoban/builtin is near the"
     ),
-    Forgery("logs of other panels", "trained", other_panel, "were validated on different panels"),
+    Forgery("logs of other panels", "trained", other_panel, "easy is validated under a protocol"),
     Forgery(
         "log of the better seed", "trained", missing, "seeds [1] have no training log and others"
     ),

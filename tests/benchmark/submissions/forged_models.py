@@ -116,15 +116,19 @@ FORGERIES = [
         "init of other weights", "trained", init(sha256="0" * 64), "tiny-sokoban has other weig"
     ),
     Forgery(
+        "init without a pinned hash",
+        "trained",
+        init(name="unpinned", sha256="7" * 64),
+        "submission.json, init: the registry has no hash of unpinned: any weights can be called so",
+    ),
+    Forgery(
         "unknown init", "trained", init(name="huge-sokoban"), "there is no init 'huge-sokoban'"
     ),
     Forgery(
         "served init", "trained", init(kind="endpoint"), "submission.json, init: tiny-sokoban (e"
     ),
-    Forgery("no init", "trained", about(init=None), "init must be given for method.kind trained"),
-    Forgery(
-        "init of a policy", "policy", about(init=INIT), "init must not be given for method.kind"
-    ),
+    Forgery("no init", "trained", about(init=None), "a trained checkpoint: give init"),
+    Forgery("init of a policy", "policy", about(init=INIT), "a scripted policy: leave init out"),
     Forgery(
         "policy claimed as trained",
         "policy",

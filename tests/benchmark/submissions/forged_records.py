@@ -114,6 +114,15 @@ def every_turn(**changes: Any) -> Any:
     return lambda copy: copy.records(change)
 
 
+def one_token(copy: Copy) -> None:
+    """Every answer is one token long, and certain."""
+    every_turn(response_tokens=1, log_prob=0.0)(copy)
+
+
+def certain(copy: Copy) -> None:
+    every_turn(log_prob=0.0)(copy)
+
+
 def text(old: bytes, new: bytes) -> Any:
     """Changes the first occurrence of something in the file's text."""
 
@@ -172,6 +181,31 @@ FORGERIES = [
     Forgery("certain beyond all doubt", "trained", turn(log_prob=1.5), "log_prob 1.5 is that of "),
     Forgery("beyond the token limit", "trained", turn(response_tokens=513), "not within 1 and 512"),
     Forgery("no prompt", "trained", turn(prompt_tokens=0), "prompt_tokens 0 is less than 1"),
+    Forgery("one token each", "trained", one_token, "121 answers have 5863 letters and 121 tokens"),
+    Forgery("certain of everything", "trained", certain, "answers have the probability 1"),
+    Forgery(
+        "long answer of one token",
+        "trained",
+        turn(response=f"<think>{'so ' * 99}</think><action>up</action>", response_tokens=1),
+        "turn 2: response_tokens 1 is too few for 222 letters",
+    ),
+    Forgery("endless prompt", "trained", turn(prompt_tokens=10**12), "the model's context is 1677"),
+    Forgery("improbable", "trained", turn(log_prob=-1e6), "log_prob -1000000.0 is not that of the"),
+    Forgery(
+        "many values",
+        "policy",
+        turn(info={"x": [[]] * 1000}),
+        "turns.1.info: Value error, more than 1000 values",
+    ),
+    Forgery(
+        "long value", "policy", turn(info={"x": "x" * 70_000}), "info: Value error, longer than 65"
+    ),
+    Forgery(
+        "long record",
+        "policy",
+        turn(response="x" * 5 * 2**20),
+        f"{RECORDS}, line 1: is longer than 4,194,304 bytes",
+    ),
     Forgery("NaN", "policy", turn(reward=float("nan")), "turns.1.reward: Input should be a finite"),
     Forgery("infinity", "policy", record(reward=float("inf")), "reward: Input should be a finite"),
     Forgery("1e308", "policy", record(score=1e308), "score: Input should be less than"),

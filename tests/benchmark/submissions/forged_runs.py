@@ -99,6 +99,15 @@ FORGERIES = [
     Forgery("extra field of a run", "policy", run(bonus=1), "bonus: Extra inputs are not"),
     Forgery("text for number in a run", "policy", text_for_number, "panels.0.max_turns: is of"),
     Forgery("bool for number in a run", "policy", bool_for_number, "panels.0.repeats: is of"),
+    Forgery(
+        "a run to come",
+        "policy",
+        run(created="2026-01-04T00:00:00+00:00"),
+        f"{RUN}, created: 2026-01-04T00:00:00+00:00 is after the submission, which is of 2026-",
+    ),
+    Forgery("a run at no time", "policy", run(created="2999-13-45 nonsense"), "is no time in UTC"),
+    Forgery("a run in no month", "policy", run(created="2025-13-01T00:00:00Z"), "is no time in UT"),
+    Forgery("a long run.json", "policy", run(created="x" * 10**5), "is longer than 32,768 bytes"),
     Forgery("twin fields of a run", "policy", twin_panels, f"{RUN}: a field is there twice"),
     Forgery(
         "edited summary", "trained", edited_summary, f"{SUMMARY}: is not what the records give"

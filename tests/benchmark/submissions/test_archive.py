@@ -1,5 +1,6 @@
 """Compressed files: the same everywhere, and never unpacked beyond what is stated."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from benchmark.submissions.archive import (
     compress,
+    lines_of,
     read_compressed,
     sha256_of,
     write_compressed,
@@ -55,6 +57,31 @@ def test_what_is_no_whole_archive_is_refused(tmp_path: Path, content: bytes) -> 
     (tmp_path / "x.zst").write_bytes(content)
     with pytest.raises(UserError, match=r"x\.zst cannot be unpacked"):
         read_compressed(tmp_path / "x.zst", 99)
+
+
+@given(st.lists(st.binary(max_size=9)), st.lists(st.integers(1, 8)))
+def test_lines_do_not_depend_on_the_parts_that_they_come_in(
+    lines: list[bytes], sizes: list[int]
+) -> None:
+    content = b"\n".join(lines)
+    parts, rest = [], content
+    for size in sizes:
+        if rest:
+            parts.append(rest[:size])
+            rest = rest[size:]
+    parts += [rest] if rest else []
+    expected = [line + b"\n" for line in content.split(b"\n")]
+    expected[-1] = expected[-1][:-1]
+    assert list(lines_of(parts, 10**6)) == [line for line in expected if line]
+
+
+def test_a_long_line_ends_the_reading() -> None:
+    def parts() -> Iterator[bytes]:
+        yield b"one\nabc"
+        yield b"def"
+        raise AssertionError("nobody asks for more")
+
+    assert list(lines_of(parts(), 5)) == [b"one\n", b"abcdef"]
 
 
 def test_links_are_not_followed(tmp_path: Path) -> None:

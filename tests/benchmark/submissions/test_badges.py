@@ -8,7 +8,8 @@ from benchmark.submissions.badges import RERUN, Badges, Rerun, badges_of, read_r
 from tasks.errors import UserError
 from tests.benchmark.submissions.conftest import Copies
 from tests.benchmark.submissions.forged_records import flipped_success
-from tests.submissions import Json, check
+from tests.submissions import Json, check, trainer_line
+from tests.training_logs import Line
 
 LINE = (
     "20260102_policy:\n  date: '2026-03-01'\n  by: maintainers\n  note: the same within 1 point\n"
@@ -43,6 +44,29 @@ def test_a_training_without_logs(copies: Copies) -> None:
         (copy.folder / f"training/s{seed}.jsonl.zst").unlink()
     copy.about(change)
     assert badges_of(check(copy.folder), {}) == Badges(True, "none", "fixed", False)
+
+
+def test_logs_without_validations_say_nothing_of_stability(copies: Copies) -> None:
+    """The configuration says that there are none: such a log is whole, and judges nothing."""
+    copy = copies("trained")
+
+    def change(lines: list[Line]) -> list[Line]:
+        trainer_line(lines[0], updates=20, every=None)
+        return [line for line in lines if line["kind"] != "validation"]
+
+    for seed in (0, 1):
+        copy.log(change, seed)
+    assert badges_of(check(copy.folder), {}) == Badges(True, "none", "fixed", False)
+
+
+def test_a_training_from_an_init_whose_hash_nobody_has_pinned(copies: Copies) -> None:
+    """Its weights are named as what they are; the log calls them by the registry's name."""
+    copy = copies("trained")
+    named = {**OWN, "name": "unpinned", "kind": "init"}
+    copy.about(lambda about: about.update(init={**OWN, "name": "a/b", "kind": "folder"}))
+    for seed in (0, 1):
+        copy.log(lambda lines: lines[0].update(init=named), seed)
+    assert badges_of(check(copy.folder), {}) == Badges(True, "logs", "open", False)
 
 
 def test_what_is_not_accepted_has_no_badges(copies: Copies) -> None:

@@ -1,6 +1,9 @@
 """`arlarena-bench submit check`: exit codes, what is printed, and what is written for programs."""
 
+import gc
+import html
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +11,10 @@ import pytest
 
 from baselines.registry import read_registry
 from benchmark.cli import main
-from tests.benchmark.submissions.conftest import Copies
+from benchmark.submissions.check import check_submission, read_accepted
+from benchmark.submissions.entry import Entry
+from benchmark.submissions.report import escaped
+from tests.local_hub import Asked, Reply, serving
 from tests.submissions import Copy, Json, copied
 
 FINDING = {"file", "field", "problem", "fix"}
@@ -49,6 +55,7 @@ def test_an_accepted_submission(
         "submission",
         "accepted",
         "findings",
+        "notes",
         "replayed_episodes",
         "turns_in_doubt",
         "badges",
@@ -57,7 +64,7 @@ def test_an_accepted_submission(
         "stability_infinite",
     }
     assert (content["report_version"], content["submission"]) == (1, "20260102_trained")
-    assert (content["accepted"], content["findings"]) == (True, [])
+    assert (content["accepted"], content["findings"], content["notes"]) == (True, [], [])
     assert (content["replayed_episodes"], content["turns_in_doubt"]) == (512, 0)
     badges = {"replayed": True, "stability": "logs", "init": "fixed", "rerun": False}
     assert content["badges"] == badges
@@ -67,10 +74,23 @@ def test_an_accepted_submission(
     assert panel["success"]["value"] == pytest.approx(309 / 512)
     assert (panel["format_valid"], panel["errors"]) == (1.0, 0)
     assert content["stability"]["collapse_rate"] == 0.0
+    assert "| badges | replayed, stability: logs, init: fixed |" in text
     printed = capsys.readouterr().out.splitlines()
-    assert printed[0].startswith("sokoban/builtin: success 60.4% [")
-    assert printed[1] == "20260102_trained: accepted, 512 episodes replayed and all hold"
-    assert "Badges: replayed, stability: logs, init: fixed" in text
+    assert printed[-1] == "20260102_trained: accepted, 512 episodes replayed and all hold"
+    assert max(map(len, printed)) <= 100
+    for line in (
+        "badges: replayed, stability: logs, init: fixed",
+        "sokoban/builtin  60.4% [55.9, 64.7]  59.4, 61.3  100.0%        11.0",
+        "collapse rate              0 of 2 seeds   seeds that collapse",
+        "Nothing to compare with yet.",
+    ):
+        assert line in printed
+    # The last column goes on below itself.
+    at = printed.index(f"{' ' * 42}updates")
+    assert printed[at - 1].startswith("mismatch, P95 (median)     2.78e-07 nats  k3 of trainer to ")
+    assert printed[at - 1].endswith("95 % quantile of the")
+    (seed,) = [line for line in printed if line.startswith("0     20 (planned: not said)")]
+    assert seed.endswith("none; nearest is update 7 of 20 (+0.4 points here)")
     assert "| sokoban/builtin | 60.4% [55.9, 64.7] | 59.4, 61.3 | 100.0% | 11.0 |" in text
 
 
@@ -104,7 +124,7 @@ def test_different_panels_are_a_finding_also_beside_others(
 
 
 def test_a_submission_is_compared_with_its_init_and_with_the_best(
-    entries: Path, trained: Path, copies: Copies
+    entries: Path, trained: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The init solves what seed 0 solves, the best so far what it and seed 1 solve."""
     digest = read_registry()["tiny-sokoban"].sha256
@@ -126,12 +146,20 @@ def test_a_submission_is_compared_with_its_init_and_with_the_best(
     # Seeds 0 and 1 solve 152 and 157 of 256, the init as much as seed 0: half of 5/256 more.
     assert "+1.0 [" in rows[0]
     assert "+0.0 [+0.0, +0.0], p = 1.000, 256 episodes" in rows[1]
+    printed = capsys.readouterr().out.splitlines()
+    best_so_far = "the best so far (The best)  +0.0 [+0.0, +0.0], p = 1.000, 256 episodes"
+    assert f"sokoban/builtin  {best_so_far}" in printed
+    assert any(
+        line.startswith("sokoban/builtin  its init (The init)         +1") for line in printed
+    )
+    assert max(map(len, printed)) <= 100
 
 
 def as_init(copy: Copy, digest: str | None) -> None:
     """Makes an init's submission of a trained one: seed 0's records alone."""
 
     def change(about: Json) -> None:
+        about["name"] = "The init"
         about["method"]["kind"] = "init"
         about["init"] = None
         about["checkpoints"] = about["checkpoints"][:1]
@@ -150,12 +178,16 @@ def as_init(copy: Copy, digest: str | None) -> None:
 
 
 def as_other(copy: Copy) -> None:
-    """Makes other weights of both seeds."""
+    """Makes other weights of both seeds, without logs."""
     hashes = ["0" * 64, "1" * 64]
 
     def change(about: Json) -> None:
+        about["name"] = "The best"
+        about["files"] = [file for file in about["files"] if "training" not in file["path"]]
         for point, digest in zip(about["checkpoints"], hashes, strict=True):
             point["model"]["sha256"] = digest
+            (copy.folder / point["training_log"]).unlink()
+            point["training_log"] = None
 
     copy.about(change)
     copy.manifest(lambda run: run["model"].update(sha256=hashes[0]), "runs/r0")
@@ -168,24 +200,179 @@ def perturb(records: list[Json]) -> None:
         record["turns"][0]["log_prob"] -= 0.25
 
 
-def test_a_broken_neighbour_is_a_mistake_of_ones_own(
+def test_a_broken_neighbour_stops_nobody(
+    entries: Path, policy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is left out of the comparison, which is said everywhere."""
+    copy = copied(policy, entries)
+    (entries / "20260101_old").mkdir()
+    (entries / "20260101_plain").write_text("a file")
+    code, content, text = verdict_of(copy.folder)
+    assert code == 0
+    notes = content["notes"]
+    assert [note.partition(": ")[0] for note in notes] == [
+        "not compared with 20260101_old",
+        "not compared with 20260101_plain",
+    ]
+    assert "submission.json: cannot be read: No such file" in notes[0]
+    assert "is no folder" in notes[1]
+    printed = capsys.readouterr().out.splitlines()
+    assert [f"note: {note}" for note in notes] == printed[:2]
+    assert "Left out of this check:" in text
+    assert all(f"- {escaped(note)}" in text.splitlines() for note in notes)
+    (entries / "elsewhere").mkdir()
+    code, content, text = verdict_of(copy.folder, "--submissions", str(entries / "elsewhere"))
+    assert (code, content["notes"]) == (0, [])
+    assert "Left out" not in text
+
+
+def test_a_neighbour_that_leads_nowhere_stops_nobody(entries: Path, policy: Path) -> None:
+    (entries / "20260101_loop").symlink_to("20260101_loop")
+    (entries / "20260101_gone").symlink_to("nowhere")
+    code, content, _ = verdict_of(copied(policy, entries).folder)
+    assert code == 0
+    assert [note.partition(":")[0] for note in content["notes"]] == [
+        "not compared with 20260101_gone",
+        "not compared with 20260101_loop",
+    ]
+    assert all("is no folder" in note for note in content["notes"])
+
+
+@pytest.mark.parametrize("option", ["--json", "--comment"])
+def test_outputs_are_tried_before_the_work(
+    entries: Path, policy: Path, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    """A folder with a finding would end in its finding, if it had been looked at."""
+    copy = copied(policy, entries)
+    (copy.folder / "README.md").unlink()
+    other = {"--json": "--comment", "--comment": "--json"}[option]
+    written = entries / "written"
+    for place, reason in (
+        (entries, "it is a folder; name a file"),
+        (entries / "x" / "y", "No such"),
+    ):
+        told = [option, str(place), other, str(written)]
+        assert main(["submit", "check", str(copy.folder), *told]) == 2
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert f"{place} cannot be written: {reason}" in said.err
+    assert not written.exists()
+    assert [path.name for path in entries.iterdir()] == [copy.folder.name]
+
+
+def test_a_name_that_no_file_can_have(entries: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["submit", "check", str(entries / f"20260102_{'a' * 300}")]) == 1
+    assert "the folder: cannot be read: File name too long" in capsys.readouterr().out
+
+
+def test_an_author_who_deletes_a_dataset_stops_nobody(
+    entries: Path, policy: Path, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    gone = copied(trained, entries)
+    name = "runs/r0/episodes.jsonl.zst"
+    address = f"https://huggingface.co/datasets/a/b/resolve/{'0' * 40}/x.zst"
+
+    def move(about: Json) -> None:
+        (file,) = [file for file in about["files"] if file["path"] == name]
+        file["url"] = address
+
+    gone.about(move)
+    (gone.folder / name).unlink()
+    other = gone.folder.rename(entries / "20260102_gone")
+    with serving(lambda asked: Reply(b"", 404)) as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.url)
+        monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+        code, content, _ = verdict_of(copied(policy, entries).folder)
+        assert code == 0
+        (note,) = content["notes"]
+        assert note.startswith(f"not compared with {other.name}: {name}: ")
+        assert note.endswith("; make the folder anew with submit prepare")
+        assert f"{address} cannot be fetched: the hub answers with status 404" in note
+
+
+def test_the_others_are_read_one_by_one(policy: Path, trained: Path) -> None:
+    """Whatever there is of them, no more than two are in memory."""
+    alive = []
+
+    def others() -> Iterator[Entry]:
+        for _ in range(6):
+            yield read_accepted(trained)
+            alive.append(sum(isinstance(each, Entry) for each in gc.get_objects()))
+
+    verdict = check_submission(policy, {}, others())
+    assert len(verdict.peers) == 6
+    assert max(alive) <= alive[0] + 1
+
+
+def test_a_check_that_cannot_be_made_says_so_in_the_comment(
     entries: Path, policy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     copy = copied(policy, entries)
-    (entries / "20260101_old").mkdir()
-    assert main(["submit", "check", str(copy.folder)]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "20260101_old: submission.json: cannot be read" in line
-    (entries / "elsewhere").mkdir()
-    aside = ["--submissions", str(entries / "elsewhere")]
-    assert main(["submit", "check", str(copy.folder), *aside]) == 0
+    file = entries / "comment.md"
+    told = ["submit", "check", str(copy.folder), "--comment", str(file), "--base", "<b>|@x"]
+    assert main(told) == 2
+    assert "is not in a git repository" in capsys.readouterr().err
+    text = file.read_text()
+    assert text.startswith("## Submission `20260102_policy`\n")
+    assert "The check could not be made, which is no verdict:" in text
+    assert "is not in a git repository" in html.unescape(text)
+
+
+def hub_models(copy: Copy) -> list[str]:
+    """Makes hub models of a trained submission's weights; returns where the hub has them."""
+    return [hub_model(copy, seed) for seed in (0, 1)]
+
+
+def hub_model(copy: Copy, seed: int) -> str:
+    commit = str(seed) * 40
+    model = {"kind": "hub", "name": "owner/model", "revision": commit, "sha256": None}
+    copy.about(lambda about: about["checkpoints"][seed].update(model=model))
+    copy.manifest(lambda run: run.update(model=model), f"runs/r{seed}")
+    return f"/api/models/owner/model/revision/{commit}?expand=sha"
+
+
+def test_models_are_looked_up_on_the_hub(
+    entries: Path, trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seed 0's commit is there, seed 1's is not; a hub that does not answer is named."""
+    copy = copied(trained, entries)
+    real_init(copy)
+    there, absent = hub_models(copy)
+
+    def answer(asked: Asked) -> Reply:
+        if asked.path == there:
+            return Reply(json.dumps({"sha": "0" * 40}).encode())
+        return Reply(b"", 404)
+
+    with serving(answer) as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.url)
+        monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+        code, content, text = verdict_of(copy.folder)
+        assert [asked.path for asked in server.asked] == [there, absent]
+    assert code == 1
+    (finding,) = content["findings"]
+    assert (finding["file"], finding["field"]) == ("submission.json", "checkpoints.1.model")
+    assert finding["problem"] == (
+        f"owner/model (hub, revision {'1' * 40}): the hub shows no model of this name at this "
+        "commit"
+    )
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    code, content, text = verdict_of(copy.folder)
+    assert code == 0
+    (note,) = content["notes"]
+    assert note.startswith("models were not looked up on the hub: owner/model at 0000")
+    assert note.endswith("cannot be fetched: HF_HUB_OFFLINE is set")
+    assert escaped(note) in text
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--base", "--output=x"], "--base"),
-        (["--base", "main"], "not a git repository"),
+        (["--base", "main"], "is not in a git repository; name one with --repository"),
+        (["--base", "main", "--repository", "nowhere"], "nowhere is no git repository"),
+        (["--head", "main"], "--head and --repository say where to look for changes since --base"),
         (["--json", "nowhere/x.json"], "nowhere/x.json cannot be written"),
         (["--comment", "nowhere/x.md"], "nowhere/x.md cannot be written"),
         (["--submissions", "nowhere"], "--submissions nowhere is no folder"),

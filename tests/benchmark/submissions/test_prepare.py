@@ -8,6 +8,7 @@ import pytest
 
 from benchmark.cli import main
 from benchmark.manifest import ModelIdentity
+from benchmark.models import folder_sha256
 from benchmark.run_folder import read_manifest, read_run
 from benchmark.submissions.folder import list_files, read_submission
 from benchmark.submissions.prepare import Part, Played, parts_of, prepare
@@ -66,7 +67,8 @@ def test_the_readme_says_what_was_done(tmp_path: Path, expert_run: Path) -> None
     assert readme.startswith("# A policy entry\n\nAs the name says.\n")
     assert "| authors | Ada Lovelace, Alan |" in readme
     assert "| method | grpo (policy) |" in readme
-    assert " ".join(manifest.command) in readme
+    assert "\narlarena-bench eval --engine expert --task sokoban/builtin\n" in readme
+    assert "| weights | not given |" in readme
     assert "arlarena-bench submit check submissions/20260102_a" in readme
 
 
@@ -83,7 +85,82 @@ def test_runs_are_grouped_by_weights_and_logs_go_with_them(
     assert [part.seed for part in parts] == [7, 3]
     assert [part.log and part.log.path for part in parts] == logs
     assert [part.model.name for part in parts] == ["a", "b"]
-    assert [part.seed for part in parts_of([two, one], [])] == [0, 1]
+
+
+def training(folder: Path, seed: int, run: Path, checkpoints: str = "last") -> Path:
+    """A training's folder: its log, and beside it checkpoints whose weights are its own."""
+    write_log(folder, training_lines(seed, read_manifest(run)))
+    for name in checkpoints.split():
+        (folder / name).mkdir()
+        (folder / name / "model.safetensors").write_text(f"{folder.name}/{name}")
+    return folder
+
+
+def weights(folder: Path) -> dict[str, Any]:
+    return {"name": "last", "sha256": folder_sha256(folder)}
+
+
+def test_a_log_goes_with_the_weights_beside_it_in_any_order(
+    tmp_path: Path, expert_run: Path, random_run: Path
+) -> None:
+    folders = [training(tmp_path / f"t{s}", s, expert_run, "best last") for s in (7, 3, 5)]
+    runs = [
+        rewritten(expert_run, tmp_path / "r7", **weights(folders[0] / "last")),
+        rewritten(random_run, tmp_path / "r3", **weights(folders[1] / "best")),
+    ]
+    for logs in (folders[:2], [folders[1] / "training_log.jsonl", folders[0]]):
+        parts = parts_of(runs, logs)
+        assert [part.seed for part in parts] == [7, 3]
+        assert [part.runs[0].path for part in parts] == runs
+        assert [part.log and part.log.path.parent for part in parts] == folders[:2]
+    with pytest.raises(UserError) as caught:
+        parts_of(runs, [folders[0], folders[2]])
+    assert str(caught.value).startswith(
+        f"{folders[2] / 'training_log.jsonl'}: no run was played by the weights beside it; play "
+        f"with {folders[2] / 'best'} or {folders[2] / 'last'}"
+    )
+    copy, twin = tmp_path / "copy.jsonl", folders[0] / "twin.jsonl"
+    for path in (copy, twin):
+        shutil.copy(folders[0] / "training_log.jsonl", path)
+    with pytest.raises(UserError, match="both lie beside the weights of last"):
+        parts_of(runs, [folders[0], twin])
+    # What lies alone takes the place that is left.
+    parts = parts_of(runs, [copy, folders[1]])
+    assert [part.seed for part in parts] == [7, 3]
+    parts = parts_of(runs[::-1], [copy, folders[1]])
+    assert [part.seed for part in parts] == [3, 7]
+
+
+def test_two_checkpoints_of_one_training_are_no_seeds(
+    tmp_path: Path, expert_run: Path, random_run: Path
+) -> None:
+    folder = training(tmp_path / "t", 0, expert_run, "best last")
+    runs = [
+        rewritten(run, tmp_path / name, **weights(folder / name))
+        for run, name in ((expert_run, "best"), (random_run, "last"))
+    ]
+    log = write_log(tmp_path / "1.jsonl", training_lines(1, read_manifest(expert_run)))
+    with pytest.raises(UserError, match="were played by checkpoints of one training, .*: send one"):
+        parts_of(runs, [log, folder])
+
+
+def test_seeds_are_never_invented(tmp_path: Path, expert_run: Path, random_run: Path) -> None:
+    one = rewritten(expert_run, tmp_path / "one", name="a")
+    two = rewritten(random_run, tmp_path / "two", name="b")
+    with pytest.raises(UserError, match=r"2 checkpoints have played: give the logs .* --seeds 0,1"):
+        parts_of([one, two], [])
+    assert [part.seed for part in parts_of([two, one], [], [5, 2])] == [5, 2]
+    assert [part.seed for part in parts_of([two], [], [5])] == [5]
+    assert [part.seed for part in parts_of([two], [])] == [0]
+    with pytest.raises(UserError, match="--seeds names 1 seeds, but 2 checkpoints have played"):
+        parts_of([one, two], [], [5])
+    logs = [
+        write_log(tmp_path / f"{s}.jsonl", training_lines(s, read_manifest(expert_run)))
+        for s in (7, 3)
+    ]
+    assert [part.seed for part in parts_of([one, two], logs, [7, 3])] == [7, 3]
+    with pytest.raises(UserError, match="--seeds 3,7: the training logs say 7,3; leave it out"):
+        parts_of([one, two], logs, [3, 7])
 
 
 def test_logs_must_be_as_many_as_checkpoints(tmp_path: Path, expert_run: Path) -> None:
@@ -101,12 +178,12 @@ def test_the_log_is_sent_as_it_is(tmp_path: Path, trained: Path, expert_run: Pat
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"name": "\u0415xpert"}, "submission.json: name: String should match pattern"),
+        ({"name": "\u0415xpert"}, "submission.json: name: may have letters from A to Z"),
         ({"authors": None}, "submission.json: authors: "),
         ({"authors": "Ada"}, "submission.json: authors: "),
-        ({"method": {"kind": "policy"}}, "submission.json: method.recipe: Field required"),
+        ({"method": {"kind": "policy"}}, "submission.json: method.recipe: is missing"),
         ({"training_data": "levels"}, "submission.json: training_data: "),
-        ({"success": 1.0}, "submission.json: success: Extra inputs are not permitted"),
+        ({"success": 1.0}, "submission.json: success: there is no such field"),
         ({"date": "today"}, "submission.json: date: "),
     ],
 )
@@ -155,14 +232,21 @@ def test_the_command_prepares_what_the_command_checks(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"- a list", "must say name, authors, contact and method"),
-        (b"name: x\nmethod: grpo\n", "must say name, authors, contact and method"),
-        (b"name: [", "is no YAML"),
+        (b"- a list", "must be lines of the form `name: ...`"),
+        (b"name: x\nmethod: grpo\n", "method: must have fields of its own, such as `method: {"),
+        (b"name: x\nauthors: [", "about.yaml, line 2, column 11 is no YAML"),
+        (b"name: x\ncontact: @ada\n", "line 2, column 10 is no YAML"),
+        (b"1: x\n", "1 is no name of a field"),
         (b"name: \xff", "is no YAML"),
         (b"#" * 2**17, "is longer than 65,536 bytes"),
         (b"!!python/object/apply:os.system [ls]", "is no YAML"),
-        (ABOUT.encode() + b"init: nothing-like-this\n", "nothing-like-this"),
-        (ABOUT.encode() + b"rank: 1\n", "rank: Extra inputs are not permitted"),
+        (ABOUT.encode() + b"rank: 1\n", "about.yaml: rank: there is no such field; there are "),
+        (ABOUT.encode() + b"date: 2026-01-02\n", "date: the command fills it in; leave it out"),
+        (ABOUT.encode() + b"  kind: policy\n", "method.kind: the command fills it in"),
+        (
+            ABOUT.encode() + b"wieghts: x\n",
+            "wieghts: there is no such field; did you mean weights?",
+        ),
     ],
 )
 def test_a_wrong_about_file_is_a_mistake_on_one_line(

@@ -3,17 +3,20 @@
 import html
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmark.submissions.badges import Badges
-from benchmark.submissions.check import Verdict
+from benchmark.submissions.check import Verdict, read_accepted
 from benchmark.submissions.findings import Finding
-from benchmark.submissions.report import code, comment, escaped
+from benchmark.submissions.report import agreement_text, code, comment, escaped
+from benchmark.submissions.results import Agreement
+from tasks.seeding import sha256_text
 from tests.benchmark.submissions.conftest import Copies
-from tests.submissions import check
+from tests.submissions import check, trainer_line
 
 MARKUP = (
     "<img src=x onerror=alert(1)>",
@@ -73,17 +76,88 @@ def test_markup_of_a_submission_comes_out_escaped(copies: Copies) -> None:
     )
 
 
-def test_descriptions_do_not_come_into_the_comment(copies: Copies) -> None:
-    def change(about: dict[str, object]) -> None:
-        about |= {"contact": "<img src=x>", "authors": ["Ada @octocat"]}
+def test_what_authors_say_comes_out_escaped(copies: Copies) -> None:
+    def change(about: dict[str, Any]) -> None:
+        about |= {"contact": "<img src=x>", "authors": ["Ada @octocat", "| Bob |"]}
+        about["training_data"] |= {"statement": "Levels\n<b>of</b> #1 | the stream."}
 
-    copy = copies("policy")
+    copy = copies("trained")
     copy.about(change)
     verdict = check(copy.folder)
-    assert verdict.accepted
-    text = comment(verdict, Badges(True, "none", None, False))
-    assert "octocat" not in text
+    assert verdict.accepted, verdict.findings
+    text = comment(verdict, Badges(True, "logs", "fixed", False))
     assert "<img" not in text
+    assert "<b>" not in text
+    assert "@" not in text
+    rows = told(text)
+    assert rows["authors"] == "Ada @octocat, | Bob |"
+    assert rows["training data, as declared"] == (
+        "streams: sokoban; without other data for these tasks; Levels <b>of</b> #1 | the stream."
+    )
+    assert all(line.count(" | ") == 1 for line in text.splitlines() if line.startswith("| authors"))
+
+
+def told(text: str) -> dict[str, str]:
+    """The rows of a comment's first table, as they are read."""
+    lines = text.split("| --- | --- |\n", 1)[1].split("\n\n", 1)[0].splitlines()
+    cells = [line.removeprefix("| ").removesuffix(" |").split(" | ") for line in lines]
+    return {name: html.unescape(re.sub("</?code>", "", cell)) for name, cell in cells}
+
+
+def test_the_head_says_what_was_sent(copies: Copies) -> None:
+    copy = copies("trained")
+    copy.about(lambda about: about["method"].update(recipe="GRPO"))
+    for seed in (0, 1):
+        copy.log(lambda lines: [trainer_line(lines[0], 20, 1), *lines[1:]], seed)
+    entry = read_accepted(copy.folder)
+    text = comment(Verdict(copy.folder, (), entry, 512, 0), Badges(True, "logs", "fixed", False))
+    digest = sha256_text("init")[:12]
+    assert told(text) == {
+        "entry": "A trained entry",
+        "authors": "Ada Lovelace",
+        "method": "trained checkpoints: GRPO; its training logs say grpo",
+        "seeds": "0, 1",
+        "base model": "tiny-sokoban, 407,904 weights",
+        "init": f"tiny-sokoban (init, SHA-256 {digest}...)",
+        "training data, as declared": "streams: sokoban; without other data for these tasks; "
+        "Levels of the training stream.",
+        "badges": "replayed, stability: logs, init: fixed",
+    }
+    plain = html.unescape(re.sub("</?code>", "", text))
+    weights = sha256_text("s0")[:12]
+    assert re.search(
+        r"^\| 0 \| 20 of 20 \| 21 \| none; nearest is update 7 of 20 \(\+0.4 points here\) "
+        rf"\| grpo-s0 \(folder, SHA-256 {weights}\.\.\.\) \|$",
+        plain,
+        re.M,
+    )
+    assert "| collapse rate | 0 of 2 seeds | seeds that collapse |" in text
+    assert "| worst seed | 70.7 % | lowest final success of all seeds |" in text
+    assert "| mismatch, P95 (median) | 2.78e-07 nats |" in text
+    assert "\n\nNothing to compare with yet.\n\n" in text
+
+
+@pytest.mark.parametrize(
+    ("updates", "gap", "panels", "text"),
+    [
+        ((15,), 0.0, ("a/b",), "update 15 of 15, the last one"),
+        ((3, 15), 0.0, ("a/b",), "update 15 of 15, the last one"),
+        ((3,), 0.0, ("a/b",), "update 3 of 15; chosen on this panel (a/b)"),
+        ((0, 3), 0.0, ("a/b", "c/d"), "update 0 or 3 of 15; chosen on these panels (a/b, c/d)"),
+        ((1, 2, 3, 4, 5), 0.0, ("a/b",),
+         "update 1 or 2 or 3 or 4 or others of 15; chosen on this panel (a/b)"),
+        ((15,), -0.0125, ("a/b",),
+         "none; nearest is update 15 of 15 (-1.2 points here)"),
+    ],
+)  # fmt: skip
+def test_which_checkpoint_was_evaluated(
+    updates: tuple[int, ...], gap: float, panels: tuple[str, ...], text: str
+) -> None:
+    assert agreement_text(Agreement(updates, 15, gap, panels)) == text
+
+
+def test_a_checkpoint_without_a_common_panel() -> None:
+    assert agreement_text(None) == "no validation that it can be held against"
 
 
 def test_a_comment_is_never_too_long_for_the_site(tmp_path: Path) -> None:
@@ -99,5 +173,6 @@ def test_errors_and_doubts_are_told(policy: Path) -> None:
     doubtful = Verdict(verdict.folder, (), verdict.entry, 256, 3)
     text = comment(doubtful, Badges(True, "none", None, True))
     assert "3 turns could be neither confirmed nor refuted." in text
-    assert "Badges: replayed, stability: none, re-run" in text
+    assert told(text)["badges"] == "replayed, stability: none, re-run"
+    assert told(text)["model"] == "expert (policy)"
     assert "ended in an error" not in text

@@ -8,15 +8,29 @@ import pytest
 from benchmark.manifest import ModelIdentity
 from benchmark.metrics import summarise
 from benchmark.protocol import PanelProtocol
+from benchmark.stability.survival import Outcome
 from benchmark.statistics import clustered_wilson
 from benchmark.submissions.entry import Entry, ReadCheckpoint, ReadRun
-from benchmark.submissions.results import paired_difference, panel_results, stability_of
+from benchmark.submissions.results import (
+    Agreement,
+    Training,
+    early_stops,
+    paired_difference,
+    panel_results,
+    stability_of,
+)
 from benchmark.submissions.schema import Checkpoint, Submission
 from benchmark.training_log import read_training_log
 from tasks.seeding import sha256_text
 from tests.factories import TASKS, make_manifest, make_protocol, make_record, make_turn
-from tests.submissions import about
-from tests.training_logs import run_lines, start_line, validation_line, write_log
+from tests.submissions import about, trainer_line
+from tests.training_logs import (
+    run_lines,
+    start_line,
+    update_line,
+    validation_line,
+    write_log,
+)
 
 KEY = ("sokoban", "builtin")
 Plays = Mapping[str, str]
@@ -144,3 +158,58 @@ def test_stability_is_that_of_the_logs(tmp_path: Path) -> None:
     # Drawdowns 0 and 1/2.
     assert columns["max_drawdown"] == 0.25
     assert columns["mismatch_p95"] is None
+
+
+def test_a_training_that_was_stopped_early_has_collapsed(tmp_path: Path) -> None:
+    """Two of three come to their end; one is stopped as its groups have no spread any more."""
+    points = []
+    for seed, last in enumerate((30, 30, 20)):
+        lines = [trainer_line(start_line(seed=seed), updates=30, every=10)]
+        for number in range(last + 1):
+            spread = 0.05 if seed == 2 and number > 10 else 1.0
+            lines += [update_line(number, {"rollout/group_std": spread})] if number else []
+            lines += [] if number % 10 else [validation_line(number)]
+        path = write_log(tmp_path / f"{seed}.jsonl", lines)
+        points.append(checkpoint(seed, {"a": "+"}, log=path))
+    made = entry(*points)
+    (stop,) = early_stops(made).items()
+    assert stop[0] == 2
+    assert stop[1].startswith("returns in a group hardly differ any more")
+    stability = stability_of(made)
+    assert stability is not None
+    assert [run.collapse for run in stability.runs] == [
+        Outcome(30, False),
+        Outcome(30, False),
+        Outcome(20, True),
+    ]
+    assert stability.columns["collapse_rate"] == pytest.approx(1 / 3)
+    assert (stability.events["collapse"].happened, stability.events["collapse"].known) == (1, 3)
+    assert stability.survival is not None
+    assert stability.survival.at(20) == pytest.approx(2 / 3)
+    assert early_stops(entry(*points[:2])) == {}
+
+
+@pytest.mark.parametrize(
+    ("solved", "agreement"),
+    [
+        ((1, 2, 4, 3), Agreement((1,), 3, 0.0, ("sokoban/builtin",))),
+        ((0, 2, 4, 2), Agreement((1, 3), 3, 0.0, ("sokoban/builtin",))),
+        ((0, 3, 4, 4), Agreement((1,), 3, -0.25, ("sokoban/builtin",))),
+    ],
+)
+def test_a_checkpoint_is_held_against_every_validation(
+    tmp_path: Path, solved: tuple[int, ...], agreement: Agreement
+) -> None:
+    """Of four episodes it solves two."""
+    fingerprint = make_protocol().fingerprint
+    lines = [trainer_line(start_line("sampo"), updates=5, every=1)]
+    for number, count in enumerate(solved):
+        lines += [update_line(number)] if number else []
+        lines.append(validation_line(number, count, 4, fingerprint=fingerprint))
+    log = write_log(tmp_path / "a.jsonl", lines)
+    plays = {"a": "+", "b": "-", "c": "+", "d": "-"}
+    point = checkpoint(0, plays, log=log)
+    assert point.log is not None
+    assert Training.of(point, point.log) == Training("sampo", 3, 5, 4, agreement)
+    other = checkpoint(0, plays, make_protocol(max_turns=30), log)
+    assert Training.of(other, point.log).agreement is None

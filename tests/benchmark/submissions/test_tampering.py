@@ -10,6 +10,7 @@ from tests.benchmark.submissions import (
     forged_records,
     forged_runs,
     forged_texts,
+    forged_trainings,
 )
 from tests.benchmark.submissions.conftest import Copies
 from tests.benchmark.submissions.forgery import Forgery
@@ -22,6 +23,7 @@ FORGERIES = [
     *forged_texts.FORGERIES,
     *forged_models.FORGERIES,
     *forged_logs.FORGERIES,
+    *forged_trainings.FORGERIES,
 ]
 
 

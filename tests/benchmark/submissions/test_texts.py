@@ -5,7 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmark.submissions.findings import Finding
-from benchmark.submissions.texts import check_link, check_name, check_visible, on_one_line
+from benchmark.submissions.texts import (
+    PLACEHOLDERS,
+    check_link,
+    check_name,
+    check_own,
+    check_visible,
+    on_one_line,
+)
 
 
 @pytest.mark.parametrize(
@@ -106,3 +113,10 @@ def test_a_text_that_is_taken_is_seen_as_it_is(text: str) -> None:
     except ValueError:
         return
     assert on_one_line(text, limit=len(text) + 1) == text
+
+
+def test_what_the_example_says_is_nobodys_own() -> None:
+    for text in PLACEHOLDERS:
+        with pytest.raises(ValueError, match="is what the example says: write your own"):
+            check_own(f" {text}")
+    check_own("the issues of this repository")

@@ -1,0 +1,107 @@
+"""What is wrong with the fields of a submission, in words that need no knowledge of pydantic."""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from benchmark.submissions.schema import TITLE
+from tasks.errors import near
+
+WORDS: Final[Mapping[str, str]] = {
+    "missing": "is missing",
+    "string_type": "must be a text",
+    "tuple_type": "must be a list",
+    "bool_type": "must be true or false",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "model_type": "must have fields of its own",
+    "string_too_short": "is too short",
+    "too_short": "must not be empty",
+    "string_too_long": "has more than {max_length} characters",
+    "too_long": "has more than {max_length} entries",
+    "literal_error": "must be {expected}",
+}
+"""What people are told, by the type that pydantic gives a fault."""
+_SHAPES: Final = frozenset(
+    ("missing", "string_type", "tuple_type", "bool_type", "int_type", "model_type")
+)
+PATTERNS: Final[Mapping[str, str]] = {
+    TITLE: "may have letters from A to Z, digits and ._+()/- with single spaces between words, "
+    "and begins with a letter or digit",
+    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$": "must be a day as 2027-01-02",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong.
+
+    Attributes:
+        field: Where, with dots; empty for the whole.
+        problem: What, in plain words.
+        of_shape: Something else was expected there, so that an example helps.
+    """
+
+    field: str
+    problem: str
+    of_shape: bool = False
+
+    @property
+    def text(self) -> str:
+        """Both, for people."""
+        return f"{self.field}: {self.problem}" if self.field else self.problem
+
+
+def faults_of(
+    error: ValidationError, model: type[BaseModel], hidden: Collection[str] = ()
+) -> list[Fault]:
+    """All that is wrong, unknown fields first: they often explain why others are missing.
+
+    Args:
+        error: What pydantic says.
+        model: Of what.
+        hidden: Fields, with dots, that are not offered in the place of unknown ones.
+    """
+    details = error.errors(include_url=False, include_input=False)
+    details.sort(key=lambda detail: detail["type"] != "extra_forbidden")
+    return [_fault(detail, model, hidden) for detail in details]
+
+
+def _fault(detail: ErrorDetails, model: type[BaseModel], hidden: Collection[str]) -> Fault:
+    place, kind = detail["loc"], detail["type"]
+    field = ".".join(map(str, place))
+    context: dict[str, Any] = detail.get("ctx", {})
+    if kind == "extra_forbidden":
+        inside = [str(part) for part in place[:-1] if isinstance(part, str)]
+        offered = _fields(model, inside)
+        known = tuple(name for name in offered if ".".join((*inside, name)) not in hidden)
+        return Fault(field, f"there is no such field{near(str(place[-1]), known)}")
+    if kind == "value_error":
+        return Fault(field, detail["msg"].removeprefix("Value error, "))
+    if kind == "string_pattern_mismatch" and context["pattern"] in PATTERNS:
+        return Fault(field, PATTERNS[context["pattern"]])
+    # A fault of all of it is of the file's form, which pydantic names best.
+    if kind not in WORDS or not place:
+        return Fault(field, detail["msg"])
+    expected = re.sub(r"^False$", "false", str(context.get("expected")))
+    words = WORDS[kind].format(**{**context, "expected": expected})
+    return Fault(field, words, kind in _SHAPES)
+
+
+def _fields(model: type[BaseModel], place: Collection[str]) -> tuple[str, ...]:
+    """Names of the fields of what lies at a place in a schema."""
+    for part in place:
+        model = next(_models(model.model_fields[part].annotation))
+    return tuple(model.model_fields)
+
+
+def _models(annotation: Any) -> Any:
+    """The schemas that an annotation speaks of."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models(argument)

@@ -1,0 +1,229 @@
+"""Git, called from here alone: what a pull request changes, and its files, read as data.
+
+A pull request's tree can make git run programs: a folder with `HEAD`, `objects`, `refs` and
+`config` is a repository to a git that starts within it, attributes choose filters, and a submodule
+or a missing object is fetched from where somebody says. So git is told which repository is meant
+and never looks for one, nothing is checked out, only commits that are there already are compared,
+and no transport is allowed. Settings of the user and the system have no say, nor has the
+environment.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tasks.errors import UserError
+
+TIMEOUT_S: Final = 60
+_OPTIONS: Final = (
+    *("-c", "safe.bareRepository=explicit"),
+    *("-c", "protocol.allow=never"),
+    *("-c", "core.fsmonitor=false"),
+    *("-c", "core.hooksPath=/dev/null"),
+    *("-c", "core.attributesFile=/dev/null"),
+)
+_ENVIRONMENT: Final = {
+    "LC_ALL": "C",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_ATTR_NOSYSTEM": "1",
+    # Empty, the list of transports that may be used goes before what a repository's config allows.
+    "GIT_ALLOW_PROTOCOL": "",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+}
+"""All that git sees of the environment: a `GIT_DIR` or `GIT_EXTERNAL_DIFF` of the caller is not."""
+REGULAR: Final = ("100644", "100755")
+"""Modes of files; everything else is a link or a submodule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One path that differs between two commits.
+
+    Attributes:
+        status: `A` added, `D` deleted, `M` changed, `T` of another kind.
+        mode: Git's mode in the newer commit, `000000` where it is deleted.
+        path: From the repository's root; bytes that are no UTF-8 are surrogates.
+    """
+
+    status: str
+    mode: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """One file of a commit.
+
+    Attributes:
+        mode: Git's mode.
+        name: SHA of its content.
+        size: In bytes; None for a submodule.
+        path: From the repository's root.
+    """
+
+    mode: str
+    name: str
+    size: int | None
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A clone that is trusted, with the commits of somebody who is not.
+
+    Attributes:
+        git_dir: Its `.git`, absolute.
+    """
+
+    git_dir: Path
+
+    @classmethod
+    def at(cls, root: Path) -> "Repository":
+        """The clone whose root is named.
+
+        Raises:
+            UserError: There is none.
+        """
+        git_dir = root.absolute() / ".git"
+        if not git_dir.exists():
+            raise UserError(f"{root} is no git repository; name the root of a clone")
+        return cls(git_dir)
+
+    @classmethod
+    def around(cls, folder: Path) -> "Repository":
+        """The clone that a folder lies in.
+
+        Only a `.git` above the folder counts: no commit can hold one, so that nobody's tree can
+        pass for a repository here.
+
+        Raises:
+            UserError: There is none, or it belongs to somebody else.
+        """
+        place = folder.absolute().parent.resolve()
+        for root in (place, *place.parents):
+            git_dir = root / ".git"
+            if git_dir.exists():
+                if git_dir.lstat().st_uid != os.geteuid():
+                    raise UserError(
+                        f"the git repository {root} belongs to somebody else; if you trust its "
+                        f"settings, name it: --repository {root}"
+                    )
+                return cls(git_dir)
+        raise UserError(f"{folder} is not in a git repository; name one with --repository")
+
+    def commit(self, name: str, option: str) -> str:
+        """The commit that a name stands for.
+
+        Args:
+            name: A branch, a tag or a hash.
+            option: Where it comes from, for the message.
+
+        Raises:
+            UserError: There is none.
+        """
+        if name.startswith("-"):
+            raise UserError(f"{option} takes a commit or branch, not {name!r}")
+        told = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+        found = self._run(*told)
+        if found.returncode:
+            raise UserError(f"{option} {name!a}: the repository has no such commit; fetch it first")
+        return found.stdout.decode("ascii").strip()
+
+    def fork(self, base: str, head: str) -> str:
+        """The newest commit that two commits have both grown from.
+
+        Args:
+            base: A commit's hash.
+            head: Another's.
+
+        Raises:
+            UserError: They have none in common, as far as the clone goes back, or several, of
+                which each would show other changes.
+        """
+        found = self._run("merge-base", "--all", base, head)
+        if found.returncode == 1:
+            raise UserError(
+                f"{base[:12]} and {head[:12]} have no commit in common; a shallow clone needs its "
+                "history first: git fetch --unshallow"
+            )
+        forks = self._checked("merge-base", found).decode("ascii").split()
+        if len(forks) > 1:
+            raise UserError(
+                f"{base[:12]} and {head[:12]} have been merged into each other, so that nobody can "
+                "say what is changed; put the submission on a new branch of the base"
+            )
+        return forks[0]
+
+    def changes(self, old: str, new: str) -> list[Change]:
+        """What differs between two commits, by hash; a renamed file is deleted and added."""
+        told = ("-r", "--raw", "-z", "--no-renames", "--no-ext-diff", "--ignore-submodules=none")
+        fields = self._text("diff-tree", *told, old, new).split("\0")
+        return [
+            Change(status=facts.split(" ")[4], mode=facts.split(" ")[1], path=path)
+            for facts, path in zip(fields[:-1:2], fields[1::2], strict=True)
+        ]
+
+    def files(self, commit: str, folder: str) -> list[Blob]:
+        """All files of a folder in a commit, with those of the folders in it."""
+        found = []
+        listed = self._text("ls-tree", "-r", "-l", "-z", "--full-tree", commit, "--", f"{folder}/")
+        for line in listed.split("\0")[:-1]:
+            facts, _, path = line.partition("\t")
+            mode, _, name, size = facts.split()
+            found.append(Blob(mode, name, None if size == "-" else int(size), path))
+        return found
+
+    def contents(self, blobs: Sequence[Blob]) -> list[bytes]:
+        """The bytes of files as they were committed: no filter and no line ending is applied.
+
+        Args:
+            blobs: Regular files, of a size that fits into memory together.
+        """
+        wanted = "".join(f"{blob.name}\n" for blob in blobs).encode("ascii")
+        answer = self._checked("cat-file", self._run("cat-file", "--batch", stdin=wanted))
+        found, at = [], 0
+        for blob in blobs:
+            start = answer.index(b"\n", at) + 1
+            size = int(answer[at:start].split()[2])
+            assert size == blob.size, "a commit does not change"
+            found.append(answer[start : start + size])
+            at = start + size + 1
+        return found
+
+    def _text(self, *arguments: str) -> str:
+        output = self._checked(arguments[0], self._run(*arguments))
+        return output.decode("utf-8", "surrogateescape")
+
+    def _checked(self, command: str, done: "subprocess.CompletedProcess[bytes]") -> bytes:
+        if done.returncode:
+            said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+            raise UserError(f"git {command}: {ascii(said[0])[1:-1] if said else 'failed'}")
+        return done.stdout
+
+    def _run(self, *arguments: str, stdin: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
+        program = shutil.which("git")
+        if program is None:
+            raise UserError("git is not installed; what a pull request changes cannot be said")
+        command = [program, f"--git-dir={self.git_dir}", *_OPTIONS, *arguments]
+        try:
+            return subprocess.run(  # noqa: S603 - a fixed program; refs and paths are arguments
+                command,
+                input=stdin,
+                capture_output=True,
+                check=False,
+                timeout=TIMEOUT_S,
+                # Nothing of a tree is found by being there: not a program, not a file of settings.
+                cwd="/",
+                env={**_ENVIRONMENT, "PATH": os.environ.get("PATH", os.defpath)},
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise UserError(f"git cannot be run: {error}") from error

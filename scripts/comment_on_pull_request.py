@@ -1,0 +1,196 @@
+"""Puts a verdict under the pull request that it is about, if it can be trusted.
+
+    GITHUB_TOKEN=... python3 scripts/comment_on_pull_request.py
+
+Run by the workflow `submission comment` when the workflow `submission` has ended, with GitHub's own
+description of that run (`GITHUB_EVENT_PATH`). Whoever edits the judge in a pull request can write
+any verdict. So this asks GitHub which pull request was judged and what the judged commit touches:
+if that is one folder of `submissions/`, the judge was the base branch's, and its comment is posted;
+if not, a fixed text is. It needs no package, so that nothing is installed where there is write
+access.
+"""
+
+import io
+import json
+import os
+import re
+import sys
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http.client import HTTPResponse
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+from urllib.error import HTTPError
+from urllib.parse import quote, urlencode
+from urllib.request import Request, urlopen
+
+Json = Any
+
+MARK: Final = "<!-- verdict on a submission -->"
+"""First line of the one comment that is kept up to date."""
+BOT: Final = "github-actions[bot]"
+UNTRUSTED: Final = (
+    "No verdict is shown: this pull request touches something else than one folder of "
+    "`submissions/`, which may be what judges it. A submission adds one folder and nothing else."
+)
+NO_VERDICT: Final = "The check of this pull request did not come to an end; its log says why."
+FOLDER: Final = re.compile(r"submissions/([^/]+)/.+", re.DOTALL)
+MAX_COMMENT: Final = 64_000
+"""Characters; GitHub takes 65,536."""
+MAX_ARCHIVE: Final = 2**24
+"""Bytes of a verdict's archive."""
+PAGE: Final = 100
+MOST_FILES: Final = 300
+"""GitHub lists so many changed files of a comparison and no more."""
+TIMEOUT_S: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class GitHub:
+    """GitHub's API for one repository.
+
+    Attributes:
+        root: Address of the repository's part of the API.
+        token: Of the workflow.
+    """
+
+    root: str
+    token: str
+
+    def get(self, path: str, **query: str | int) -> Json:
+        """What is at a path."""
+        asked = f"?{urlencode(query)}" if query else ""
+        return json.loads(self._send("GET", path + asked).read())
+
+    def all(self, path: str) -> list[Json]:
+        """The items of all pages of a list."""
+        found: list[Json] = []
+        for page in count(1):
+            items = self.get(path, per_page=PAGE, page=page)
+            found += items
+            if len(items) < PAGE:
+                break
+        return found
+
+    def write(self, method: str, path: str, **content: str) -> None:
+        """Make or change something."""
+        self._send(method, path, json.dumps(content).encode()).read()
+
+    def download(self, path: str, limit: int) -> bytes:
+        """A file, which GitHub gives through a redirect to another host.
+
+        Raises:
+            ValueError: It is longer than that.
+        """
+        content = self._send("GET", path).read(limit + 1)
+        if len(content) > limit:
+            raise ValueError(f"{path} is longer than {limit:,} bytes")
+        return content
+
+    def _send(self, method: str, path: str, body: bytes | None = None) -> HTTPResponse:
+        request = Request(f"{self.root}/{path}", body, method=method)  # noqa: S310 - GitHub's own
+        request.add_header("Accept", "application/vnd.github+json")
+        request.add_header("X-GitHub-Api-Version", "2022-11-28")
+        # Where a redirect leads, the token must not come.
+        request.add_unredirected_header("Authorization", f"Bearer {self.token}")
+        answer: HTTPResponse = urlopen(request, timeout=TIMEOUT_S)  # noqa: S310
+        return answer
+
+
+def main(environment: Mapping[str, str] = os.environ) -> int:
+    """Post a comment; exit code 0 also where there is no pull request to post it under."""
+    event = json.loads(Path(environment["GITHUB_EVENT_PATH"]).read_bytes())
+    root = f"{environment['GITHUB_API_URL']}/repos/{environment['GITHUB_REPOSITORY']}"
+    github = GitHub(root, environment["GITHUB_TOKEN"])
+    run = event["workflow_run"]
+    base = event["repository"]["default_branch"]
+    number = judged(github, run, base)
+    if number is None:
+        print("the judged commit is no open pull request's last one")
+        return 0
+    text = verdict(github, run["id"]) if trusted(github, base, run["head_sha"]) else UNTRUSTED
+    # What was pushed meanwhile is not what was looked at.
+    if github.get(f"pulls/{number}")["head"]["sha"] != run["head_sha"]:
+        print(f"pull request {number} has a newer commit")
+        return 0
+    post(github, number, f"{MARK}\n{text}\n\nCommit {run['head_sha']}, [log]({run['html_url']}).\n")
+    print(f"pull request {number}: {text.splitlines()[0]}")
+    return 0
+
+
+def judged(github: GitHub, run: Json, base: str) -> int | None:
+    """The number of the pull request that a run of the judge was about.
+
+    Its artefact could name any; GitHub knows the branch that the run was for.
+
+    Args:
+        github: The repository.
+        run: GitHub's description of the run.
+        base: The branch that submissions go to.
+    """
+    if run["event"] != "pull_request" or run["head_repository"] is None:
+        return None
+    head = f"{run['head_repository']['owner']['login']}:{run['head_branch']}"
+    for pull in github.get("pulls", state="open", head=head, base=base, per_page=PAGE):
+        if pull["head"]["sha"] == run["head_sha"]:
+            return int(pull["number"])
+    return None
+
+
+def trusted(github: GitHub, base: str, commit: str) -> bool:
+    """Whether a commit changes one folder of submissions, and so nothing of what judges it.
+
+    Args:
+        github: The repository.
+        base: The branch that it goes to.
+        commit: Its hash; what a pull request's branch holds may change while this looks.
+    """
+    compared = github.get(f"compare/{quote(base, safe='')}...{commit}", per_page=1)
+    return of_one_folder(compared["files"])
+
+
+def of_one_folder(files: Sequence[Json]) -> bool:
+    """Whether changed files are all of one folder of submissions.
+
+    Args:
+        files: As GitHub lists them; a file that was moved has two names. A list that may have been
+            cut short shows nothing.
+    """
+    names = [name for f in files for name in (f["filename"], f.get("previous_filename")) if name]
+    folders = {match and match[1] for match in map(FOLDER.fullmatch, names)}
+    return len(files) < MOST_FILES and len(folders) == 1 and None not in folders
+
+
+def verdict(github: GitHub, run: int) -> str:
+    """The comment that a run of the judge has left; a fixed text if there is none."""
+    found = github.get(f"actions/runs/{run}/artifacts", name="verdict")["artifacts"]
+    kept = [artefact["id"] for artefact in found if not artefact["expired"]]
+    if not kept:
+        return NO_VERDICT
+    # A run that was started again has left one each time.
+    content = github.download(f"actions/artifacts/{max(kept)}/zip", MAX_ARCHIVE)
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        if "comment.md" not in archive.namelist():
+            return NO_VERDICT
+        # Read here and never unpacked: a link in it is a text like any other.
+        with archive.open("comment.md") as file:
+            return file.read(4 * MAX_COMMENT).decode("utf-8", "replace")[:MAX_COMMENT].strip()
+
+
+def post(github: GitHub, number: int, text: str) -> None:
+    """Make the comment, or bring the one that is there up to date."""
+    for comment in github.all(f"issues/{number}/comments"):
+        # The mark alone would be anybody's; who has written a comment can change it.
+        if comment["user"] and comment["user"]["login"] == BOT and comment["body"].startswith(MARK):
+            github.write("PATCH", f"issues/comments/{comment['id']}", body=text)
+            return
+    github.write("POST", f"issues/{number}/comments", body=text)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except HTTPError as error:
+        sys.exit(f"comment_on_pull_request: {error.url}: {error.code} {error.reason}")

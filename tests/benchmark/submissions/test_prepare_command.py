@@ -1,0 +1,163 @@
+"""`arlarena-bench submit prepare`: what it packs, what it shows, and what it leaves unmade."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from baselines.registry import read_registry
+from benchmark.cli import main
+from benchmark.manifest import ModelIdentity
+from benchmark.submissions.folder import read_submission
+from tasks.seeding import sha256_text, stable_seed
+from tests.benchmark.submissions.test_about import POLICY, TRAINED
+from tests.submissions import played_by, training_lines
+from tests.training_logs import write_log
+
+SEEDS = (7, 3)
+
+
+class Given:
+    """Runs of two seeds, their logs, and what is said of them."""
+
+    def __init__(self, root: Path, expert: Path, random: Path) -> None:
+        self.root = root
+        self.out = root / "20260102_mine"
+        self.runs, self.logs = [], []
+        digest = read_registry()["tiny-sokoban"].sha256
+        for seed in SEEDS:
+            model = ModelIdentity(name="last", kind="folder", sha256=sha256_text(f"s{seed}"))
+            played = played_by(model, expert, random, stable_seed("records", seed))
+            run = root / f"run-{seed}"
+            run.mkdir()
+            (run / "run.json").write_text(played.manifest.model_dump_json(indent=2) + "\n")
+            lines = [record.model_dump_json() + "\n" for record in played.records]
+            (run / "episodes.jsonl").write_text("".join(lines))
+            self.runs.append(str(run))
+            start, *rest = training_lines(seed, played.manifest)
+            start["init"]["sha256"] = digest
+            self.logs.append(str(write_log(root / f"log-{seed}.jsonl", [start, *rest])))
+        self.about: dict[str, object] = TRAINED | {
+            "method": {"recipe": "grpo", "description": "As it is."},
+            "weights": "https://huggingface.co/ada/grpo",
+        }
+
+    def prepare(self, *arguments: str) -> int:
+        about = self.root / "about.yaml"
+        about.write_text(yaml.safe_dump(self.about))
+        named = ["--about", str(about), "--out", str(self.out)]
+        return main(["submit", "prepare", *arguments, *named])
+
+
+@pytest.fixture
+def given(tmp_path: Path, expert_run: Path, random_run: Path) -> Given:
+    return Given(tmp_path, expert_run, random_run)
+
+
+@pytest.mark.parametrize("order", ["runs first", "runs last", "one by one"])
+def test_logs_add_up_wherever_they_stand(
+    given: Given, order: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs, (one, two) = given.runs, given.logs
+    arguments = {
+        "runs first": [*runs, "--training-log", one, "--training-log", two],
+        "runs last": ["--training-log", one, two, *runs],
+        "one by one": ["--training-log", one, runs[0], "--training-log", two, runs[1]],
+    }
+    assert given.prepare(*arguments[order]) == 0
+    points = read_submission(given.out).checkpoints
+    assert [(point.seed, point.training_log) for point in points] == [
+        (7, "training/s7.jsonl.zst"),
+        (3, "training/s3.jsonl.zst"),
+    ]
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0].split() == ["seed", "runs", "success", "recipe", "updates", "log"]
+    table = "".join(line.strip() for line in printed[1:-2])
+    for seed, run, log in zip(SEEDS, runs, given.logs, strict=True):
+        lines = (Path(run) / "episodes.jsonl").read_text().splitlines()
+        success = sum(json.loads(line)["success"] for line in lines) / len(lines)
+        row = f"{seed}     run-{seed}  sokoban/builtin {success:.1%}  grpo    20       "
+        assert row in table
+        assert Path(log).name in table
+    assert max(map(len, printed[:-2])) <= 100
+
+
+def test_the_readme_names_weights_by_their_hash(given: Given) -> None:
+    assert given.prepare(*given.runs, "--training-log", *given.logs) == 0
+    readme = (given.out / "README.md").read_text()
+    for seed in SEEDS:
+        command = (
+            f"arlarena-bench eval --model <weights of seed {seed}, SHA-256 "
+            f"{sha256_text(f's{seed}')}> --engine transformers --dtype float32 "
+            "--task sokoban/builtin\n"
+        )
+        assert command in readme
+    assert "| weights | https://huggingface.co/ada/grpo |" in readme
+    assert str(given.root) not in readme
+
+
+def test_seeds_without_logs_are_told(given: Given, capsys: pytest.CaptureFixture[str]) -> None:
+    assert given.prepare(*given.runs) == 2
+    assert "or their seeds in the order of their first runs, as --seeds" in capsys.readouterr().err
+    assert given.prepare(*given.runs, "--seeds", "5,2") == 0
+    assert [point.seed for point in read_submission(given.out).checkpoints] == [5, 2]
+
+
+def test_what_cannot_be_accepted_is_not_made(
+    given: Given, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All findings are printed, and name the file that their author has written."""
+    given.about["parameters"] = 4
+    given.about["method"] = {"recipe": "ppo", "description": "As it is."}
+    before = sorted(given.root.iterdir())
+    assert given.prepare(*given.runs, "--training-log", *given.logs) == 1
+    printed = capsys.readouterr().out.splitlines()
+    about = given.root / "about.yaml"
+    assert f"{about}, parameters: 4, the init tiny-sokoban has 407,904 weights; write 407904" in (
+        printed
+    )
+    assert any(line.startswith("training/s7.jsonl.zst, line 1, recipe: ") for line in printed)
+    assert (
+        printed[-1] == f"{given.out} is not made: {len(printed) - 1} finding(s) to be mended first"
+    )
+    assert sorted(given.root.iterdir()) == sorted([*before, about])
+
+
+def test_an_unfinished_run_is_not_made(
+    given: Given, expert_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = given.root / "half"
+    run.mkdir()
+    (run / "run.json").write_bytes((expert_run / "run.json").read_bytes())
+    lines = (expert_run / "episodes.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "episodes.jsonl").write_bytes(b"".join(lines[:100]))
+    given.about = POLICY
+    assert given.prepare(str(run)) == 1
+    assert "156 of 256 plays are missing" in capsys.readouterr().out
+    assert not given.out.exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "format"),
+    [
+        ('{"log_history": [{"step": 1, "reward": 0.5}]}', "trl"),
+        ('{"step": 1, "data": {"actor/entropy": 0.5}}\n', "verl"),
+        ("_step,reward\n1,0.5\n", "wandb"),
+    ],
+)
+def test_logs_of_other_trainers_are_left_out(
+    given: Given, capsys: pytest.CaptureFixture[str], content: str, format: str
+) -> None:
+    log = given.root / "other.log"
+    log.write_text(content)
+    assert given.prepare(*given.runs, "--training-log", given.logs[0], str(log)) == 2
+    assert capsys.readouterr().err == (
+        f"arlarena-bench submit: --training-log {log} is a log of {format}: only logs of "
+        "`arlarena-bench train` earn `stability: logs`; leave it out\n"
+    )
+
+
+def test_no_run_at_all(given: Given, capsys: pytest.CaptureFixture[str]) -> None:
+    assert given.prepare("--training-log", given.logs[0]) == 2
+    assert "name at least one run folder" in capsys.readouterr().err

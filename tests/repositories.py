@@ -1,0 +1,52 @@
+"""Real git repositories for tests, made by a git that nothing outside has a say in."""
+
+import os
+import subprocess
+from pathlib import Path
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """Run git in a folder; returns what it prints."""
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
+    done = subprocess.run(
+        ["git", "-C", str(folder), *identity, *arguments],
+        capture_output=True,
+        check=True,
+        env={**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"},
+    )
+    return done.stdout.decode().strip()
+
+
+def commit(root: Path) -> str:
+    """Commit everything that lies there; returns the commit."""
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message", "x")
+    return git(root, "rev-parse", "HEAD")
+
+
+def put(root: Path, name: str, content: str = "text\n") -> None:
+    """Write a file."""
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
+    (root / name).write_text(content)
+
+
+def bare_repository(folder: Path, program: str) -> None:
+    """Make a folder that git takes for a repository if it starts there, with a program in it.
+
+    Of the files in it any commit can consist. Git runs the program when it misses an object.
+    """
+    put(folder, "HEAD", "ref: refs/heads/main\n")
+    put(folder, "objects/x.txt")
+    put(folder, "refs/x.txt")
+    put(folder, "config", promising(program))
+
+
+def promising(program: str) -> str:
+    """The settings of a clone that fetches what it misses, with a program of somebody's choice."""
+    return (
+        "[core]\n\trepositoryformatversion = 1\n\tbare = false\n\tworktree = .\n"
+        f'\tsshCommand = "{program}"\n\tfsmonitor = "{program}"\n\thooksPath = .\n'
+        "[extensions]\n\tpartialClone = origin\n"
+        '[remote "origin"]\n\turl = ssh://x/y\n\tpromisor = true\n'
+        '[protocol "ssh"]\n\tallow = always\n'
+    )
