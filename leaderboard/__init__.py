@@ -1,0 +1,1 @@
+"""The leaderboard: what was submitted, checked once and shown in one table."""

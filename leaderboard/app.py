@@ -1,0 +1,248 @@
+"""The page: tabs with their controls, and what happens when one of them is used.
+
+    demo = build(load(Path("leaderboard.parquet")), Path("submissions"))
+
+It only shows what the board's file says. What a tab shows is made by `leaderboard.tabs`, as HTML of
+escaped texts; here are gradio's components and their wiring. There are two kinds of events, neither
+of which sets off another:
+
+- somebody uses a control: the controls of its tab are read, and its tab is drawn anew;
+- somebody opens the page or follows a link in it: the query says which tab is shown and how.
+
+`leaderboard.server` serves it.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import gradio as gr
+
+from leaderboard.controls import Choices, choices_of, filled
+from leaderboard.data import Board
+from leaderboard.events import Controls, Draw, Page, Part, Updates, opened, opened_slowly, used
+from leaderboard.links import MOST_CURVES, State, open_query, parsed
+from leaderboard.markup import element, page
+from leaderboard.tabs.board import board_page
+from leaderboard.tabs.compare import compare_page
+from leaderboard.tabs.curves import curves_page
+from leaderboard.tabs.entry import entry_page
+from leaderboard.tabs.episodes import episodes_page
+from leaderboard.tabs.published import published_tables
+from leaderboard.tabs.stability import stability_page
+
+TITLE: Final = "arlarena-bench leaderboard"
+FOLDER: Final = Path(__file__).parent
+TABS: Final = {
+    "board": "Board",
+    "stability": "Success and stability",
+    "curves": "Training curves",
+    "entry": "Entry",
+    "compare": "Compare",
+    "submit": "Submit",
+    "about": "About",
+}
+EVENT: Final[Mapping[str, Any]] = {
+    # Answered at once, and under no name that programs could call.
+    "queue": False,
+    "show_progress": "hidden",
+    "api_visibility": "private",
+}
+
+
+def build(board: Board, submissions: Path) -> gr.Blocks:
+    """Make the page.
+
+    Args:
+        board: What it shows.
+        submissions: Where the folders of its entries are, for single episodes.
+    """
+    names = [protocol.name for protocol in board.protocols]
+    demo = gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True)
+    with demo:
+        _plain(_header(board))
+        notice = _plain("")
+        protocol = gr.Dropdown(
+            names,
+            value=names[0],
+            label="Protocol",
+            visible=len(names) > 1,
+            elem_classes="lb-protocol",
+        )
+        with gr.Tabs(selected="board") as tabs:
+            parts = (
+                _board(board),
+                _stability(board),
+                _curves(board),
+                _entry(board, submissions),
+                _compare(board),
+            )
+            with gr.Tab(TABS["submit"], id="submit"):
+                gr.Markdown(_text("submit"), elem_classes="lb-prose")
+            with gr.Tab(TABS["about"], id="about"):
+                gr.Markdown(_text("about"), elem_classes="lb-prose")
+                _plain(published_tables())
+        _wire(demo, Page(board, parts, tabs, notice, protocol))
+    return demo
+
+
+def _plain(content: str) -> gr.HTML:
+    return gr.HTML(content, js_on_load=None, apply_default_css=False)
+
+
+def _text(name: str) -> str:
+    return (FOLDER / "texts" / f"{name}.md").read_text("utf-8")
+
+
+def _header(board: Board) -> str:
+    count = sum(len(board.rows(protocol.name)) for protocol in board.protocols)
+    about = (
+        "Agents trained with reinforcement learning: how often they succeed, and whether their "
+        f"training holds. {count} entries, replayed episode by episode."
+    )
+    return page(element("h1", TITLE), element("p", about, "lb-lead"))
+
+
+def _board(board: Board) -> Part:
+    choices, state = _offered(board, "board")
+    with gr.Tab(TABS["board"], id="board"):
+        with gr.Row(elem_classes="lb-controls"):
+            controls: Controls = {
+                "panels": _one(choices, state, "panels", "Tasks and panels"),
+                "search": gr.Textbox(
+                    label="Search", placeholder="name, recipe, author, model", elem_id="search"
+                ),
+                "sort": _one(choices, state, "sort", "Sort by"),
+            }
+        with gr.Accordion("Filters and columns", open=False):
+            with gr.Row(elem_classes="lb-controls"):
+                controls |= {
+                    "kinds": _several(choices, "kinds", "Kind"),
+                    "bases": _several(choices, "bases", "Base model"),
+                    "inits": _several(choices, "inits", "Init"),
+                    "badges": _several(choices, "badges", "Badges, all of"),
+                    "size": _one(choices, state, "size", "Parameters"),
+                }
+            shown = list(state.columns)
+            controls["columns"] = gr.CheckboxGroup(choices["columns"], value=shown, label="Columns")
+            controls["reverse"] = gr.Checkbox(False, label="The worse first")
+        drawn: tuple[tuple[gr.components.Component, Draw], ...] = (
+            _content(partial(board_page, board), state),
+            # A panel that is not shown any more cannot be sorted by.
+            (controls["sort"], lambda state: state.sort),
+        )
+    return Part("board", controls, drawn)
+
+
+def _stability(board: Board) -> Part:
+    choices, state = _offered(board, "stability")
+    with gr.Tab(TABS["stability"], id="stability"):
+        with gr.Row(elem_classes="lb-controls"):
+            controls: Controls = {
+                "panels": _one(choices, state, "panels", "Tasks and panels"),
+                "measure": _one(choices, state, "measure", "Stability measure"),
+                "base": _one(choices, state, "base", "Base model"),
+            }
+        return Part("stability", controls, (_content(partial(stability_page, board), state),))
+
+
+def _curves(board: Board) -> Part:
+    choices, state = _offered(board, "curves")
+    with gr.Tab(TABS["curves"], id="curves"):
+        chosen = gr.Dropdown(
+            choices["entries"],
+            value=list(state.entries),
+            multiselect=True,
+            max_choices=MOST_CURVES,
+            label=f"Entries with training logs, at most {MOST_CURVES}",
+        )
+        content = _content(partial(curves_page, board), state)
+        return Part("curves", {"entries": chosen}, (content,))
+
+
+def _entry(board: Board, submissions: Path) -> Part:
+    choices, state = _offered(board, "entry")
+
+    def facts(state: State) -> str:
+        # The same whichever of its episodes is shown.
+        return entry_page(board, State(tab="entry", protocol=state.protocol, entry=state.entry))
+
+    with gr.Tab(TABS["entry"], id="entry"):
+        controls: Controls = {"entry": _one(choices, state, "entry", "Entry")}
+        episodes = partial(episodes_page, board, submissions)
+        content, slow = _content(facts, state), _content(episodes, state)
+        return Part("entry", controls, (content,), (slow,))
+
+
+def _compare(board: Board) -> Part:
+    choices, state = _offered(board, "compare")
+    with gr.Tab(TABS["compare"], id="compare"):
+        with gr.Row(elem_classes="lb-controls"):
+            controls: Controls = {
+                "first": _one(choices, state, "first", "First entry"),
+                "second": _one(choices, state, "second", "Second entry"),
+            }
+        return Part("compare", controls, (_content(partial(compare_page, board), state),))
+
+
+def _offered(board: Board, tab: str) -> tuple[dict[str, Choices], State]:
+    """What the newest protocol offers, and what a tab shows first."""
+    state = filled(board, open_query(board, {"tab": tab}).state)
+    return choices_of(board, state.protocol), state
+
+
+def _one(choices: Mapping[str, Choices], state: State, name: str, label: str) -> gr.Dropdown:
+    offered = choices[name]
+    value = getattr(state, name)
+    known = value if value in {each for _, each in offered} else None
+    return gr.Dropdown(offered, value=known, label=label)
+
+
+def _several(choices: Mapping[str, Choices], name: str, label: str) -> gr.Dropdown:
+    return gr.Dropdown(choices[name], value=[], multiselect=True, label=label)
+
+
+def _content(draw: Draw, state: State) -> tuple[gr.HTML, Draw]:
+    script = (FOLDER / "assets" / "content.js").read_text("utf-8")
+    return gr.HTML(draw(state), js_on_load=script, apply_default_css=False), draw
+
+
+def _wire(demo: gr.Blocks, whole: Page) -> None:
+    """Tie controls and links to what they change."""
+    links = []
+    for part in whole.parts:
+        drawn = [*part.contents, *part.slow]
+        links += [component.select for component, _ in drawn if isinstance(component, gr.HTML)]
+        for contents in filter(None, (part.contents, part.slow)):
+            gr.on(
+                [control.input for control in part.controls.values()],
+                partial(used, whole, part, contents),
+                inputs=[whole.protocol, *part.controls.values()],
+                outputs=[component for component, _ in contents],
+                trigger_mode="always_last",
+                **EVENT,
+            )
+
+    def follow(shown: str, event: gr.EventData) -> Updates:
+        return opened(whole, parsed(str(event.href)), shown)
+
+    def follow_slowly(event: gr.EventData) -> Updates:
+        return opened_slowly(whole, parsed(str(event.href)))
+
+    def open_page(shown: str, request: gr.Request) -> Updates:
+        return opened(whole, parsed(str(request.query_params)), shown)
+
+    def open_slowly(request: gr.Request) -> Updates:
+        return opened_slowly(whole, parsed(str(request.query_params)))
+
+    def change_protocol(chosen: str) -> Updates:
+        return opened(whole, {"protocol": chosen}, "")
+
+    protocol = [whole.protocol]
+    slowly = {**EVENT, "show_progress": "minimal"}
+    gr.on(links, follow, inputs=protocol, outputs=whole.all, **EVENT)
+    gr.on(links, follow_slowly, outputs=whole.slow, **slowly)
+    demo.load(open_page, inputs=protocol, outputs=whole.all, **EVENT)
+    demo.load(open_slowly, outputs=whole.slow, **slowly)
+    whole.protocol.input(change_protocol, inputs=protocol, outputs=whole.all, **EVENT)

@@ -1,0 +1,40 @@
+// The address of the page: it is the link to what is shown.
+window.leaderboard = {
+  // A link was followed: going back leads to where it was.
+  moved(href) {
+    history.pushState(null, "", href);
+  },
+  // A tab shows something else now.
+  shown(tab) {
+    // The last one says most: what is chosen within an entry stands below the entry.
+    const link = [...tab.querySelectorAll("a.lb-view")].at(-1);
+    if (!link || tab.offsetParent === null) return;
+    const query = new URLSearchParams(link.getAttribute("href").slice(1));
+    const theme = new URLSearchParams(location.search).get("__theme");
+    if (theme) query.set("__theme", theme);
+    if (`?${query}` === location.search) return;
+    history.replaceState(null, "", `?${query}`);
+    // A page of the hub shows a Space in a frame and keeps its own address.
+    if (window.parent !== window) {
+      window.parent.postMessage({ queryString: query.toString() }, "https://huggingface.co");
+    }
+  },
+};
+window.addEventListener("popstate", () => location.reload());
+document.addEventListener("click", (event) => {
+  if (!event.target.closest?.('[role="tab"]')) return;
+  requestAnimationFrame(() => requestAnimationFrame(() => {
+    const tab = [...document.querySelectorAll('[role="tabpanel"]')].find((each) => each.offsetParent);
+    if (tab) window.leaderboard.shown(tab);
+  }));
+});
+
+// Gradio takes key presses for input, of which pasting, dictating, deleting and the keys of a telephone
+// know nothing. Here whatever changes the words of a search is one.
+const searches = (event) => event.target.closest?.("#search");
+document.addEventListener("keypress", (event) => {
+  if (event.isTrusted && event.key !== "Enter" && searches(event)) event.stopPropagation();
+}, true);
+document.addEventListener("input", (event) => {
+  if (searches(event)) event.target.dispatchEvent(new KeyboardEvent("keypress", { bubbles: true }));
+});

@@ -1,0 +1,146 @@
+"""What happens when a control of the page is used or a link is followed, as plain functions."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+
+from leaderboard.controls import choices_of, filled
+from leaderboard.data import Board
+from leaderboard.links import State, ignored_text, open_query
+from leaderboard.markup import note
+from leaderboard.markup import page as wrapped
+
+Control = gr.Dropdown | gr.Textbox | gr.CheckboxGroup | gr.Checkbox
+Controls = dict[str, Control]
+Draw = Callable[[State], Any]
+Updates = dict[gr.blocks.Block, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One tab that has controls.
+
+    Attributes:
+        tab: Its name.
+        controls: Its controls, by their names in `State`.
+        contents: What is drawn anew when one of them is used, and how.
+        slow: What takes seconds to draw: it comes by an event of its own, so that nothing waits.
+    """
+
+    tab: str
+    controls: Controls
+    contents: tuple[tuple[gr.components.Component, Draw], ...]
+    slow: tuple[tuple[gr.HTML, Draw], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """All that events read and write.
+
+    Attributes:
+        board: What is shown.
+        parts: The tabs that have controls.
+        tabs: Which tab is open.
+        notice: Says what a link has asked for in vain.
+        protocol: Which protocol is shown.
+    """
+
+    board: Board
+    parts: tuple[Part, ...]
+    tabs: gr.Tabs
+    notice: gr.HTML
+    protocol: gr.Dropdown
+
+    @property
+    def all(self) -> list[gr.blocks.Block]:
+        """Everything that a link may change."""
+        found: list[gr.blocks.Block] = [self.tabs, self.notice, self.protocol]
+        for part in self.parts:
+            found += [*part.controls.values(), *(component for component, _ in part.contents)]
+        return list(dict.fromkeys([*found, *self.slow]))
+
+    @property
+    def slow(self) -> list[gr.blocks.Block]:
+        """Everything that a link may change and that takes its time."""
+        return [component for part in self.parts for component, _ in part.slow]
+
+
+def used(
+    page: Page,
+    part: Part,
+    contents: Sequence[tuple[gr.components.Component, Draw]],
+    protocol: str,
+    *values: Any,
+) -> Any:
+    """A control of a tab was used: draw the tab anew.
+
+    Args:
+        page: The page.
+        part: The tab.
+        contents: What of it is drawn.
+        protocol: Name of the protocol that is shown.
+        values: Of all of its controls, in order.
+    """
+    asked = dict(zip(part.controls, values, strict=True))
+    found = open_query(page.board, asked | {"tab": part.tab, "protocol": protocol})
+    state = filled(page.board, found.state)
+    drawn = [draw(state) for _, draw in contents]
+    return drawn if len(drawn) > 1 else drawn[0]
+
+
+def opened(page: Page, asked: Mapping[str, Sequence[str] | str], shown: str) -> Updates:
+    """A link was followed, from outside or within: show what it asks for.
+
+    Args:
+        page: The page.
+        asked: Its query, by names.
+        shown: Name of the protocol that was shown before; the controls of another one differ.
+
+    Returns:
+        What changes; what is not in it stays as it is.
+    """
+    if not asked:
+        return {page.notice: gr.skip()}
+    found = open_query(page.board, asked)
+    state = filled(page.board, found.state)
+    changes: Updates = {page.tabs: gr.Tabs(selected=state.tab)}
+    said = ignored_text(found.ignored)
+    changes[page.notice] = wrapped(note(said, "lb-notice")) if said else ""
+    for part in page.parts:
+        if part.tab == state.tab:
+            changes |= _shown(part, state)
+        elif state.protocol != shown:
+            asked = {"tab": part.tab, "protocol": state.protocol}
+            other = filled(page.board, open_query(page.board, asked).state)
+            changes |= _shown(part, other) | {slow: draw(other) for slow, draw in part.slow}
+    if state.protocol != shown:
+        changes[page.protocol] = state.protocol
+        offered = choices_of(page.board, state.protocol)
+        for part in page.parts:
+            for name, control in part.controls.items():
+                if name in offered:
+                    changes[control] = gr.update(choices=offered[name], value=changes[control])
+    return changes
+
+
+def opened_slowly(page: Page, asked: Mapping[str, Sequence[str] | str]) -> Updates:
+    """The same as `opened`, for what takes its time; all else stays as it is."""
+    state = filled(page.board, open_query(page.board, asked).state)
+    changes: Updates = {
+        component: draw(state)
+        for part in page.parts
+        if part.tab == state.tab
+        for component, draw in part.slow
+    }
+    return changes or {component: gr.skip() for component in page.slow[:1]}
+
+
+def _shown(part: Part, state: State) -> Updates:
+    values = {control: _value(getattr(state, name)) for name, control in part.controls.items()}
+    return values | {component: draw(state) for component, draw in part.contents}
+
+
+def _value(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

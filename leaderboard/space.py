@@ -1,0 +1,26 @@
+"""Starts the page as a Space of the Hugging Face hub: `app_file` in this folder's README.
+
+A Space runs a file and not a package, so the repository's folder is named to Python first. The
+board lies beside the packages, where the workflow `space` has put it.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def main() -> None:
+    """Serve the board at the address that the hub names."""
+    from leaderboard.start import start
+
+    host = os.environ.get("GRADIO_SERVER_NAME", "0.0.0.0")  # noqa: S104 - the hub's own proxy asks
+    port = int(os.environ.get("GRADIO_SERVER_PORT", "7860"))
+    start(ROOT / "leaderboard.parquet", ROOT / "submissions", host, port)
+
+
+if __name__ == "__main__":
+    # In front of this folder, whose modules are no packages of their own.
+    sys.path[0] = str(ROOT)
+    main()

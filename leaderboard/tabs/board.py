@@ -1,0 +1,258 @@
+"""The board: all entries of a view as one table, and below it what the paper published."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, Final
+
+import pandas as pd  # type: ignore[import-untyped]  # it comes without types
+from markupsafe import Markup
+
+from leaderboard import cells
+from leaderboard.columns import RANK, SUCCESS, Column, panel_name
+from leaderboard.data import Board
+from leaderboard.links import FIXED, State, query_of, view_of
+from leaderboard.markup import (
+    NOTHING,
+    Head,
+    Piece,
+    element,
+    facts,
+    folded,
+    framed,
+    joined,
+    line,
+    link,
+    note,
+    outside,
+    page,
+    table,
+    view_link,
+)
+from leaderboard.reference import reference_frame, task_notes
+from leaderboard.table import columns, csv_of
+from leaderboard.table import table as table_of
+from leaderboard.view import panels_of
+
+_GROUPS: Final = ("success", "stability", "entry", "recipe", "proof")
+_CSV: Final = "leaderboard.csv"
+_SHORT: Final = {
+    "rank": "rank",
+    "collapse_rate": "collapse",
+    "max_drawdown": "drawdown",
+    "mismatch_p95": "mismatch P95",
+}
+"""Short titles of columns; the whole one stands in the explanations."""
+
+
+def chosen(board: Board, state: State) -> tuple[Column, ...]:
+    """Columns of the table: those that are always there, and those of the state.
+
+    What a visitor comes for stands first, also where the page is narrow: success, then stability.
+    """
+    wanted = {*state.columns, *FIXED}
+    found = columns(board, view_of(board, state))
+    shown = [column for column in found if column.interval or column.name in wanted]
+    return tuple(sorted(shown, key=lambda c: c.name not in FIXED and _GROUPS.index(c.group)))
+
+
+@lru_cache(maxsize=128)
+def frame_of(board: Board, state: State) -> pd.DataFrame:
+    """The entries of a view; whoever asks for it again gets the same."""
+    return table_of(board, view_of(board, state))
+
+
+def csv(board: Board, state: State) -> str:
+    """The table of a view as a file for spreadsheets, with all columns."""
+    return csv_of(frame_of(board, state), columns(board, view_of(board, state)))
+
+
+@lru_cache(maxsize=64)
+def board_page(board: Board, state: State) -> str:
+    """The tab's content."""
+    view = view_of(board, state)
+    if not view.panels:
+        return page(note("No entry has been accepted under this protocol yet."))
+    frame = frame_of(board, state)
+    query = query_of(state)
+    count = len(board.rows(state.protocol))
+    noun = "entry" if count == 1 else "entries"
+    shown = f"{len(frame)} of {count} {noun}" if len(frame) != count else f"{count} {noun}"
+    by = next((c.title for c in columns(board, view) if c.name == state.sort), "success")
+    direction = ", the worse first" if state.reverse else ""
+    return page(
+        element("p", f"{shown}, sorted by {by}{direction}", "lb-count", role="status"),
+        _table(board, state, frame) if len(frame) else note("No entry fits these filters."),
+        view_link(query, element("a", "Download CSV", href=f"{_CSV}?{query}", download=_CSV)),
+        _how_to_read(board, state),
+        _published(board, state),
+        _refused(board),
+    )
+
+
+def _table(board: Board, state: State, frame: pd.DataFrame) -> Markup:
+    shown = chosen(board, state)
+    heads = joined(_head(column, state) for column in shown)
+    groups: dict[str, int] = {}
+    rows = []
+    for entry, values in zip(frame.index, frame.to_dict("records"), strict=True):
+        leader = values[f"{RANK}:leader"]
+        group = groups.setdefault(leader, len(groups)) if isinstance(leader, str) else -1
+        css = "unranked" if group < 0 else ("tie-a", "tie-b")[group % 2]
+        content = joined(_cell(entry, column, values, state) for column in shown)
+        rows.append(element("tr", content, css))
+    return framed("Entries of the leaderboard", heads, joined(rows), "lb-board")
+
+
+def _head(column: Column, state: State) -> Markup:
+    """A title that sorts: by this column, and when it does so already, the other way round."""
+    # Of a single panel the mean has no column of its own.
+    alone = state.sort == SUCCESS and "/" in state.panels and column.interval
+    current = alone or column.name == state.sort
+    target = replace(state, sort=column.name, reverse=current and not state.reverse)
+    falls = (column.better == "higher") != state.reverse
+    order = "descending" if falls else "ascending"
+    mark = element("span", "\u2193" if falls else "\u2191", aria_hidden="true")
+    css = " ".join(filter(None, ["num" if column.unit else "", _css(column)]))
+    text = joined([_title(column), " ", mark]) if current else _title(column)
+    sorted_by = {"aria_sort": order} if current else {}
+    go = link(query_of(target), text)
+    return element("th", go, css, scope="col", title=column.text, **sorted_by)
+
+
+def _title(column: Column) -> str:
+    return _SHORT.get(column.name, column.title.removesuffix(" (builtin)"))
+
+
+def _css(column: Column) -> str:
+    return {RANK: "lb-rank", "name": "lb-name"}.get(column.name, "")
+
+
+def _cell(entry: str, column: Column, values: dict[str, Any], state: State) -> Markup:
+    name = column.name
+    if name == "name":
+        return element("th", _name(entry, values, state), "lb-name", scope="row")
+    if name == RANK:
+        shown = cells.rank(values[RANK], values[f"{RANK}:last"])
+        return element("td", shown, "num lb-rank")
+    if not column.unit:
+        return element("td", _text(name, values[name]))
+    return element("td", _number(column, values), "num")
+
+
+def _name(entry: str, values: dict[str, Any], state: State) -> Markup:
+    target = State(tab="entry", protocol=state.protocol, entry=entry)
+    size = cells.number(values["parameters"], "parameters")
+    weights = cells.text(values["base_model"]) + (f" {size}" if size != cells.UNKNOWN else "")
+    about = [values["kind"] if values["kind"] != "trained" else cells.text(values["recipe"])]
+    about += [weights] if values["base_model"] else []
+    below: list[Piece] = [*about, *_outside(values)]
+    return joined(
+        [
+            link(query_of(target), line(values["name"])),
+            element("span", joined(below, " \u00b7 "), "lb-sub"),
+        ]
+    )
+
+
+def _outside(values: dict[str, Any]) -> list[Markup]:
+    return [outside(values[name], name) for name in ("code", "paper") if values[name]]
+
+
+def _text(name: str, value: str | None) -> Piece:
+    if name == "badges" and value:
+        return joined(element("span", badge, "lb-badge") for badge in value.split(", "))
+    if name in ("code", "paper") and value:
+        return outside(value, name)
+    return line(value)
+
+
+def _number(column: Column, values: dict[str, Any]) -> Piece:
+    value = values[column.name]
+    if column.interval:
+        low, high = values[f"{column.name}:low"], values[f"{column.name}:high"]
+        shown = cells.percent(value) if value == value else cells.UNKNOWN  # noqa: PLR0124 - NaN
+        if shown == cells.UNKNOWN:
+            return shown
+        ends = f"{cells.percent(low)}\u2013{cells.percent(high)}"
+        return joined([shown, element("span", ends, "lb-sub")])
+    if column.name == "collapse_rate" and value == value:  # noqa: PLR0124 - NaN
+        seeds = f"{values['collapse_rate:happened']:.0f} of {values['collapse_rate:known']:.0f}"
+        return joined([cells.number(value, "share"), element("span", seeds, "lb-sub")])
+    return cells.number(value, column.unit)
+
+
+def _how_to_read(board: Board, state: State) -> Markup:
+    """What every column is, and what ranks and ranges mean."""
+    units = {"share": "%", "place": "", "count": "", "parameters": "", "ratio": "", "": ""}
+    terms = []
+    for column in columns(board, view_of(board, state)):
+        unit = units.get(column.unit, column.unit)
+        better = f"; {column.better} is better" if column.better else ""
+        text = f"{column.text}{better}"
+        terms.append((column.title + (f" ({unit})" if unit else ""), text))
+    rule = note(
+        "A rank that is a range is a tie: the 95 % interval of the paired difference to the first "
+        "of the group holds 0, so the order within it is noise. Tied entries share a shade. The "
+        "small numbers below a success rate are its 95 % interval over episodes; below a collapse "
+        "rate they are seeds. A dash is unknown, never 0. Filters move no rank. Policies are "
+        "programs without weights and have none: they mark floor and ceiling."
+    )
+    return folded("What ranks and columns mean", joined([rule, facts(terms)]))
+
+
+def _published(board: Board, state: State) -> Markup:
+    """The paper's numbers under the same panels; never among the entries."""
+    panels = panels_of(board, view_of(board, state))
+    frame = reference_frame(panels)
+    title = element("h2", "Published by the paper: not verified, not ranked")
+    notes = task_notes()
+    if not len(frame):
+        names = ", ".join(panel_name(panel) for panel in panels)
+        away = link(query_of(replace(state, panels="field")), "the field's panels")
+        text = joined([f"The paper has no success rates for {names}; see ", away, "."])
+        return element("section", joined([title, note(text)]), "lb-published")
+    shares = {SUCCESS: "mean success"} if len(panels) > 1 else {}
+    shares |= {panel_name(panel): f"{panel.title}: {panel.panel}" for panel in panels}
+    shares = {name: title for name, title in shares.items() if frame[name].notna().any()}
+    heads = [Head("method"), Head("model")]
+    heads += [Head(f"{title} (%)", number=True) for title in shares.values()]
+    heads += [Head("source")]
+    rows = [
+        [
+            values["name"],
+            values["base_model"],
+            *(cells.number(values[name], "share") for name in shares),
+            element("a", values["source"].split(", ")[-1], href=values["link"], rel="noopener"),
+        ]
+        for values in frame.to_dict("records")
+    ]
+    about = [notes["all"], *(notes[panel.task] for panel in panels if panel.task in notes)]
+    return element(
+        "section",
+        joined(
+            [
+                title,
+                note(" ".join(about[:1])),
+                table("Published results, not verified", heads, rows),
+                folded("Why these numbers cannot be held against entries", _list(about[1:], frame)),
+            ]
+        ),
+        "lb-published",
+    )
+
+
+def _list(notes: Sequence[str], frame: pd.DataFrame) -> Markup:
+    odd = dict.fromkeys(text for text in frame["notes"] if text)
+    return element("ul", joined(element("li", text) for text in (*notes, *odd)))
+
+
+def _refused(board: Board) -> Markup:
+    """Submissions that are not on the board, by name: nothing is dropped silently."""
+    if not board.refused:
+        return NOTHING
+    lines = joined(
+        element("li", joined([line(each.id), ": ", line(each.reasons[0] if each.reasons else "")]))
+        for each in board.refused
+    )
+    return folded(f"Not accepted any more: {len(board.refused)}", element("ul", lines))

@@ -1,0 +1,171 @@
+"""Two entries on the same episodes: differences with intervals, and where they differ."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+from markupsafe import Markup
+
+from leaderboard import cells
+from leaderboard.columns import panel_name
+from leaderboard.data import Board
+from leaderboard.figures import Estimate, intervals
+from leaderboard.links import State, query_of
+from leaderboard.markup import (
+    NOTHING,
+    Head,
+    Piece,
+    element,
+    joined,
+    line,
+    link,
+    note,
+    page,
+    table,
+    view_link,
+)
+from leaderboard.paired import Comparison, DifferingEpisode, compare
+from leaderboard.rows import Row
+from leaderboard.scales import Scale
+from leaderboard.tabs.stability import points
+
+MAX_LISTED: Final = 100
+"""Differing episodes that are listed."""
+
+
+@lru_cache(maxsize=64)
+def compare_page(board: Board, state: State) -> str:
+    """The tab's content."""
+    first, second = (board.row(each, state.protocol) for each in (state.first, state.second))
+    if first is None or second is None:
+        return page(note("Choose two entries."))
+    if first.id == second.id:
+        return page(note("Choose two different entries."))
+    found = {
+        panel_name(panel): result
+        for panel in (board.protocol(state.protocol) or board.protocols[0]).panels
+        if (result := compare(board, first, second, panel.key)) is not None
+    }
+    if not found:
+        return page(note("They have no panel in common."))
+    chosen = state.panel if state.panel in found else next(iter(found))
+    return page(
+        _headline(first, second, found),
+        _figure(found),
+        _listed(first, second, found, state),
+        view_link(query_of(state)),
+        element("h2", f"Episodes of {chosen} on which they differ"),
+        _differing(first, second, found[chosen], chosen),
+    )
+
+
+def _verdict(first: Row, second: Row, found: Comparison) -> Piece:
+    if found.difference.low <= 0 <= found.difference.high:
+        return "a tie"
+    better = first if found.difference.value > 0 else second
+    return joined([line(better.name), " is better"])
+
+
+def _headline(first: Row, second: Row, found: dict[str, Comparison]) -> Markup:
+    ties = sum(each.difference.low <= 0 <= each.difference.high for each in found.values())
+    count = f"{len(found)} panel" + ("s" if len(found) != 1 else "")
+    about = f" minus \u201c{cells.text(second.name)}\u201d on {count} that both have played"
+    tied = f"; {ties} of them a tie" if ties else ""
+    text = joined(["\u201c", line(first.name), "\u201d", about, tied])
+    return element("p", text, "lb-count", role="status")
+
+
+def _figure(found: dict[str, Comparison]) -> Markup:
+    drawn = [
+        Estimate(
+            label=name,
+            value=100 * each.difference.value,
+            low=100 * each.difference.low,
+            high=100 * each.difference.high,
+            note=f"{name}: {points(each.difference)} points",
+        )
+        for name, each in found.items()
+    ]
+    ends = [end for each in drawn for end in (each.low, each.high)]
+    title = "; ".join(each.note for each in drawn)
+    return intervals(title, drawn, Scale.over(ends, "points"), "difference (points)", zero=True)
+
+
+def _listed(first: Row, second: Row, found: dict[str, Comparison], state: State) -> Markup:
+    heads = [
+        Head("panel"),
+        Head("first (%)", number=True),
+        Head("second (%)", number=True),
+        Head("difference (points)", number=True, text="with its 95 % interval over episodes"),
+        Head("p", number=True, text="of no difference"),
+        Head("test"),
+        Head("episodes", number=True),
+        Head("differ on", number=True),
+        Head("verdict"),
+    ]
+    return table(
+        "Paired differences",
+        heads,
+        [_row(first, second, name, each, state) for name, each in found.items()],
+    )
+
+
+def _row(first: Row, second: Row, name: str, found: Comparison, state: State) -> Sequence[Piece]:
+    task, _, panel = name.partition("/")
+    rates = [each.panel((task, panel)) for each in (first, second)]
+    target = State(
+        tab="compare", protocol=state.protocol, first=first.id, second=second.id, panel=name
+    )
+    return [
+        link(query_of(target), name),
+        *(cells.percent(each.success) if each else cells.UNKNOWN for each in rates),
+        points(found.difference),
+        f"{found.p_value:.3f}" if found.p_value >= 0.001 else "<0.001",
+        found.test,
+        f"{found.episodes:,}",
+        f"{len(found.differing):,}",
+        _verdict(first, second, found),
+    ]
+
+
+def _differing(first: Row, second: Row, found: Comparison, name: str) -> Markup:
+    if not found.differing:
+        return note("None: they have solved the same ones.")
+    shown = found.differing[:MAX_LISTED]
+    heads = [
+        Head("episode"),
+        Head("category"),
+        Head("first (%)", number=True, text="solved plays of the first entry"),
+        Head("second (%)", number=True, text="solved plays of the second entry"),
+        Head("turns"),
+    ]
+    rows = [_episode(first, second, each, name) for each in shown]
+    more = len(found.differing) - len(shown)
+    rest = note(f"{more} more are not listed.") if more else NOTHING
+    return table(f"Episodes of {name} that were not played alike", heads, rows) + rest
+
+
+def _episode(first: Row, second: Row, each: DifferingEpisode, name: str) -> Sequence[Piece]:
+    ways = [
+        link(
+            query_of(
+                State(
+                    tab="entry",
+                    protocol=row.protocol,
+                    entry=row.id,
+                    panel=name,
+                    episode=each.episode,
+                )
+            ),
+            text,
+            aria_label=f"{each.episode}, {text} entry",
+        )
+        for row, text in ((first, "first"), (second, "second"))
+    ]
+    return [
+        line(each.episode),
+        line(each.category),
+        f"{100 * each.first:.0f}",
+        f"{100 * each.second:.0f}",
+        joined(ways, " \u00b7 "),
+    ]

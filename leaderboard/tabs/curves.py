@@ -1,0 +1,240 @@
+"""Training curves: several entries over each other, their seeds as bands, collapses marked."""
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from markupsafe import Markup
+
+from leaderboard import cells
+from leaderboard.columns import CURVES, RANK, CurveKind
+from leaderboard.data import Board
+from leaderboard.figures import Curve, legend, plot
+from leaderboard.links import State, default_panels, query_of
+from leaderboard.markup import (
+    NOTHING,
+    Head,
+    Piece,
+    element,
+    folded,
+    joined,
+    line,
+    link,
+    note,
+    page,
+    table,
+    view_link,
+)
+from leaderboard.rows import Row
+from leaderboard.scales import Scale
+from leaderboard.tabs.board import frame_of
+from leaderboard.training_rows import SeedCurves, Series, Survival
+
+DEFAULT_ENTRIES: Final = 3
+_MAX_PLACES: Final = 130
+"""Places of a band: a plot is hardly wider in pixels than twice that."""
+
+_Points = tuple[tuple[float, float], ...]
+_Band = tuple[tuple[float, float, float], ...]
+
+
+def with_curves(board: Board, protocol: str) -> tuple[Row, ...]:
+    """Entries that have training logs, in the order of the board."""
+    state = State(protocol=protocol, panels=default_panels(board, protocol), sort=RANK)
+    rows = {row.id: row for row in board.rows(protocol) if row.stability is not None}
+    ordered = [entry for entry in frame_of(board, state).index if entry in rows]
+    return tuple(rows[entry] for entry in dict.fromkeys([*ordered, *rows]))
+
+
+@lru_cache(maxsize=32)
+def curves_page(board: Board, state: State) -> str:
+    """The tab's content."""
+    rows = [row for entry in state.entries if (row := board.row(entry, state.protocol))]
+    if not rows:
+        return page(note("Choose entries to see their curves."))
+    missing = [row for row in rows if row.stability is None]
+    drawn = [(row, board.curves(row)) for row in rows if row.stability is not None]
+    return page(
+        legend(_name(row, seeds, state) for row, seeds in drawn),
+        _missing(missing),
+        element(
+            "div",
+            joined([*(_figure(name, drawn) for name in CURVES), _survival(drawn)]),
+            "lb-figures",
+        )
+        if drawn
+        else NOTHING,
+        note(
+            "A line is the median of the seeds, a band goes from the lowest to the highest seed "
+            "while all of them run. A cross is a collapse; a triangle at the upper edge is a "
+            "value that is no finite number. Long logs are thinned out, their peaks are kept."
+        ),
+        folded("The same as a table", _listed(drawn)) if drawn else NOTHING,
+        view_link(query_of(state)),
+    )
+
+
+def _name(row: Row, seeds: Sequence[SeedCurves], state: State) -> Piece:
+    query = query_of(State(tab="entry", protocol=state.protocol, entry=row.id))
+    panels = ", ".join(sorted({each.panel for each in seeds if each.panel}))
+    count = f"{len(seeds)} seed" + ("s" if len(seeds) != 1 else "")
+    about = f"{count}, validated on {panels}" if panels else count
+    return joined([link(query, line(row.name)), " ", element("span", about, "lb-sub")])
+
+
+def _missing(rows: Sequence[Row]) -> Markup:
+    if not rows:
+        return NOTHING
+    names = joined((line(row.name) for row in rows), ", ")
+    return note(joined(["Without training logs, so without curves: ", names, "."]))
+
+
+def _figure(name: str, drawn: Sequence[tuple[Row, tuple[SeedCurves, ...]]]) -> Markup:
+    kind = CURVES[name]
+    curves, values, steps = [], [], [0.0]
+    for colour, (_, seeds) in enumerate(drawn):
+        series = [(seed, found) for seed in seeds if (found := seed.of(name)) is not None]
+        if not series:
+            continue
+        curves.append(_curve(colour, series, crossed=name == "success"))
+        values += [value for _, found in series for value in found.values]
+        steps += [float(found.steps[-1]) for _, found in series]
+    unit = " (%)" if kind.unit == "share" else f" ({kind.unit})"
+    head = element("h2", kind.title + unit) + note(kind.text)
+    if not curves:
+        return element("section", head + note("Not measured."))
+    y = Scale.over(values, kind.unit, kind.log_scale)
+    figure = plot(_alternative(kind, drawn, name), curves, _updates(steps), y, "update")
+    return element("section", head + figure)
+
+
+def _updates(steps: Sequence[float]) -> Scale:
+    return Scale(0.0, max([1.0, *steps]), "updates")
+
+
+def _alternative(
+    kind: CurveKind, drawn: Sequence[tuple[Row, tuple[SeedCurves, ...]]], name: str
+) -> str:
+    """What a figure shows, in words: where every curve ends."""
+    parts = []
+    for row, seeds in drawn:
+        ends = [found.values[-1] for seed in seeds if (found := seed.of(name)) is not None]
+        if ends:
+            shown = cells.number(float(np.median(ends)), kind.unit)
+            parts.append(f"{cells.text(row.name)} ends at {shown}")
+    return f"{kind.title}: {'; '.join(parts)} (median of the seeds)"
+
+
+def _curve(
+    colour: int, series: Sequence[tuple[SeedCurves, Series]], crossed: bool = False
+) -> Curve:
+    lines = [_finite(found) for _, found in series]
+    overflows = {
+        float(step)
+        for _, found in series
+        for step, value in zip(found.steps, found.values, strict=True)
+        if not math.isfinite(value)
+    }
+    marks = []
+    for (seed, _), points in zip(series, lines, strict=True):
+        if crossed and seed.collapsed and seed.collapse_step is not None and points:
+            marks.append((float(seed.collapse_step), _at(points, float(seed.collapse_step))))
+    middle, band = _summary(lines)
+    return Curve(colour, (), middle, band, tuple(marks), tuple(sorted(overflows)))
+
+
+def _finite(series: Series) -> _Points:
+    return tuple(
+        (float(step), value)
+        for step, value in zip(series.steps, series.values, strict=True)
+        if math.isfinite(value)
+    )
+
+
+def _at(points: _Points, step: float) -> float:
+    return float(np.interp(step, [x for x, _ in points], [y for _, y in points]))
+
+
+def _summary(lines: Sequence[_Points]) -> tuple[_Points, _Band]:
+    """Median and range of the seeds where all of them have values; one seed has no range."""
+    known = [points for points in lines if points]
+    if not known:
+        return (), ()
+    first, last = max(p[0][0] for p in known), min(p[-1][0] for p in known)
+    places = np.unique([x for points in known for x, _ in points])
+    places = places[(places >= first) & (places <= last)]
+    if not places.size:
+        return (), ()
+    values = np.array([np.interp(places, *np.array(points).T) for points in known])
+    if len(known) == 1 and places.size <= 3 * _MAX_PLACES:
+        return known[0], ()
+    bins = np.array_split(np.arange(places.size), min(_MAX_PLACES, places.size))
+    at = [float(places[own].mean()) for own in bins]
+    middle = [float(np.median(values[:, own])) for own in bins]
+    low = [float(values[:, own].min()) for own in bins]
+    high = [float(values[:, own].max()) for own in bins]
+    band = tuple(zip(at, low, high, strict=True)) if len(known) > 1 else ()
+    return tuple(zip(at, middle, strict=True)), band
+
+
+def _survival(drawn: Sequence[tuple[Row, tuple[SeedCurves, ...]]]) -> Markup:
+    """Seeds that have not collapsed, by Kaplan and Meier."""
+    curves, parts = [], []
+    for colour, (row, seeds) in enumerate(drawn):
+        found = row.stability.survival if row.stability else None
+        if found is None:
+            continue
+        last = max([seed.last_step or 0 for seed in seeds] + [0])
+        curves.append(_stairs(colour, found, float(last)))
+        end = found.share[-1] if found.share else 1.0
+        parts.append(f"{cells.text(row.name)} ends at {cells.percent(end)}")
+    head = element("h2", "survival (%)") + note(
+        "seeds that have not collapsed, by Kaplan and Meier"
+    )
+    if not curves:
+        return element("section", head + note("No log can say whether it collapsed."))
+    steps = [x for curve in curves for x, _ in curve.middle]
+    title = f"survival: {'; '.join(parts)}"
+    return element("section", head + plot(title, curves, _updates(steps), Scale.share(), "update"))
+
+
+def _stairs(colour: int, found: Survival, last: float) -> Curve:
+    steps = (0.0, *map(float, found.steps))
+    shares = (1.0, *found.share)
+    middle = tuple(zip(steps, shares, strict=True))
+    end = max(last, steps[-1])
+    return Curve(colour, (), (*middle, (end, shares[-1])), step=True)
+
+
+def _listed(drawn: Sequence[tuple[Row, tuple[SeedCurves, ...]]]) -> Markup:
+    heads = [Head("entry"), Head("seed", number=True), Head("updates", number=True)]
+    heads += [
+        Head(f"last {kind.title}" + (" (%)" if kind.unit == "share" else ""), number=True)
+        for kind in CURVES.values()
+    ]
+    heads += [Head("collapsed at", number=True)]
+    rows: list[list[Piece]] = []
+    for row, seeds in drawn:
+        for seed in seeds:
+            ends = [
+                cells.number(found.values[-1], kind.unit) if (found := seed.of(name)) else None
+                for name, kind in CURVES.items()
+            ]
+            rows.append(
+                [
+                    line(row.name),
+                    str(seed.seed),
+                    cells.number(seed.last_step, "count"),
+                    *(end or cells.UNKNOWN for end in ends),
+                    _collapse(seed),
+                ]
+            )
+    return table("Last values of every seed", heads, rows)
+
+
+def _collapse(seed: SeedCurves) -> str:
+    if seed.collapsed is None:
+        return cells.UNKNOWN
+    return f"{seed.collapse_step:,}" if seed.collapsed else "no collapse"

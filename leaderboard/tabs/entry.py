@@ -1,0 +1,250 @@
+"""The page of one entry: everything that its submission says and that was computed from it."""
+
+import json
+import shlex
+from functools import lru_cache
+from typing import Final
+
+from markupsafe import Markup
+
+from leaderboard import cells
+from leaderboard.columns import panel_name
+from leaderboard.data import Board
+from leaderboard.links import State, query_of
+from leaderboard.markup import (
+    NOTHING,
+    Head,
+    Piece,
+    block,
+    element,
+    facts,
+    folded,
+    joined,
+    line,
+    link,
+    note,
+    outside,
+    page,
+    table,
+    view_link,
+)
+from leaderboard.protocols import PanelFacts
+from leaderboard.rows import Checkpoint, Model, PanelNumbers, Row
+from leaderboard.tabs.entry_stability import stability_tables
+from leaderboard.view import badges_of
+
+_KINDS: Final = {
+    "policy": "a program without weights",
+    "init": "a starting checkpoint as it is",
+    "trained": "trained",
+}
+_PROOFS: Final = {
+    "replayed": "every episode was executed again: the actions earn the rewards, which does not "
+    "say who chose them",
+    "stability: logs": "raw training logs were sent: the numbers follow from the logs, which does "
+    "not say that the logs are of a real run",
+    "init: fixed": "the start is a registered init by its hash, as the authors declare",
+    "init: open": "the start is none of the registered inits",
+    "re-run": "maintainers have played the weights again",
+}
+
+
+@lru_cache(maxsize=64)
+def entry_page(board: Board, state: State) -> str:
+    """The tab's content, but for its episodes (`leaderboard.tabs.episodes`)."""
+    row = board.row(state.entry, state.protocol)
+    if row is None:
+        return page(note("Choose an entry."))
+    return page(
+        element("h2", line(row.name)),
+        _about(row),
+        view_link(query_of(State(tab="entry", protocol=state.protocol, entry=row.id)), *_ways(row)),
+        element("h3", "Success"),
+        _panels(board, row),
+        _categories(board, row),
+        element("h3", "Stability"),
+        stability_tables(row.stability) if row.stability else note(_no_logs(row)),
+        element("h3", "Identity and protocol"),
+        _checkpoints(row),
+        _reproduce(board, row),
+    )
+
+
+def _no_logs(row: Row) -> str:
+    if row.kind != "trained":
+        return "Nothing was trained."
+    return "No training logs were sent: nothing is known of it."
+
+
+def _about(row: Row) -> Markup:
+    badges = joined(
+        element("div", joined([element("span", badge, "lb-badge"), " ", _PROOFS[badge]]))
+        for badge in badges_of(row)
+    )
+    choices = row.choices
+    named = ("advantage", "clipping", "aggregation", "sampling")
+    picked = [(name, getattr(choices, name)) for name in named if getattr(choices, name)]
+    base = line(row.base_model) if row.base_model else NOTHING
+    size = f" {cells.number(row.parameters, 'parameters')}" if row.parameters else ""
+    return joined(
+        [
+            element("p", joined(map(line, row.description.splitlines()), " "), "lb-lead"),
+            facts(
+                [
+                    ("kind", _KINDS.get(row.kind, row.kind)),
+                    ("recipe", line(row.recipe)),
+                    ("choices", joined((joined([f"{n} ", line(v)]) for n, v in picked), ", ")),
+                    ("base model", joined([base, size]) if base else NOTHING),
+                    ("init", _model(row.init) if row.init else NOTHING),
+                    ("badges", badges),
+                    ("re-run", line(row.badges.rerun_note) if row.badges.rerun_note else NOTHING),
+                    ("training data", _training_data(row)),
+                    ("authors", joined(map(line, row.authors), ", ")),
+                    ("contact", line(row.contact)),
+                    ("date", row.date),
+                    ("code", outside(row.code, line(row.code))),
+                    ("paper", outside(row.paper, line(row.paper))),
+                    ("folder", element("code", f"submissions/{row.id}")),
+                ]
+            ),
+        ]
+    )
+
+
+def _training_data(row: Row) -> Markup:
+    data = row.training_data
+    if data is None:
+        return NOTHING
+    streams = ", ".join(data.training_streams) or "none"
+    other = "yes" if data.other else "no"
+    about = f" (declared; training streams: {cells.text(streams)}; other data of a task: {other})"
+    return joined([joined(map(line, data.statement.splitlines()), " "), about])
+
+
+def _ways(row: Row) -> list[Markup]:
+    """Other views of the same entry."""
+    ways = []
+    if row.stability is not None:
+        curves = State(tab="curves", protocol=row.protocol, entries=(row.id,))
+        ways.append(link(query_of(curves), "Training curves"))
+    compare = State(tab="compare", protocol=row.protocol, first=row.id)
+    ways.append(link(query_of(compare), "Compare"))
+    return ways
+
+
+def _panels(board: Board, row: Row) -> Markup:
+    heads = [
+        Head("panel"),
+        Head("success (%)", number=True),
+        Head("95 % interval", number=True, text="over the panel's episodes"),
+        Head("each seed (%)", number=True),
+        Head("valid format (%)", number=True),
+        Head("valid action (%)", number=True),
+        Head("turns", number=True),
+        Head("score", number=True),
+        Head("errors", number=True),
+        Head("episodes \u00d7 plays", number=True),
+    ]
+    return table("Success on every panel", heads, [_panel(board, row, p) for p in row.panels])
+
+
+def _panel(board: Board, row: Row, numbers: PanelNumbers) -> list[Piece]:
+    known = board.panel(row, numbers.key)
+    unit = f" {known.score_unit}" if known else ""
+    target = State(tab="entry", protocol=row.protocol, entry=row.id, panel="/".join(numbers.key))
+    return [
+        link(query_of(target), "/".join(numbers.key)),
+        cells.percent(numbers.success),
+        f"{cells.percent(numbers.low)}\u2013{cells.percent(numbers.high)}",
+        ", ".join(cells.percent(each.success) for each in numbers.seeds),
+        cells.percent(numbers.format_valid),
+        cells.percent(numbers.action_valid),
+        f"{numbers.turns:.1f}",
+        f"{cells.number(numbers.score, '')}{unit}",
+        f"{numbers.errors:,}",
+        f"{numbers.episodes:,} \u00d7 {numbers.plays:,}",
+    ]
+
+
+def _categories(board: Board, row: Row) -> Markup:
+    parts = []
+    for numbers in row.panels:
+        known = board.panel(row, numbers.key)
+        name = known.category_name if known else "category"
+        heads = [Head(name), Head("success (%)", number=True)]
+        heads += [Head("95 % interval", number=True), Head("episodes", number=True)]
+        rows: list[list[Piece]] = [
+            [
+                line(each.category),
+                cells.percent(each.success),
+                f"{cells.percent(each.low)}\u2013{cells.percent(each.high)}",
+                f"{each.episodes:,}",
+            ]
+            for each in numbers.categories
+        ]
+        parts.append(table("/".join(numbers.key), heads, rows, shown_caption=True))
+    return folded("By category", element("div", joined(parts), "lb-side"))
+
+
+def _model(model: Model) -> Markup:
+    parts: list[Piece] = [line(model.name), f" ({model.kind})"]
+    if model.revision:
+        parts += [" at ", _hash(model.revision)]
+    if model.sha256:
+        parts += [" sha256 ", _hash(model.sha256)]
+    return joined(parts)
+
+
+def _hash(digest: str) -> Markup:
+    return element("code", f"{digest[:12]}\u2026", title=digest)
+
+
+def _checkpoints(row: Row) -> Markup:
+    heads = [Head("seed", number=True), Head("weights"), Head("played by"), Head("training log")]
+    rows = [_checkpoint(point) for point in row.checkpoints]
+    return table("Checkpoints", heads, rows)
+
+
+def _checkpoint(point: Checkpoint) -> list[Piece]:
+    return [
+        str(point.seed),
+        _model(point.model),
+        joined(map(line, point.engines), ", "),
+        _hash(point.log_sha256) if point.log_sha256 else cells.UNKNOWN,
+    ]
+
+
+def _reproduce(board: Board, row: Row) -> Markup:
+    check = f"arlarena-bench submit check submissions/{shlex.quote(row.id)}"
+    commands = [command for point in row.checkpoints for command in point.commands]
+    hashes: list[list[Piece]] = [
+        ["/".join(numbers.key), element("code", numbers.fingerprint)] for numbers in row.panels
+    ]
+    protocols = [
+        folded(panel_name(known), block(_pretty(known)))
+        for numbers in row.panels
+        if (known := board.panel(row, numbers.key)) is not None
+    ]
+    return joined(
+        [
+            element("h3", "Reproduce"),
+            note("Execute every episode again on a CPU, and compute all numbers anew:"),
+            block(check),
+            note("Play it again, as its runs were played:"),
+            block("\n".join(commands) or "no command is known"),
+            folded(
+                "Protocol",
+                joined(
+                    [
+                        table("Fingerprints", [Head("panel"), Head("SHA-256")], hashes),
+                        *protocols,
+                        facts([("submission.json", element("code", row.submission_sha256))]),
+                    ]
+                ),
+            ),
+        ]
+    )
+
+
+def _pretty(known: PanelFacts) -> str:
+    return json.dumps(json.loads(known.protocol), indent=2, sort_keys=True)

@@ -1,0 +1,140 @@
+"""One episode, turn by turn: what was seen, what was answered, what came of it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from markupsafe import Markup
+
+from benchmark.records import EpisodeRecord, TurnRecord
+from leaderboard import cells
+from leaderboard.markup import NOTHING, Piece, block, element, folded, joined, line, note
+from leaderboard.plays import Play
+from tasks.base import Tile, View
+
+MAX_TURNS: Final = 100
+"""Turns that are shown of an episode."""
+MAX_TEXT: Final = 8_000
+"""Characters that are shown of a text; of a longer one both ends."""
+_TAIL: Final = 2_000
+
+
+def turns(play: Play) -> Markup:
+    """All turns of an episode."""
+    record = play.record
+    parts: list[Piece] = [_outcome(record)]
+    if play.reason:
+        parts.append(note(line(play.reason)))
+    if record.error is not None:
+        parts.append(note(joined(["Ended in an error: ", line(record.error)])))
+    start = play.views[0] if play.views else None
+    if start is not None:
+        parts.append(element("div", _seen(start, play.tiles, "before the first turn"), "lb-start"))
+    # The view after a turn is the next turn's, but for the end.
+    after = [*play.views[1:], *[None] * (len(record.turns) + 1 - len(play.views))]
+    listed = [
+        element("li", _turn(number, turn, view, play.tiles), "lb-turn")
+        for number, (turn, view) in enumerate(zip(record.turns, after, strict=False), 1)
+    ]
+    parts.append(element("ol", joined(listed[:MAX_TURNS]), "lb-turns"))
+    if len(listed) > MAX_TURNS:
+        parts.append(note(f"{len(listed) - MAX_TURNS} more turns are not shown."))
+    return joined(parts)
+
+
+def _outcome(record: EpisodeRecord) -> Markup:
+    solved = "solved" if record.success and record.error is None else "failed"
+    about = f"{solved} after {len(record.turns)} turns, score {cells.number(record.score, '')}"
+    about += f", return {cells.number(record.episode_return, '')}"
+    return element("p", about, "lb-count", role="status")
+
+
+def _turn(number: int, turn: TurnRecord, after: View | None, tiles: Mapping[str, Tile]) -> Markup:
+    flags = []
+    if not turn.format_ok:
+        flags.append("not well-formed")
+    if not turn.action_ok:
+        flags.append("action not admitted")
+    if turn.finish_reason == "length":
+        flags.append("cut at the token limit")
+    action = line(turn.action) if turn.action is not None else "nothing executed"
+    head = joined(
+        [
+            element("strong", f"{number}. ", ""),
+            element("code", action),
+            *(element("span", flag, "lb-badge") for flag in flags),
+            element("span", f"reward {cells.number(turn.reward, '')}", "lb-sub"),
+        ],
+        " ",
+    )
+    said = element("div", joined([element("p", head), block(shortened(turn.response))]))
+    info = json.dumps(turn.info, indent=1, sort_keys=True, ensure_ascii=False)
+    said += folded("facts", block(shortened(info))) if turn.info else NOTHING
+    seen = _seen(after, tiles, f"after turn {number}") if after is not None else NOTHING
+    return element("div", said) + element("div", seen)
+
+
+def _seen(view: View, tiles: Mapping[str, Tile], when: str) -> Markup:
+    """What is seen, as a drawing if it consists of tiles."""
+    rows = board_of(view.observation, tiles)
+    if rows is not None:
+        return drawn(rows, tiles, when)
+    return element("p", when, "lb-sub") + block(shortened(view.observation))
+
+
+def shortened(text: str) -> str:
+    """Both ends of a long text, with what is left out between them."""
+    if len(text) <= MAX_TEXT:
+        return text
+    left_out = len(text) - MAX_TEXT
+    head, tail = text[: MAX_TEXT - _TAIL], text[-_TAIL:]
+    return f"{head}\n[... {left_out:,} characters left out ...]\n{tail}"
+
+
+def board_of(observation: str, tiles: Mapping[str, Tile]) -> list[str] | None:
+    """The lines of an observation that consist of nothing but tiles; None if there are none."""
+    rows = [row for row in observation.split("\n") if row and set(row) <= set(tiles)]
+    return rows or None
+
+
+def drawn(rows: Sequence[str], tiles: Mapping[str, Tile], when: str) -> Markup:
+    """A board as a drawing of one unit a tile."""
+    width = max(map(len, rows))
+    marks, places = [], dict[str, list[str]]()
+    for y, row in enumerate(rows):
+        for x, symbol in enumerate(row):
+            tile = tiles[symbol]
+            marks.append(_rect(x, y, tile.fill))
+            marks += [_glyph(name, x, y) for name in tile.glyph.split()]
+            if tile.glyph:
+                places.setdefault(tile.kind, []).append(f"row {y} column {x}")
+    pieces = "; ".join(f"{kind} at {' and '.join(found)}" for kind, found in places.items())
+    size = f"{len(rows)} rows and {width} columns, counted from 0"
+    return element(
+        "svg",
+        joined(marks),
+        "lb-tiles",
+        viewBox=f"0 0 {width} {len(rows)}",
+        role="img",
+        aria_label=f"Board {when}, {size}: {pieces}",
+    )
+
+
+def _rect(x: int, y: int, fill: str) -> Markup:
+    return element(
+        "rect", NOTHING, x=str(x), y=str(y), width="1", height="1", fill=fill,
+        shape_rendering="crispEdges",
+    )  # fmt: skip
+
+
+def _glyph(name: str, x: int, y: int) -> Markup:
+    place = f"translate({x} {y})"
+    if name == "dot":
+        return element("circle", NOTHING, "lb-dot", transform=place, cx=".5", cy=".5", r=".15")
+    if name == "box":
+        path = "M.14 .14h.72v.72h-.72zM.26 .26l.48 .48m0 -.48l-.48 .48"
+        return element("path", NOTHING, "lb-box", transform=place, d=path)
+    if name == "player":
+        path = "M.5 .14a.16 .16 0 0 1 0 .32a.16 .16 0 0 1 0 -.32M.2 .86v-.1a.3 .27 0 0 1 .6 0v.1z"
+        return element("path", NOTHING, "lb-player", transform=place, d=path)
+    return NOTHING

@@ -1,0 +1,320 @@
+"""The leaderboard in a real browser: every tab, links, hostile texts, a telephone, the dark."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect, sync_playwright
+
+from leaderboard.board_file import PARQUET, BoardContent, parquet_bytes
+from leaderboard.build import build
+from leaderboard.protocols import BoardFacts
+from tests.board_rows import hostile, synthetic_content
+from tests.report_runs import INJECTION
+from tests.submissions import INITS, play_policy, policy_submission
+
+pytestmark = pytest.mark.browser
+
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+DESKTOP: ViewportSize = {"width": 1280, "height": 900}
+PHONE: ViewportSize = {"width": 390, "height": 844}
+TABS = (
+    "Board", "Success and stability", "Training curves", "Entry", "Compare", "Submit", "About",
+)  # fmt: skip
+HOSTILE = INJECTION + " ${document.title=1} [x](javascript:alert(1)) \"onmouseover='alert(1)'"
+REAL = "20260102_policy"
+
+
+def chromium() -> str | None:
+    chosen = os.environ.get("ARLARENA_CHROMIUM")
+    found = [chosen, "/usr/bin/chromium", *map(shutil.which, ("chromium", "google-chrome"))]
+    return next((path for path in found if path and Path(path).exists()), None)
+
+
+@pytest.fixture(scope="module")
+def artefacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where screenshots go: a folder that ARLARENA_ARTEFACTS names, or one of the test's own."""
+    named = os.environ.get("ARLARENA_ARTEFACTS")
+    folder = Path(named) if named else tmp_path_factory.mktemp("screenshots")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A served board: synthetic entries, a hostile one, and a real one under another protocol."""
+    root = tmp_path_factory.mktemp("leaderboard")
+    submissions = root / "submissions"
+    submissions.mkdir()
+    policy_submission(submissions, play_policy(root / "run", "expert"))
+    real = build(submissions, INITS).content
+    made = synthetic_content(30, 50)
+    rows = list(made.rows)
+    trained = next(place for place, row in enumerate(rows) if row.stability is not None)
+    rows[trained] = hostile(rows[trained], HOSTILE)
+    other = replace(real.facts.protocols[0], name="real")
+    facts = BoardFacts(made.facts.version, (*made.facts.protocols, other), ())
+    known = (*rows, *(replace(row, protocol="real") for row in real.rows))
+    (root / PARQUET).write_bytes(parquet_bytes(BoardContent(facts, known)))
+    command = [sys.executable, "-m", "benchmark.cli", "leaderboard", "serve", "--port", "0"]
+    command += ["--board", str(root / PARQUET), "--submissions", str(submissions)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        said = server.stdout.readline()
+        found = re.search(r"http://\S+/", said)
+        assert found, said
+        yield found[0]
+        server.terminate()
+
+
+@pytest.fixture(scope="module")
+def browser(address: str) -> Iterator[Browser]:
+    """A browser. It comes after the board: playing needs an event loop, and it occupies one."""
+    executable = chromium()
+    if executable is None:
+        pytest.skip("no Chromium: install one or name it in ARLARENA_CHROMIUM")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    yield from visit(browser, address)
+
+
+@pytest.fixture
+def phone(browser: Browser, address: str) -> Iterator[Page]:
+    yield from visit(browser, address, PHONE)
+
+
+@pytest.fixture
+def dark(browser: Browser, address: str) -> Iterator[Page]:
+    yield from visit(browser, address, scheme="dark")
+
+
+def visit(
+    browser: Browser,
+    address: str,
+    viewport: ViewportSize = DESKTOP,
+    scheme: Literal["light", "dark"] = "light",
+) -> Iterator[Page]:
+    """An open page; whatever it logs, throws or asks of other addresses fails the test."""
+    context = browser.new_context(viewport=viewport, color_scheme=scheme)
+    page = context.new_page()
+    faults: list[str] = []
+    page.on(
+        "console",
+        # Gradio's own table of messages is warned about by its own library.
+        lambda m: None if "[svelte-i18n]" in m.text else faults.append(f"console: {m.text}"),
+    )
+    page.on("pageerror", lambda error: faults.append(f"error: {error}"))
+    page.on("dialog", lambda dialog: faults.append(f"dialog: {dialog.message}"))
+    page.on(
+        "request",
+        lambda r: None if r.url.startswith((address, "data:")) else faults.append(r.url),
+    )
+    page.on("response", lambda r: faults.append(r.url) if r.status >= 400 else None)
+    open_at(page, address)
+    yield page
+    assert page.title() == "arlarena-bench leaderboard"
+    context.close()
+    assert faults == []
+
+
+def open_at(page: Page, address: str) -> None:
+    page.goto(address)
+    expect(page.get_by_role("heading", level=1)).to_have_text("arlarena-bench leaderboard")
+    expect(page.locator(".lb-count").first).to_be_attached()
+
+
+def open_tab(page: Page, name: str) -> None:
+    """Open a tab, on a telephone through the menu of those that find no room."""
+    tab = page.get_by_role("tab", name=name, exact=True)
+    if not tab.is_visible():
+        page.locator(".overflow-menu > button").click()
+        tab = page.locator(".overflow-dropdown button", has_text=name)
+    tab.click()
+    expect(shown(page)).to_be_visible()
+
+
+def shown(page: Page) -> Locator:
+    return page.locator('[role="tabpanel"]:visible')
+
+
+def choose(page: Page, label: str, option: str) -> None:
+    """Choose an option of one of gradio's lists."""
+    page.get_by_role("combobox", name=label, exact=True).locator("visible=true").click()
+    page.get_by_role("option", name=option, exact=True).click()
+
+
+def names(page: Page) -> list[str]:
+    return page.locator(".lb-board tbody .lb-name > a").all_inner_texts()
+
+
+def violations(page: Page) -> list[str]:
+    """What axe finds that is serious."""
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{each['id']}: {node['html'][:200]}"
+        for each in found
+        if each["impact"] in ("serious", "critical")
+        for node in each["nodes"]
+    ]
+
+
+def test_every_tab_opens_and_can_be_read_aloud(page: Page, artefacts: Path) -> None:
+    for number, name in enumerate(TABS):
+        open_tab(page, name)
+        if name == "Board":
+            page.get_by_text("Filters and columns").click()
+            expect(page.get_by_label("The worse first")).to_be_visible()
+        page.screenshot(path=artefacts / f"desktop-{number}.png", full_page=True)
+        assert violations(page) == [], name
+    open_tab(page, "Training curves")
+    assert page.locator(".lb-figures svg:visible").count() == 6
+
+
+def test_the_dark_can_be_read_too(dark: Page, artefacts: Path) -> None:
+    expect(dark.locator("body.dark")).to_be_attached()
+    for number, name in enumerate(TABS[:5]):
+        open_tab(dark, name)
+        dark.screenshot(path=artefacts / f"dark-{number}.png", full_page=True)
+        assert violations(dark) == [], name
+
+
+def test_a_telephone_shows_everything(phone: Page, artefacts: Path) -> None:
+    for number, name in enumerate(TABS):
+        open_tab(phone, name)
+        phone.screenshot(path=artefacts / f"phone-{number}.png", full_page=True)
+        wide = phone.evaluate("document.documentElement.scrollWidth")
+        assert wide <= PHONE["width"], name
+    assert violations(phone) == []
+
+
+def test_heads_sort_and_the_address_follows(page: Page) -> None:
+    before = names(page)
+    page.locator(".lb-board thead").get_by_role("link", name="entry", exact=True).click()
+    expect(page.locator(".lb-board th[aria-sort]")).to_have_text(re.compile("entry"))
+    after = names(page)
+    assert after == sorted(after, key=str.casefold)
+    assert sorted(after) == sorted(before)
+    expect(page).to_have_url(re.compile("sort=name"))
+    expect(page.get_by_label("Sort by")).to_have_value("entry")
+    page.locator(".lb-board thead").get_by_role("link", name="entry").click()
+    expect(page.locator(".lb-board th[aria-sort=descending]")).to_be_visible()
+    assert names(page) == list(reversed(after))
+    page.go_back()
+    expect(page.locator(".lb-board th[aria-sort=ascending]")).to_have_text(re.compile("entry"))
+    assert names(page) == after
+
+
+def test_filters_and_a_shared_link(page: Page, browser: Browser, address: str) -> None:
+    choose(page, "Tasks and panels", "Sokoban: builtin")
+    expect(page.locator(".lb-board thead")).not_to_contain_text("ALFWorld")
+    page.get_by_label("Search").fill("sampo")
+    expect(page.locator(".lb-count").first).to_have_text(re.compile(r"^[1-9] of 30 entries"))
+    assert all("sampo" in name for name in names(page))
+    page.get_by_text("Filters and columns").click()
+    page.get_by_label("valid format", exact=True).check()
+    expect(page.locator(".lb-board thead")).to_contain_text("valid format")
+    expect(page).to_have_url(re.compile("search=sampo.*columns=format_valid"))
+    link = page.get_by_role("link", name="Link to this view").first.get_attribute("href")
+    for other in visit(browser, address):
+        open_at(other, f"{address}{link}")
+        expect(other.get_by_label("Search")).to_have_value("sampo")
+        expect(other.locator(".lb-board thead")).to_contain_text("valid format")
+        assert names(other) == names(page)
+
+
+def test_the_table_can_be_downloaded(page: Page, tmp_path: Path) -> None:
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download CSV").click()
+    path = tmp_path / "board.csv"
+    download.value.save_as(path)
+    lines = path.read_text("utf-8").splitlines()
+    assert lines[0].startswith("id,rank [place]")
+    assert len(lines) == 31
+
+
+def test_keys_alone_are_enough(page: Page) -> None:
+    page.get_by_role("tab", name="Board", exact=True).focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Which choice helps")).to_be_visible()
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Enter")
+    page.locator(".lb-scroll").first.focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("sort=name"))
+
+
+def test_an_entry_opens_from_the_board_and_goes_on(page: Page) -> None:
+    name = names(page)[0]
+    page.locator(".lb-board tbody .lb-name > a").first.click()
+    expect(page.get_by_role("heading", level=2, name=name, exact=True)).to_be_visible()
+    expect(page).to_have_url(re.compile("tab=entry"))
+    shown(page).get_by_role("link", name="Compare").click()
+    expect(page.get_by_text("minus")).to_be_visible()
+    expect(page.get_by_role("combobox", name="First entry")).to_have_value(name)
+    page.go_back()
+    expect(page.get_by_role("heading", level=2, name=name, exact=True)).to_be_visible()
+
+
+def test_an_episode_is_drawn_turn_by_turn(page: Page, address: str, artefacts: Path) -> None:
+    open_at(page, f"{address}?tab=entry&protocol=real&entry={REAL}&panel=sokoban/builtin")
+    page.locator(".lb-list").get_by_role("link").nth(3).click()
+    expect(page.locator(".lb-episode .lb-count")).to_have_text(re.compile("solved after"))
+    assert page.locator(".lb-tiles").count() >= 4
+    expect(page).to_have_url(re.compile("episode="))
+    page.screenshot(path=artefacts / "episode.png", full_page=True)
+    assert violations(page) == []
+    page.reload()
+    expect(page.locator(".lb-episode .lb-count")).to_have_text(re.compile("solved after"))
+
+
+def test_protocols_stay_apart(page: Page) -> None:
+    choose(page, "Protocol", "real")
+    expect(page.locator(".lb-count").first).to_have_text(re.compile("^1 entry,"))
+    open_tab(page, "Entry")
+    expect(page.get_by_role("combobox", name="Entry", exact=True)).to_have_value("A policy entry")
+    choose(page, "Protocol", "v1")
+    open_tab(page, "Board")
+    expect(page.locator(".lb-count").first).to_have_text(re.compile("^30 entries"))
+
+
+def test_hostile_texts_are_texts(page: Page, address: str, artefacts: Path) -> None:
+    everything = "&".join(
+        f"columns={name}"
+        for name in ("recipe", "base_model", "init", "advantage", "clipping", "authors", "code")
+    )
+    open_at(page, f"{address}?tab=board&{everything}&search=%3Cscript%3E")
+    row = page.locator(".lb-board tbody tr")
+    expect(row).to_have_count(1)
+    expect(row).to_contain_text('</script><script>document.title = "owned"</script>')
+    expect(row).to_contain_text("U+202E")
+    entry = page.locator(".lb-board tbody .lb-name > a")
+    page.screenshot(path=artefacts / "hostile.png")
+    entry.click()
+    expect(page.get_by_role("heading", level=2)).to_contain_text("<script>")
+    for link in ("Training curves", "Compare"):
+        shown(page).get_by_role("link", name=link, exact=True).click()
+        expect(shown(page)).to_contain_text('document.title = "owned"')
+        page.go_back()
+        expect(page.get_by_role("heading", level=2).first).to_contain_text("<script>")
+    open_at(
+        page, f"{address}?tab=<img src=x onerror=alert(1)>&entry=%00%E2%80%AE&search={{{{7*7}}}}"
+    )
+    expect(page.get_by_text("This address asks for something")).to_contain_text("<img src=x")
+    assert page.locator("img[src=x], .lb script, .lb [onerror], .lb [onmouseover]").count() == 0

@@ -1,0 +1,54 @@
+"""Small boards of two panels, and submissions that are played once for all tests of this folder."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from leaderboard.data import Board
+from leaderboard.rows import FullRow
+from tests.board_rows import Counts, board_content, board_of, panel_facts
+from tests.submissions import play_policy, policy_submission, trained_submission
+
+SOKOBAN = panel_facts("sokoban", "builtin", "Sokoban", "points", 100)
+ALFWORLD = panel_facts("alfworld", "builtin", "ALFWorld", "points", 100)
+
+Boards = Callable[..., Board]
+"""Makes a board of rows on the panels `SOKOBAN` and `ALFWORLD`."""
+
+
+def first(count: int) -> Counts:
+    """The first episodes of 100 are solved, no others."""
+    return (np.arange(100) < count).astype(np.int64)
+
+
+@pytest.fixture
+def boards(tmp_path: Path) -> Boards:
+    def make(*rows: FullRow) -> Board:
+        return board_of(tmp_path, board_content(rows, ALFWORLD, SOKOBAN))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def expert_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return play_policy(tmp_path_factory.mktemp("expert"), "expert")
+
+
+@pytest.fixture(scope="session")
+def random_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return play_policy(tmp_path_factory.mktemp("random"), "random")
+
+
+@pytest.fixture(scope="session")
+def submissions(
+    tmp_path_factory: pytest.TempPathFactory, expert_run: Path, random_run: Path
+) -> Path:
+    """A folder of two submissions: the expert, and two seeds that solve about 60 %."""
+    root = tmp_path_factory.mktemp("submissions")
+    policy_submission(root, expert_run)
+    trained_submission(root, expert_run, random_run)
+    for log in root.glob("*.jsonl"):
+        log.unlink()
+    return root

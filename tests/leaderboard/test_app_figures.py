@@ -1,0 +1,120 @@
+"""Axes and figures: where things lie, and what stands beside them."""
+
+import math
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leaderboard.figures import Curve, Estimate, Point, intervals, legend, plot, scatter
+from leaderboard.scales import Scale
+
+SHARE = Scale.share()
+
+
+def elements(drawing: str, name: str) -> list[ElementTree.Element]:
+    return list(ElementTree.fromstring(drawing).iter(name))
+
+
+def test_places_by_hand() -> None:
+    assert Scale(0, 50, "count").place(10) == pytest.approx(0.2)
+    assert Scale(-5, 5, "points").place(0) == pytest.approx(0.5)
+    assert Scale(1e-3, 1e1, "nats", log=True).place(1e-1) == pytest.approx(0.5)
+    assert Scale(1e-3, 1e1, "nats", log=True).place(0) == 0
+    assert (SHARE.place(-1), SHARE.place(7), SHARE.place(math.inf)) == (0, 1, 1)
+
+
+def test_ticks_by_hand() -> None:
+    assert [label for _, label in SHARE.ticks()] == ["0", "25", "50", "75", "100"]
+    assert [label for _, label in Scale(0, 200, "updates").ticks()] == [
+        "0",
+        "50",
+        "100",
+        "150",
+        "200",
+    ]
+    assert [label for _, label in Scale(0, 2000, "count").ticks()][-1] == "2,000"
+    assert Scale.over([-3.0, 8.0], "points").ticks() == (
+        (-5.0, "−5"), (0.0, "0"), (5.0, "5"), (10.0, "10"),
+    )  # fmt: skip
+    log = Scale.over([2e-3, 40.0], "nats", log=True)
+    assert (log.low, log.high) == (1e-3, 1e2)
+    assert [label for _, label in log.ticks()] == ["10⁻³", "10⁻¹", "10¹"]
+
+
+def test_few_orders_of_magnitude_are_linear() -> None:
+    assert not Scale.over([1.0, 29.0], "nats", log=True).log
+    assert Scale.over([1.0, 31.0], "nats", log=True).log
+
+
+def test_an_axis_without_values() -> None:
+    for values in ([], [math.nan], [math.inf], [0.0]):
+        assert Scale.over(values, "ratio") == Scale(0, 1, "ratio")
+    assert Scale.over([math.nan, 3.0], "share") == SHARE
+
+
+NUMBERS = st.lists(st.floats(-1e9, 1e9).filter(lambda x: x == 0 or abs(x) > 1e-6), min_size=1)
+
+
+@given(NUMBERS, st.booleans())
+def test_an_axis_holds_its_values_and_its_ticks_ascend(values: list[float], log: bool) -> None:
+    scale = Scale.over(values, "ratio", log)
+    inside = [value for value in values if not scale.log or value > 0]
+    assert scale.low <= min(inside, default=scale.low) <= max(inside, default=1) <= scale.high
+    places = [scale.place(value) for value, _ in scale.ticks()]
+    assert places == sorted(set(places))
+    assert 2 <= len(places) <= 11
+
+
+def test_a_scatter_has_a_link_for_every_point() -> None:
+    points = [Point(0.0, 1.0, "best <b>", "tab=entry&entry=a"), Point(1.0, 0.0, "worst", "x=1")]
+    drawing = str(scatter("Two", points, SHARE, SHARE, ("collapse", "success")))
+    links = elements(drawing, "a")
+    assert [link.get("href") for link in links] == ["?tab=entry&entry=a", "?x=1"]
+    assert [link.get("aria-label") for link in links] == ["best <b>", "worst"]
+    left, right = (link.find("circle") for link in links)
+    assert left is not None and right is not None
+    # The plot lies between x = 44 and 428, y = 14 and 288.
+    assert (left.get("cx"), left.get("cy")) == ("44", "14")
+    assert (right.get("cx"), right.get("cy")) == ("428", "288")
+
+
+def test_curves_by_hand() -> None:
+    curve = Curve(
+        colour=7,
+        lines=(),
+        middle=((0.0, 0.0), (10.0, 1.0)),
+        band=((0.0, 0.0, 0.5), (10.0, 0.5, 1.0)),
+        marks=((10.0, 0.5),),
+        overflows=(5.0,),
+    )
+    drawing = str(plot("A curve", [curve], Scale(0, 10, "updates"), SHARE, "update"))
+    paths = {path.get("class"): path for path in elements(drawing, "path")}
+    # Colours begin anew after six. The plot lies between x = 44 and 388, y = 14 and 218.
+    assert paths["curve lb-c1"].get("d") == "M44 218L388 14"
+    assert paths["band lb-c1"].get("d") == "M44 116L388 14L388 116L44 218Z"
+    assert paths["cross lb-c1"].get("transform") == "translate(388 116)"
+    assert paths["overflow lb-c1"].get("transform") == "translate(216 14)"
+    assert ElementTree.fromstring(drawing).get("aria-label") == "A curve"
+
+
+def test_a_staircase_holds_its_value_until_the_next() -> None:
+    curve = Curve(0, (), ((0.0, 1.0), (5.0, 0.5), (10.0, 0.5)), step=True)
+    drawing = str(plot("Survival", [curve], Scale(0, 10, "updates"), SHARE, "update"))
+    (path,) = (p for p in elements(drawing, "path") if p.get("class") == "curve lb-c0")
+    assert path.get("d") == "M44 14H216V116H388V116"
+
+
+def test_intervals_name_their_rows() -> None:
+    rows = [Estimate("gspo", 3.0, -1.0, 7.0, "gspo: +3"), Estimate("<i>", 0.0, 0.0, 0.0, "none")]
+    drawing = str(intervals("Gains", rows, Scale.over([-1.0, 7.0], "points"), "gain", zero=True))
+    assert [t.text for t in elements(drawing, "title")] == ["gspo: +3", "none"]
+    texts = [t.text for t in elements(drawing, "text")]
+    assert "gspo" in texts and "<i>" in texts
+    assert len([line for line in elements(drawing, "line") if line.get("class") == "zero"]) == 1
+
+
+def test_a_legend_names_every_colour() -> None:
+    found = elements(str(legend(["a", "b"])), "li")
+    assert ["".join(each.itertext()) for each in found] == ["a", "b"]
