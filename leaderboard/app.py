@@ -171,7 +171,7 @@ def _entry(board: Board, submissions: Path) -> Part:
     with gr.Tab(TABS["entry"], id="entry"):
         controls: Controls = {"entry": _one(choices, state, "entry", "Entry")}
         episodes = partial(episodes_page, board, submissions)
-        content, slow = _content(facts, state), _content(episodes, state)
+        content, slow = _content(facts, state), _content(episodes, state, "episodes.js")
         return Part("entry", controls, (content,), (slow,))
 
 
@@ -203,23 +203,23 @@ def _several(choices: Mapping[str, Choices], name: str, label: str) -> gr.Dropdo
     return gr.Dropdown(choices[name], value=[], multiselect=True, label=label)
 
 
-def _content(draw: Draw, state: State) -> tuple[gr.HTML, Draw]:
-    script = (FOLDER / "assets" / "content.js").read_text("utf-8")
-    return gr.HTML(draw(state), js_on_load=script, apply_default_css=False), draw
+def _content(draw: Draw, state: State, *more: str) -> tuple[gr.HTML, Draw]:
+    scripts = [(FOLDER / "assets" / name).read_text("utf-8") for name in ("content.js", *more)]
+    return gr.HTML(draw(state), js_on_load="\n".join(scripts), apply_default_css=False), draw
 
 
 def _wire(demo: gr.Blocks, whole: Page) -> None:
     """Tie controls and links to what they change."""
-    links = []
+    contents: list[gr.HTML] = []
     for part in whole.parts:
         drawn = [*part.contents, *part.slow]
-        links += [component.select for component, _ in drawn if isinstance(component, gr.HTML)]
-        for contents in filter(None, (part.contents, part.slow)):
+        contents += [component for component, _ in drawn if isinstance(component, gr.HTML)]
+        for own in filter(None, (part.contents, part.slow)):
             gr.on(
                 [control.input for control in part.controls.values()],
-                partial(used, whole, part, contents),
+                partial(used, whole, part, own),
                 inputs=[whole.protocol, *part.controls.values()],
-                outputs=[component for component, _ in contents],
+                outputs=[component for component, _ in own],
                 trigger_mode="always_last",
                 **EVENT,
             )
@@ -233,16 +233,13 @@ def _wire(demo: gr.Blocks, whole: Page) -> None:
     def open_page(shown: str, request: gr.Request) -> Updates:
         return opened(whole, parsed(str(request.query_params)), shown)
 
-    def open_slowly(request: gr.Request) -> Updates:
-        return opened_slowly(whole, parsed(str(request.query_params)))
-
     def change_protocol(chosen: str) -> Updates:
         return opened(whole, {"protocol": chosen}, "")
 
     protocol = [whole.protocol]
     slowly = {**EVENT, "show_progress": "minimal"}
-    gr.on(links, follow, inputs=protocol, outputs=whole.all, **EVENT)
-    gr.on(links, follow_slowly, outputs=whole.slow, **slowly)
+    followed = [component.select for component in contents]
+    gr.on(followed, follow, inputs=protocol, outputs=whole.all, **EVENT)
+    gr.on([c.input for c in contents], follow_slowly, outputs=whole.slow, **slowly)
     demo.load(open_page, inputs=protocol, outputs=whole.all, **EVENT)
-    demo.load(open_slowly, outputs=whole.slow, **slowly)
     whole.protocol.input(change_protocol, inputs=protocol, outputs=whole.all, **EVENT)

@@ -62,6 +62,8 @@ def build(
     inits: Mapping[str, str | None],
     archives: Sequence[Path] = (),
     env_processes: int | None = None,
+    *,
+    shipped: Mapping[str, int] | None = None,
 ) -> Built:
     """Check all submissions of a folder and compute the board.
 
@@ -70,6 +72,7 @@ def build(
         inits: SHA-256 of the registered inits by name, where it is pinned.
         archives: Boards of older protocols, the newest first.
         env_processes: See `benchmark.replay.replay_run`.
+        shipped: See `check_submission`.
 
     Raises:
         UserError: There is no such folder, an archive cannot be read or has the name of another
@@ -89,7 +92,7 @@ def build(
     panels: dict[PanelKey, PanelFacts] = {}
     refused: list[Refused] = []
     archived: list[str] = []
-    for verdict in _verdicts(submissions, inits, env_processes):
+    for verdict in _verdicts(submissions, inits, shipped, env_processes):
         if verdict.accepted and verdict.entry is not None:
             rerun = reruns.get(verdict.folder.name)
             rows.append(row_of(verdict.entry, badges_of(verdict, reruns), rerun, NAME))
@@ -126,7 +129,10 @@ def write(built: Built, out: Path) -> tuple[Path, Path]:
 
 
 def _verdicts(
-    submissions: Path, inits: Mapping[str, str | None], env_processes: int | None
+    submissions: Path,
+    inits: Mapping[str, str | None],
+    shipped: Mapping[str, int] | None,
+    env_processes: int | None,
 ) -> Iterator[Verdict]:
     """Check every submission, against those accepted before it: the first one is no copy.
 
@@ -138,7 +144,9 @@ def _verdicts(
             continue
         try:
             others = map(read_accepted, before)
-            verdict = check_submission(folder, inits, others, env_processes=env_processes)
+            verdict = check_submission(
+                folder, inits, others, env_processes=env_processes, shipped=shipped
+            )
         except UserError as error:
             raise UserError(f"{on_one_line(folder.name)}: {error}") from error
         if verdict.accepted:

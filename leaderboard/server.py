@@ -6,15 +6,15 @@ GET /health             what is served, for those who watch whether it is
 """
 
 import socket
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import gradio as gr
 import uvicorn
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from leaderboard.app import build
 from leaderboard.data import Board
@@ -22,13 +22,19 @@ from leaderboard.links import open_query, parsed
 from leaderboard.tabs.board import csv
 from tasks.errors import UserError
 
+Key = tuple[tuple[bytes, bytes], ...]
+
 ASSETS: Final = Path(__file__).parent / "assets"
 MAX_BODY: Final = 2**16
 """Bytes of a request: a query, or the controls of a tab."""
+MAX_PAGES: Final = 8
+"""Addresses for which the page is kept; whoever invents more makes it anew each time."""
 _GET: Final = (
     "/assets/", "/static/", "/gradio_api/heartbeat/", "/gradio_api/app_id", "/theme.css",
     "/favicon.ico", "/manifest.json", "/robots.txt", "/config", "/health", "/leaderboard.csv",
 )  # fmt: skip
+_ASKED: Final = (b"host", b"x-forwarded-host", b"x-forwarded-proto", b"accept-encoding")
+"""Headers that the page may depend on: by which address it was asked for, and how it is packed."""
 _POST: Final = ("/gradio_api/run/predict",)
 _HEADERS: Final = (
     # Gradio's own page has scripts within it, and makes functions of texts.
@@ -97,12 +103,16 @@ def application(board: Board, submissions: Path) -> FastAPI:
 class Closed:
     """Lets pass what the page needs, and nothing else: no upload, no files, no other programs.
 
+    The page itself is the same for everybody who comes by the same address, whatever the query: its
+    own event reads that. So it is made once for an address, and kept.
+
     Args:
         app: What is behind it.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
+        self._pages: dict[Key, list[Message]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -114,12 +124,46 @@ class Closed:
             await Response("not found", 404)(scope, receive, send)
             return
 
-        async def with_headers(message: MutableMapping[str, Any]) -> None:
+        async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], *_HEADERS]
             await send(message)
 
-        await self.app(scope, receive, with_headers)
+        if scope["path"] == "/" and scope["method"] == "GET":
+            await self._page(scope, receive, with_headers)
+        else:
+            await self.app(scope, receive, with_headers)
+
+    async def _page(self, scope: Scope, receive: Receive, send: Send) -> None:
+        key = _key(scope)
+        if key not in self._pages:
+            messages: list[Message] = []
+
+            async def keep(message: Message) -> None:
+                messages.append(message)
+
+            asked = {**scope, "query_string": b"", "headers": list(key), "extensions": {}}
+            await self.app(asked, receive, keep)
+            if messages[0]["status"] != 200:
+                await _sent(messages, send)
+                return
+            if len(self._pages) >= MAX_PAGES:
+                self._pages.pop(next(iter(self._pages)))
+            self._pages[key] = messages
+        await _sent(self._pages[key], send)
+
+
+async def _sent(messages: Sequence[Message], send: Send) -> None:
+    for message in messages:
+        await send(dict(message))
+
+
+def _key(scope: Scope) -> Key:
+    """All that the page can depend on, as headers."""
+    found = {name: value for name, value in scope["headers"] if name in _ASKED}
+    if b"accept-encoding" in found:
+        found[b"accept-encoding"] = b"br" if b"br" in found[b"accept-encoding"] else b"identity"
+    return tuple(found.items())
 
 
 def _open(scope: Scope) -> bool:

@@ -1,8 +1,9 @@
 """The one place where a command looks into the registry of inits, which belongs to `baselines`."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from benchmark.models import ModelSource
+from benchmark.models import ModelSource, weights_in
 
 if TYPE_CHECKING:
     from baselines.registry import Init
@@ -13,6 +14,17 @@ def registered_inits() -> "dict[str, Init]":
     from baselines.registry import read_registry
 
     return read_registry()
+
+
+def pinned_hashes() -> Mapping[str, str | None]:
+    """SHA-256 of the registered inits by name; None where none is pinned."""
+    return {name: init.sha256 for name, init in registered_inits().items()}
+
+
+def shipped_weights() -> Mapping[str, int]:
+    """Number of weights of the inits that come with this project, by name."""
+    inits = registered_inits().items()
+    return {name: weights_in(init.folder) for name, init in inits if init.folder is not None}
 
 
 def find_model(name: str) -> ModelSource:

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmark.commands.inits import registered_inits
+from benchmark.commands.inits import pinned_hashes, registered_inits, shipped_weights
 from benchmark.submissions.texts import check_link, on_one_line
 from tasks.errors import UserError
 
@@ -41,9 +41,14 @@ def _build(arguments: argparse.Namespace) -> int:
 
     # What is missing is said before an hour of replays, not after it.
     source = _source(arguments)
-    inits = {name: init.sha256 for name, init in registered_inits().items()}
     archives = [Path(path) for path in arguments.archive]
-    built = build(Path(arguments.submissions), inits, archives, arguments.env_processes)
+    built = build(
+        Path(arguments.submissions),
+        pinned_hashes(),
+        archives,
+        arguments.env_processes,
+        shipped=shipped_weights(),
+    )
     parquet, json = write(built, Path(arguments.out))
     for name in built.archived:
         print(f"{name}: of an older protocol, shown as it is archived")

@@ -4,7 +4,7 @@ import argparse
 import re
 import tempfile
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,10 +12,9 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from benchmark.commands.inits import find_model
+from benchmark.commands.inits import find_model, pinned_hashes, shipped_weights
 from benchmark.files import write_atomically
 from benchmark.metrics import PanelKey, summarise
-from benchmark.models import weights_in
 from benchmark.run_folder import MANIFEST
 from benchmark.submissions.about import WRITTEN, Kind, read_about
 from benchmark.submissions.badges import Badges, badges_of, read_reruns
@@ -121,7 +120,9 @@ def _prepare(arguments: argparse.Namespace) -> int:
 def _objections(fresh: Path, around: Path) -> tuple[Finding, ...]:
     """What the check says of a folder, all but the replay."""
     others = read_others(around) if around.is_dir() else ()
-    verdict = check_submission(fresh, _inits(), others, shipped=_shipped(), replay=False)
+    verdict = check_submission(
+        fresh, pinned_hashes(), others, shipped=shipped_weights(), replay=False
+    )
     return verdict.findings
 
 
@@ -226,14 +227,14 @@ def _judged(arguments: argparse.Namespace, folder: Path, around: Path) -> Verdic
         raise UserError("--head and --repository say where to look for changes since --base")
     return check_submission(
         folder,
-        _inits(),
+        pinned_hashes(),
         read_others(around, folder) if around.is_dir() else (),
         arguments.base,
         arguments.env_processes,
         head=arguments.head or "HEAD",
         repository=Path(arguments.repository) if arguments.repository else None,
         hub=True,
-        shipped=_shipped(),
+        shipped=shipped_weights(),
     )
 
 
@@ -257,21 +258,6 @@ def _write(path: Path, content: str) -> None:
         write_atomically(path, content.encode())
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from error
-
-
-def _inits() -> Mapping[str, str | None]:
-    """SHA-256 of the registered inits, where it is pinned."""
-    from baselines.registry import read_registry
-
-    return {name: init.sha256 for name, init in read_registry().items()}
-
-
-def _shipped() -> Mapping[str, int]:
-    """Number of weights of the inits that come with this project."""
-    from baselines.registry import read_registry
-
-    inits = read_registry().items()
-    return {name: weights_in(init.folder) for name, init in inits if init.folder is not None}
 
 
 def _compared(entry: Entry, others: Sequence[Peer]) -> list[tuple[str, Peer]]:

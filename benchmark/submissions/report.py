@@ -144,6 +144,8 @@ def head_rows(entry: Entry) -> list[tuple[str, str]]:
         rows.append(("model", entry.checkpoints[0].checkpoint.model.text))
     if said.base_model is not None and said.parameters is not None:
         rows.append(("base model", f"{said.base_model}, {said.parameters:,} weights"))
+    if said.weights is not None:
+        rows.append(("weights at", said.weights))
     if said.init is not None:
         rows.append(("init", said.init.text))
     if (data := said.training_data) is not None:

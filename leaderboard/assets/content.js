@@ -7,8 +7,11 @@ function follow(event) {
   const plain = !(event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || event.button);
   if (!link || !plain) return;
   event.preventDefault();
-  window.leaderboard.moved(link.getAttribute("href"));
-  trigger("select", { href: link.getAttribute("href") });
+  const href = link.getAttribute("href");
+  window.leaderboard.moved(href);
+  trigger("select", { href });
+  // Episodes are read and played again, which may take seconds: an answer of its own.
+  if (href.startsWith("?tab=entry")) trigger("input", { href });
 }
 
 element.addEventListener("click", follow);

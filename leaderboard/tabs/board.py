@@ -30,9 +30,9 @@ from leaderboard.markup import (
     view_link,
 )
 from leaderboard.reference import reference_frame, task_notes
-from leaderboard.table import columns, csv_of
+from leaderboard.table import columns, csv_of, sorted_frame
 from leaderboard.table import table as table_of
-from leaderboard.view import panels_of
+from leaderboard.view import panels_of, wanted
 
 _GROUPS: Final = ("success", "stability", "entry", "recipe", "proof")
 _CSV: Final = "leaderboard.csv"
@@ -56,10 +56,22 @@ def chosen(board: Board, state: State) -> tuple[Column, ...]:
     return tuple(sorted(shown, key=lambda c: c.name not in FIXED and _GROUPS.index(c.group)))
 
 
-@lru_cache(maxsize=128)
 def frame_of(board: Board, state: State) -> pd.DataFrame:
-    """The entries of a view; whoever asks for it again gets the same."""
-    return table_of(board, view_of(board, state))
+    """The entries of a view: the same as `leaderboard.table.table`, of numbers that are kept."""
+    view = view_of(board, state)
+    by = state.sort if "/" in state.sort else SUCCESS
+    frame = _whole(board, state.protocol, state.panels, by)
+    there = {row.id for row in board.rows(state.protocol) if wanted(row, view)}
+    frame = frame[frame.index.isin(there)]
+    known = {column.name: column for column in columns(board, view)}
+    better = known[view.sort].better if view.sort in known else "higher"
+    return sorted_frame(frame, view.sort, descending=(better == "higher") != view.reverse)
+
+
+@lru_cache(maxsize=32)
+def _whole(board: Board, protocol: str, panels: str, by: str) -> pd.DataFrame:
+    """All entries with some panels, ranked by the mean over them or by one of them."""
+    return table_of(board, view_of(board, State(protocol=protocol, panels=panels, sort=by)))
 
 
 def csv(board: Board, state: State) -> str:
@@ -84,24 +96,40 @@ def board_page(board: Board, state: State) -> str:
         element("p", f"{shown}, sorted by {by}{direction}", "lb-count", role="status"),
         _table(board, state, frame) if len(frame) else note("No entry fits these filters."),
         view_link(query, element("a", "Download CSV", href=f"{_CSV}?{query}", download=_CSV)),
-        _how_to_read(board, state),
-        _published(board, state),
-        _refused(board),
+        _around(board, state.protocol, state.panels),
     )
 
 
 def _table(board: Board, state: State, frame: pd.DataFrame) -> Markup:
     shown = chosen(board, state)
     heads = joined(_head(column, state) for column in shown)
-    groups: dict[str, int] = {}
-    rows = []
-    for entry, values in zip(frame.index, frame.to_dict("records"), strict=True):
-        leader = values[f"{RANK}:leader"]
-        group = groups.setdefault(leader, len(groups)) if isinstance(leader, str) else -1
-        css = "unranked" if group < 0 else ("tie-a", "tie-b")[group % 2]
-        content = joined(_cell(entry, column, values, state) for column in shown)
-        rows.append(element("tr", content, css))
+    by = state.sort if "/" in state.sort else SUCCESS
+    contents = _contents(board, state.protocol, state.panels, by, tuple(c.name for c in shown))
+    # Groups of ties lie together only where the order is that of the ranks.
+    together = state.sort in (RANK, by)
+    leaders = frame[f"{RANK}:leader"].dropna().unique()
+    shades = {
+        leader: ("tie-a", "tie-b")[n % 2 if together else 0] for n, leader in enumerate(leaders)
+    }
+    rows = [
+        element("tr", contents[entry], shades.get(leader, "unranked"))
+        for entry, leader in zip(frame.index, frame[f"{RANK}:leader"], strict=True)
+    ]
     return framed("Entries of the leaderboard", heads, joined(rows), "lb-board")
+
+
+@lru_cache(maxsize=32)
+def _contents(
+    board: Board, protocol: str, panels: str, by: str, names: tuple[str, ...]
+) -> dict[str, Markup]:
+    """The cells of every entry, by its id: filters and orders do not change them."""
+    state = State(protocol=protocol, panels=panels, sort=by)
+    known = {column.name: column for column in columns(board, view_of(board, state))}
+    frame = _whole(board, protocol, panels, by)
+    return {
+        entry: joined(_cell(entry, known[name], values, state) for name in names)
+        for entry, values in zip(frame.index, frame.to_dict("records"), strict=True)
+    }
 
 
 def _head(column: Column, state: State) -> Markup:
@@ -180,6 +208,13 @@ def _number(column: Column, values: dict[str, Any]) -> Piece:
         seeds = f"{values['collapse_rate:happened']:.0f} of {values['collapse_rate:known']:.0f}"
         return joined([cells.number(value, "share"), element("span", seeds, "lb-sub")])
     return cells.number(value, column.unit)
+
+
+@lru_cache(maxsize=32)
+def _around(board: Board, protocol: str, panels: str) -> Markup:
+    """What stands below a table of some panels, whatever its filters and its order."""
+    state = State(protocol=protocol, panels=panels)
+    return joined([_how_to_read(board, state), _published(board, state), _refused(board)])
 
 
 def _how_to_read(board: Board, state: State) -> Markup:

@@ -198,17 +198,24 @@ async def visits(address: str, visitors: int, seconds: float, pause: float) -> W
     end = time.monotonic() + seconds
     limit = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(address, connector=limit) as session:
-        await asyncio.gather(*(visitor(session, n, end, pause, waits) for n in range(visitors)))
+        async with session.get("/config") as answer:
+            config = await answer.json()
+        everybody = (visitor(session, config, n, end, pause, waits) for n in range(visitors))
+        await asyncio.gather(*everybody)
     return waits
 
 
 async def visitor(
-    session: aiohttp.ClientSession, number: int, end: float, pause: float, waits: Waits
+    session: aiohttp.ClientSession,
+    config: dict[str, Any],
+    number: int,
+    end: float,
+    pause: float,
+    waits: Waits,
 ) -> None:
     """One visitor: every tenth step opens the page anew, the others use the board."""
     rng = random.Random(number)
     await asyncio.sleep(rng.random() * pause)
-    config = (await timed(session, waits, "page", "GET", "/config")) or {}
     alive = asyncio.create_task(heartbeat(session, f"visitor-{number}"))
     step = 0
     while time.monotonic() < end:
@@ -259,7 +266,7 @@ async def timed(
     method: str,
     path: str,
     body: dict[str, Any] | None = None,
-) -> Any:
+) -> None:
     start = time.perf_counter()
     try:
         async with session.request(method, path, json=body) as answer:
@@ -267,10 +274,10 @@ async def timed(
             if answer.status != 200:
                 waits.errors.append(f"{path}: {answer.status}")
             waits.seconds.setdefault(kind, []).append(time.perf_counter() - start)
-            return await answer.json() if path == "/config" else content
+            if not content:
+                waits.errors.append(f"{path}: nothing")
     except (aiohttp.ClientError, TimeoutError) as error:
         waits.errors.append(f"{path}: {type(error).__name__}")
-        return None
 
 
 def report(waits: Waits, visitors: int, seconds: float) -> None:

@@ -4,14 +4,19 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
+import pandas as pd  # type: ignore[import-untyped]  # it comes without types
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from leaderboard.controls import choices_of, filled, ranked
 from leaderboard.data import Board
-from leaderboard.links import State, open_query
+from leaderboard.links import State, open_query, view_of
 from leaderboard.rows import FullRow
-from leaderboard.tabs.board import board_page, csv
+from leaderboard.table import table
+from leaderboard.tabs.board import board_page, csv, frame_of
 from leaderboard.tabs.compare import compare_page
 from leaderboard.tabs.curves import curves_page
 from leaderboard.tabs.entry import entry_page
@@ -316,3 +321,24 @@ def test_an_entry_page_says_everything(board: Board) -> None:
         assert number in seen.text
     facts = panel_facts(*PANELS[0])
     assert facts.category_name in seen.text
+
+
+VIEWS = st.fixed_dictionaries(
+    {
+        "panels": st.sampled_from(("built-in", "field", "sokoban/builtin", "webshop/small_1000")),
+        "sort": st.sampled_from(
+            ("success", "rank", "name", "collapse_rate", "retention", "date", "sokoban/builtin")
+        ),
+        "reverse": st.booleans(),
+        "search": st.sampled_from(("", "grpo", "4B", "no such")),
+        "kinds": st.sampled_from(((), ("init",), ("trained", "policy"))),
+        "badges": st.sampled_from(((), ("stability: logs",))),
+        "size": st.sampled_from(("any", "to-1b")),
+    }
+)
+
+
+@given(VIEWS)
+def test_kept_numbers_give_the_same_table(board: Board, asked: dict[str, Any]) -> None:
+    state = open_query(board, asked).state
+    pd.testing.assert_frame_equal(frame_of(board, state), table(board, view_of(board, state)))

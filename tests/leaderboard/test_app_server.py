@@ -178,3 +178,17 @@ def test_the_workflow_takes_its_secrets_from_outside() -> None:
         "HF_SPACE": "${{ vars.HF_SPACE }}",
     }
     assert workflow["permissions"] == {"contents": "read"}
+
+
+def test_the_page_is_kept_for_its_address_whatever_the_query(client: TestClient) -> None:
+    first = client.get("/?tab=entry").text
+    assert client.get("/?tab=board&deep_link=x").text == first
+    other = client.get("/", headers={"host": "other.example"}).text
+    assert "other.example" in other and "other.example" not in client.get("/").text
+    for number in range(20):
+        assert client.get("/", headers={"host": f"h{number}.example"}).status_code == 200
+    assert client.get("/").text == first
+    plain = client.get("/", headers={"accept-encoding": "identity"})
+    assert "content-encoding" not in plain.headers
+    assert plain.text == first
+    assert client.head("/").status_code == 200
