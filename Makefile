@@ -3,8 +3,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
-# Test processes. Files are not split over them: what a file has set up once is not set up twice.
-WORKERS ?= 2
+# Test processes, 0 for one without workers. With 2 the vLLM server of one test file does not start yet.
+WORKERS ?= 0
 
 BIN := $(VENV)/bin
 PINS := requirements/constraints.txt

@@ -20,6 +20,8 @@ ENVIRONMENT = {
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     "OMP_NUM_THREADS": "1",
+    # An engine in the tests' own process sets it to 1, with which a server does not start.
+    "TORCHDYNAMO_DISABLE": "0",
 }
 CPU_ARGUMENTS = ("--no-enable-chunked-prefill", "--max-num-batched-tokens", "8192")
 """vllm-cpu 0.32.0 dies on a seeded request whose prompt is prefilled in two chunks."""

@@ -74,7 +74,7 @@ FORGERIES = [
         "infinitely many", "trained", about(parameters=float("inf")), "parameters: must be a whole"
     ),
     Forgery("1e308 parameters", "trained", about(parameters=1e308), "parameters: must be a whole"),
-    Forgery("no parameters", "trained", about(parameters=0), "parameters: must be a whole"),
+    Forgery("no parameters", "trained", about(parameters=0), "parameters: Input should be greater"),
     Forgery("Cyrillic letters in the name", "policy", about(name="\u0415xpert"), PLAIN_NAME),
     Forgery("full-width letters in the name", "policy", about(name="\uff25xpert"), PLAIN_NAME),
     Forgery("zero width in the name", "policy", about(name="Ex\u200bpert"), PLAIN_NAME),
