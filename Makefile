@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
-# Test processes, 0 for one without workers. With 2 the vLLM server of one test file does not start yet.
+# Test processes; 0: this one alone. Files are not split: what one has set up is not set up twice.
 WORKERS ?= 0
 
 BIN := $(VENV)/bin

@@ -21,7 +21,7 @@ import gradio as gr
 
 from leaderboard.controls import Choices, choices_of, filled
 from leaderboard.data import Board
-from leaderboard.events import Controls, Draw, Page, Part, Updates, opened, opened_slowly, used
+from leaderboard.events import Controls, Draw, Page, Part, Updates, fetched, opened, used
 from leaderboard.links import MOST_CURVES, State, open_query, parsed
 from leaderboard.markup import element, page
 from leaderboard.tabs.board import board_page
@@ -170,9 +170,10 @@ def _entry(board: Board, submissions: Path) -> Part:
 
     with gr.Tab(TABS["entry"], id="entry"):
         controls: Controls = {"entry": _one(choices, state, "entry", "Entry")}
-        episodes = partial(episodes_page, board, submissions)
-        content, slow = _content(facts, state), _content(episodes, state, "episodes.js")
-        return Part("entry", controls, (content,), (slow,))
+        content = _content(facts, state)
+        listed = _content(partial(episodes_page, board, None), state, "episodes.js")
+        episode = (listed[0], partial(episodes_page, board, submissions))
+        return Part("entry", controls, (content, listed), (episode,))
 
 
 def _compare(board: Board) -> Part:
@@ -212,23 +213,21 @@ def _wire(demo: gr.Blocks, whole: Page) -> None:
     """Tie controls and links to what they change."""
     contents: list[gr.HTML] = []
     for part in whole.parts:
-        drawn = [*part.contents, *part.slow]
-        contents += [component for component, _ in drawn if isinstance(component, gr.HTML)]
-        for own in filter(None, (part.contents, part.slow)):
-            gr.on(
-                [control.input for control in part.controls.values()],
-                partial(used, whole, part, own),
-                inputs=[whole.protocol, *part.controls.values()],
-                outputs=[component for component, _ in own],
-                trigger_mode="always_last",
-                **EVENT,
-            )
+        contents += [each for each, _ in part.contents if isinstance(each, gr.HTML)]
+        gr.on(
+            [control.input for control in part.controls.values()],
+            partial(used, whole, part),
+            inputs=[whole.protocol, *part.controls.values()],
+            outputs=[component for component, _ in part.contents],
+            trigger_mode="always_last",
+            **EVENT,
+        )
 
     def follow(shown: str, event: gr.EventData) -> Updates:
         return opened(whole, parsed(str(event.href)), shown)
 
-    def follow_slowly(event: gr.EventData) -> Updates:
-        return opened_slowly(whole, parsed(str(event.href)))
+    def fetch(event: gr.EventData) -> Updates:
+        return fetched(whole, parsed(str(event.href)))
 
     def open_page(shown: str, request: gr.Request) -> Updates:
         return opened(whole, parsed(str(request.query_params)), shown)
@@ -237,9 +236,8 @@ def _wire(demo: gr.Blocks, whole: Page) -> None:
         return opened(whole, {"protocol": chosen}, "")
 
     protocol = [whole.protocol]
-    slowly = {**EVENT, "show_progress": "minimal"}
     followed = [component.select for component in contents]
     gr.on(followed, follow, inputs=protocol, outputs=whole.all, **EVENT)
-    gr.on([c.input for c in contents], follow_slowly, outputs=whole.slow, **slowly)
+    gr.on([each.input for each in whole.slow], fetch, outputs=whole.slow, **EVENT)
     demo.load(open_page, inputs=protocol, outputs=whole.all, **EVENT)
     whole.protocol.input(change_protocol, inputs=protocol, outputs=whole.all, **EVENT)

@@ -1,11 +1,12 @@
 """Which choice helps: recipes that differ in one of the four dimensions alone, against each other.
 
 Two entries are a pair for a dimension if they trained from the same init of the same base model,
-with the same choices in the three other dimensions. Of several entries with all choices alike the
-latest counts. What a choice adds is the difference to the dimension's reference, the choice that
-most entries have: for each episode the mean over all pairs, and over the episodes its mean with a
-95 % interval. Pairs that were played on the same episodes are thus no independent evidence. The
-mean over panels is that of `leaderboard.paired.mean_of`.
+with the same choices in the three other dimensions. Constants, such as the learning rate, may be
+others. Of several entries with all choices alike the latest counts. What a choice adds is the
+difference to the dimension's reference, the choice with the most pairs (of several GRPO's own):
+for each episode the mean over all pairs, and over the episodes its mean with a 95 % interval. Pairs
+that were played on the same episodes are thus no independent evidence. The mean over panels is that
+of `leaderboard.paired.mean_of`.
 
 Such an interval knows which episodes the panels happen to have, and not which seeds the trainings
 happened to have. Collapses are counted over all entries with a choice.
@@ -26,6 +27,13 @@ from leaderboard.view import init_of
 
 DIMENSIONS: Final = ("advantage", "clipping", "aggregation", "sampling")
 """The paper's four dimensions, as in `leaderboard.rows.Choices`."""
+BASELINE: Final = {
+    "advantage": "grpo",
+    "clipping": "ppo",
+    "aggregation": "token-mean",
+    "sampling": "plain",
+}
+"""GRPO's choices, which the paper starts from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +103,19 @@ def _dimension(
 ) -> Dimension:
     known = [row for row in rows if getattr(row.choices, name) is not None]
     counts = Counter(getattr(row.choices, name) for row in known)
-    order = sorted(counts, key=lambda choice: (-counts[choice], choice))
-    if not order:
+    if not counts:
         return Dimension(name, None, (), len(rows))
-    reference = order[0]
+
+    def weight(choice: str) -> tuple[int, bool, int]:
+        others = [other for other in counts if other != choice]
+        pairs = sum(len(_pairs(known, name, other, choice)) for other in others)
+        return pairs, choice == BASELINE[name], counts[choice]
+
+    order = sorted(counts)
+    reference = max(order, key=weight)
+    order.remove(reference)
     effects = tuple(
-        _effect(board, known, panels, name, choice, reference)
-        for choice in (reference, *sorted(order[1:]))
+        _effect(board, known, panels, name, choice, reference) for choice in (reference, *order)
     )
     return Dimension(name, reference, effects, len(rows) - len(known))
 

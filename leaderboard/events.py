@@ -26,7 +26,8 @@ class Part:
         tab: Its name.
         controls: Its controls, by their names in `State`.
         contents: What is drawn anew when one of them is used, and how.
-        slow: What takes seconds to draw: it comes by an event of its own, so that nothing waits.
+        slow: Which of the contents are not whole yet, since it may take seconds, and what draws all
+            of them: by an event of its own, so that nothing waits.
     """
 
     tab: str
@@ -59,34 +60,27 @@ class Page:
         found: list[gr.blocks.Block] = [self.tabs, self.notice, self.protocol]
         for part in self.parts:
             found += [*part.controls.values(), *(component for component, _ in part.contents)]
-        return list(dict.fromkeys([*found, *self.slow]))
+        return list(dict.fromkeys(found))
 
     @property
-    def slow(self) -> list[gr.blocks.Block]:
-        """Everything that a link may change and that takes its time."""
+    def slow(self) -> list[gr.HTML]:
+        """What is asked for once more when it is shown."""
         return [component for part in self.parts for component, _ in part.slow]
 
 
-def used(
-    page: Page,
-    part: Part,
-    contents: Sequence[tuple[gr.components.Component, Draw]],
-    protocol: str,
-    *values: Any,
-) -> Any:
+def used(page: Page, part: Part, protocol: str, *values: Any) -> Any:
     """A control of a tab was used: draw the tab anew.
 
     Args:
         page: The page.
         part: The tab.
-        contents: What of it is drawn.
         protocol: Name of the protocol that is shown.
         values: Of all of its controls, in order.
     """
     asked = dict(zip(part.controls, values, strict=True))
     found = open_query(page.board, asked | {"tab": part.tab, "protocol": protocol})
     state = filled(page.board, found.state)
-    drawn = [draw(state) for _, draw in contents]
+    drawn = [draw(state) for _, draw in part.contents]
     return drawn if len(drawn) > 1 else drawn[0]
 
 
@@ -114,7 +108,7 @@ def opened(page: Page, asked: Mapping[str, Sequence[str] | str], shown: str) -> 
         elif state.protocol != shown:
             asked = {"tab": part.tab, "protocol": state.protocol}
             other = filled(page.board, open_query(page.board, asked).state)
-            changes |= _shown(part, other) | {slow: draw(other) for slow, draw in part.slow}
+            changes |= _shown(part, other)
     if state.protocol != shown:
         changes[page.protocol] = state.protocol
         offered = choices_of(page.board, state.protocol)
@@ -125,8 +119,8 @@ def opened(page: Page, asked: Mapping[str, Sequence[str] | str], shown: str) -> 
     return changes
 
 
-def opened_slowly(page: Page, asked: Mapping[str, Sequence[str] | str]) -> Updates:
-    """The same as `opened`, for what takes its time; all else stays as it is."""
+def fetched(page: Page, asked: Mapping[str, Sequence[str] | str]) -> Updates:
+    """What takes its time of a view that is shown already."""
     state = filled(page.board, open_query(page.board, asked).state)
     changes: Updates = {
         component: draw(state)
@@ -138,9 +132,13 @@ def opened_slowly(page: Page, asked: Mapping[str, Sequence[str] | str]) -> Updat
 
 
 def _shown(part: Part, state: State) -> Updates:
-    values = {control: _value(getattr(state, name)) for name, control in part.controls.items()}
+    values = {control: _value(name, state) for name, control in part.controls.items()}
     return values | {component: draw(state) for component, draw in part.contents}
 
 
-def _value(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+def _value(name: str, state: State) -> Any:
+    value = getattr(state, name)
+    if isinstance(value, tuple):
+        return list(value)
+    # An entry that there is none of: nothing is chosen.
+    return None if value == "" and name in ("panels", "entry", "first", "second") else value

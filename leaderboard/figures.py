@@ -5,6 +5,7 @@ with the page and needs no program in the browser. One unit is one CSS pixel at 
 Beside every figure the page has the same numbers as a table.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -19,6 +20,8 @@ COLOURS: Final = 6
 """Colours of the style sheet that tell curves apart: `lb-c0` to `lb-c5`."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 12, 14, 42
 _ROW = 26
+MOST_NAMED: Final = 14
+"""Points of a scatter that have their names beside them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,7 @@ class Point:
     Attributes:
         x: Its value.
         y: Likewise.
+        name: What stands beside it where there is room; foreign text.
         title: What is said of it, on one line.
         query: The view that it leads to.
         css: Its class.
@@ -35,9 +39,9 @@ class Point:
 
     x: float
     y: float
+    name: str
     title: str
     query: str
-    css: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,17 +140,34 @@ def scatter(
 ) -> Markup:
     """Points, each a link, with what they are beside the pointer."""
     frame = _Frame(x, y, 440, 330)
+    names = _names(frame, points) if len(points) <= MOST_NAMED else [NOTHING] * len(points)
     marks = joined(
         link(
             point.query,
-            element("title", point.title)
-            + _dot(frame.at_x(point.x), frame.at_y(point.y), f"dot {point.css}".rstrip()),
+            element("title", point.title) + _dot(frame.at_x(point.x), frame.at_y(point.y)) + name,
             aria_label=point.title,
         )
-        for point in points
+        for point, name in zip(points, names, strict=True)
     )
     # A group and no image: an image has no links in it.
     return _svg(title, frame, frame.axes(*labels) + marks, "lb-wide", role="group")
+
+
+def _names(frame: _Frame, points: Sequence[Point]) -> list[Markup]:
+    """The points' names beside them, moved down where they would lie on each other."""
+    found = [NOTHING] * len(points)
+    lowest = {False: -math.inf, True: -math.inf}
+    for place in sorted(range(len(points)), key=lambda place: -points[place].y):
+        point = points[place]
+        left = frame.x.place(point.x) > 0.6
+        # On the lower edge a name would be struck out by the axis.
+        beside = 4 if frame.y.place(point.y) > 0.03 else -5
+        y = max(float(frame.at_y(point.y)) + beside, lowest[left] + 12)
+        lowest[left] = y
+        x = float(frame.at_x(point.x)) + (-9 if left else 9)
+        name = point.name if len(point.name) <= 28 else f"{point.name[:27]}\u2026"
+        found[place] = _text("end" if left else "", _n(x), _n(y), name)
+    return found
 
 
 def plot(title: str, curves: Sequence[Curve], x: Scale, y: Scale, label: str) -> Markup:

@@ -41,6 +41,8 @@ FIXED: Final = (RANK, "name")
 """Columns that are always there, beside those of success."""
 NONE: Final = "none"
 """Stands in a query for no such column at all."""
+FIRST_ROWS: Final = 50
+"""Entries that the board shows at first: a table of hundreds makes a browser slow."""
 MOST_CURVES: Final = 6
 """Entries whose curves are drawn over each other."""
 MAX_SEARCH: Final = 200
@@ -65,6 +67,7 @@ class State:
         columns: Columns of the table beside rank, entry and success.
         sort: Column that it is sorted by.
         reverse: The worse first.
+        all: All entries, and not only the first `FIRST_ROWS`.
         measure: Column of stability that success is held against.
         base: Base model whose recipes are compared; empty for all.
         entries: Entries whose curves are drawn.
@@ -89,6 +92,7 @@ class State:
     columns: tuple[str, ...] = USUAL
     sort: str = SUCCESS
     reverse: bool = False
+    all: bool = False
     measure: str = "collapse_rate"
     base: str = ""
     entries: tuple[str, ...] = ()
@@ -104,7 +108,7 @@ class State:
 _OF_TAB: Final[Mapping[str, tuple[str, ...]]] = {
     "board": (
         "panels", "search", "kinds", "bases", "inits", "badges", "size", "columns", "sort",
-        "reverse",
+        "reverse", "all",
     ),
     "stability": ("panels", "measure", "base"),
     "curves": ("entries",),
@@ -182,8 +186,8 @@ def open_query(board: Board, asked: Asked) -> Opened:
             found["protocol"] = protocol.name
         elif field.name == "search":
             found["search"] = " ".join(values)[:MAX_SEARCH]
-        elif field.name == "reverse":
-            found["reverse"] = values == ("1",)
+        elif field.name in ("reverse", "all"):
+            found[field.name] = values == ("1",)
         elif field.name == "columns" and asked.get("columns") is None:
             found["columns"] = USUAL
         else:

@@ -9,6 +9,8 @@ from leaderboard import cells
 
 _LOG_SPAN = 30.0
 """Ratio of the largest to the smallest value from which on an axis may be logarithmic."""
+_MOST_DECADES = 7
+"""Powers of ten that a logarithmic axis spans: what is smaller still is as good as nothing."""
 _SUPERSCRIPTS = str.maketrans(
     "-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
 )
@@ -39,6 +41,8 @@ class Scale:
     def over(cls, values: Iterable[float], unit: str, log: bool = False) -> Self:
         """An axis that holds all finite values, from 0 if it is not logarithmic.
 
+        A logarithmic one ends seven powers of ten below its upper end.
+
         Args:
             values: The values; what is not finite, or not positive on a logarithmic axis, is left
                 out. Without any the axis goes from 0 to 1.
@@ -50,8 +54,9 @@ class Scale:
         finite = [value for value in values if math.isfinite(value)]
         positive = [value for value in finite if value > 0]
         if log and positive and max(positive) > _LOG_SPAN * min(positive):
-            low = 10.0 ** math.floor(math.log10(min(positive)))
-            return cls(low, 10.0 ** math.ceil(math.log10(max(positive)) + 1e-9), unit, log=True)
+            last = math.ceil(math.log10(max(positive)) + 1e-9)
+            first = max(math.floor(math.log10(min(positive))), last - _MOST_DECADES)
+            return cls(10.0**first, 10.0**last, unit, log=True)
         low, high = min([0.0, *finite]), max([0.0, *finite])
         if low == high:
             return cls(0.0, 1.0, unit)

@@ -10,8 +10,6 @@ function follow(event) {
   const href = link.getAttribute("href");
   window.leaderboard.moved(href);
   trigger("select", { href });
-  // Episodes are read and played again, which may take seconds: an answer of its own.
-  if (href.startsWith("?tab=entry")) trigger("input", { href });
 }
 
 element.addEventListener("click", follow);

@@ -1,4 +1,8 @@
-// The page was opened at an episode: ask for it once the tab is there.
-if (new URLSearchParams(location.search).get("tab") === "entry") {
-  trigger("input", { href: location.search });
+// An episode is read and played again, which may take seconds: what stands in its place asks for it.
+function fetchEpisode() {
+  const waiting = element.querySelector(".lb-waiting");
+  if (waiting) trigger("input", { href: waiting.dataset.query });
 }
+
+watch("value", fetchEpisode);
+fetchEpisode();

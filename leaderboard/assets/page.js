@@ -8,7 +8,7 @@ window.leaderboard = {
   shown(tab) {
     // The last one says most: what is chosen within an entry stands below the entry.
     const link = [...tab.querySelectorAll("a.lb-view")].at(-1);
-    if (!link || tab.offsetParent === null) return;
+    if (!link || tab.style.display === "none") return;
     const query = new URLSearchParams(link.getAttribute("href").slice(1));
     const theme = new URLSearchParams(location.search).get("__theme");
     if (theme) query.set("__theme", theme);
@@ -24,7 +24,8 @@ window.addEventListener("popstate", () => location.reload());
 document.addEventListener("click", (event) => {
   if (!event.target.closest?.('[role="tab"]')) return;
   requestAnimationFrame(() => requestAnimationFrame(() => {
-    const tab = [...document.querySelectorAll('[role="tabpanel"]')].find((each) => each.offsetParent);
+    const panels = [...document.querySelectorAll('[role="tabpanel"]')];
+    const tab = panels.find((each) => each.style.display !== "none");
     if (tab) window.leaderboard.shown(tab);
   }));
 });

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from leaderboard import cells
 from leaderboard.columns import RANK, SUCCESS, Column, panel_name
 from leaderboard.data import Board
-from leaderboard.links import FIXED, State, query_of, view_of
+from leaderboard.links import FIRST_ROWS, FIXED, State, query_of, view_of
 from leaderboard.markup import (
     NOTHING,
     Head,
@@ -92,12 +92,20 @@ def board_page(board: Board, state: State) -> str:
     shown = f"{len(frame)} of {count} {noun}" if len(frame) != count else f"{count} {noun}"
     by = next((c.title for c in columns(board, view) if c.name == state.sort), "success")
     direction = ", the worse first" if state.reverse else ""
+    top = frame if state.all else frame.head(FIRST_ROWS)
+    cut = f"; the first {len(top)} are shown" if len(top) < len(frame) else ""
     return page(
-        element("p", f"{shown}, sorted by {by}{direction}", "lb-count", role="status"),
-        _table(board, state, frame) if len(frame) else note("No entry fits these filters."),
+        element("p", f"{shown}, sorted by {by}{direction}{cut}", "lb-count", role="status"),
+        _table(board, state, top) if len(frame) else note("No entry fits these filters."),
+        _more(state, len(frame)) if cut else NOTHING,
         view_link(query, element("a", "Download CSV", href=f"{_CSV}?{query}", download=_CSV)),
         _around(board, state.protocol, state.panels),
     )
+
+
+def _more(state: State, count: int) -> Markup:
+    query = query_of(replace(state, all=True))
+    return element("p", link(query, f"Show all {count} entries"), "lb-foot")
 
 
 def _table(board: Board, state: State, frame: pd.DataFrame) -> Markup:
@@ -164,7 +172,8 @@ def _cell(entry: str, column: Column, values: dict[str, Any], state: State) -> M
         shown = cells.rank(values[RANK], values[f"{RANK}:last"])
         return element("td", shown, "num lb-rank")
     if not column.unit:
-        return element("td", _text(name, values[name]))
+        css = "lb-badges" if name == "badges" else ""
+        return element("td", _text(name, values[name]), css)
     return element("td", _number(column, values), "num")
 
 

@@ -69,7 +69,8 @@ def curves_page(board: Board, state: State) -> str:
         note(
             "A line is the median of the seeds, a band goes from the lowest to the highest seed "
             "while all of them run. A cross is a collapse; a triangle at the upper edge is a "
-            "value that is no finite number. Long logs are thinned out, their peaks are kept."
+            "value that is no finite number. Long logs are thinned out, their peaks are kept. What "
+            "is below a logarithmic axis, 0 among it, lies on its lower end."
         ),
         folded("The same as a table", _listed(drawn)) if drawn else NOTHING,
         view_link(query_of(state)),

@@ -29,12 +29,13 @@ class _Played:
     solved: Counts
 
 
-def episodes_page(board: Board, submissions: Path, state: State) -> str:
+def episodes_page(board: Board, submissions: Path | None, state: State) -> str:
     """The browser.
 
     Args:
         board: The board.
-        submissions: Where the entry's folder is.
+        submissions: Where the entry's folder is. Without it nothing is read: in the place of the
+            episode stands what the page asks for it with (`assets/episodes.js`).
         state: What is shown: `entry`, `panel`, `seed`, `show` and `episode`.
     """
     row = board.row(state.entry, state.protocol)
@@ -80,7 +81,7 @@ def _ways(state: State, field: str, values: Sequence[str], before: str = "") -> 
     return element("p", joined(ways, " "), "lb-ways")
 
 
-def _browser(submissions: Path, row: Row, played: _Played, state: State) -> Markup:
+def _browser(submissions: Path | None, row: Row, played: _Played, state: State) -> Markup:
     items = _items(played, state)
     shown = items[:MAX_LISTED]
     more = f", the first {MAX_LISTED} are listed" if len(items) > len(shown) else ""
@@ -106,10 +107,13 @@ def _items(played: _Played, state: State) -> list[Markup]:
     return items
 
 
-def _chosen(submissions: Path, row: Row, state: State) -> Piece:
+def _chosen(submissions: Path | None, row: Row, state: State) -> Piece:
     if not state.episode:
         own = link(query_of(state), "Link to this list", "lb-view")
         return note("Choose an episode to see its turns.") + element("p", own, "lb-foot")
+    if submissions is None:
+        query = f"?{query_of(state)}"
+        return element("p", "Reading the episode \u2026", "lb-note lb-waiting", data_query=query)
     task, _, panel = state.panel.partition("/")
     try:
         play = play_of(submissions, row, int(state.seed), (task, panel), state.episode)

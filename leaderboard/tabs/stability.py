@@ -48,10 +48,11 @@ def stability_page(board: Board, state: State) -> str:
         view_link(query_of(state)),
         element("h2", "Which choice helps"),
         note(
-            "The four dimensions of a recipe. Entries that differ in one choice alone, from the "
-            "same init, are held against each other, episode by episode: a gain is success minus "
-            "that of the dimension's most common choice, in points, with its 95 % interval over "
-            "episodes. Intervals do not know of training seeds; collapses are counted in seeds."
+            "The four dimensions of a recipe. Entries that differ in one of the four alone, from "
+            "the same init, are held against each other, episode by episode: a gain is success "
+            "minus that of the reference, in points, with its 95 % interval over episodes. Their "
+            "constants, such as the learning rate, may differ, too, and intervals do not know of "
+            "training seeds; collapses are counted in seeds."
         ),
         element(
             "div",
@@ -82,7 +83,7 @@ def _against(board: Board, state: State) -> Markup:
         shown = _shown(success, "share"), _shown(other, measure.unit)
         name = cells.text(values["name"])
         title = f"{name}: success {shown[0]}, {measure.title} {shown[1]}"
-        points.append(Point(other, success, title, query))
+        points.append(Point(other, success, name, title, query))
         rows.append([link(query, line(values["name"])), line(values["recipe"]), *shown])
     unit = "" if measure.unit in ("share", "ratio") else f" ({measure.unit})"
     percent = " (%)" if measure.unit == "share" else ""

@@ -54,6 +54,25 @@ def test_a_pair_by_hand(boards: Boards) -> None:
     assert (gspo.collapsed, gspo.seeds) == (0, 3)
 
 
+def test_the_reference_is_the_choice_with_the_most_pairs(boards: Boards) -> None:
+    def other(clipping: str) -> Choices:
+        return Choices("grpo", clipping, "token-mean", "plain")
+
+    rows = [
+        entry(1, other("cispo"), first(10)),
+        entry(2, other("ppo"), first(20)),
+        entry(3, other("sapo"), first(30)),
+        # The most common one, and none of them has a partner.
+        entry(4, OTHER, first(40)),
+        entry(5, OTHER, first(50)),
+    ]
+    found = clipping(boards, *rows)
+    assert found.reference == "ppo"
+    gains = {e.choice: e.gain and round(e.gain.value, 3) for e in found.effects}
+    assert gains == {"ppo": None, "cispo": -0.1, "sapo": 0.1, "gspo": None}
+    assert [effect.pairs for effect in found.effects] == [0, 1, 0, 1]
+
+
 def test_entries_that_differ_in_more_are_no_pair(boards: Boards) -> None:
     found = clipping(boards, entry(1, PLAIN, first(50)), entry(2, OTHER, first(90)))
     assert [effect.pairs for effect in found.effects] == [0, 0]

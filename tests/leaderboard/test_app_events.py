@@ -1,6 +1,8 @@
 """The page's components, their wiring, and what events answer."""
 
+import re
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,8 @@ import pytest
 from leaderboard import app
 from leaderboard.app import TABS, build
 from leaderboard.data import Board
-from leaderboard.events import Page, opened, opened_slowly, used
-from leaderboard.links import State, parsed
+from leaderboard.events import Page, fetched, opened, used
+from leaderboard.links import parsed
 from leaderboard.protocols import BoardFacts, Protocol
 from leaderboard.rows import FullRow
 from tests.board_rows import board_content, board_of, board_row
@@ -73,7 +75,7 @@ def test_the_page_has_all_tabs_and_writes_nothing(demo: gr.Blocks) -> None:
 
 def test_events_are_closed_to_programs_and_set_off_no_others(demo: gr.Blocks) -> None:
     found = dependencies(demo)
-    assert len(found) == 10
+    assert len(found) == 9
     for each in found:
         assert each["api_visibility"] == "private"
         assert not each["queue"]
@@ -91,14 +93,15 @@ def use(page: Page, tab: str, protocol: str = "v2", **values: Any) -> Any:
     """Use the controls of a tab: those that are named, the others as they are at first."""
     own = part(page, tab)
     given = [values.get(name, control.value) for name, control in own.controls.items()]
-    return used(page, own, own.contents, protocol, *given)
+    return used(page, own, protocol, *given)
 
 
 def test_controls_draw_their_tab_anew(page: Page) -> None:
     content, sort = use(page, "board", panels="sokoban/builtin", search="v2-3", sort="name")
     assert "1 of 3 entries, sorted by entry" in content
     assert sort == "name"
-    assert "v2-3" in use(page, "entry", entry="20260103_v2-3")
+    facts, episodes = use(page, "entry", entry="20260103_v2-3")
+    assert "v2-3" in facts and "100 of 100 episodes" in episodes
     compared = use(page, "compare", first="20260103_v2-3", second="20260101_v2-1")
     assert "v2-3</span>" not in compared and "is better" in compared
     assert "No entry" in use(page, "stability", measure="retention")
@@ -168,22 +171,24 @@ def test_another_protocol_changes_all_tabs_and_what_they_offer(page: Page) -> No
 def test_an_episode_comes_by_an_event_of_its_own(page: Page) -> None:
     query = parsed("tab=entry&entry=20260101_v2-1&panel=sokoban/builtin&episode=builtin-0001")
     ((slow, _),) = part(page, "entry").slow
-    assert slow not in opened(page, query, "v2")
-    shown = opened_slowly(page, query)[slow]
+    waiting = opened(page, query, "v2")[slow]
+    assert "Reading the episode" in waiting
+    found = re.search('data-query="([^"]*)"', waiting)
+    assert found is not None
+    shown = fetched(page, parsed(unescape(found[1])))[slow]
     # The folder of the submission is not there.
     assert "the submission&#39;s folder is not here" in shown
     assert 'aria-current="true">builtin-0001' in shown
-    assert list(opened_slowly(page, parsed("tab=board"))) == [slow]
+    assert "Reading" not in shown
+    assert list(fetched(page, parsed("tab=board"))) == [slow]
 
 
 def test_what_a_link_may_change_is_among_the_outputs(page: Page) -> None:
     for query in ("tab=board", "tab=curves", "tab=compare&protocol=v1", "tab=about"):
         assert set(opened(page, parsed(query), "v2")) <= set(page.all)
-        assert set(opened_slowly(page, parsed(query))) <= set(page.slow)
+        assert set(fetched(page, parsed(query))) <= set(page.slow)
 
 
-def test_states_of_a_page_are_few(page: Page) -> None:
-    """What is drawn is kept for the next visitor, and found again."""
+def test_what_is_drawn_is_kept(page: Page) -> None:
     one = use(page, "stability", measure="worst_seed")
     assert use(page, "stability", measure="worst_seed") is one
-    assert State() == State()

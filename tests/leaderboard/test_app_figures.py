@@ -60,15 +60,23 @@ NUMBERS = st.lists(st.floats(-1e9, 1e9).filter(lambda x: x == 0 or abs(x) > 1e-6
 @given(NUMBERS, st.booleans())
 def test_an_axis_holds_its_values_and_its_ticks_ascend(values: list[float], log: bool) -> None:
     scale = Scale.over(values, "ratio", log)
-    inside = [value for value in values if not scale.log or value > 0]
+    inside = [value for value in values if not scale.log or value > scale.low]
     assert scale.low <= min(inside, default=scale.low) <= max(inside, default=1) <= scale.high
+    assert (
+        not scale.log
+        or min(v for v in values if v > 0) >= scale.low
+        or scale.low < scale.high / 9e6
+    )
     places = [scale.place(value) for value, _ in scale.ticks()]
     assert places == sorted(set(places))
     assert 2 <= len(places) <= 11
 
 
 def test_a_scatter_has_a_link_for_every_point() -> None:
-    points = [Point(0.0, 1.0, "best <b>", "tab=entry&entry=a"), Point(1.0, 0.0, "worst", "x=1")]
+    points = [
+        Point(0.0, 1.0, "<i>", "best <b>", "tab=entry&entry=a"),
+        Point(1.0, 0.0, "last", "worst", "x=1"),
+    ]
     drawing = str(scatter("Two", points, SHARE, SHARE, ("collapse", "success")))
     links = elements(drawing, "a")
     assert [link.get("href") for link in links] == ["?tab=entry&entry=a", "?x=1"]
@@ -118,3 +126,21 @@ def test_intervals_name_their_rows() -> None:
 def test_a_legend_names_every_colour() -> None:
     found = elements(str(legend(["a", "b"])), "li")
     assert ["".join(each.itertext()) for each in found] == ["a", "b"]
+
+
+def test_names_do_not_lie_on_each_other() -> None:
+    def named(count: int) -> list[tuple[str, float]]:
+        points = [Point(0.0, 0.5 - n / 1000, f"n{n}", f"t{n}", "x=1") for n in range(count)]
+        drawing = str(scatter("Many", points, SHARE, SHARE, ("x", "y")))
+        texts = [link.find("text") for link in elements(drawing, "a")]
+        return [(t.text or "", float(t.get("y", 0))) for t in texts if t is not None]
+
+    # At y = 0.5, four pixels below the middle of 14 and 288; each next one 12 below.
+    assert named(3) == [("n0", 155.0), ("n1", 167.0), ("n2", 179.0)]
+    assert named(100) == []
+
+
+def test_a_logarithmic_axis_ends_somewhere() -> None:
+    scale = Scale.over([1e-15, 2e-2], "nats", log=True)
+    assert (scale.low, scale.high) == (1e-8, 1e-1)
+    assert scale.place(1e-15) == 0

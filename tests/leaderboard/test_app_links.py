@@ -87,6 +87,7 @@ STATES = st.builds(
     columns=st.lists(st.sampled_from((*USUAL, "authors")), unique=True).map(tuple),
     sort=st.sampled_from((SUCCESS, "name", "retention")),
     reverse=st.booleans(),
+    all=st.booleans(),
     measure=st.sampled_from(("retention", "collapse_rate")),
     entries=st.lists(st.sampled_from(ENTRIES), max_size=MOST_CURVES, unique=True).map(tuple),
     entry=st.sampled_from(ENTRIES),
@@ -106,7 +107,8 @@ def test_a_link_shows_what_its_sender_saw(board: Board, state: State) -> None:
     assert query_of(again) == query
     assert again.tab == state.tab
     if state.tab == "board":
-        assert (again.search, again.columns) == (state.search, columns_as_set(state.columns))
+        assert (again.search, again.all) == (state.search, state.all)
+        assert again.columns == columns_as_set(state.columns)
         assert view_of(board, again) == view_of(board, state)
     if state.tab == "entry":
         named = ("entry", "panel", "show", "seed", "episode")

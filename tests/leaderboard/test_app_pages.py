@@ -342,3 +342,18 @@ VIEWS = st.fixed_dictionaries(
 def test_kept_numbers_give_the_same_table(board: Board, asked: dict[str, Any]) -> None:
     state = open_query(board, asked).state
     pd.testing.assert_frame_equal(frame_of(board, state), table(board, view_of(board, state)))
+
+
+def test_a_long_table_is_cut_until_all_is_asked_for(boards: Boards) -> None:
+    board = boards(
+        *(board_row(f"20260101_e{number}", {SOKOBAN: [first(number)]}) for number in range(60))
+    )
+    state = state_of(board, panels="sokoban/builtin")
+    page = board_page(board, state)
+    assert "60 entries, sorted by success; the first 50 are shown" in page
+    assert "Show all 60 entries" in page
+    assert [row[1].split()[0] for row in rows_of(page)] == [f"e{n}" for n in range(59, 9, -1)]
+    whole = board_page(board, replace(state, all=True))
+    assert len(rows_of(whole)) == 60
+    assert "Show all" not in whole
+    assert len(csv(board, state).splitlines()) == 61

@@ -3,6 +3,9 @@
 import csv
 import io
 import json
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,7 @@ import yaml
 from fastapi.testclient import TestClient
 
 from benchmark.cli import main
+from leaderboard.board_file import PARQUET
 from leaderboard.data import Board
 from leaderboard.server import MAX_BODY, application
 from tests.board_rows import board_content, board_of, board_row, hostile
@@ -135,13 +139,22 @@ def test_a_board_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(said.strip().splitlines()) == 1
 
 
+def test_without_gradio_it_says_what_to_install(tmp_path: Path) -> None:
+    board_of(tmp_path, board_content([], SOKOBAN))
+    program = (
+        "import sys; sys.modules['gradio'] = None; from benchmark.cli import main; "
+        "sys.exit(main(['leaderboard', 'serve', '--board', sys.argv[1]]))"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / PARQUET)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 2
+    assert "the page needs the package gradio" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
 def test_a_port_that_is_taken(
     board: Board, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import socket
-
-    from leaderboard.board_file import PARQUET
-
     rows = [board_row("20260101_good", {SOKOBAN: [first(60)]})]
     board_of(tmp_path, board_content(rows, SOKOBAN))
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -192,3 +205,12 @@ def test_the_page_is_kept_for_its_address_whatever_the_query(client: TestClient)
     assert "content-encoding" not in plain.headers
     assert plain.text == first
     assert client.head("/").status_code == 200
+
+
+def test_the_start_makes_no_stubs_for_editors() -> None:
+    program = (
+        "import sys; from leaderboard.start import NoStubs; sys.meta_path.insert(0, NoStubs); "
+        "import gradio, gradio.component_meta as made; gradio.Textbox('x'); "
+        "sys.exit(made.create_or_modify_pyi.__module__ != 'leaderboard.start')"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False, cwd=ROOT).returncode == 0
