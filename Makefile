@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
 # Test processes; 0: this one alone. Files are not split: what one has set up is not set up twice.
-WORKERS ?= 0
+WORKERS ?= 2
 
 BIN := $(VENV)/bin
 PINS := requirements/constraints.txt

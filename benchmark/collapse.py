@@ -65,7 +65,7 @@ def running_best(curve: Curve) -> list[float | None]:
     return best
 
 
-def collapse_step(success: Curve) -> int | None:
+def collapse_step(success: Curve, *, from_start: bool = True) -> int | None:
     """Where a success curve collapses.
 
     With the success before training `s_0` (the first value), the smoothed curve `m_t` (w = 3) and
@@ -84,6 +84,8 @@ def collapse_step(success: Curve) -> int | None:
 
     Args:
         success: Success rates on one validation panel, the init's first, each in [0, 1].
+        from_start: Whether the first one is the init's. If it is not, nobody knows what was gained,
+            and the second rule alone is looked at.
 
     Returns:
         Position in `success`; None without a collapse.
@@ -98,7 +100,8 @@ def collapse_step(success: Curve) -> int | None:
             fallen.append(None)
             continue
         gain = best - start
-        lost.append(gain >= LEARNED - _TIE and mean <= start + KEPT * gain + _TIE)
+        learned = from_start and gain >= LEARNED - _TIE
+        lost.append(learned and mean <= start + KEPT * gain + _TIE)
         fallen.append(best >= LEARNED - _TIE and mean <= KEPT * best + _TIE)
     stretches = _first_stretch(lost, PATIENCE), _first_stretch(fallen, 1)
     return min((stretch[0] for stretch in stretches if stretch), default=None)

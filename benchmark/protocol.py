@@ -127,8 +127,8 @@ class PanelProtocol:
         )
 
     def __post_init__(self) -> None:
-        """Give numbers one form: 0 and 0.0 are the same penalty and must have the same hash."""
-        object.__setattr__(self, "format_penalty", float(self.format_penalty))
+        """Give numbers one form: 0, 0.0 and -0.0 are one penalty and must have one hash."""
+        object.__setattr__(self, "format_penalty", float(self.format_penalty) + 0.0)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -21,9 +21,10 @@ import gradio as gr
 
 from leaderboard.controls import Choices, choices_of, filled
 from leaderboard.data import Board
-from leaderboard.events import Controls, Draw, Page, Part, Updates, fetched, opened, used
-from leaderboard.links import MOST_CURVES, State, open_query, parsed
-from leaderboard.markup import element, page
+from leaderboard.events import Controls, Draw, Page, Part, Updates, fetched, moved, opened, used
+from leaderboard.links import open_query, parsed
+from leaderboard.markup import element, page, view_link
+from leaderboard.state import MOST_CURVES, State
 from leaderboard.tabs.board import board_page
 from leaderboard.tabs.compare import compare_page
 from leaderboard.tabs.curves import curves_page
@@ -80,9 +81,10 @@ def build(board: Board, submissions: Path) -> gr.Blocks:
             )
             with gr.Tab(TABS["submit"], id="submit"):
                 gr.Markdown(_text("submit"), elem_classes="lb-prose")
+                _plain(page(view_link("tab=submit")))
             with gr.Tab(TABS["about"], id="about"):
                 gr.Markdown(_text("about"), elem_classes="lb-prose")
-                _plain(published_tables())
+                _plain(published_tables() + page(view_link("tab=about")))
         _wire(demo, Page(board, parts, tabs, notice, protocol))
     return demo
 
@@ -209,19 +211,38 @@ def _content(draw: Draw, state: State, *more: str) -> tuple[gr.HTML, Draw]:
     return gr.HTML(draw(state), js_on_load="\n".join(scripts), apply_default_css=False), draw
 
 
+def _wire_panels(whole: Page, part: Part) -> None:
+    """Who asks for a task in one tab asks for it in the others, too."""
+    others = [each for each in whole.parts if each is not part and "panels" in each.controls]
+    parts = [part, *others]
+    part.controls["panels"].input(
+        partial(moved, whole, parts),
+        inputs=[whole.protocol, *(each for one in parts for each in one.controls.values())],
+        outputs=[
+            *(component for one in parts for component, _ in one.contents),
+            *(each.controls["panels"] for each in others),
+        ],
+        trigger_mode="always_last",
+        **EVENT,
+    )
+
+
 def _wire(demo: gr.Blocks, whole: Page) -> None:
     """Tie controls and links to what they change."""
     contents: list[gr.HTML] = []
     for part in whole.parts:
         contents += [each for each, _ in part.contents if isinstance(each, gr.HTML)]
+        own = {name: each for name, each in part.controls.items() if name != "panels"}
         gr.on(
-            [control.input for control in part.controls.values()],
+            [control.input for control in own.values()],
             partial(used, whole, part),
             inputs=[whole.protocol, *part.controls.values()],
             outputs=[component for component, _ in part.contents],
             trigger_mode="always_last",
             **EVENT,
         )
+        if "panels" in part.controls:
+            _wire_panels(whole, part)
 
     def follow(shown: str, event: gr.EventData) -> Updates:
         return opened(whole, parsed(str(event.href)), shown)

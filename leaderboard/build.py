@@ -3,12 +3,13 @@
 Every folder is judged by the code that judges pull requests. What it accepts is on the board under
 the installed protocol. When the protocol changes, episodes of older entries cannot be executed
 again with what is installed: their rows come from an archive, which is the Parquet file of the
-board as it was (`--archive`), under a protocol of the archive's name; its folder must still hold
+board as it was, under a protocol of the archive's name. Archives lie beside the submissions, in the
+folder `.archives`. What an archive says of an entry is shown as long as the entry's folder holds
 the files that it was accepted with. An entry that is neither accepted nor in an archive is refused:
 the board names it, and so does the exit code.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +17,8 @@ from benchmark.files import write_atomically
 from benchmark.protocol import NAME
 from benchmark.submissions.archive import sha256_of
 from benchmark.submissions.badges import badges_of, read_reruns
-from benchmark.submissions.check import Verdict, check_submission, read_accepted
+from benchmark.submissions.check import Verdict, check_submission
+from benchmark.submissions.known import Known
 from benchmark.submissions.schema import SUBMISSION
 from benchmark.submissions.texts import on_one_line
 from leaderboard.board_file import (
@@ -33,6 +35,8 @@ from leaderboard.protocols import BoardFacts, PanelFacts, Protocol, Refused
 from leaderboard.rows import FullRow, PanelKey
 from tasks.errors import UserError
 
+ARCHIVES = ".archives"
+"""Folder of boards of older protocols, among the submissions."""
 MAX_REASONS = 10
 """Findings of a refused submission that are kept."""
 
@@ -45,11 +49,13 @@ class Built:
         content: Of the files.
         accepted: Ids of the submissions that hold today.
         archived: Ids of those that do not, and are shown as an archive has them.
+        dropped: Ids of archived entries that are not shown: their folder is gone or changed.
     """
 
     content: BoardContent
     accepted: tuple[str, ...]
     archived: tuple[str, ...]
+    dropped: tuple[str, ...]
 
     @property
     def refused(self) -> tuple[Refused, ...]:
@@ -60,19 +66,22 @@ class Built:
 def build(
     submissions: Path,
     inits: Mapping[str, str | None],
-    archives: Sequence[Path] = (),
+    archives: Sequence[Path] | None = None,
     env_processes: int | None = None,
     *,
     shipped: Mapping[str, int] | None = None,
+    checked: Callable[[Verdict, int, int], None] | None = None,
 ) -> Built:
     """Check all submissions of a folder and compute the board.
 
     Args:
         submissions: The folder; every folder in it whose name has no dot in front is one.
         inits: SHA-256 of the registered inits by name, where it is pinned.
-        archives: Boards of older protocols, the newest first.
+        archives: Boards of older protocols, the newest first; by default the Parquet files in the
+            submissions' folder `ARCHIVES`, by their names, the last one first.
         env_processes: See `benchmark.replay.replay_run`.
         shipped: See `check_submission`.
+        checked: Told of every verdict, with its number from 1 and how many there will be.
 
     Raises:
         UserError: There is no such folder, an archive cannot be read or has the name of another
@@ -81,18 +90,22 @@ def build(
     if not submissions.is_dir():
         raise UserError(f"{submissions} is no folder; name that of the submissions")
     reruns = read_reruns(submissions)
-    older = [_archive(path) for path in archives]
-    protocols = [protocol for content in older for protocol in content.facts.protocols]
-    names = [NAME, *(protocol.name for protocol in protocols)]
-    for place, name in enumerate(names):
-        if name in names[:place]:
-            raise UserError(f"two protocols are called {name}; give an archive another file name")
-    known = {row.submission_sha256 for content in older for row in content.rows}
+    older = _archives(_archived(submissions) if archives is None else archives)
+    old_rows = [row for content in older for row in content.rows]
+    known = {row.submission_sha256 for row in old_rows}
     rows: list[FullRow] = []
     panels: dict[PanelKey, PanelFacts] = {}
     refused: list[Refused] = []
     archived: list[str] = []
-    for verdict in _verdicts(submissions, inits, shipped, env_processes):
+    folders = [
+        folder
+        for folder in sorted(submissions.iterdir())
+        if folder.is_dir() and not folder.name.startswith(".")
+    ]
+    verdicts = _verdicts(folders, inits, shipped, env_processes)
+    for number, verdict in enumerate(verdicts, 1):
+        if checked is not None:
+            checked(verdict, number, len(folders))
         if verdict.accepted and verdict.entry is not None:
             rerun = reruns.get(verdict.folder.name)
             rows.append(row_of(verdict.entry, badges_of(verdict, reruns), rerun, NAME))
@@ -102,11 +115,18 @@ def build(
         else:
             refused.append(_refused(verdict))
     current = Protocol(NAME, tuple(sorted(panels.values(), key=_place)))
-    content = BoardContent(
-        BoardFacts(VERSION, (current, *protocols), tuple(refused)),
-        (*rows, *(row for content in older for row in content.rows)),
+    protocols = (protocol for content in older for protocol in content.facts.protocols)
+    # What is refused today may have the same `submission.json` and other files.
+    read = {*archived, *(row.id for row in rows)}
+    there = {folder.name: _digest(folder) for folder in folders if folder.name in read}
+    kept = [row for row in old_rows if there.get(row.id) == row.submission_sha256]
+    facts = BoardFacts(VERSION, (current, *protocols), tuple(refused))
+    return Built(
+        content=BoardContent(facts, (*rows, *kept)),
+        accepted=tuple(row.id for row in rows),
+        archived=tuple(archived),
+        dropped=tuple(sorted({row.id for row in old_rows} - {row.id for row in kept})),
     )
-    return Built(content, tuple(row.id for row in rows), tuple(archived))
 
 
 def write(built: Built, out: Path) -> tuple[Path, Path]:
@@ -129,28 +149,22 @@ def write(built: Built, out: Path) -> tuple[Path, Path]:
 
 
 def _verdicts(
-    submissions: Path,
+    folders: Sequence[Path],
     inits: Mapping[str, str | None],
     shipped: Mapping[str, int] | None,
     env_processes: int | None,
 ) -> Iterator[Verdict]:
-    """Check every submission, against those accepted before it: the first one is no copy.
-
-    Those are read once more for each, one after the other, so that memory holds two at a time.
-    """
-    before: list[Path] = []
-    for folder in sorted(submissions.iterdir()):
-        if folder.name.startswith(".") or not folder.is_dir():
-            continue
+    """Check every submission, against those accepted before it: the first one is no copy."""
+    before: list[Known] = []
+    for folder in folders:
         try:
-            others = map(read_accepted, before)
             verdict = check_submission(
-                folder, inits, others, env_processes=env_processes, shipped=shipped
+                folder, inits, before, env_processes=env_processes, shipped=shipped
             )
         except UserError as error:
             raise UserError(f"{on_one_line(folder.name)}: {error}") from error
-        if verdict.accepted:
-            before.append(folder)
+        if verdict.accepted and verdict.entry is not None:
+            before.append(Known.of(verdict.entry))
         yield verdict
 
 
@@ -167,6 +181,24 @@ def _digest(folder: Path) -> str | None:
         return sha256_of(folder / SUBMISSION)[0]
     except OSError:
         return None
+
+
+def _archived(submissions: Path) -> list[Path]:
+    return sorted((submissions / ARCHIVES).glob("*.parquet"), reverse=True)
+
+
+def _archives(paths: Sequence[Path]) -> list[BoardContent]:
+    """Boards of older protocols, no two of which have a name in common.
+
+    Raises:
+        UserError: One cannot be read, or a protocol has the name of another one.
+    """
+    older = [_archive(path) for path in paths]
+    names = [NAME, *(each.name for content in older for each in content.facts.protocols)]
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise UserError(f"two protocols are called {name}; give an archive another file name")
+    return older
 
 
 def _archive(path: Path) -> BoardContent:

@@ -15,6 +15,7 @@ from benchmark.submissions.texts import on_one_line
 UNKNOWN: Final = "\u2013"
 INFINITE: Final = "\u221e"
 _MINUS: Final = "\u2212"
+_NOISE: Final = 1e-12
 _FORMULA: Final = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "|", "%")
 """What a text begins with that a spreadsheet takes for a formula or a command."""
 
@@ -43,6 +44,9 @@ def number(value: float | None, unit: str) -> str:
         return _size(value)
     if unit in ("count", "place"):
         return f"{value:,.0f}"
+    if 0 < abs(value) < _NOISE and unit != "ratio":
+        # What is that small is how sums were rounded, and no digit of it is a measurement.
+        return "<1e-12" if value > 0 else f">{_MINUS}1e-12"
     return _signed(f"{value:.2f}" if unit == "ratio" else f"{value:.3g}")
 
 
@@ -62,7 +66,7 @@ def interval(value: float | None, low: float | None, high: float | None) -> str:
 
 
 def rank(first: float | None, last: float | None) -> str:
-    """A rank: one place, or the range of a group of ties."""
+    """A rank: one place, or the range of places that noise leaves open."""
     if first is None or last is None or math.isnan(first):
         return UNKNOWN
     return f"{first:.0f}" if first == last else f"{first:.0f}{UNKNOWN}{last:.0f}"

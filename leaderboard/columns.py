@@ -16,6 +16,8 @@ STABILITY: Final = ("collapse_rate", "worst_seed", "max_drawdown", "retention", 
 """Names of the columns of stability, in `DEFINITIONS`: those of `RecipeStability.columns`."""
 MEDIANS: Final = ("max_drawdown", "retention", "mismatch_p95")
 """Those of them that are a median over the seeds."""
+_VALIDATED: Final = "measured on the panel that the training was validated on"
+_WHILE_TRAINING: Final = "measured while the training updated its weights"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,8 @@ _LAST: Final = (
     Column("clipping", "clipping", "", "importance sampling and its limits", group="recipe"),
     Column("aggregation", "aggregation", "", "how token losses become one", group="recipe"),
     Column("sampling", "sampling", "", "which episodes an update learns from", group="recipe"),
+    Column("setting", "setting", "", "episodes, updates, epochs and KL penalty of the training",
+           group="recipe"),
     Column("seeds", "seeds", "count", "checkpoints that were evaluated"),
     Column("format_valid", "valid format", "share",
            "responses that keep the contract, mean over the chosen panels", "higher", "success"),
@@ -64,8 +68,8 @@ _LAST: Final = (
 )  # fmt: skip
 
 _FIRST: Final = (
-    Column(RANK, "rank", "place", "places that the entry may have: within noise, the order of a "
-           "group of ties is open. Policies have none", "lower"),
+    Column(RANK, "rank", "place", "places that noise leaves open to the entry: behind all that are "
+           "surely better, before all that are surely worse. Policies have none", "lower"),
     Column("name", "entry", "", "what its authors call it"),
     Column("kind", "kind", "", "policy: a program without weights; init: a starting checkpoint as "
            "it is; trained: what training made of one"),
@@ -120,7 +124,8 @@ def _stability() -> list[Column]:
     for name in STABILITY:
         what = DEFINITIONS[name]
         middle = ", median of the seeds" if name in MEDIANS else ""
-        text = f"{what.text}{middle} ({what.source})"
+        where = _WHILE_TRAINING if name == "mismatch_p95" else _VALIDATED
+        text = f"{what.text}{middle} ({what.source}); {where}, whatever panels are chosen"
         columns.append(Column(name, what.name, what.unit, text, what.better, "stability"))
     return columns
 

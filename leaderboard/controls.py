@@ -6,8 +6,8 @@ from functools import lru_cache
 from leaderboard import cells
 from leaderboard.columns import STABILITY, SUCCESS, columns_of
 from leaderboard.data import Board
-from leaderboard.links import SIZES, State, choosable_columns, default_panels, panel_choices
 from leaderboard.rows import Row
+from leaderboard.state import SIZES, State, choosable_columns, default_panels, panel_choices
 from leaderboard.tabs.board import frame_of
 from leaderboard.view import options
 

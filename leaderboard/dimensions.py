@@ -1,32 +1,36 @@
 """Which choice helps: recipes that differ in one of the four dimensions alone, against each other.
 
 Two entries are a pair for a dimension if they trained from the same init of the same base model,
-with the same choices in the three other dimensions. Constants, such as the learning rate, may be
-others. Of several entries with all choices alike the latest counts. What a choice adds is the
-difference to the dimension's reference, the choice with the most pairs (of several GRPO's own):
-for each episode the mean over all pairs, and over the episodes its mean with a 95 % interval. Pairs
-that were played on the same episodes are thus no independent evidence. The mean over panels is that
-of `leaderboard.paired.mean_of`.
+and their configurations are the same in all but that dimension and the learning rate, which may be
+tuned for each (`Choices.hashes`). Of several entries with all of that alike the latest counts.
 
-Such an interval knows which episodes the panels happen to have, and not which seeds the trainings
-happened to have. Collapses are counted over all entries with a choice.
+What a choice adds to another one is the mean over their pairs of the difference of success. What
+varies is the training: its interval is over trainings, not over episodes. With three pairs or more
+it is Student's t interval over the pairs; with fewer it is Welch's over their seeds,
+SE^2 = sum_i (s_i^2 / n_i) / P^2 over the 2 P entries of P pairs, with the Welch-Satterthwaite
+degrees of freedom. Where an entry has a single seed nothing is known of it, and there is none.
+
+A choice is held against GRPO's own, and a masked clipping against the one without a mask. One that
+has no such pair is held against the choice with which it has the most. Collapses are counted in the
+trainings of the pairs, so that both sides had the same setting.
+
+Source of the intervals: Welch, Biometrika 34 (1947) 28-35.
 """
 
-from collections import Counter
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from scipy import special
 
-from benchmark.statistics import Interval, mean_interval, wilson
+from benchmark.statistics import Interval
+from leaderboard.choices import MASKED, PARTS
 from leaderboard.data import Board
-from leaderboard.paired import mean_of, side
 from leaderboard.rows import PanelKey, Row
 from leaderboard.view import init_of
 
-DIMENSIONS: Final = ("advantage", "clipping", "aggregation", "sampling")
-"""The paper's four dimensions, as in `leaderboard.rows.Choices`."""
 BASELINE: Final = {
     "advantage": "grpo",
     "clipping": "ppo",
@@ -34,29 +38,46 @@ BASELINE: Final = {
     "sampling": "plain",
 }
 """GRPO's choices, which the paper starts from."""
+LEAST_PAIRS: Final = 3
+"""Pairs from which on an interval is over pairs."""
+
+_Pair = tuple[Row, Row]
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
-    """What one choice adds, and how often it collapses.
+class Collapses:
+    """How many trainings of one side of the pairs collapsed.
 
     Attributes:
-        choice: Its name; foreign text.
-        entries: Entries that made it.
-        pairs: Pairs with the reference; of the reference itself 0.
-        gain: Success minus that of the reference, in [-1, 1]; None without pairs.
-        collapsed: Seeds that collapsed.
-        seeds: Seeds whose logs can say.
-        collapse_rate: Their ratio with its Wilson interval; None without such seeds.
+        happened: Seeds that collapsed.
+        known: Seeds whose logs can say.
+    """
+
+    happened: int
+    known: int
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """What one choice adds to another one.
+
+    Attributes:
+        choice: The one; foreign text.
+        over: The other; foreign text.
+        gains: Of each pair, success with the one minus success with the other, in [-1, 1].
+        gain: Their mean with its 95 % interval over trainings; without one both ends are NaN.
+        seeds: Trainings with the one, and with the other.
+        collapses: Of the one, and of the other.
+        settings: In which settings the pairs were trained, in words, by name.
     """
 
     choice: str
-    entries: int
-    pairs: int
-    gain: Interval | None
-    collapsed: int
-    seeds: int
-    collapse_rate: Interval | None
+    over: str
+    gains: tuple[float, ...]
+    gain: Interval
+    seeds: tuple[int, int]
+    collapses: tuple[Collapses, Collapses]
+    settings: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +85,15 @@ class Dimension:
     """One dimension of the recipes.
 
     Attributes:
-        name: One of `DIMENSIONS`.
-        reference: The choice that the others are held against; None if none is known.
-        effects: All choices, the reference first, then by name.
+        name: One of `PARTS`.
+        contrasts: Choices against each other, GRPO's own first, then by name.
+        alone: Choices that are in no contrast, by name.
         unknown: Trained entries whose choice is not known.
     """
 
     name: str
-    reference: str | None
-    effects: tuple[Effect, ...]
+    contrasts: tuple[Contrast, ...]
+    alone: tuple[str, ...]
     unknown: int
 
 
@@ -95,74 +116,141 @@ def dimensions(
         and (base is None or row.base_model == base)
         and all(row.panel(key) for key in panels)
     ]
-    return tuple(_dimension(board, rows, panels, name) for name in DIMENSIONS)
+    return tuple(_dimension(rows, panels, name) for name in PARTS)
 
 
-def _dimension(
-    board: Board, rows: Sequence[Row], panels: Sequence[PanelKey], name: str
-) -> Dimension:
+def _dimension(rows: Sequence[Row], panels: Sequence[PanelKey], name: str) -> Dimension:
     known = [row for row in rows if getattr(row.choices, name) is not None]
-    counts = Counter(getattr(row.choices, name) for row in known)
-    if not counts:
-        return Dimension(name, None, (), len(rows))
-
-    def weight(choice: str) -> tuple[int, bool, int]:
-        others = [other for other in counts if other != choice]
-        pairs = sum(len(_pairs(known, name, other, choice)) for other in others)
-        return pairs, choice == BASELINE[name], counts[choice]
-
-    order = sorted(counts)
-    reference = max(order, key=weight)
-    order.remove(reference)
-    effects = tuple(
-        _effect(board, known, panels, name, choice, reference) for choice in (reference, *order)
-    )
-    return Dimension(name, reference, effects, len(rows) - len(known))
-
-
-def _effect(
-    board: Board,
-    rows: Sequence[Row],
-    panels: Sequence[PanelKey],
-    name: str,
-    choice: str,
-    reference: str,
-) -> Effect:
-    own = [row for row in rows if getattr(row.choices, name) == choice]
-    pairs = [] if choice == reference else _pairs(rows, name, choice, reference)
-    events = [e for row in own if row.stability for e in row.stability.events]
-    collapses = [event for event in events if event.name == "collapse"]
-    happened = sum(event.happened for event in collapses)
-    seeds = sum(event.known for event in collapses)
-    return Effect(
-        choice=choice,
-        entries=len(own),
-        pairs=len(pairs),
-        gain=mean_of([_gain(board, pairs, key) for key in panels]) if pairs else None,
-        collapsed=happened,
-        seeds=seeds,
-        collapse_rate=wilson(happened, seeds) if seeds else None,
-    )
+    names = _names(known, name)
+    order = sorted(set(names.values()), key=lambda choice: (choice != BASELINE[name], choice))
+    groups = _alike(known, name, names)
+    pairs = {
+        (choice, over): found
+        for choice in order
+        for over in order
+        if choice != over
+        and (found := [(each[choice], each[over]) for each in groups if {choice, over} <= {*each}])
+    }
+    chosen = _chosen(order, pairs, name)
+    contrasts = tuple(_contrast(panels, *names, pairs[names]) for names in chosen)
+    shown = {choice for pair in chosen for choice in pair}
+    alone = tuple(choice for choice in order if choice not in shown)
+    return Dimension(name, contrasts, alone, len(rows) - len(known))
 
 
-def _pairs(rows: Sequence[Row], name: str, choice: str, other: str) -> list[tuple[Row, Row]]:
-    """Entries that differ in a dimension alone, the latest of those that are alike."""
+def _names(rows: Sequence[Row], name: str) -> dict[str, str]:
+    """What each entry's choice is called; those of one name and other constants are told apart."""
+    place = PARTS.index(name)
+    hashes: dict[str, set[str]] = {}
+    for row in rows:
+        known = hashes.setdefault(getattr(row.choices, name), set())
+        known |= set(row.choices.hashes[place : place + 1])
+    found = {}
+    for row in rows:
+        choice = getattr(row.choices, name)
+        several = len(hashes[choice]) > 1 and row.choices.hashes
+        found[row.id] = f"{choice} ({row.choices.hashes[place][:4]})" if several else choice
+    return found
+
+
+def _alike(rows: Sequence[Row], name: str, names: dict[str, str]) -> list[dict[str, Row]]:
+    """Entries that differ in a dimension alone, by their choice in it; the latest of twins."""
+    place = PARTS.index(name)
     found: dict[tuple[str, ...], dict[str, Row]] = {}
     for row in sorted(rows, key=lambda row: row.id):
-        rest = [getattr(row.choices, each) for each in DIMENSIONS if each != name]
-        if None in rest or row.init is None:
+        hashes = row.choices.hashes
+        if not hashes or row.init is None:
             continue
+        rest = hashes[:place] + hashes[place + 1 :]
         # Two inits of one name are told apart by their weights.
         alike = (row.base_model or "", init_of(row) or "", row.init.sha256 or "", *rest)
-        found.setdefault(alike, {})[getattr(row.choices, name)] = row
-    return [(each[choice], each[other]) for each in found.values() if {choice, other} <= {*each}]
+        found.setdefault(alike, {})[names[row.id]] = row
+    return list(found.values())
 
 
-def _gain(board: Board, pairs: Sequence[tuple[Row, Row]], key: PanelKey) -> Interval:
-    gaps = []
-    for first, second in pairs:
-        one, other = side(board, first, key), side(board, second, key)
-        assert one is not None and other is not None  # all rows have played all panels
-        gaps.append(one.shares - other.shares)
-    found = mean_interval(np.mean(gaps, axis=0).tolist())
-    return Interval(found.value, max(-1.0, found.low), min(1.0, found.high))
+def _chosen(
+    order: Sequence[str], pairs: dict[tuple[str, str], list[_Pair]], name: str
+) -> list[tuple[str, str]]:
+    """Which contrasts are shown: (choice, what it is held against)."""
+    found: list[tuple[str, str]] = []
+    shown: set[str] = {BASELINE[name]}
+    for choice in order:
+        plain = choice.removesuffix(MASKED)
+        for over in dict.fromkeys([BASELINE[name], plain]):
+            if (choice, over) in pairs:
+                found.append((choice, over))
+                shown |= {choice, over}
+    for choice in order:
+        if choice in shown:
+            continue
+        others = [over for over in order if (choice, over) in pairs]
+        if others:
+            over = max(others, key=lambda over: len(pairs[choice, over]))
+            found.append((choice, over))
+            shown |= {choice, over}
+    return sorted(found, key=lambda pair: (order.index(pair[0]), order.index(pair[1])))
+
+
+def _contrast(
+    panels: Sequence[PanelKey], choice: str, over: str, pairs: Sequence[_Pair]
+) -> Contrast:
+    seeds = [(_successes(one, panels), _successes(other, panels)) for one, other in pairs]
+    gains = tuple(math.fsum(a) / len(a) - math.fsum(b) / len(b) for a, b in seeds)
+    return Contrast(
+        choice=choice,
+        over=over,
+        gains=gains,
+        gain=over_pairs(gains) if len(gains) >= LEAST_PAIRS else over_seeds(seeds),
+        seeds=(sum(len(a) for a, _ in seeds), sum(len(b) for _, b in seeds)),
+        collapses=(_collapses([a for a, _ in pairs]), _collapses([b for _, b in pairs])),
+        settings=tuple(sorted({one.choices.setting or "" for one, _ in pairs})),
+    )
+
+
+def _successes(row: Row, panels: Sequence[PanelKey]) -> list[float]:
+    """Success of every seed, mean over the panels."""
+    seeds: dict[int, list[float]] = {}
+    for key in panels:
+        numbers = row.panel(key)
+        assert numbers is not None  # all rows have played all panels
+        for each in numbers.seeds:
+            seeds.setdefault(each.seed, []).append(each.success)
+    return [math.fsum(each) / len(each) for each in seeds.values()]
+
+
+def over_pairs(gains: Sequence[float]) -> Interval:
+    """Mean of pairs' gains with Student's t interval, inside of [-1, 1].
+
+    Args:
+        gains: At least two.
+    """
+    error = float(np.std(gains, ddof=1)) / math.sqrt(len(gains))
+    return _interval(math.fsum(gains) / len(gains), error, len(gains) - 1)
+
+
+def over_seeds(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> Interval:
+    """Mean of pairs' gains with Welch's interval over their seeds, inside of [-1, 1].
+
+    Args:
+        pairs: Success of every seed of the one and of the other side; at least one pair.
+    """
+    sides = [side for pair in pairs for side in pair]
+    value = math.fsum(math.fsum(a) / len(a) - math.fsum(b) / len(b) for a, b in pairs) / len(pairs)
+    if min(map(len, sides)) < 2:
+        return Interval(value, math.nan, math.nan)
+    parts = [float(np.var(side, ddof=1)) / len(side) for side in sides]
+    scale = math.fsum(part**2 / (len(side) - 1) for part, side in zip(parts, sides, strict=True))
+    freedom = math.fsum(parts) ** 2 / scale if scale > 0 else 1.0
+    return _interval(value, math.sqrt(math.fsum(parts)) / len(pairs), freedom)
+
+
+def _interval(value: float, error: float, freedom: float) -> Interval:
+    width = float(special.stdtrit(freedom, 0.975)) * error
+    return Interval(value, max(-1.0, value - width), min(1.0, value + width))
+
+
+def _collapses(rows: Sequence[Row]) -> Collapses:
+    events = [event for row in rows if row.stability for event in row.stability.events]
+    collapses = [event for event in events if event.name == "collapse"]
+    happened = sum(event.happened for event in collapses)
+    return Collapses(happened, sum(event.known for event in collapses))

@@ -261,7 +261,7 @@ def _seed_numbers(name: str, summary: SeedSummary) -> SeedNumbers:
         median_low=median.low if median else None,
         median_high=median.high if median else None,
         iqm=summary.iqm.value if summary.iqm else None,
-        worst=summary.worst,
+        worst=None if summary.worst is None else float(summary.worst),
     )
 
 

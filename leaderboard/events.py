@@ -8,9 +8,10 @@ import gradio as gr
 
 from leaderboard.controls import choices_of, filled
 from leaderboard.data import Board
-from leaderboard.links import State, ignored_text, open_query
+from leaderboard.links import ignored_text, open_query
 from leaderboard.markup import note
 from leaderboard.markup import page as wrapped
+from leaderboard.state import State
 
 Control = gr.Dropdown | gr.Textbox | gr.CheckboxGroup | gr.Checkbox
 Controls = dict[str, Control]
@@ -78,10 +79,33 @@ def used(page: Page, part: Part, protocol: str, *values: Any) -> Any:
         values: Of all of its controls, in order.
     """
     asked = dict(zip(part.controls, values, strict=True))
-    found = open_query(page.board, asked | {"tab": part.tab, "protocol": protocol})
-    state = filled(page.board, found.state)
+    # Nothing is filled in: what was cleared is empty.
+    state = open_query(page.board, asked | {"tab": part.tab, "protocol": protocol}).state
     drawn = [draw(state) for _, draw in part.contents]
     return drawn if len(drawn) > 1 else drawn[0]
+
+
+def moved(page: Page, parts: Sequence[Part], protocol: str, *values: Any) -> Updates:
+    """Panels were chosen in one tab: all tabs that have a choice of panels show them.
+
+    Args:
+        page: The page.
+        parts: These tabs; the panels of the first one were chosen.
+        protocol: Name of the protocol that is shown.
+        values: Of all controls of the first, then of the next one.
+    """
+    changes: Updates = {}
+    rest, panels = list(values), None
+    for part in parts:
+        own, rest = rest[: len(part.controls)], rest[len(part.controls) :]
+        asked = dict(zip(part.controls, own, strict=True)) | ({"panels": panels} if panels else {})
+        panels = asked["panels"]
+        drawn = used(page, part, protocol, *asked.values())
+        drawn = drawn if len(part.contents) > 1 else [drawn]
+        changes |= dict(zip((each for each, _ in part.contents), drawn, strict=True))
+        if part is not parts[0]:
+            changes[part.controls["panels"]] = panels
+    return changes
 
 
 def opened(page: Page, asked: Mapping[str, Sequence[str] | str], shown: str) -> Updates:
@@ -102,11 +126,14 @@ def opened(page: Page, asked: Mapping[str, Sequence[str] | str], shown: str) -> 
     changes: Updates = {page.tabs: gr.Tabs(selected=state.tab)}
     said = ignored_text(found.ignored)
     changes[page.notice] = wrapped(note(said, "lb-notice")) if said else ""
+    shares = any(part.tab == state.tab and "panels" in part.controls for part in page.parts)
     for part in page.parts:
+        with_panels = shares and "panels" in part.controls
         if part.tab == state.tab:
             changes |= _shown(part, state)
-        elif state.protocol != shown:
+        elif with_panels or state.protocol != shown:
             asked = {"tab": part.tab, "protocol": state.protocol}
+            asked |= {"panels": state.panels} if with_panels else {}
             other = filled(page.board, open_query(page.board, asked).state)
             changes |= _shown(part, other)
     if state.protocol != shown:

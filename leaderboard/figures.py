@@ -31,14 +31,15 @@ class Point:
     Attributes:
         x: Its value.
         y: Likewise.
+        ends: Of the interval of `y`.
         name: What stands beside it where there is room; foreign text.
         title: What is said of it, on one line.
         query: The view that it leads to.
-        css: Its class.
     """
 
     x: float
     y: float
+    ends: tuple[float, float]
     name: str
     title: str
     query: str
@@ -77,6 +78,7 @@ class Estimate:
         low: Lower end; the value itself for no interval.
         high: Upper end.
         note: What is said of it, on one line.
+        parts: Values that it is the mean of, where they are drawn, too.
     """
 
     label: str
@@ -84,6 +86,7 @@ class Estimate:
     low: float
     high: float
     note: str
+    parts: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +147,20 @@ def scatter(
     marks = joined(
         link(
             point.query,
-            element("title", point.title) + _dot(frame.at_x(point.x), frame.at_y(point.y)) + name,
+            element("title", point.title) + _whisker(frame, point) + name,
             aria_label=point.title,
         )
         for point, name in zip(points, names, strict=True)
     )
     # A group and no image: an image has no links in it.
     return _svg(title, frame, frame.axes(*labels) + marks, "lb-wide", role="group")
+
+
+def _whisker(frame: _Frame, point: Point) -> Markup:
+    """A point on its interval."""
+    x = frame.at_x(point.x)
+    low, high = map(frame.at_y, point.ends)
+    return _line("whisker", x, low, x, high) + _dot(x, frame.at_y(point.y))
 
 
 def _names(frame: _Frame, points: Sequence[Point]) -> list[Markup]:
@@ -222,6 +232,7 @@ def intervals(
                         element("title", each.note),
                         _text("start", _LEFT, y - 13, each.label),
                         _line("interval", ends[0], y, ends[1], y),
+                        *(_dot(frame.at_x(part), _n(y), "part", 2.5) for part in each.parts),
                         _dot(frame.at_x(each.value), _n(y)),
                     ]
                 ),
@@ -265,8 +276,8 @@ def _line(css: str, x1: object, y1: object, x2: object, y2: object) -> Markup:
     return element("line", "", css, x1=str(x1), y1=str(y1), x2=str(x2), y2=str(y2))
 
 
-def _dot(x: str, y: str, css: str = "dot") -> Markup:
-    return element("circle", "", css, cx=x, cy=y, r="5")
+def _dot(x: str, y: str, css: str = "dot", radius: float = 5) -> Markup:
+    return element("circle", "", css, cx=x, cy=y, r=_n(radius))
 
 
 def _path(css: str, path: str, **attributes: str) -> Markup:

@@ -13,6 +13,9 @@ from markupsafe import Markup, escape
 from leaderboard import cells
 
 NOTHING: Final = Markup("")
+_LONG: Final = 1_200
+"""Characters of a text that is shown whole."""
+_MANY_LINES: Final = 14
 
 Piece = str | Markup
 
@@ -37,12 +40,24 @@ def line(text: str | None) -> Markup:
     return escape(cells.text(text))
 
 
-def block(text: str) -> Markup:
-    """A foreign text of several lines, with its blanks and its line ends."""
+def block(text: str, name: str = "text") -> Markup:
+    """A foreign text of several lines, with its blanks and its line ends.
+
+    A long one scrolls in a frame of its own, also with the keys; all others are as high as they
+    are.
+
+    Args:
+        text: Any text.
+        name: What a screen reader calls the frame.
+    """
     # The report's package is more than the start of the page needs.
     from benchmark.report.text import visible
 
-    return element("pre", visible(text), "lb-text")
+    if len(text) <= _LONG and text.count("\n") < _MANY_LINES:
+        return element("pre", visible(text), "lb-text")
+    return element(
+        "pre", visible(text), "lb-text lb-long", tabindex="0", role="region", aria_label=name
+    )
 
 
 def joined(pieces: Iterable[Piece], between: str = "") -> Markup:

@@ -7,9 +7,10 @@ responses again in the installed world. Programs in responses are never run here
 is shown as it was recorded.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import lru_cache
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
 from typing import Final
@@ -21,8 +22,12 @@ from leaderboard.rows import PanelKey, Row
 from tasks.base import Tile, View
 from tasks.errors import UserError
 
-_READING: Final = Lock()
-"""One episode is read and executed at a time: memory is bounded, however many ask."""
+MAX_KEPT: Final = 2**22
+"""Characters of all episodes that are kept: texts, and facts as JSON."""
+MAX_KEPT_OF_ONE: Final = MAX_KEPT // 8
+
+Asked = tuple[Path, str, str, int, PanelKey, str, int]
+"""Folder of all submissions, the entry's id and hash, seed, panel, episode and repeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +35,74 @@ class Play:
     """One episode as an entry has played it.
 
     Attributes:
-        record: Its record.
-        views: What was seen before each turn and at the end, as far as it is known.
+        record: Its record, without tokens.
+        views: What was seen before each turn and at the end, as far as it is known, without the
+            prompts.
         tiles: How observations are drawn, by symbol; empty for texts.
         reason: Why observations are missing or differ from the record; None if all is well.
+        asked: What the episode asks for; empty where all ask the same, or the world is not here.
     """
 
     record: EpisodeRecord
     views: tuple[View, ...]
     tiles: dict[str, Tile]
     reason: str | None
+    asked: str = ""
 
 
-@lru_cache(maxsize=64)
+@dataclass(slots=True)
+class Kept:
+    """Episodes that were read, as many as there is room for; those that were used last.
+
+    Attributes:
+        plays: The episodes, each with its size in characters.
+        size: Characters of all of them.
+        lock: Whoever reads or writes here has it.
+    """
+
+    plays: OrderedDict[Asked, tuple[Play, int]] = field(default_factory=OrderedDict)
+    size: int = 0
+    lock: Lock = field(default_factory=Lock)
+
+    def find(self, asked: Asked) -> Play | None:
+        """An episode, if it is here."""
+        with self.lock:
+            if asked not in self.plays:
+                return None
+            self.plays.move_to_end(asked)
+            return self.plays[asked][0]
+
+    def add(self, asked: Asked, play: Play) -> None:
+        """Keep an episode, unless it would take the room of many, in the place of others."""
+        size = size_of(play)
+        with self.lock:
+            if size > MAX_KEPT_OF_ONE or asked in self.plays:
+                return
+            self.plays[asked] = play, size
+            self.size += size
+            while self.size > MAX_KEPT:
+                _, (_, gone) = self.plays.popitem(last=False)
+                self.size -= gone
+
+
+_KEPT: Final = Kept()
+_READER: Final = ThreadPoolExecutor(1, "episodes")
+"""One episode is read and executed at a time, and always by the same thread: what that takes of
+memory is there for the next one, whoever asks."""
+
+
+def size_of(play: Play) -> int:
+    """Characters that an episode consists of."""
+    seen = sum(len(view.observation) for view in play.views)
+    return len(play.record.model_dump_json()) + seen + len(play.asked)
+
+
+def without_prompts(play: Play) -> Play:
+    """An episode without prompts and tokens, which are many times what is shown of it."""
+    views = tuple(View((), view.observation) for view in play.views)
+    return replace(play, record=play.record.model_copy(update={"sequence": None}), views=views)
+
+
 def play_of(
     submissions: Path, row: Row, seed: int, key: PanelKey, episode: str, repeat: int = 0
 ) -> Play:
@@ -61,12 +121,24 @@ def play_of(
     """
     from benchmark.submissions.findings import Rejected
 
+    asked = (submissions, row.id, row.submission_sha256, seed, key, episode, repeat)
+    if (kept := _KEPT.find(asked)) is not None:
+        return kept
     try:
-        with _READING:
-            manifest, record = _record(submissions / row.id, row, seed, key, (episode, repeat))
-            return _replayed(manifest, record)
+        return _READER.submit(_read, asked, row).result()
     except Rejected as rejected:
         raise UserError(rejected.finding.text) from rejected
+
+
+def _read(asked: Asked, row: Row) -> Play:
+    if (kept := _KEPT.find(asked)) is not None:
+        # Somebody else has asked for the same and was here first.
+        return kept
+    submissions, _, _, seed, key, *_ = asked
+    manifest, record = _record(submissions / row.id, row, seed, key, asked[-2:])
+    play = without_prompts(_replayed(manifest, record))
+    _KEPT.add(asked, play)
+    return play
 
 
 def _record(
@@ -149,4 +221,4 @@ def _replayed(manifest: Manifest, record: EpisodeRecord) -> Play:
     reason = None
     if replay.differences:
         reason = f"The world did not do the same again: {replay.differences[0]}"
-    return Play(record, tuple(views), dict(task.info.tiles), reason)
+    return Play(record, tuple(views), dict(task.info.tiles), reason, task.describe(entry))

@@ -1,24 +1,29 @@
-"""Ranks, which are ranges: entries that cannot be told apart share one.
+"""Ranks, which are ranges: the places that noise leaves open to an entry.
 
-Entries stand in the order of their success, the oldest first among equals. The first one leads the
-first group. Each next one joins the group as long as the 95 % interval of its paired difference to
-the group's leader (`leaderboard.paired`) holds 0; the first that does not leads the next group. All
-of a group have one rank, from the group's first place to its last: `2-5` says that four entries
-stand behind one, in an order that is noise.
+Every two entries that have played the same panels are held against each other, episode by episode
+(`benchmark.paired`). One is surely better where the 95 % interval of their difference does not hold
+0. An entry's places go from behind all that are surely better than it to before all that are surely
+worse: `2-5` says that one is better, that three are a tie with it, and all others are worse. Ranges
+overlap, since ties are not handed on: a tie with b, and b with c, leaves room for a to beat c.
 
-Two things follow. Two neighbours of different groups may be a tie with each other: it is the leader
-that a group is held against. And filters move no rank: it is the entry's among all that have played
-the same panels under the same protocol. Scripted policies have none; they mark floor and ceiling.
+Each interval is that of one comparison. Among many entries some differences will seem sure that are
+not: nothing is corrected for the number of comparisons.
+
+Filters move no rank: it is the entry's among all that have played the same panels under the same
+protocol. Scripted policies have none; they mark floor and ceiling.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from benchmark.statistics import Interval
+import numpy as np
+import numpy.typing as npt
+
+from benchmark.paired import Differences, Side, differences
 from leaderboard.data import Board
-from leaderboard.paired import Side, difference, mean_of, side
+from leaderboard.paired import side
 from leaderboard.rows import PanelKey, Row
 
 RANKED: Final = ("init", "trained")
@@ -30,42 +35,28 @@ class Rank:
     """The places that an entry may have, from 1.
 
     Attributes:
-        first: Of its group's leader.
-        last: Of its group's last entry.
-        leader: Id of the group's leader.
+        first: Behind all that are surely better.
+        last: Before all that are surely worse.
     """
 
     first: int
     last: int
-    leader: str
 
     @property
     def tied(self) -> bool:
-        """Whether another entry shares it."""
+        """Whether another entry may have its place."""
         return self.first != self.last
 
 
-def rank_groups(
-    scores: Sequence[tuple[str, float]], differ: Callable[[str, str], bool]
-) -> dict[str, Rank]:
-    """Ranks of entries whose scores are known.
+def ranks_of(better: npt.NDArray[np.bool_]) -> list[Rank]:
+    """Ranks of n entries.
 
     Args:
-        scores: (id, score), higher is better, in any order. Ids are in the order of time.
-        differ: Whether a leader and an entry behind it can be told apart.
+        better: (n, n) whether the row's entry is surely better than the column's.
     """
-    ordered = sorted(scores, key=lambda pair: (-pair[1], pair[0]))
-    groups: list[list[str]] = []
-    for entry, _ in ordered:
-        if groups and not differ(groups[-1][0], entry):
-            groups[-1].append(entry)
-        else:
-            groups.append([entry])
-    ranks: dict[str, Rank] = {}
-    for group in groups:
-        first = len(ranks) + 1
-        ranks |= {entry: Rank(first, first + len(group) - 1, group[0]) for entry in group}
-    return ranks
+    count = len(better)
+    beaten_by, beats = better.sum(axis=0), better.sum(axis=1)
+    return [Rank(1 + int(a), count - int(b)) for a, b in zip(beaten_by, beats, strict=True)]
 
 
 @lru_cache(maxsize=256)
@@ -85,14 +76,18 @@ def ranks(board: Board, protocol: str, panels: tuple[PanelKey, ...]) -> Mapping[
         for row in board.rows(protocol)
         if row.kind in RANKED and (found := _sides(board, row, panels)) is not None
     }
-    scores = [(entry, mean_of([each.success for each in s]).value) for entry, s in sides.items()]
+    if not sides:
+        return {}
+    panel_by_panel = [differences(each) for each in zip(*sides.values(), strict=True)]
+    return dict(zip(sides, ranks_of(_surely_better(panel_by_panel)), strict=True))
 
-    def differ(leader: str, entry: str) -> bool:
-        pairs = zip(sides[leader], sides[entry], strict=True)
-        gap: Interval = mean_of([difference(one, other) for one, other in pairs])
-        return not gap.low <= 0 <= gap.high
 
-    return rank_groups(scores, differ)
+def _surely_better(found: Sequence[Differences]) -> npt.NDArray[np.bool_]:
+    """Whether the mean over panels is, as in `leaderboard.paired.mean_of`."""
+    value = sum(each.value for each in found)
+    below = np.sqrt(sum((each.value - each.low) ** 2 for each in found))
+    better: npt.NDArray[np.bool_] = value - below > 0
+    return better
 
 
 def _sides(board: Board, row: Row, panels: tuple[PanelKey, ...]) -> list[Side] | None:

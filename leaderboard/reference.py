@@ -2,21 +2,19 @@
 
 The tables of ARLArena (arXiv:2602.21534v2), each in a file under `reference/`, as they are printed
 and with what is known to be inconsistent about them. `notes.yaml` says why the numbers cannot be
-held against entries: they are of other episodes. So they stand below the entries of a table, under
-the panels that the field itself reports, and nothing is computed from them but their own means.
+held against entries: they are of episodes of the paper's own, and of no panel. So they stand below
+the entries of a table, by task, and nothing is computed from them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-import pandas as pd  # type: ignore[import-untyped]  # it comes without types
 import yaml
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
-from leaderboard.columns import SUCCESS, panel_name
-from leaderboard.protocols import PanelFacts
 from tasks.errors import UserError
 from tasks.strict import Strict, first_fault
 
@@ -73,10 +71,13 @@ class ReferenceNote(Strict):
 
     Attributes:
         methods: Methods that it is about; empty for all of the table.
+        tasks: Tasks whose success rates it is about; empty if it is about none of them, but about
+            another column or the text of the paper.
         text: The note.
     """
 
     methods: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    tasks: Annotated[tuple[str, ...], Field(strict=False)] = ()
     text: str
 
 
@@ -86,7 +87,8 @@ class ReferenceTable(Strict):
     Attributes:
         table: Its number in the paper.
         title: What it shows, in our words.
-        model: What was trained.
+        model: What was trained, in words.
+        models: The base model of each task, where they are not all the same.
         parameters: Its weights, to one digit; null where rows differ.
         main: Its rows are shown below the entries; the others are read by themselves.
         columns: Its columns.
@@ -97,6 +99,7 @@ class ReferenceTable(Strict):
     table: str
     title: str
     model: str
+    models: Annotated[dict[str, str], Field(default_factory=dict)]
     parameters: int | None
     main: bool = False
     columns: Annotated[tuple[ReferenceColumn, ...], Field(strict=False, min_length=1)]
@@ -111,6 +114,10 @@ class ReferenceTable(Strict):
         named = {method for note in self.notes for method in note.methods}
         if unknown := sorted(named - {row.method for row in self.rows}):
             raise ValueError(f"notes on methods that are not there: {', '.join(unknown)}")
+        tasks = {column.task for column in self.columns}
+        about = {task for note in self.notes for task in note.tasks} | set(self.models)
+        if unknown := sorted(about - tasks):
+            raise ValueError(f"nothing is reported of: {', '.join(unknown)}")
         return self
 
     @property
@@ -125,10 +132,13 @@ class ReferenceTable(Strict):
                 return value / 100
         return None
 
-    def notes_on(self, method: str) -> tuple[str, ...]:
-        """Notes on a method, those on the whole table last."""
-        own = [note.text for note in self.notes if method in note.methods]
-        return (*own, *(note.text for note in self.notes if not note.methods))
+    def model_of(self, task: str) -> str:
+        """The base model that was trained on a task."""
+        return self.models.get(task, self.model)
+
+    def notes_on(self, tasks: Collection[str]) -> tuple[ReferenceNote, ...]:
+        """The notes on the success rates of some tasks."""
+        return tuple(note for note in self.notes if set(note.tasks) & set(tasks))
 
 
 @cache
@@ -163,54 +173,39 @@ def _read(path: Path, schema: Any) -> Any:
         raise UserError(f"{path} cannot be read: {str(error).splitlines()[0]}") from error
 
 
-def reference_frame(panels: Sequence[PanelFacts]) -> pd.DataFrame:
-    """The published success rates under the panels of a view, in the order of the tables.
+@dataclass(frozen=True, slots=True)
+class PublishedRow:
+    """One method of a main table, as far as some tasks are concerned.
 
-    Numbers stand under panels that the field reports (`PanelFacts.field`) and under no other. The
-    mean is over the view's panels, and unknown unless all of them have a number.
+    Attributes:
+        method: As printed.
+        models: Base model of each task, in their order.
+        success: Its success rate on each of them as a share; None where there is none.
+        table: Number of its table in the paper.
+    """
+
+    method: str
+    models: tuple[str, ...]
+    success: tuple[float | None, ...]
+    table: str
+
+
+def published_rows(tasks: Sequence[str]) -> tuple[PublishedRow, ...]:
+    """The published success rates on some tasks, in the order of the tables.
+
+    They are of the paper's own episodes: no panel of this benchmark has played them.
 
     Args:
-        panels: Of the view, of different tasks.
+        tasks: Names of tasks, each once.
 
     Returns:
-        Indexed by `reference:<table>/<method>`, with `name`, `base_model`, `parameters`, `source`,
-        `link`, `notes`, the mean as `success`, and a share for each panel under the names of
-        `leaderboard.table`. Rows without any number are not there.
+        The rows that have a number of one of them.
     """
-    lines: dict[str, dict[str, Any]] = {}
+    rows = []
     for table in reference_tables():
         for row in table.rows if table.main else ():
-            found = {
-                panel_name(panel): table.success(row, panel.task) if panel.field else None
-                for panel in panels
-            }
-            known = [value for value in found.values() if value is not None]
-            if not known:
-                continue
-            lines[f"reference:{table.table}/{row.method}"] = {
-                "name": row.method,
-                "base_model": table.model,
-                "parameters": table.parameters,
-                "source": table.source,
-                "link": LINK,
-                "notes": " ".join(table.notes_on(row.method)),
-                SUCCESS: sum(known) / len(known) if len(known) == len(found) else None,
-                **found,
-            }
-    return _typed(lines, [panel_name(panel) for panel in panels])
-
-
-def _typed(lines: dict[str, dict[str, Any]], panels: list[str]) -> pd.DataFrame:
-    texts = ["name", "base_model", "source", "link", "notes"]
-    numbers = ["parameters", SUCCESS, *panels]
-    index = pd.Index(list(lines), name="id", dtype="object")
-    values = lines.values()
-    columns = {
-        name: pd.Series(
-            [line[name] for line in values],
-            index=index,
-            dtype="float64" if name in numbers else "object",
-        )
-        for name in (*texts, *numbers)
-    }
-    return pd.DataFrame(columns, index=index)
+            found = tuple(table.success(row, task) for task in tasks)
+            if any(value is not None for value in found):
+                models = tuple(map(table.model_of, tasks))
+                rows.append(PublishedRow(row.method, models, found, table.table))
+    return tuple(rows)

@@ -67,12 +67,20 @@ class Choices:
         clipping: Such as `ppo` or `cispo + sequence mask`.
         aggregation: Such as `token-mean`.
         sampling: `plain`, or what is beyond it, such as `dynamic`.
+        setting: What was given to the choices: episodes, updates, epochs and the KL penalty, in
+            words.
+        hashes: SHA-256 of each choice with all its constants, in this order, and of everything
+            else that can move the policy but the learning rate: the task, the whole setting.
+            Recipes that differ in one of the first four alone can be held against each other.
+            Empty if one of them is unknown.
     """
 
     advantage: str | None
     clipping: str | None
     aggregation: str | None
     sampling: str | None
+    setting: str | None
+    hashes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

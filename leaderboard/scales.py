@@ -1,6 +1,7 @@
 """Axes of the page's figures: from numbers to places, with ticks where people expect them."""
 
 import math
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
@@ -51,7 +52,12 @@ class Scale:
         """
         if unit == "share":
             return cls.share()
-        finite = [value for value in values if math.isfinite(value)]
+        # What is smaller than any normal number has no power of ten that could be divided by.
+        finite = [
+            value if abs(value) >= sys.float_info.min else 0.0
+            for value in values
+            if math.isfinite(value)
+        ]
         positive = [value for value in finite if value > 0]
         if log and positive and max(positive) > _LOG_SPAN * min(positive):
             last = math.ceil(math.log10(max(positive)) + 1e-9)

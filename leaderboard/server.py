@@ -5,49 +5,30 @@ GET /leaderboard.csv    the table of a view, with the same query
 GET /health             what is served, for those who watch whether it is
 """
 
+import logging
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import gradio as gr
 import uvicorn
+from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from leaderboard.app import build
+from leaderboard.calls import Calls
+from leaderboard.closed import Closed, in_a_line
 from leaderboard.data import Board
 from leaderboard.links import open_query, parsed
 from leaderboard.tabs.board import csv
 from tasks.errors import UserError
 
-Key = tuple[tuple[bytes, bytes], ...]
-
+LOG: Final = logging.getLogger(__name__)
 ASSETS: Final = Path(__file__).parent / "assets"
-MAX_BODY: Final = 2**16
-"""Bytes of a request: a query, or the controls of a tab."""
-MAX_PAGES: Final = 8
-"""Addresses for which the page is kept; whoever invents more makes it anew each time."""
-_GET: Final = (
-    "/assets/", "/static/", "/gradio_api/heartbeat/", "/gradio_api/app_id", "/theme.css",
-    "/favicon.ico", "/manifest.json", "/robots.txt", "/config", "/health", "/leaderboard.csv",
-)  # fmt: skip
-_ASKED: Final = (b"host", b"x-forwarded-host", b"x-forwarded-proto", b"accept-encoding")
-"""Headers that the page may depend on: by which address it was asked for, and how it is packed."""
-_POST: Final = ("/gradio_api/run/predict",)
-_HEADERS: Final = (
-    # Gradio's own page has scripts within it, and makes functions of texts.
-    (
-        b"content-security-policy",
-        b"default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; "
-        b"style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; "
-        b"object-src 'none'; base-uri 'self'; form-action 'none'; "
-        b"frame-ancestors 'self' https://huggingface.co",
-    ),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-)
+THREADS: Final = 8
 
 
 def application(board: Board, submissions: Path) -> FastAPI:
@@ -57,11 +38,12 @@ def application(board: Board, submissions: Path) -> FastAPI:
         board: What is shown.
         submissions: Where the folders of its entries are.
     """
-    served = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    served = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=_few_threads)
+    entries = {each.name: len(board.rows(each.name)) for each in board.protocols}
 
     @served.get("/health")
-    def health() -> JSONResponse:
-        entries = {each.name: len(board.rows(each.name)) for each in board.protocols}
+    async def health() -> JSONResponse:
+        # Needs no thread: it answers however many are busy.
         return JSONResponse({"status": "ok", "entries": entries})
 
     @served.get("/leaderboard.csv")
@@ -71,8 +53,7 @@ def application(board: Board, submissions: Path) -> FastAPI:
         return Response(csv(board, state), media_type="text/csv", headers=name)
 
     demo = build(board, submissions)
-    # A session holds nothing but which tab was opened; few of them are kept.
-    demo.state_session_capacity = 1_000
+    _plain(demo)
     gr.mount_gradio_app(
         served,
         demo,
@@ -96,84 +77,37 @@ def application(board: Board, submissions: Path) -> FastAPI:
         enable_monitoring=False,
         max_file_size=0,
     )
-    served.add_middleware(Closed)
+    served.add_middleware(Closed, calls=Calls.of(demo))
     return served
 
 
-class Closed:
-    """Lets pass what the page needs, and nothing else: no upload, no files, no other programs.
+def _plain(demo: gr.Blocks) -> None:
+    """Leave out what gradio does for pages of other kinds."""
+    # A page that is part of a server does not count as launched, and then no file is closed.
+    demo.has_launched = True
+    for event in demo.fns.values():
+        # Values are held against the board by the page's own functions. Gradio would hold them
+        # against choices that are those of another protocol, in threads of their own each.
+        event.preprocess = False
+        event.postprocess = False
+    process = demo.process_api
 
-    The page itself is the same for everybody who comes by the same address, whatever the query: its
-    own event reads that. So it is made once for an address, and kept.
+    async def process_api(*arguments: Any, **named: Any) -> dict[str, Any]:
+        try:
+            return await process(*arguments, **named)
+        except Exception as error:
+            # Otherwise each writes its whole traceback.
+            LOG.error("an event failed: %s", in_a_line(error))
+            raise gr.Error("The page could not show this.", print_exception=False) from error
 
-    Args:
-        app: What is behind it.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-        self._pages: dict[Key, list[Message]] = {}
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
-        if scope["type"] != "http":
-            if scope["type"] == "lifespan":
-                await self.app(scope, receive, send)
-            return
-        if not _open(scope):
-            await Response("not found", 404)(scope, receive, send)
-            return
-
-        async def with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *_HEADERS]
-            await send(message)
-
-        if scope["path"] == "/" and scope["method"] == "GET":
-            await self._page(scope, receive, with_headers)
-        else:
-            await self.app(scope, receive, with_headers)
-
-    async def _page(self, scope: Scope, receive: Receive, send: Send) -> None:
-        key = _key(scope)
-        if key not in self._pages:
-            messages: list[Message] = []
-
-            async def keep(message: Message) -> None:
-                messages.append(message)
-
-            asked = {**scope, "query_string": b"", "headers": list(key), "extensions": {}}
-            await self.app(asked, receive, keep)
-            if messages[0]["status"] != 200:
-                await _sent(messages, send)
-                return
-            if len(self._pages) >= MAX_PAGES:
-                self._pages.pop(next(iter(self._pages)))
-            self._pages[key] = messages
-        await _sent(self._pages[key], send)
+    vars(demo)["process_api"] = process_api
 
 
-async def _sent(messages: Sequence[Message], send: Send) -> None:
-    for message in messages:
-        await send(dict(message))
-
-
-def _key(scope: Scope) -> Key:
-    """All that the page can depend on, as headers."""
-    found = {name: value for name, value in scope["headers"] if name in _ASKED}
-    if b"accept-encoding" in found:
-        found[b"accept-encoding"] = b"br" if b"br" in found[b"accept-encoding"] else b"identity"
-    return tuple(found.items())
-
-
-def _open(scope: Scope) -> bool:
-    path: str = scope["path"]
-    if scope["method"] in ("GET", "HEAD"):
-        return path == "/" or path.startswith(_GET)
-    if scope["method"] == "POST" and path.rstrip("/") in _POST:
-        length = dict(scope["headers"]).get(b"content-length", b"")
-        return length.isdigit() and int(length) <= MAX_BODY
-    return False
+@asynccontextmanager
+async def _few_threads(_: FastAPI) -> AsyncIterator[None]:
+    """Drawing is Python alone: more threads are no faster, and each has memory of its own."""
+    current_default_thread_limiter().total_tokens = THREADS
+    yield
 
 
 def serve(

@@ -6,10 +6,10 @@
     csv_of(frame, columns(board, view))        # the same for spreadsheets
 
 A frame is indexed by entry id. It has a column for each `leaderboard.columns.Column`, with these
-beside them: the ends of intervals `<name>:low` and `<name>:high`; `rank:last` and `rank:leader` (of
-the group whose first place is `rank`); and `collapse_rate:happened` and `collapse_rate:known`, in
-seeds. `success` is there always: the mean over the panels, which are of different tasks. Only
-entries that have played all of them have one. Success rates alone are averaged, never scores.
+beside them: the ends of intervals `<name>:low` and `<name>:high`; `rank:last`, the last of the
+places that begin with `rank`; and `collapse_rate:happened` and `collapse_rate:known`, in seeds.
+`success` is there always: the mean over the panels, which are of different tasks. Only entries that
+have played all of them have one. Success rates alone are averaged, never scores.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,6 @@ from leaderboard.view import View, badges_of, init_of, panels_of, wanted
 from tasks.errors import UserError, near
 
 _COLLAPSE = "collapse_rate"
-_LEADER = f"{RANK}:leader"
 _WHOLE = ("count", "place", "parameters")
 
 
@@ -139,7 +138,7 @@ def _line_names(panels: Sequence[PanelFacts]) -> list[str]:
     names = [SUCCESS, f"{SUCCESS}:low", f"{SUCCESS}:high"]
     for column in columns_of(panels):
         names += [column.name, *_beside(column)]
-    return list(dict.fromkeys([*names, _LEADER]))
+    return list(dict.fromkeys(names))
 
 
 def _beside(column: Column) -> list[str]:
@@ -164,7 +163,6 @@ def _line(row: Row, panels: Sequence[PanelFacts], rank: Rank | None) -> dict[str
     line: dict[str, Any] = {
         RANK: rank.first if rank else None,
         f"{RANK}:last": rank.last if rank else None,
-        _LEADER: rank.leader if rank else None,
         "name": row.name,
         "kind": row.kind,
         "recipe": row.recipe,
@@ -175,6 +173,7 @@ def _line(row: Row, panels: Sequence[PanelFacts], rank: Rank | None) -> dict[str
         "clipping": row.choices.clipping,
         "aggregation": row.choices.aggregation,
         "sampling": row.choices.sampling,
+        "setting": row.choices.setting,
         "seeds": len(row.checkpoints),
         "format_valid": sum(p.format_valid for p in played) / len(played) if whole else None,
         "errors": sum(p.errors for p in played),

@@ -45,17 +45,28 @@ PANELS = (
 )
 """(task, panel, title, unit of the score, episodes)."""
 FIELD = ("valid_seen", "aime24", "small_1000")
+SETTING = "16 \u00d7 8 episodes, 150 updates, 1 epoch, KL 0.01"
+
+
+def choices(
+    advantage: str, clipping: str, aggregation: str, sampling: str, setting: str = SETTING
+) -> Choices:
+    """A recipe whose choices and setting have no constants beside their names."""
+    known = (advantage, clipping, aggregation, sampling, setting)
+    return Choices(*known, hashes=tuple(map(sha256_text, known)))
+
+
 RECIPES = {
-    "grpo": Choices("grpo", "ppo", "token-mean", "plain"),
-    "grpo_st": Choices("grpo", "ppo", "seq-mean-token-mean", "plain"),
-    "gspo": Choices("grpo", "gspo", "seq-mean-token-mean", "plain"),
-    "cispo": Choices("grpo", "cispo", "token-mean", "plain"),
-    "cispo_sm": Choices("grpo", "cispo + sequence mask", "token-mean", "plain"),
-    "gigpo": Choices("gigpo", "ppo", "token-mean", "plain"),
-    "dapo_grpo": Choices("grpo", "ppo", "token-mean", "dynamic"),
-    "sampo": Choices("gigpo", "gspo", "seq-mean-token-mean", "dynamic"),
+    "grpo": choices("grpo", "ppo", "token-mean", "plain"),
+    "grpo_st": choices("grpo", "ppo", "seq-mean-token-mean", "plain"),
+    "gspo": choices("grpo", "gspo", "seq-mean-token-mean", "plain"),
+    "cispo": choices("grpo", "cispo", "token-mean", "plain"),
+    "cispo_sm": choices("grpo", "cispo + sequence mask", "token-mean", "plain"),
+    "gigpo": choices("gigpo", "ppo", "token-mean", "plain"),
+    "dapo_grpo": choices("grpo", "ppo", "token-mean", "dynamic"),
+    "sampo": choices("gigpo", "gspo", "seq-mean-token-mean", "dynamic"),
 }
-UNKNOWN = Choices(None, None, None, None)
+UNKNOWN = Choices(None, None, None, None, None)
 SIZES = {"tiny-sokoban": 407_904, "Qwen3-0.6B": 600_000_000, "Qwen3-4B": 4_000_000_000}
 
 Counts = npt.NDArray[np.int64]
@@ -307,6 +318,6 @@ def hostile(row: FullRow, text: str) -> FullRow:
         base_model=text,
         init=Model(text, "folder", None, sha256_text("init")),
         training_data=replace(data, statement=text) if data else None,
-        choices=Choices(text, text, text, text),
+        choices=Choices(text, text, text, text, text),
         checkpoints=checkpoints,
     )

@@ -22,7 +22,7 @@ from benchmark.protocol import overrides_of, run_fingerprint
 from benchmark.records import EpisodeRecord, TurnRecord
 from benchmark.run_folder import RunFolder, read_run
 from benchmark.submissions.check import Verdict, check_submission
-from benchmark.submissions.entry import Entry
+from benchmark.submissions.known import Known
 from benchmark.submissions.prepare import Part, Played, prepare
 from benchmark.training_log import read_training_log
 from tasks.errors import UserError
@@ -158,7 +158,7 @@ def trainer_line(line: Line, updates: int, every: int | None) -> Line:
 
 
 def check(
-    folder: Path, others: Sequence[Entry] = (), base: str | None = None, env_processes: int = 1
+    folder: Path, others: Sequence[Known] = (), base: str | None = None, env_processes: int = 1
 ) -> Verdict:
     """Check a folder with the registry of these submissions."""
     return check_submission(folder, INITS, others, base, env_processes)
@@ -286,3 +286,25 @@ def big_frame(size: int = 2**30) -> bytes:
             stream.write(bytes(2**20))
     content: bytes = stored.getvalue().to_pybytes()
     return content
+
+
+def as_init(copy: Copy, digest: str | None) -> None:
+    """Makes an init's submission of a trained one: seed 0's records alone."""
+
+    def change(about: Json) -> None:
+        about["name"] = "The init"
+        about["method"]["kind"] = "init"
+        about["init"] = None
+        about["checkpoints"] = about["checkpoints"][:1]
+        about["checkpoints"][0]["training_log"] = None
+        about["checkpoints"][0]["model"] = model
+        kept = ("README.md", "runs/r0/")
+        about["files"] = [file for file in about["files"] if file["path"].startswith(kept)]
+
+    model = {"name": "tiny-sokoban", "kind": "init", "revision": None, "sha256": digest}
+    for name in ("training/s0.jsonl.zst", "training/s1.jsonl.zst"):
+        (copy.folder / name).unlink()
+    for name in ("run.json", "episodes.jsonl.zst", "summary.json"):
+        (copy.folder / "runs" / "r1" / name).unlink()
+    copy.manifest(lambda run: run.update(model=model))
+    copy.about(change)

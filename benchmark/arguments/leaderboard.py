@@ -40,7 +40,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         action="append",
         default=[],
         help="leaderboard.parquet of an older protocol, under the name that the protocol shall "
-        "have, such as v1.parquet; its entries stay readable; repeat for several, newest first",
+        "have, such as v1.parquet; its entries stay readable; repeat for several, newest first "
+        "(default: all in the folder .archives of the submissions)",
     )
     action.add_argument(
         "--eval-results",

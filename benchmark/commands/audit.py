@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from benchmark.engines.chat import Chat
     from benchmark.engines.transformers import load_model
-    from benchmark.submissions.audit import EVIDENCE, audit_run, evidence_of
+    from benchmark.submissions.audit import EVIDENCE, audit_run, evidence_of, too_many_unscored
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     chat = Chat.load(source.path)
@@ -52,8 +52,15 @@ def run(arguments: argparse.Namespace) -> int:
     evidence = evidence_of(audits) or 0.0
     if unlikely := evidence >= EVIDENCE:
         print(f"the draws of all episodes together are unlikely (evidence {evidence:.1f} nats)")
-    print(f"{len(audits)} episodes scored under {source.identity.text}: {flagged} not credible")
-    return 1 if flagged or unlikely else 0
+    unscored = sum(audit.unscored for audit in audits)
+    if hidden := too_many_unscored(audits):
+        print("more turns than by chance have other lengths than their texts: they hide something")
+    turns = sum(audit.turns for audit in audits)
+    print(
+        f"{len(audits)} episodes scored under {source.identity.text}: {flagged} not credible, "
+        f"{unscored} of {turns} turns not scored"
+    )
+    return 1 if flagged or unlikely or hidden else 0
 
 
 def _same_weights(sent: ModelIdentity, given: ModelIdentity) -> bool:

@@ -10,6 +10,7 @@ from benchmark.submissions.texts import check_link, on_one_line
 from tasks.errors import UserError
 
 if TYPE_CHECKING:
+    from benchmark.submissions.check import Verdict
     from leaderboard.build import Built
     from leaderboard.eval_results import Source
 
@@ -41,23 +42,33 @@ def _build(arguments: argparse.Namespace) -> int:
 
     # What is missing is said before an hour of replays, not after it.
     source = _source(arguments)
-    archives = [Path(path) for path in arguments.archive]
+    archives = [Path(path) for path in arguments.archive] or None
     built = build(
         Path(arguments.submissions),
         pinned_hashes(),
         archives,
         arguments.env_processes,
         shipped=shipped_weights(),
+        checked=_tell,
     )
     parquet, json = write(built, Path(arguments.out))
     for name in built.archived:
         print(f"{name}: of an older protocol, shown as it is archived")
+    for name in built.dropped:
+        print(f"{name}: archived, and not shown: its folder is gone or changed")
     for refused in built.refused:
         more = f" (and {len(refused.reasons) - 1} more)" if len(refused.reasons) > 1 else ""
         print(f"{refused.id}: not accepted: {refused.reasons[0]}{more}", file=sys.stderr)
     odd = _write_results(built, source, Path(arguments.eval_results)) if source else 0
     print(f"{len(built.accepted)} entries: {parquet} and {json}")
     return 1 if built.refused or odd else 0
+
+
+def _tell(verdict: "Verdict", number: int, count: int) -> None:
+    """Say how far it is: replays take a while."""
+    said = "accepted" if verdict.accepted else "not accepted"
+    name = on_one_line(verdict.folder.name)
+    print(f"{number} of {count}: {name} {said}", file=sys.stderr, flush=True)
 
 
 def _source(arguments: argparse.Namespace) -> "Source | None":

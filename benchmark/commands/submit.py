@@ -23,6 +23,7 @@ from benchmark.submissions.entry import Entry
 from benchmark.submissions.findings import Finding, Rejected
 from benchmark.submissions.folder import read_submission
 from benchmark.submissions.prepare import NotAccepted, Part, parts_of, prepare
+from benchmark.submissions.protocol_checks import same_weights
 from benchmark.submissions.remote import move_to_hub
 from benchmark.submissions.report import (
     ALONE,
@@ -265,7 +266,7 @@ def _compared(entry: Entry, others: Sequence[Peer]) -> list[tuple[str, Peer]]:
     compared = []
     init = entry.submission.init
     for other in others:
-        if init is not None and init.sha256 is not None and other.model.sha256 == init.sha256:
+        if init is not None and same_weights(other.model, init):
             compared.append(("its init", other))
     best: dict[PanelKey, tuple[float, Peer]] = {}
     mine = panel_results(entry)

@@ -55,9 +55,9 @@ class Sampling:
     max_tokens: int = 512
 
     def __post_init__(self) -> None:
-        """Give numbers one form: 1 and 1.0 are the same setting and must have the same hash."""
-        object.__setattr__(self, "temperature", float(self.temperature))
-        object.__setattr__(self, "top_p", float(self.top_p))
+        """Give numbers one form: 0, 0.0 and -0.0 are one setting and must have one hash."""
+        object.__setattr__(self, "temperature", float(self.temperature) + 0.0)
+        object.__setattr__(self, "top_p", float(self.top_p) + 0.0)
 
     # Read from outside by pydantic, as a part of the protocol.
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "allow_inf_nan": False}

@@ -104,7 +104,8 @@ DEFINITIONS: Final[Mapping[str, Definition]] = {
         "mismatch, P95", "nats", "k3 of trainer to engine per token, 95 % quantile of the updates",
         "lower", _K3, "run"),
     "collapse": Definition(
-        "collapse", "updates", "smoothed success loses half of its gain, or of its best", "higher",
+        "collapse", "updates", "smoothed success loses half of its gain (if known), or of its best",
+        "higher",
         f"{_OURS}, after {_CHAN}", "event"),
     "format_collapse": Definition(
         "format collapse", "updates", "valid responses below half of their best, 3 times in a row",

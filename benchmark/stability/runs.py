@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -144,7 +145,9 @@ def run_stability(
             (int(c.steps[-1]) for c in run.curves.values() if c.steps.size), default=None
         ),
         reached=_reached(run, smooth, levels),
-        collapse=_evaluated(rate, collapse_step, 2),
+        collapse=_evaluated(
+            rate, partial(collapse_step, from_start=_of(rate, _initial) is not None), 2
+        ),
         format_collapse=_evaluated(valid, format_collapse_step, PATIENCE + 1),
         degenerate_text=_updated(repeated, signals.degenerate_step, signals.PATIENCE),
         entropy_collapse=_entropy_event(entropy, signals.entropy_collapse_step),

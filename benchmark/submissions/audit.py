@@ -46,6 +46,9 @@ BETS = (0.125, 0.25, 0.5)
 """The b above: large ones see a few impossible tokens, small ones many unlikely ones."""
 EVIDENCE = math.log(1e4)
 """Nats of evidence that records of the model itself reach once in 10,000 episodes at most."""
+MOST_UNSCORED = 0.02
+"""Share of the turns of an audit that may have other tokens than their texts are encoded to: of
+this project's own runs 1 of 13,000 has."""
 _ROWS = 128  # positions looked at at once: bounds the memory, moves no result
 
 
@@ -80,6 +83,8 @@ class EpisodeAudit:
         key: Which one: task, panel, episode, repeat.
         tokens: Tokens that were scored: of all responses but those whose text is encoded to another
             number of tokens than were drawn.
+        unscored: Turns that were not scored, since they are such responses or too long.
+        turns: All turns.
         log_prob: Sum of their log-probabilities, untempered.
         far: Share of the tokens that could not have been chosen.
         bets: Logarithms of the products above, one for each of `BETS`; none for greedy decoding.
@@ -92,6 +97,8 @@ class EpisodeAudit:
 
     key: tuple[str, str, str, int]
     tokens: int
+    unscored: int
+    turns: int
     log_prob: float
     far: float
     bets: tuple[float, ...]
@@ -136,6 +143,16 @@ def evidence_of(audits: Sequence[EpisodeAudit]) -> float | None:
     return float(sums.logsumexp(0)) - math.log(len(sums))
 
 
+def too_many_unscored(audits: Sequence[EpisodeAudit]) -> bool:
+    """Whether more turns than honest records have could not be scored: a lie about their lengths.
+
+    Args:
+        audits: Any of one model.
+    """
+    unscored = sum(audit.unscored for audit in audits)
+    return unscored > MOST_UNSCORED * sum(audit.turns for audit in audits) + 1
+
+
 @dataclass(frozen=True, slots=True)
 class _Part:
     """What is given to the model at once.
@@ -178,7 +195,8 @@ def audit_run(
         for replay, (record, protocol, _, _) in zip(replays, claims, strict=True):
             parts, of_its_text = _parts(record, replay, chat, context)
             scores = [_scores(part, model, protocol.sampling, tolerance) for part in parts]
-            yield _audit(record, parts, scores, of_its_text, tolerance)
+            unscored = 0 if record.sequence is not None else len(record.turns) - len(parts)
+            yield _audit(record, parts, scores, of_its_text, tolerance, unscored)
 
 
 def _claims(records: Sequence[EpisodeRecord], manifest: Manifest) -> Iterator[Claim]:
@@ -274,6 +292,7 @@ def _audit(
     scores: Sequence["_Scores"],
     of_its_text: bool,
     tolerance: Tolerance,
+    unscored: int,
 ) -> EpisodeAudit:
     tokens = sum(len(part.chosen) for part in parts)
     off = [
@@ -284,6 +303,8 @@ def _audit(
     return EpisodeAudit(
         key=record.key,
         tokens=tokens,
+        unscored=unscored,
+        turns=len(record.turns),
         log_prob=math.fsum(float(found.log_probs.sum()) for found in scores),
         far=sum(found.far for found in scores) / max(tokens, 1),
         bets=tuple(map(sum, zip(*(found.bets for found in scores), strict=True))),

@@ -18,6 +18,7 @@ from benchmark.submissions.folder import (
     read_plain,
     read_submission,
 )
+from benchmark.submissions.known import Known
 from benchmark.submissions.log_checks import check_logs
 from benchmark.submissions.protocol_checks import check_protocol
 from benchmark.submissions.record_checks import check_records
@@ -76,7 +77,7 @@ class Unread:
 def check_submission(
     folder: Path,
     inits: Mapping[str, str | None],
-    others: Iterable[Entry | Unread] = (),
+    others: Iterable[Known | Unread] = (),
     base: str | None = None,
     env_processes: int | None = None,
     head: str = "HEAD",
@@ -90,7 +91,7 @@ def check_submission(
     Args:
         folder: Its folder. Nothing in it is trusted.
         inits: SHA-256 of the registered inits by name, where it is pinned.
-        others: Submissions that are there already, asked for one by one: none is kept.
+        others: Submissions that are there already, asked for one by one.
         base: Commit or branch that a pull request goes to; None to leave out what it changes.
         env_processes: See `replay_run`.
         head: Last commit of the pull request.
@@ -150,7 +151,7 @@ def read_accepted(folder: Path) -> Entry:
     return entry
 
 
-def read_others(submissions: Path, folder: Path | None = None) -> Iterator[Entry | Unread]:
+def read_others(submissions: Path, folder: Path | None = None) -> Iterator[Known | Unread]:
     """Read the submissions of a folder, one when it is asked for.
 
     An author who takes back what an entry needs must not stop everybody else's submissions: what
@@ -172,7 +173,7 @@ def read_others(submissions: Path, folder: Path | None = None) -> Iterator[Entry
         if FOLDER_NAME.fullmatch(place.name):
             try:
                 if but is None or not (place.exists() and place.samefile(but)):
-                    yield read_accepted(place)
+                    yield Known.of(read_accepted(place))
             except UserError as error:
                 yield Unread(place.name, str(error).removeprefix(f"{place}: "))
             except OSError as error:
@@ -180,14 +181,14 @@ def read_others(submissions: Path, folder: Path | None = None) -> Iterator[Entry
 
 
 def _compared(
-    others: Iterable[Entry | Unread], peers: list[Peer], notes: list[str]
-) -> Iterator[Entry]:
-    """Hand on the others one by one; of each only the numbers stay."""
+    others: Iterable[Known | Unread], peers: list[Peer], notes: list[str]
+) -> Iterator[Known]:
+    """Hand on the others one by one; of each only the results stay."""
     for other in others:
         if isinstance(other, Unread):
             notes.append(on_one_line(f"not compared with {other.folder}: {other.reason}"))
         else:
-            peers.append(Peer.of(other))
+            peers.append(other.peer)
             yield other
 
 

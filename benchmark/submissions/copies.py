@@ -1,18 +1,18 @@
 """Whether a submission, or a part of it, is another one under a new name.
 
-Two models do not give a hundred answers the same log-probability to the last digit. Records
-without log-probabilities can be told apart by their responses alone, which say less: equal greedy
-answers to easy prompts are no proof of anything, so such records are not looked at. Two trainings
-do not have the same gradient norms either. Who changes every number a little is not seen.
+Weights play a panel once, whatever they are called (policies may: their names are no secret). Two
+models do not give a hundred answers log-probabilities with the same first digits. Records without
+log-probabilities can be told apart by their responses alone, which say less: equal greedy answers
+to easy prompts are no proof of anything, so such records are not looked at. Two trainings do not
+have the same gradient norms either. Who changes most of the numbers in one of their first `DIGITS`
+digits (`log_checks`), or of an update more than a fifth, is not seen.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
 
-from benchmark.manifest import ModelIdentity
-from benchmark.records import EpisodeRecord
-from benchmark.submissions.entry import Entry, ReadRun
+from benchmark.submissions.entry import Entry
 from benchmark.submissions.findings import Finding
+from benchmark.submissions.known import Known, KnownRun
 from benchmark.submissions.log_checks import equal_updates, traced
 from benchmark.submissions.protocol_checks import same_weights
 from benchmark.submissions.schema import SUBMISSION
@@ -20,60 +20,49 @@ from benchmark.submissions.schema import SUBMISSION
 COPIED_SHARE = 0.5
 """Of the episodes of a run: more than that with equal answers and log-probabilities are copies."""
 
-Trace = tuple[tuple[str, float], ...]
-Traces = Mapping[tuple[str, str, str, int], Trace]
 
-
-@dataclass(frozen=True, slots=True)
-class _Played:
-    """A run, and what its model said."""
-
-    run: ReadRun
-    traces: Traces
-
-
-def check_copies(entry: Entry, others: Iterable[Entry]) -> list[Finding]:
+def check_copies(entry: Entry, others: Iterable[Known]) -> list[Finding]:
     """Compare a submission's names, weights, records and logs with those of others.
 
     Args:
         entry: The submission.
-        others: Submissions that are there already, taken one by one: none is kept.
+        others: Submissions that are there already, taken one by one.
     """
-    mine = [_Played(run, traces(run.records)) for run in entry.runs]
+    mine = [KnownRun.of(run) for run in entry.runs]
     logs = [(str(p.log.path), traced(p.log)) for p in entry.checkpoints if p.log is not None]
     findings: list[Finding] = []
-    for number, played in enumerate(mine):
+    for number, run in enumerate(mine):
         for before in mine[:number]:
-            model = before.run.manifest.model
-            findings += _check_run(played, before.run.path, model, before.traces)
+            findings += _check_run(run, before, before.path)
     for other in others:
+        folder = other.peer.folder
         findings += _check_said(entry, other)
-        for run in other.runs:
-            theirs = traces(run.records)
-            name = f"{other.folder.name}/{run.path}"
-            for played in mine:
-                findings += _check_run(played, name, run.manifest.model, theirs)
-        for log in (point.log for point in other.checkpoints if point.log is not None):
-            known = traced(log)
+        for theirs in other.runs:
+            for run in mine:
+                findings += _check_run(run, theirs, f"{folder}/{theirs.path}")
+        for path, known in other.logs.items():
             for file, numbers in logs:
                 if equal := equal_updates(numbers, known):
-                    problem = f"{equal} updates have the numbers of {other.folder.name}/{log.path}"
+                    problem = f"{equal} updates have the numbers of {folder}/{path}"
                     fix = "send the logs of your own trainings"
                     findings.append(Finding(file, "", problem, fix))
     return findings
 
 
-def _check_said(entry: Entry, other: Entry) -> Iterator[Finding]:
+def _check_said(entry: Entry, other: Known) -> Iterator[Finding]:
     """Compare names and weights."""
-    mine, theirs = entry.submission, other.submission
-    if _plain(mine.name) == _plain(theirs.name):
-        problem = f"{mine.name} is what {other.folder.name} is called"
+    mine, peer = entry.submission, other.peer
+    if _plain(mine.name) == _plain(peer.name):
+        problem = f"{mine.name} is what {peer.folder} is called"
         yield Finding(SUBMISSION, "name", problem, "choose another name")
-    if mine.method.kind != "trained" or theirs.method.kind != "trained":
+    both_trained = mine.method.kind == "trained" and peer.trained
+    played = {key: panel.fingerprint for key, panel in entry.checkpoints[0].panels.items()}
+    again = any(played.get(key) == panel.fingerprint for key, panel in peer.panels.items())
+    if mine.method.kind == "policy" or not (both_trained or again):
         return
     for number, point in enumerate(mine.checkpoints):
-        if any(same_weights(point.model, known.model) for known in theirs.checkpoints):
-            problem = f"{point.model.text}: {other.folder.name} has the same weights"
+        if any(same_weights(point.model, model) for model in other.models):
+            problem = f"{point.model.text}: {peer.folder} has the same weights"
             fix = "send weights of your own; maintainers can take an older entry away"
             yield Finding(SUBMISSION, f"checkpoints.{number}.model", problem, fix)
 
@@ -82,30 +71,20 @@ def _plain(name: str) -> str:
     return " ".join(name.casefold().split())
 
 
-def _check_run(
-    played: _Played, name: str, model: ModelIdentity, theirs: Traces
-) -> Iterator[Finding]:
-    """Compare the records of a run with those of another run."""
-    run, mine = played.run, played.traces
-    if not mine or same_weights(model, run.manifest.model):
+def _check_run(mine: KnownRun, theirs: KnownRun, name: str) -> Iterator[Finding]:
+    """Compare the records of a run with those of another run, which is called `name`."""
+    if not mine.traces or same_weights(theirs.model, mine.model):
         return
-    equal = sum(theirs.get(key) == trace for key, trace in mine.items())
-    if equal > COPIED_SHARE * len(mine):
+    equal = sum(_alike(trace, theirs.traces.get(key, ())) for key, trace in mine.traces.items())
+    if equal > COPIED_SHARE * len(mine.traces):
         problem = (
-            f"{equal} of {len(mine)} episodes have the answers and log-probabilities of {name}, "
-            f"which is of {model.text}"
+            f"{equal} of {len(mine.traces)} episodes have the answers and log-probabilities of "
+            f"{name}, which is of {theirs.model.text}"
         )
         fix = "send what the named model has played"
-        yield Finding(f"{run.path}/episodes.jsonl.zst", "", problem, fix)
+        yield Finding(f"{mine.path}/episodes.jsonl.zst", "", problem, fix)
 
 
-def traces(records: Sequence[EpisodeRecord]) -> dict[tuple[str, str, str, int], Trace]:
-    """Answers with their log-probabilities, of episodes that have them."""
-    found = {}
-    for record in records:
-        trace = tuple(
-            (turn.response, turn.log_prob) for turn in record.turns if turn.log_prob is not None
-        )
-        if trace and len(trace) == len(record.turns):
-            found[record.key] = trace
-    return found
+def _alike(mine: Collection[int], theirs: Collection[int]) -> bool:
+    """Whether most turns of an episode are the same."""
+    return sum(turn in theirs for turn in mine) > COPIED_SHARE * len(mine)

@@ -5,9 +5,12 @@ not seen by any program: a log says what its author says (the badge is called `l
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise
 from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
 
 from benchmark.run_curves import run_curves_of
 from benchmark.stability.seeds import recipe_stability
@@ -21,11 +24,17 @@ from benchmark.submissions.schema import SUBMISSION
 from benchmark.training_log import TrainingLog
 from tasks.errors import UserError
 
+Hashes = npt.NDArray[np.int64]
+"""(k,) hashes of numbers with their names, the same in one process alone."""
 COPIED_SHARE: Final = 0.5
 """Of the updates of a log: more than that with the numbers of another log are copies. The first
 updates of recipes with one seed and one init can be equal."""
+EQUAL_NUMBERS: Final = 0.8
+"""Of the numbers of an update: from that share on it is that of the other log."""
 MAX_PANELS: Final = 32
 """Of one log: every one is looked for among all lines."""
+DIGITS: Final = 5
+"""First digits of a number that two models, or two trainings, do not have in common by chance."""
 FRACTIONS: Final = 5
 """Numbers of an update that are not whole, at least, to compare it with others."""
 
@@ -90,7 +99,7 @@ def _check_seeds(entry: Entry, logs: Sequence[TrainingLog]) -> Iterator[Finding]
             yield Finding(str(other.path), "configuration", problem, fix)
     traces = [(log, traced(log)) for log in logs]
     for (first, theirs), (other, mine) in combinations(traces, 2):
-        if equal := equal_updates(mine, theirs):
+        if equal := equal_updates(mine, all_hashes(theirs)):
             problem = f"{equal} updates have the numbers of {first.path}"
             yield Finding(str(other.path), "", problem, "send the log of each training")
     missing = [point.checkpoint.seed for point in entry.checkpoints if point.log is None]
@@ -100,31 +109,44 @@ def _check_seeds(entry: Entry, logs: Sequence[TrainingLog]) -> Iterator[Finding]
         yield Finding(SUBMISSION, "checkpoints", problem, fix)
 
 
-def traced(log: TrainingLog) -> list[int]:
-    """A hash of what each update says of its policy, where that is enough to be told apart by.
+def first_digits(number: float) -> str:
+    """What a number is to `DIGITS` digits."""
+    return f"{number:.{DIGITS}g}"
 
-    Counts, and a success rate that is one, are equal in many logs; five other numbers are not.
+
+def traced(log: TrainingLog) -> list[Hashes]:
+    """Of each update a hash of every number, where it has enough of them to be told apart by.
+
+    Counts, and a success rate that is one, are equal in many logs; `FRACTIONS` other numbers are
+    not.
     """
     traces = []
     for line in log.updates:
-        numbers = numbers_of(line)
-        if sum(not value.is_integer() for value in map(float, numbers.values())) >= FRACTIONS:
-            traces.append(hash(frozenset(numbers.items())))
+        numbers = {name: float(value) for name, value in numbers_of(line).items()}
+        fractions = {n: value for n, value in numbers.items() if not value.is_integer()}
+        if len(fractions) >= FRACTIONS:
+            hashes = [hash((name, first_digits(value))) for name, value in fractions.items()]
+            traces.append(np.array(hashes, np.int64))
     return traces
 
 
-def equal_updates(mine: Sequence[int], theirs: Collection[int]) -> int:
+def all_hashes(traces: Sequence[Hashes]) -> Hashes:
+    """All hashes of a log, each once."""
+    return np.unique(np.concatenate(traces)) if traces else np.zeros(0, np.int64)
+
+
+def equal_updates(mine: Sequence[Hashes], theirs: Hashes) -> int:
     """How many updates of a log say what updates of another log do, if these are most of them.
 
     Args:
         mine: Of `traced`.
-        theirs: Likewise.
+        theirs: `all_hashes` of the other one.
 
     Returns:
-        Their number; 0 if it is no more than can be by chance.
+        Their number, those with `EQUAL_NUMBERS` of their numbers in the other log; 0 if it is no
+        more than can be by chance.
     """
-    known = frozenset(theirs)
-    equal = sum(numbers in known for numbers in mine)
+    equal = sum(float(np.isin(numbers, theirs).mean()) >= EQUAL_NUMBERS for numbers in mine)
     return equal if equal > COPIED_SHARE * len(mine) else 0
 
 

@@ -115,6 +115,9 @@ def _check_models(entry: Entry, inits: Mapping[str, str | None]) -> Iterator[Fin
         elif model.kind == "policy" and model.name not in POLICIES:
             problem = f"there is no policy {model.name!r}"
             yield Finding(SUBMISSION, where, problem, f"policies are {' and '.join(POLICIES)}")
+        elif kind == "trained" and (known := _registered(model, inits)):
+            problem = f"{model.text}: these are the weights of the init {known}"
+            yield Finding(SUBMISSION, where, problem, "send what training has made")
         yield from _check_init(model, where, inits)
     init = entry.submission.init
     if init is not None:
@@ -131,6 +134,12 @@ def _check_models(entry: Entry, inits: Mapping[str, str | None]) -> Iterator[Fin
             seeds = f"{one.checkpoint.seed} and {other.checkpoint.seed}"
             problem = f"seeds {seeds} have the same weights"
             yield Finding(SUBMISSION, "checkpoints", problem, "send every checkpoint once")
+
+
+def _registered(model: ModelIdentity, inits: Mapping[str, str | None]) -> str | None:
+    """The registered init that has a model's weights."""
+    names = (name for name, sha256 in inits.items() if sha256 and sha256 == model.sha256)
+    return next(names, None)
 
 
 def _check_init(

@@ -6,11 +6,12 @@ from typing import Final
 
 from benchmark.manifest import ModelIdentity
 from benchmark.metrics import Estimate, PanelKey
+from benchmark.paired import Side, difference, no_difference
 from benchmark.run_curves import run_curves_of
 from benchmark.stability.runs import RunStability
 from benchmark.stability.seeds import EventSummary, RecipeStability, recipe_stability
 from benchmark.stability.survival import Outcome, kaplan_meier
-from benchmark.statistics import Interval, bootstrap_mean, clustered_wilson, sign_flip, wilson
+from benchmark.statistics import Interval, clustered_wilson, wilson
 from benchmark.submissions.entry import Entry, ReadCheckpoint
 from benchmark.submissions.log_course import course_of, early_stop
 from benchmark.submissions.log_panels import tied_panels
@@ -94,8 +95,8 @@ class PairedDifference:
     """One submission minus another on the episodes of a panel.
 
     Attributes:
-        difference: Of success, with a bootstrap interval over episodes.
-        p_value: Of no difference, sign-flip test over episodes.
+        difference: Of success, with its interval over episodes (`benchmark.paired`).
+        p_value: Of no difference.
         episodes: That both have played.
     """
 
@@ -240,8 +241,9 @@ def paired_difference(
     if mine is None or theirs is None or mine[0] != theirs[0]:
         return None
     common = sorted(mine[1].keys() & theirs[1].keys())
-    differences = [_mean(mine[1][name]) - _mean(theirs[1][name]) for name in common]
-    return PairedDifference(bootstrap_mean(differences), sign_flip(differences), len(common))
+    one, another = (Side.of([plays[name] for name in common]) for _, plays in (mine, theirs))
+    _, p_value = no_difference(one, another)
+    return PairedDifference(difference(one, another), p_value, len(common))
 
 
 def _played(entry: Entry | Peer, key: PanelKey) -> tuple[str, Mapping[str, Sequence[bool]]] | None:
@@ -251,7 +253,3 @@ def _played(entry: Entry | Peer, key: PanelKey) -> tuple[str, Mapping[str, Seque
         return None if kept is None else (kept.fingerprint, kept.plays)
     panel = entry.checkpoints[0].panels.get(key)
     return None if panel is None else (panel.fingerprint, entry.plays(key))
-
-
-def _mean(plays: Sequence[bool]) -> float:
-    return sum(plays) / len(plays)

@@ -6,3 +6,9 @@ function fetchEpisode() {
 
 watch("value", fetchEpisode);
 fetchEpisode();
+// Where too many ask at once the server declines. What is being answered is not asked for twice.
+setInterval(() => {
+  const waiting = element.querySelector(".lb-waiting");
+  if (waiting) waiting.textContent = "Many episodes are being read just now: yours takes longer …";
+  fetchEpisode();
+}, 3000);

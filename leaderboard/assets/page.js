@@ -4,8 +4,8 @@ window.leaderboard = {
   moved(href) {
     history.pushState(null, "", href);
   },
-  // A tab shows something else now.
-  shown(tab) {
+  // A tab shows something else now; `step`: going back leads to the tab before.
+  shown(tab, step = false) {
     // The last one says most: what is chosen within an entry stands below the entry.
     const link = [...tab.querySelectorAll("a.lb-view")].at(-1);
     if (!link || tab.style.display === "none") return;
@@ -13,7 +13,7 @@ window.leaderboard = {
     const theme = new URLSearchParams(location.search).get("__theme");
     if (theme) query.set("__theme", theme);
     if (`?${query}` === location.search) return;
-    history.replaceState(null, "", `?${query}`);
+    history[step ? "pushState" : "replaceState"](null, "", `?${query}`);
     // A page of the hub shows a Space in a frame and keeps its own address.
     if (window.parent !== window) {
       window.parent.postMessage({ queryString: query.toString() }, "https://huggingface.co");
@@ -21,12 +21,18 @@ window.leaderboard = {
   },
 };
 window.addEventListener("popstate", () => location.reload());
+// Tabs are chosen by a click, also in the menu of those that have no room.
+let open = null;
+const visible = () => [...document.querySelectorAll('[role="tabpanel"]')]
+  .find((each) => each.style.display !== "none");
+document.addEventListener("pointerdown", () => { open = visible() ?? open; }, true);
+document.addEventListener("keydown", () => { open = visible() ?? open; }, true);
 document.addEventListener("click", (event) => {
-  if (!event.target.closest?.('[role="tab"]')) return;
+  if (event.target.closest?.("a")) return;
   requestAnimationFrame(() => requestAnimationFrame(() => {
-    const panels = [...document.querySelectorAll('[role="tabpanel"]')];
-    const tab = panels.find((each) => each.style.display !== "none");
-    if (tab) window.leaderboard.shown(tab);
+    const tab = visible();
+    if (tab && tab !== open) window.leaderboard.shown(tab, true);
+    open = tab ?? open;
   }));
 });
 

@@ -1,6 +1,6 @@
 """The board: all entries of a view as one table, and below it what the paper published."""
 
-from collections.abc import Sequence
+import math
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
@@ -9,12 +9,11 @@ import pandas as pd  # type: ignore[import-untyped]  # it comes without types
 from markupsafe import Markup
 
 from leaderboard import cells
-from leaderboard.columns import RANK, SUCCESS, Column, panel_name
+from leaderboard.columns import RANK, SUCCESS, Column
 from leaderboard.data import Board
-from leaderboard.links import FIRST_ROWS, FIXED, State, query_of, view_of
+from leaderboard.links import query_of
 from leaderboard.markup import (
     NOTHING,
-    Head,
     Piece,
     element,
     facts,
@@ -26,15 +25,16 @@ from leaderboard.markup import (
     note,
     outside,
     page,
-    table,
     view_link,
 )
-from leaderboard.reference import reference_frame, task_notes
+from leaderboard.state import FIRST_ROWS, FIXED, State, view_of
 from leaderboard.table import columns, csv_of, sorted_frame
 from leaderboard.table import table as table_of
+from leaderboard.tabs.published import published_section
 from leaderboard.view import panels_of, wanted
 
 _GROUPS: Final = ("success", "stability", "entry", "recipe", "proof")
+_COLLAPSE: Final = "collapse_rate"
 _CSV: Final = "leaderboard.csv"
 _SHORT: Final = {
     "rank": "rank",
@@ -49,11 +49,21 @@ def chosen(board: Board, state: State) -> tuple[Column, ...]:
     """Columns of the table: those that are always there, and those of the state.
 
     What a visitor comes for stands first, also where the page is narrow: success, then stability.
+    Beside a mean stands how often it collapses, before the panels that it is the mean of.
     """
     wanted = {*state.columns, *FIXED}
     found = columns(board, view_of(board, state))
     shown = [column for column in found if column.interval or column.name in wanted]
-    return tuple(sorted(shown, key=lambda c: c.name not in FIXED and _GROUPS.index(c.group)))
+    mean = any(column.name == SUCCESS for column in shown)
+
+    def place(column: Column) -> int:
+        if column.name in FIXED:
+            return 0
+        if mean and column.name in (SUCCESS, _COLLAPSE):
+            return 1
+        return 2 + _GROUPS.index(column.group)
+
+    return tuple(sorted(shown, key=place))
 
 
 def frame_of(board: Board, state: State) -> pd.DataFrame:
@@ -113,15 +123,9 @@ def _table(board: Board, state: State, frame: pd.DataFrame) -> Markup:
     heads = joined(_head(column, state) for column in shown)
     by = state.sort if "/" in state.sort else SUCCESS
     contents = _contents(board, state.protocol, state.panels, by, tuple(c.name for c in shown))
-    # Groups of ties lie together only where the order is that of the ranks.
-    together = state.sort in (RANK, by)
-    leaders = frame[f"{RANK}:leader"].dropna().unique()
-    shades = {
-        leader: ("tie-a", "tie-b")[n % 2 if together else 0] for n, leader in enumerate(leaders)
-    }
     rows = [
-        element("tr", contents[entry], shades.get(leader, "unranked"))
-        for entry, leader in zip(frame.index, frame[f"{RANK}:leader"], strict=True)
+        element("tr", contents[entry], "unranked" if math.isnan(rank) else "")
+        for entry, rank in zip(frame.index, frame[RANK], strict=True)
     ]
     return framed("Entries of the leaderboard", heads, joined(rows), "lb-board")
 
@@ -223,7 +227,13 @@ def _number(column: Column, values: dict[str, Any]) -> Piece:
 def _around(board: Board, protocol: str, panels: str) -> Markup:
     """What stands below a table of some panels, whatever its filters and its order."""
     state = State(protocol=protocol, panels=panels)
-    return joined([_how_to_read(board, state), _published(board, state), _refused(board)])
+    return joined(
+        [
+            _how_to_read(board, state),
+            published_section(panels_of(board, view_of(board, state)), protocol),
+            _refused(board),
+        ]
+    )
 
 
 def _how_to_read(board: Board, state: State) -> Markup:
@@ -236,59 +246,14 @@ def _how_to_read(board: Board, state: State) -> Markup:
         text = f"{column.text}{better}"
         terms.append((column.title + (f" ({unit})" if unit else ""), text))
     rule = note(
-        "A rank that is a range is a tie: the 95 % interval of the paired difference to the first "
-        "of the group holds 0, so the order within it is noise. Tied entries share a shade. The "
+        "A rank is the range of places that noise leaves open: behind all entries that are surely "
+        "better, before all that are surely worse. One is surely better where the 95 % interval of "
+        "the paired difference does not hold 0; nothing is corrected for many comparisons. The "
         "small numbers below a success rate are its 95 % interval over episodes; below a collapse "
         "rate they are seeds. A dash is unknown, never 0. Filters move no rank. Policies are "
         "programs without weights and have none: they mark floor and ceiling."
     )
     return folded("What ranks and columns mean", joined([rule, facts(terms)]))
-
-
-def _published(board: Board, state: State) -> Markup:
-    """The paper's numbers under the same panels; never among the entries."""
-    panels = panels_of(board, view_of(board, state))
-    frame = reference_frame(panels)
-    title = element("h2", "Published by the paper: not verified, not ranked")
-    notes = task_notes()
-    if not len(frame):
-        names = ", ".join(panel_name(panel) for panel in panels)
-        away = link(query_of(replace(state, panels="field")), "the field's panels")
-        text = joined([f"The paper has no success rates for {names}; see ", away, "."])
-        return element("section", joined([title, note(text)]), "lb-published")
-    shares = {SUCCESS: "mean success"} if len(panels) > 1 else {}
-    shares |= {panel_name(panel): f"{panel.title}: {panel.panel}" for panel in panels}
-    shares = {name: title for name, title in shares.items() if frame[name].notna().any()}
-    heads = [Head("method"), Head("model")]
-    heads += [Head(f"{title} (%)", number=True) for title in shares.values()]
-    heads += [Head("source")]
-    rows = [
-        [
-            values["name"],
-            values["base_model"],
-            *(cells.number(values[name], "share") for name in shares),
-            element("a", values["source"].split(", ")[-1], href=values["link"], rel="noopener"),
-        ]
-        for values in frame.to_dict("records")
-    ]
-    about = [notes["all"], *(notes[panel.task] for panel in panels if panel.task in notes)]
-    return element(
-        "section",
-        joined(
-            [
-                title,
-                note(" ".join(about[:1])),
-                table("Published results, not verified", heads, rows),
-                folded("Why these numbers cannot be held against entries", _list(about[1:], frame)),
-            ]
-        ),
-        "lb-published",
-    )
-
-
-def _list(notes: Sequence[str], frame: pd.DataFrame) -> Markup:
-    odd = dict.fromkeys(text for text in frame["notes"] if text)
-    return element("ul", joined(element("li", text) for text in (*notes, *odd)))
 
 
 def _refused(board: Board) -> Markup:

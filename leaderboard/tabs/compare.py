@@ -10,7 +10,7 @@ from leaderboard import cells
 from leaderboard.columns import panel_name
 from leaderboard.data import Board
 from leaderboard.figures import Estimate, intervals
-from leaderboard.links import State, query_of
+from leaderboard.links import query_of
 from leaderboard.markup import (
     NOTHING,
     Head,
@@ -25,8 +25,10 @@ from leaderboard.markup import (
     view_link,
 )
 from leaderboard.paired import Comparison, DifferingEpisode, compare
+from leaderboard.protocols import PanelFacts
 from leaderboard.rows import Row
 from leaderboard.scales import Scale
+from leaderboard.state import State
 from leaderboard.tabs.stability import points
 
 MAX_LISTED: Final = 100
@@ -41,21 +43,25 @@ def compare_page(board: Board, state: State) -> str:
         return page(note("Choose two entries."))
     if first.id == second.id:
         return page(note("Choose two different entries."))
+    panels = (board.protocol(state.protocol) or board.protocols[0]).panels
+    known = {panel_name(panel): panel for panel in panels}
     found = {
-        panel_name(panel): result
-        for panel in (board.protocol(state.protocol) or board.protocols[0]).panels
+        name: result
+        for name, panel in known.items()
         if (result := compare(board, first, second, panel.key)) is not None
     }
     if not found:
         return page(note("They have no panel in common."))
     chosen = state.panel if state.panel in found else next(iter(found))
+    apart = joined(["They have not both played ", line(state.panel), "."])
     return page(
+        note(apart, "lb-notice") if state.panel not in ("", chosen) else NOTHING,
         _headline(first, second, found),
         _figure(found),
         _listed(first, second, found, state),
         view_link(query_of(state)),
         element("h2", f"Episodes of {chosen} on which they differ"),
-        _differing(first, second, found[chosen], chosen),
+        _differing(first, second, found[chosen], known[chosen]),
     )
 
 
@@ -128,17 +134,18 @@ def _row(first: Row, second: Row, name: str, found: Comparison, state: State) ->
     ]
 
 
-def _differing(first: Row, second: Row, found: Comparison, name: str) -> Markup:
+def _differing(first: Row, second: Row, found: Comparison, panel: PanelFacts) -> Markup:
     if not found.differing:
         return note("None: they have solved the same ones.")
     shown = found.differing[:MAX_LISTED]
     heads = [
         Head("episode"),
-        Head("category"),
+        Head(cells.text(panel.category_name)),
         Head("first (%)", number=True, text="solved plays of the first entry"),
         Head("second (%)", number=True, text="solved plays of the second entry"),
         Head("turns"),
     ]
+    name = panel_name(panel)
     rows = [_episode(first, second, each, name) for each in shown]
     more = len(found.differing) - len(shown)
     rest = note(f"{more} more are not listed.") if more else NOTHING
@@ -146,6 +153,8 @@ def _differing(first: Row, second: Row, found: Comparison, name: str) -> Markup:
 
 
 def _episode(first: Row, second: Row, each: DifferingEpisode, name: str) -> Sequence[Piece]:
+    sides = ((first, "first", each.first), (second, "second", each.second))
+    most = max(each.first, each.second)
     ways = [
         link(
             query_of(
@@ -154,13 +163,15 @@ def _episode(first: Row, second: Row, each: DifferingEpisode, name: str) -> Sequ
                     protocol=row.protocol,
                     entry=row.id,
                     panel=name,
+                    # Where some plays were solved and others not, one of the kind that differs.
+                    show="all" if share in (0, 1) else "solved" if share == most else "failed",
                     episode=each.episode,
                 )
             ),
             text,
             aria_label=f"{each.episode}, {text} entry",
         )
-        for row, text in ((first, "first"), (second, "second"))
+        for row, text, share in sides
     ]
     return [
         line(each.episode),

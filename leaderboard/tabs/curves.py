@@ -12,7 +12,7 @@ from leaderboard import cells
 from leaderboard.columns import CURVES, RANK, CurveKind
 from leaderboard.data import Board
 from leaderboard.figures import Curve, legend, plot
-from leaderboard.links import State, default_panels, query_of
+from leaderboard.links import query_of
 from leaderboard.markup import (
     NOTHING,
     Head,
@@ -29,6 +29,7 @@ from leaderboard.markup import (
 )
 from leaderboard.rows import Row
 from leaderboard.scales import Scale
+from leaderboard.state import State, default_panels
 from leaderboard.tabs.board import frame_of
 from leaderboard.training_rows import SeedCurves, Series, Survival
 
@@ -70,9 +71,13 @@ def curves_page(board: Board, state: State) -> str:
             "A line is the median of the seeds, a band goes from the lowest to the highest seed "
             "while all of them run. A cross is a collapse; a triangle at the upper edge is a "
             "value that is no finite number. Long logs are thinned out, their peaks are kept. What "
-            "is below a logarithmic axis, 0 among it, lies on its lower end."
+            "is below a logarithmic axis, 0 among it, lies on its lower end. The band of survival "
+            "is its 95 % interval at each update, unknown while all seeds are left, or none. Lines "
+            "may lie on each other: the table tells them apart."
         ),
-        folded("The same as a table", _listed(drawn)) if drawn else NOTHING,
+        folded("The same as a table", _listed(drawn) + _survival_listed(drawn))
+        if drawn
+        else NOTHING,
         view_link(query_of(state)),
     )
 
@@ -206,7 +211,50 @@ def _stairs(colour: int, found: Survival, last: float) -> Curve:
     shares = (1.0, *found.share)
     middle = tuple(zip(steps, shares, strict=True))
     end = max(last, steps[-1])
-    return Curve(colour, (), (*middle, (end, shares[-1])), step=True)
+    line_ = (*middle, (end, shares[-1]))
+    return Curve(colour, (), line_, _interval(found, end), step=True)
+
+
+def _interval(found: Survival, end: float) -> _Band:
+    """The interval as a staircase, where the data bound it: between shares of 1 and of 0."""
+    ends = list(zip(found.steps, found.low, found.high, strict=True))
+    band = [
+        (float(step), low, high) for step, low, high in ends if low is not None and high is not None
+    ]
+    if not band:
+        return ()
+    # It holds until the next step, which is the one at which nothing is left, or to the end.
+    later = [float(step) for step in found.steps if step > band[-1][0]]
+    return (*band, (later[0] if later else end, *band[-1][1:]))
+
+
+def _survival_listed(drawn: Sequence[tuple[Row, tuple[SeedCurves, ...]]]) -> Markup:
+    """The staircases: every update at which a seed collapsed, or was last seen."""
+    rows: list[list[Piece]] = []
+    for row, _ in drawn:
+        found = row.stability.survival if row.stability else None
+        if found is None:
+            continue
+        for place, step in enumerate(found.steps):
+            low, high = found.low[place], found.high[place]
+            ends = cells.UNKNOWN
+            if low is not None and high is not None:
+                ends = f"{cells.percent(low)}\u2013{cells.percent(high)}"
+            rows.append(
+                [
+                    line(row.name),
+                    f"{step:,}",
+                    str(found.at_risk[place]),
+                    str(found.happened[place]),
+                    cells.percent(found.share[place]),
+                    ends,
+                ]
+            )
+    heads = [Head("entry"), Head("update", number=True)]
+    heads += [Head("at risk", number=True, text="seeds that were seen until then, not collapsed")]
+    heads += [Head("collapsed", number=True, text="seeds that collapsed there")]
+    heads += [Head("survival (%)", number=True), Head("95 % interval", number=True)]
+    return table("Survival of the seeds", heads, rows, shown_caption=True) if rows else NOTHING
 
 
 def _listed(drawn: Sequence[tuple[Row, tuple[SeedCurves, ...]]]) -> Markup:
@@ -216,6 +264,9 @@ def _listed(drawn: Sequence[tuple[Row, tuple[SeedCurves, ...]]]) -> Markup:
         for kind in CURVES.values()
     ]
     heads += [Head("collapsed at", number=True)]
+    stopped = any(seed.stopped is not None for _, seeds in drawn for seed in seeds)
+    if stopped:
+        heads += [Head("ended early", text="why; it counts as a collapse")]
     rows: list[list[Piece]] = []
     for row, seeds in drawn:
         for seed in seeds:
@@ -230,9 +281,10 @@ def _listed(drawn: Sequence[tuple[Row, tuple[SeedCurves, ...]]]) -> Markup:
                     cells.number(seed.last_step, "count"),
                     *(end or cells.UNKNOWN for end in ends),
                     _collapse(seed),
+                    *([line(seed.stopped) if seed.stopped else "no"] if stopped else []),
                 ]
             )
-    return table("Last values of every seed", heads, rows)
+    return table("Last values of every seed", heads, rows, shown_caption=True)
 
 
 def _collapse(seed: SeedCurves) -> str:

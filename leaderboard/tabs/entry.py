@@ -1,7 +1,6 @@
 """The page of one entry: everything that its submission says and that was computed from it."""
 
 import json
-import shlex
 from functools import lru_cache
 from typing import Final
 
@@ -10,7 +9,7 @@ from markupsafe import Markup
 from leaderboard import cells
 from leaderboard.columns import panel_name
 from leaderboard.data import Board
-from leaderboard.links import State, query_of
+from leaderboard.links import query_of
 from leaderboard.markup import (
     NOTHING,
     Head,
@@ -30,6 +29,8 @@ from leaderboard.markup import (
 )
 from leaderboard.protocols import PanelFacts
 from leaderboard.rows import Checkpoint, Model, PanelNumbers, Row
+from leaderboard.state import State
+from leaderboard.tabs.entry_reproduce import reproduce, short_hash, whole_hashes
 from leaderboard.tabs.entry_stability import stability_tables
 from leaderboard.view import badges_of
 
@@ -63,10 +64,14 @@ def entry_page(board: Board, state: State) -> str:
         _panels(board, row),
         _categories(board, row),
         element("h3", "Stability"),
-        stability_tables(row.stability) if row.stability else note(_no_logs(row)),
+        stability_tables(row.stability, board.curves(row))
+        if row.stability
+        else note(_no_logs(row)),
         element("h3", "Identity and protocol"),
         _checkpoints(row),
-        _reproduce(board, row),
+        whole_hashes(row),
+        _protocol(board, row),
+        reproduce(row),
     )
 
 
@@ -94,6 +99,7 @@ def _about(row: Row) -> Markup:
                     ("kind", _KINDS.get(row.kind, row.kind)),
                     ("recipe", line(row.recipe)),
                     ("choices", joined((joined([f"{n} ", line(v)]) for n, v in picked), ", ")),
+                    ("setting", line(choices.setting) if choices.setting else NOTHING),
                     ("base model", joined([base, size]) if base else NOTHING),
                     ("init", _model(row.init) if row.init else NOTHING),
                     ("badges", badges),
@@ -189,14 +195,10 @@ def _categories(board: Board, row: Row) -> Markup:
 def _model(model: Model) -> Markup:
     parts: list[Piece] = [line(model.name), f" ({model.kind})"]
     if model.revision:
-        parts += [" at ", _hash(model.revision)]
+        parts += [" at ", short_hash(model.revision)]
     if model.sha256:
-        parts += [" sha256 ", _hash(model.sha256)]
+        parts += [" sha256 ", short_hash(model.sha256)]
     return joined(parts)
-
-
-def _hash(digest: str) -> Markup:
-    return element("code", f"{digest[:12]}\u2026", title=digest)
 
 
 def _checkpoints(row: Row) -> Markup:
@@ -210,40 +212,21 @@ def _checkpoint(point: Checkpoint) -> list[Piece]:
         str(point.seed),
         _model(point.model),
         joined(map(line, point.engines), ", "),
-        _hash(point.log_sha256) if point.log_sha256 else cells.UNKNOWN,
+        short_hash(point.log_sha256) if point.log_sha256 else cells.UNKNOWN,
     ]
 
 
-def _reproduce(board: Board, row: Row) -> Markup:
-    check = f"arlarena-bench submit check submissions/{shlex.quote(row.id)}"
-    commands = [command for point in row.checkpoints for command in point.commands]
+def _protocol(board: Board, row: Row) -> Markup:
     hashes: list[list[Piece]] = [
         ["/".join(numbers.key), element("code", numbers.fingerprint)] for numbers in row.panels
     ]
     protocols = [
-        folded(panel_name(known), block(_pretty(known)))
+        folded(panel_name(known), block(_pretty(known), f"protocol of {panel_name(known)}"))
         for numbers in row.panels
         if (known := board.panel(row, numbers.key)) is not None
     ]
-    return joined(
-        [
-            element("h3", "Reproduce"),
-            note("Execute every episode again on a CPU, and compute all numbers anew:"),
-            block(check),
-            note("Play it again, as its runs were played:"),
-            block("\n".join(commands) or "no command is known"),
-            folded(
-                "Protocol",
-                joined(
-                    [
-                        table("Fingerprints", [Head("panel"), Head("SHA-256")], hashes),
-                        *protocols,
-                        facts([("submission.json", element("code", row.submission_sha256))]),
-                    ]
-                ),
-            ),
-        ]
-    )
+    fingerprints = table("Fingerprints", [Head("panel"), Head("SHA-256")], hashes)
+    return folded("Protocol", joined([fingerprints, *protocols]))
 
 
 def _pretty(known: PanelFacts) -> str:

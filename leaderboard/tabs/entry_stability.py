@@ -1,14 +1,26 @@
 """The stability of one entry: what the board shows of it, and every number of every seed."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from markupsafe import Markup
 
 from benchmark.stability.definitions import DEFINITIONS
 from leaderboard import cells
-from leaderboard.markup import Head, Piece, element, folded, joined, table
-from leaderboard.training_rows import EventCount, NamedValue, ReachedLevel, SeedNumbers, Stability
+from leaderboard.columns import MEDIANS
+from leaderboard.markup import NOTHING, Head, Piece, element, folded, joined, line, note, table
+from leaderboard.training_rows import (
+    EventCount,
+    NamedValue,
+    ReachedLevel,
+    SeedCurves,
+    SeedNumbers,
+    Stability,
+)
 
+ENOUGH_SEEDS: Final = 6
+"""Seeds that a 95 % interval of their median needs: the true median lies outside of n values with
+probability `2 * 0.5 ** n`, which is 6 % with five of them and 3 % with six."""
 _EVENTS: Final = (
     Head("event"),
     Head("seeds", number=True),
@@ -22,26 +34,39 @@ _REACHED: Final = (
     Head("response tokens", number=True),
     Head("seconds", number=True),
 )
+_ON_THE_BOARD: Final = (
+    Head("measure"),
+    Head("over the seeds"),
+    Head("value", number=True),
+    Head("worst seed", number=True),
+    Head("unit"),
+)
 
 
-def stability_tables(stability: Stability) -> Markup:
-    """Everything that is known of an entry's stability."""
+def stability_tables(stability: Stability, seeds: Sequence[SeedCurves]) -> Markup:
+    """Everything that is known of an entry's stability.
+
+    Args:
+        stability: Its numbers.
+        seeds: Its trainings, which say what they were validated on and how they ended.
+    """
+    few = len(stability.seeds) < ENOUGH_SEEDS
     heads = [
         Head("number"),
         Head("median", number=True),
-        Head("95 % interval", number=True),
+        Head("range of the seeds" if few else "95 % interval of the median", number=True),
         Head("worst", number=True),
         *(Head(f"seed {seed}", number=True) for seed in stability.seeds),
         Head("unit"),
     ]
-    top = [Head("measure"), Head("value", number=True), Head("unit")]
-    shown = [_column(each) for each in stability.columns if each.name in DEFINITIONS]
-    numbers = [_number(each) for each in stability.numbers if each.name in DEFINITIONS]
+    numbers = [_number(each, few) for each in stability.numbers if each.name in DEFINITIONS]
     events = [_event(each) for each in stability.events if each.name in DEFINITIONS]
     reached = [_reached(each) for each in stability.reached]
     return joined(
         [
-            table("Stability, as on the board", top, shown),
+            note(_measured(stability, seeds)),
+            table("Stability, as on the board", _ON_THE_BOARD, _shown(stability)),
+            _ended(seeds),
             folded("Every number of every seed", table("Stability of every seed", heads, numbers)),
             folded("Events", table("Events over the seeds", _EVENTS, events)),
             folded(
@@ -52,10 +77,74 @@ def stability_tables(stability: Stability) -> Markup:
     )
 
 
-def _column(named: NamedValue) -> list[Piece]:
-    what = DEFINITIONS[named.name]
-    name = element("span", what.name, title=what.text)
-    return [name, cells.number(named.value, what.unit), _unit(named.name)]
+def _measured(stability: Stability, seeds: Sequence[SeedCurves]) -> Piece:
+    """On what the numbers were measured, which is not what the board's panels are."""
+    panels = sorted({seed.panel for seed in seeds if seed.panel})
+    where: Piece = "a panel that the logs do not name"
+    if panels:
+        where = joined((element("strong", line(panel)) for panel in panels), ", ")
+    count = len(stability.seeds)
+    noun = "training" if count == 1 else "trainings"
+    return joined(
+        [
+            f"Of {count} {noun}. Success and collapse are those of the validations while training "
+            "ran, on ",
+            where,
+            ", whatever panels are chosen on the board; a mismatch is one of the updates.",
+        ]
+    )
+
+
+def _shown(stability: Stability) -> list[list[Piece]]:
+    """The board's numbers: what each is over the seeds, and the worst seed beside it."""
+    worst = {each.name: each.worst for each in stability.numbers}
+    collapse = next((each for each in stability.events if each.name == "collapse"), None)
+    values = [each for each in stability.columns if each.name in DEFINITIONS]
+    if stability.dispersion_across_runs is not None:
+        values.append(NamedValue("dispersion_across_runs", stability.dispersion_across_runs))
+    rows: list[list[Piece]] = []
+    for each in values:
+        how, last = "", ""
+        if each.name in MEDIANS:
+            how = "median"
+            last = cells.number(worst.get(each.name), DEFINITIONS[each.name].unit)
+        elif each.name == "collapse_rate" and collapse is not None:
+            how = f"{collapse.happened} of {collapse.known}"
+        elif each.name == "worst_seed":
+            how = "lowest"
+        elif each.name == "dispersion_across_runs":
+            how = "interquartile range"
+        rows.append([_name(each.name), how, _value(each), last, _unit(each.name)])
+    return rows
+
+
+def _ended(seeds: Sequence[SeedCurves]) -> Markup:
+    """Which trainings were ended early, and why: it counts as a collapse."""
+    ended = [
+        element(
+            "li", joined([f"Seed {seed.seed} after update {_last(seed)}: ", line(seed.stopped)])
+        )
+        for seed in seeds
+        if seed.stopped is not None
+    ]
+    if not ended:
+        return NOTHING
+    return note("Ended before the last planned update, which counts as a collapse:") + element(
+        "ul", joined(ended)
+    )
+
+
+def _last(seed: SeedCurves) -> str:
+    return cells.number(seed.last_step, "count")
+
+
+def _name(name: str) -> Markup:
+    what = DEFINITIONS[name]
+    return element("span", what.name, title=what.text)
+
+
+def _value(named: NamedValue) -> str:
+    return cells.number(named.value, DEFINITIONS[named.name].unit)
 
 
 def _reached(level: ReachedLevel) -> list[Piece]:
@@ -73,19 +162,23 @@ def _unit(name: str) -> str:
     return "%" if unit == "share" else unit
 
 
-def _number(numbers: SeedNumbers) -> list[Piece]:
+def _number(numbers: SeedNumbers, few: bool) -> list[Piece]:
     what = DEFINITIONS[numbers.name]
 
     def shown(value: float | None) -> str:
         return cells.number(value, what.unit)
 
-    ends = cells.UNKNOWN
-    if numbers.median_low is not None:
-        ends = f"{shown(numbers.median_low)}\u2013{shown(numbers.median_high)}"
+    known = [value for value in numbers.values if value is not None]
+    ends: tuple[float, float] | None = None
+    if few and len(known) > 1:
+        ends = min(known), max(known)
+    elif len(known) >= ENOUGH_SEEDS:
+        low, high = numbers.median_low, numbers.median_high
+        ends = (low, high) if low is not None and high is not None else None
     return [
-        element("span", what.name, title=what.text),
+        _name(numbers.name),
         shown(numbers.median),
-        ends,
+        f"{shown(ends[0])}\u2013{shown(ends[1])}" if ends else cells.UNKNOWN,
         shown(numbers.worst),
         *map(shown, numbers.values),
         _unit(numbers.name),
@@ -93,12 +186,11 @@ def _number(numbers: SeedNumbers) -> list[Piece]:
 
 
 def _event(event: EventCount) -> list[Piece]:
-    what = DEFINITIONS[event.name]
     ends = cells.UNKNOWN
     if event.low is not None and event.high is not None:
         ends = f"{cells.percent(event.low)}\u2013{cells.percent(event.high)}"
     return [
-        element("span", what.name, title=what.text),
+        _name(event.name),
         f"{event.happened} of {event.known}",
         cells.number(event.rate, "share"),
         ends,

@@ -23,6 +23,8 @@ def turns(play: Play) -> Markup:
     """All turns of an episode."""
     record = play.record
     parts: list[Piece] = [_outcome(record)]
+    if play.asked:
+        parts.append(block(shortened(play.asked)))
     if play.reason:
         parts.append(note(line(play.reason)))
     if record.error is not None:
@@ -34,11 +36,11 @@ def turns(play: Play) -> Markup:
     after = [*play.views[1:], *[None] * (len(record.turns) + 1 - len(play.views))]
     listed = [
         element("li", _turn(number, turn, view, play.tiles), "lb-turn")
-        for number, (turn, view) in enumerate(zip(record.turns, after, strict=False), 1)
+        for number, (turn, view) in enumerate(zip(record.turns[:MAX_TURNS], after, strict=False), 1)
     ]
-    parts.append(element("ol", joined(listed[:MAX_TURNS]), "lb-turns"))
-    if len(listed) > MAX_TURNS:
-        parts.append(note(f"{len(listed) - MAX_TURNS} more turns are not shown."))
+    parts.append(element("ol", joined(listed), "lb-turns"))
+    if len(record.turns) > MAX_TURNS:
+        parts.append(note(f"{len(record.turns) - MAX_TURNS} more turns are not shown."))
     return joined(parts)
 
 
@@ -57,7 +59,7 @@ def _turn(number: int, turn: TurnRecord, after: View | None, tiles: Mapping[str,
         flags.append("action not admitted")
     if turn.finish_reason == "length":
         flags.append("cut at the token limit")
-    action = line(turn.action) if turn.action is not None else "nothing executed"
+    action = line(_first_line(turn.action)) if turn.action is not None else "nothing executed"
     head = joined(
         [
             element("strong", f"{number}. ", ""),
@@ -72,6 +74,12 @@ def _turn(number: int, turn: TurnRecord, after: View | None, tiles: Mapping[str,
     said += folded("facts", block(shortened(info))) if turn.info else NOTHING
     seen = _seen(after, tiles, f"after turn {number}") if after is not None else NOTHING
     return element("div", said) + element("div", seen)
+
+
+def _first_line(action: str) -> str:
+    """A program by its beginning: all of it stands in the response."""
+    first, _, rest = action.strip().partition("\n")
+    return f"{first} \u2026" if rest else first
 
 
 def _seen(view: View, tiles: Mapping[str, Tile], when: str) -> Markup:

@@ -1,23 +1,35 @@
 """The episode browser of an entry: the episodes of a panel, and the one that is chosen."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
 from markupsafe import Markup
 
 from leaderboard.data import Board, Counts
-from leaderboard.links import SHOW, State, query_of
-from leaderboard.markup import Piece, element, joined, line, link, note, page
+from leaderboard.links import query_of
+from leaderboard.markup import NOTHING, Piece, element, joined, line, link, note, page
 from leaderboard.plays import play_of
 from leaderboard.protocols import PanelFacts
-from leaderboard.rows import PanelNumbers, Row
+from leaderboard.rows import PanelKey, PanelNumbers, Row
+from leaderboard.state import SHOW, State, repeats_of
 from leaderboard.tabs.episode import turns
 from tasks.errors import UserError
 
 MAX_LISTED: Final = 400
 """Episodes that the list shows."""
+_READER: Final = ThreadPoolExecutor(1, "endings")
+"""The records of one episode are read at a time, and always by the same thread: what that takes of
+memory is there for the next one."""
+_WANTED: Final = {"solved": True, "failed": False}
+
+PlayKey = tuple[int, int]
+"""(seed, number of the play, counted from 1)."""
+Endings = Mapping[PlayKey, bool]
+"""Whether plays of one episode were solved; what is not known is not in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +39,13 @@ class _Played:
     known: PanelFacts
     numbers: PanelNumbers
     solved: Counts
+    repeats: tuple[str, ...]
+
+    @property
+    def keys(self) -> list[PlayKey]:
+        """The plays that there are of every episode."""
+        seeds = (each.seed for each in self.numbers.seeds)
+        return [(seed, int(repeat)) for seed in seeds for repeat in self.repeats]
 
 
 def episodes_page(board: Board, submissions: Path | None, state: State) -> str:
@@ -36,27 +55,110 @@ def episodes_page(board: Board, submissions: Path | None, state: State) -> str:
         board: The board.
         submissions: Where the entry's folder is. Without it nothing is read: in the place of the
             episode stands what the page asks for it with (`assets/episodes.js`).
-        state: What is shown: `entry`, `panel`, `seed`, `show` and `episode`.
+        state: What is shown: `entry`, `panel`, `seed`, `repeat`, `show` and `episode`.
     """
     row = board.row(state.entry, state.protocol)
     if row is None or not row.panels:
         return ""
     names = ["/".join(numbers.key) for numbers in row.panels]
-    panel = state.panel if state.panel in names else names[0]
-    seed = state.seed or str(row.checkpoints[0].seed)
-    state = replace(state, panel=panel, seed=seed, show=state.show or SHOW[0])
+    said = NOTHING
+    if state.panel in names:
+        panel = state.panel
+    else:
+        panel = names[0]
+        said = _not_played(row, state.panel, panel) if state.panel else NOTHING
+        # An episode of one panel is none of another.
+        state = replace(state, episode="", repeat="") if state.panel else state
+    state = replace(state, panel=panel, show=state.show or SHOW[0])
     played = _played(board, row, panel)
     if played is None:
         return ""
     return page(
         element("h3", "Episodes"),
+        said,
         _ways(state, "panel", names) if len(names) > 1 else "",
         _ways(state, "show", SHOW),
-        _ways(state, "seed", [str(p.seed) for p in row.checkpoints], "seed ")
-        if len(row.checkpoints) > 1
-        else "",
         _browser(submissions, row, played, state),
     )
+
+
+def known_endings(numbers: PanelNumbers, solved: int, keys: Sequence[PlayKey]) -> Endings:
+    """How the plays of an episode ended, as far as the board says it without the records.
+
+    It says so of a checkpoint that has solved all or nothing, and of the other plays if all or none
+    of them were solved.
+
+    Args:
+        numbers: Of the panel.
+        solved: Solved plays of the episode.
+        keys: Its plays.
+    """
+    rates = {each.seed: each.success for each in numbers.seeds}
+    found = {key: rates[key[0]] == 1 for key in keys if rates[key[0]] in (0, 1)}
+    left = [key for key in keys if key not in found]
+    rest = solved - sum(found.values())
+    return found | dict.fromkeys(left, rest > 0) if rest in (0, len(left)) else found
+
+
+@lru_cache(maxsize=512)
+def read_endings(submissions: Path, row: Row, key: PanelKey, episode: str) -> Endings:
+    """How the plays of an episode ended, from the entry's records; nothing is executed.
+
+    Args:
+        submissions: Folder of all submissions.
+        row: The entry.
+        key: The panel.
+        episode: The episode's id.
+
+    Raises:
+        UserError: They cannot be read, or are not those that the board was computed from.
+    """
+    from benchmark.submissions.findings import Rejected
+
+    try:
+        return _READER.submit(_endings, submissions / row.id, row, (*key, episode)).result()
+    except Rejected as rejected:
+        raise UserError(rejected.finding.text) from rejected
+
+
+def _endings(folder: Path, row: Row, wanted: tuple[str, str, str]) -> Endings:
+    from benchmark.run_folder import parse_records
+    from benchmark.submissions.archive import lines_of
+    from benchmark.submissions.entry import MAX_LINE
+    from benchmark.submissions.folder import read_content, read_submission
+
+    _check_hash(folder, "submission.json", row.submission_sha256)
+    submission = read_submission(folder)
+    files = {file.path: file for file in submission.files}
+    name, found = wanted[2].encode(), dict[PlayKey, bool]()
+    for point in submission.checkpoints:
+        for run in point.runs:
+            path = f"{run}/episodes.jsonl.zst"
+            if path not in files or files[path].url is not None:
+                raise UserError("the records lie on the hub and are not fetched by this page")
+            _check_hash(folder, path, files[path].sha256)
+            lines = lines_of(read_content(folder, files[path]), MAX_LINE)
+            for record in parse_records((each for each in lines if name in each), path):
+                if record.key[:3] == wanted:
+                    solved = record.success and record.error is None
+                    found[point.seed, record.repeat + 1] = solved
+    return found
+
+
+def _check_hash(folder: Path, name: str, expected: str) -> None:
+    from benchmark.submissions.archive import sha256_of
+
+    try:
+        found, _ = sha256_of(folder / name)
+    except OSError as error:
+        raise UserError(f"{name} cannot be read: {error.strerror}") from error
+    if found != expected:
+        raise UserError(f"{name} is not the file that the board was computed from")
+
+
+def _not_played(row: Row, asked: str, panel: str) -> Markup:
+    text = ["\u201c", line(row.name), "\u201d has not played ", line(asked)]
+    return note(joined([*text, ". Here are its episodes of ", line(panel), "."]), "lb-notice")
 
 
 def _played(board: Board, row: Row, panel: str) -> _Played | None:
@@ -65,60 +167,136 @@ def _played(board: Board, row: Row, panel: str) -> _Played | None:
     solved = board.solved(row, (task, name))
     if known is None or numbers is None or solved is None:
         return None
-    return _Played(known, numbers, solved)
+    return _Played(known, numbers, solved, repeats_of(row, panel))
 
 
-def _ways(state: State, field: str, values: Sequence[str], before: str = "") -> Markup:
+def _ways(state: State, field: str, values: Sequence[str]) -> Markup:
     """Links to the same with another value of a field; what is shown is marked."""
     ways = []
     for value in values:
-        # An episode of one panel is none of another.
         changes: dict[str, Any] = {field: value}
-        changes |= {"episode": ""} if field == "panel" else {}
-        target = replace(state, **changes)
-        current = {"aria_current": "true"} if getattr(state, field) == value else {}
-        ways.append(link(query_of(target), line(before + value), **current))
+        changes |= {"episode": "", "repeat": ""} if field == "panel" else {}
+        ways.append(_way(replace(state, **changes), line(value), getattr(state, field) == value))
     return element("p", joined(ways, " "), "lb-ways")
+
+
+def _way(target: State, text: Piece, current: bool) -> Markup:
+    marked = {"aria_current": "true"} if current else {}
+    return link(query_of(target), text, **marked)
 
 
 def _browser(submissions: Path | None, row: Row, played: _Played, state: State) -> Markup:
     items = _items(played, state)
     shown = items[:MAX_LISTED]
     more = f", the first {MAX_LISTED} are listed" if len(items) > len(shown) else ""
-    counted = f"{len(items)} of {len(played.known.episodes)} episodes{more}"
+    category = line(played.known.category_name)
+    counted = joined(
+        [f"{len(items)} of {len(played.known.episodes)} episodes, each with its ", category, more]
+    )
     listed = element("ul", joined(shown), "lb-list", tabindex="0", aria_label="Episodes")
-    chosen = element("div", _chosen(submissions, row, state), "lb-episode")
+    chosen = element("div", _chosen(submissions, row, played, state), "lb-episode")
     return note(counted) + element("div", listed + chosen, "lb-browser")
 
 
 def _items(played: _Played, state: State) -> list[Markup]:
     plays, items = played.numbers.plays, []
     known = played.known
+    # Who looks at what failed wants a play that did, and not the one that was open before.
+    base = state if state.show == SHOW[0] else replace(state, seed="", repeat="")
     for episode, category, count in zip(
         known.episodes, known.categories, played.solved.tolist(), strict=True
     ):
         if (state.show == "solved" and not count) or (state.show == "failed" and count == plays):
             continue
         mark = "solved" if count == plays else f"{count} of {plays} solved" if count else "failed"
-        current = {"aria_current": "true"} if episode == state.episode else {}
-        go = link(query_of(replace(state, episode=episode)), line(episode), **current)
+        go = _way(replace(base, episode=episode), line(episode), episode == state.episode)
         about = element("span", joined([line(category), " \u00b7 ", mark]), "lb-sub")
         items.append(element("li", go + about))
     return items
 
 
-def _chosen(submissions: Path | None, row: Row, state: State) -> Piece:
+def _chosen(submissions: Path | None, row: Row, played: _Played, state: State) -> Piece:
     if not state.episode:
-        own = link(query_of(state), "Link to this list", "lb-view")
-        return note("Choose an episode to see its turns.") + element("p", own, "lb-foot")
+        return note("Choose an episode to see its turns.") + _own(state, "list")
     if submissions is None:
         query = f"?{query_of(state)}"
-        return element("p", "Reading the episode \u2026", "lb-note lb-waiting", data_query=query)
-    task, _, panel = state.panel.partition("/")
+        waiting = element("p", "Reading the episode \u2026", "lb-note lb-waiting", data_query=query)
+        return waiting + _own(state, "episode")
+    key, keys, faults = played.numbers.key, played.keys, list[str]()
+    count = int(played.solved[played.known.episodes.index(state.episode)])
+    endings = known_endings(played.numbers, count, keys)
+    if len(endings) < len(keys):
+        try:
+            endings = read_endings(submissions, row, key, state.episode)
+        except UserError as error:
+            faults.append(str(error))
+    seed, repeat = chosen_play(state, keys, endings)
+    several = len(played.repeats) > 1
+    state = replace(state, seed=str(seed), repeat=str(repeat) if several else "")
+    title = joined([line(state.episode), f", seed {seed}", f", play {repeat}" if several else ""])
+    parts = [element("h4", title), _plays(state, keys, endings)]
     try:
-        play = play_of(submissions, row, int(state.seed), (task, panel), state.episode)
+        parts.append(turns(play_of(submissions, row, seed, key, state.episode, repeat - 1)))
     except UserError as error:
-        return note(line(str(error)))
-    title = element("h4", joined([line(state.episode), f", seed {state.seed}"]))
-    own = link(query_of(state), "Link to this episode", "lb-view")
-    return joined([title, turns(play), element("p", own, "lb-foot")])
+        # It is the same fault that kept the endings from being read, in other words.
+        faults = [str(error)]
+    parts += [note(line(fault)) for fault in faults]
+    return joined([*parts, _own(state, "episode")])
+
+
+def _own(state: State, what: str) -> Markup:
+    return element("p", link(query_of(state), f"Link to this {what}", "lb-view"), "lb-foot")
+
+
+def chosen_play(state: State, keys: Sequence[PlayKey], endings: Endings) -> PlayKey:
+    """The play that a state shows: the first that it allows and that ended as it asks for.
+
+    Args:
+        state: What is asked for: `seed`, `repeat`, `show`.
+        keys: The plays that there are.
+        endings: How they ended.
+    """
+    allowed = [
+        key for key in keys if state.seed in ("", str(key[0])) and state.repeat in ("", str(key[1]))
+    ]
+    wanted = _WANTED.get(state.show)
+    fitting = [key for key in allowed if wanted is not None and endings.get(key) is wanted]
+    return (fitting or allowed or list(keys))[0]
+
+
+def _plays(state: State, keys: Sequence[PlayKey], endings: Endings) -> Markup:
+    """Links to all plays of the episode, each with how it ended."""
+    seeds = dict.fromkeys(seed for seed, _ in keys)
+    own = [key for key in keys if str(key[0]) == state.seed]
+    parts = []
+    if len(seeds) > 1:
+        ways = [
+            _way(
+                replace(state, seed=str(seed), repeat=""),
+                f"seed {seed}{_ended([key for key in keys if key[0] == seed], endings)}",
+                str(seed) == state.seed,
+            )
+            for seed in seeds
+        ]
+        parts.append(element("p", joined(ways, " "), "lb-ways"))
+    if len(own) > 1:
+        ways = [
+            _way(
+                replace(state, repeat=str(key[1])),
+                f"play {key[1]}{_ended([key], endings)}",
+                str(key[1]) == state.repeat,
+            )
+            for key in own
+        ]
+        parts.append(element("p", joined(ways, " "), "lb-ways"))
+    return joined(parts)
+
+
+def _ended(keys: Sequence[PlayKey], endings: Endings) -> str:
+    """How some plays ended, in words; empty if it is not known of all of them."""
+    known = [endings[key] for key in keys if key in endings]
+    if len(known) < len(keys):
+        return ""
+    if len(keys) > 1:
+        return f": {sum(known)} of {len(keys)} solved"
+    return " solved" if known[0] else " failed"

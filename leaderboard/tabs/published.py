@@ -1,8 +1,107 @@
 """The paper's tables as they are printed: beside the board, never on it."""
 
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
 from leaderboard import cells
-from leaderboard.markup import Head, Piece, element, folded, joined, note, page, table
-from leaderboard.reference import LINK, ReferenceRow, ReferenceTable, reference_tables, task_notes
+from leaderboard.links import query_of
+from leaderboard.markup import Head, Piece, element, folded, joined, link, note, page, table
+from leaderboard.protocols import PanelFacts
+from leaderboard.reference import (
+    LINK,
+    PublishedRow,
+    ReferenceNote,
+    ReferenceRow,
+    ReferenceTable,
+    published_rows,
+    reference_tables,
+    task_notes,
+)
+from leaderboard.state import State
+
+
+def published_section(panels: Sequence[PanelFacts], protocol: str) -> Markup:
+    """What the paper published on the tasks of a view; never among its entries.
+
+    Args:
+        panels: Of the view. The paper's numbers are of their tasks, and of none of the panels.
+        protocol: Name of the protocol that is shown.
+    """
+    titles = {panel.task: panel.title for panel in panels}
+    rows = published_rows(list(titles))
+    away = link(query_of(State(tab="about", protocol=protocol)), "all published tables")
+    head = element("h2", "Published by the paper: not verified, not ranked")
+    if not rows:
+        names = ", ".join(titles.values())
+        said = note(joined([f"The paper has no success rates on {names}; see ", away, "."]))
+        return element("section", head + said, "lb-published")
+    reported = [
+        task
+        for place, task in enumerate(titles)
+        if any(row.success[place] is not None for row in rows)
+    ]
+    missing = [title for task, title in titles.items() if task not in reported]
+    about = f"None on {', '.join(missing)}. " if missing else ""
+    notes = task_notes()
+    return element(
+        "section",
+        joined(
+            [
+                head,
+                note(notes["all"]),
+                _rows(titles, reported),
+                note(joined([f"{about}Scores and everything else: ", away, "."])),
+                folded(
+                    "Why these numbers cannot be held against entries",
+                    element("ul", joined(_reasons(titles, reported))),
+                ),
+            ]
+        ),
+        "lb-published",
+    )
+
+
+def _rows(titles: dict[str, str], reported: Sequence[str]) -> Markup:
+    heads = [Head("method")]
+    heads += [
+        Head(f"{titles[task]}, the paper's own episodes (%)", number=True) for task in reported
+    ]
+    heads += [Head("base model"), Head("source")]
+    rows: list[list[Piece]] = [
+        [
+            row.method,
+            *(cells.number(value, "share") for value in row.success),
+            _models(row, [titles[task] for task in reported]),
+            element("a", f"table {row.table}", href=LINK, rel="noopener"),
+        ]
+        for row in published_rows(reported)
+    ]
+    return table("Published results, not verified", heads, rows)
+
+
+def _models(row: PublishedRow, titles: Sequence[str]) -> str:
+    """What was trained; with the tasks where it is not the same for all."""
+    of: dict[str, list[str]] = {}
+    for title, model, value in zip(titles, row.models, row.success, strict=True):
+        if value is not None:
+            of.setdefault(model, []).append(title)
+    if len(of) == 1:
+        return next(iter(of))
+    return ", ".join(f"{model} ({', '.join(own)})" for model, own in of.items())
+
+
+def _reasons(titles: dict[str, str], reported: Sequence[str]) -> list[Markup]:
+    """What must be known of the tasks, and what the paper says in two ways about them."""
+    notes = task_notes()
+    found = [f"{titles[task]}: {notes[task]}" for task in reported if task in notes]
+    for each in reference_tables():
+        found += [_noted(one) for one in each.notes_on(reported)] if each.main else []
+    return [element("li", text) for text in dict.fromkeys(found)]
+
+
+def _noted(one: ReferenceNote) -> str:
+    return f"{', '.join(one.methods)}: {one.text}" if one.methods else one.text
 
 
 def published_tables() -> str:
@@ -24,11 +123,8 @@ def _folded(published: ReferenceTable) -> Piece:
         for column in published.columns
     ]
     rows = [[_method(row), *_values(row)] for row in published.rows]
-    about = [
-        element("li", (f"{', '.join(each.methods)}: " if each.methods else "") + each.text)
-        for each in published.notes
-    ]
-    content = [
+    about = [element("li", _noted(each)) for each in published.notes]
+    content: list[Piece] = [
         note(f"Model: {published.model}. Not verified."),
         table(published.title, heads, rows),
     ]

@@ -1,5 +1,6 @@
 """Success and stability: one against the other, and which choice of a recipe helps."""
 
+import math
 from functools import lru_cache
 from typing import Final
 
@@ -9,15 +10,13 @@ from benchmark.statistics import Interval
 from leaderboard import cells
 from leaderboard.columns import SUCCESS, Column, columns_of
 from leaderboard.data import Board
-from leaderboard.dimensions import Dimension, Effect, dimensions
+from leaderboard.dimensions import Contrast, Dimension, dimensions
 from leaderboard.figures import Estimate, Point, intervals, scatter
-from leaderboard.links import State, panels_of_name, query_of
+from leaderboard.links import query_of
 from leaderboard.markup import (
-    NOTHING,
     Head,
     Piece,
     element,
-    folded,
     joined,
     line,
     link,
@@ -27,8 +26,10 @@ from leaderboard.markup import (
     view_link,
 )
 from leaderboard.scales import Scale
+from leaderboard.state import State, panels_of_name
 from leaderboard.tabs.board import frame_of
 
+_LOW, _HIGH = f"{SUCCESS}:low", f"{SUCCESS}:high"
 _ABOUT: Final = {
     "advantage": "how advantages are computed",
     "clipping": "importance sampling and its limits",
@@ -48,11 +49,12 @@ def stability_page(board: Board, state: State) -> str:
         view_link(query_of(state)),
         element("h2", "Which choice helps"),
         note(
-            "The four dimensions of a recipe. Entries that differ in one of the four alone, from "
-            "the same init, are held against each other, episode by episode: a gain is success "
-            "minus that of the reference, in points, with its 95 % interval over episodes. Their "
-            "constants, such as the learning rate, may differ, too, and intervals do not know of "
-            "training seeds; collapses are counted in seeds."
+            "The four dimensions of a recipe. Two entries are held against each other if they "
+            "trained from the same init with the same configuration in all but one of the four "
+            "and the learning rate, which may be tuned for each. A gain is a difference of success "
+            "in points. Its 95 % interval is over trainings: over pairs of entries (small dots) "
+            "where there are three or more, over their seeds otherwise. A few seeds say little, "
+            "and nothing is corrected for the number of comparisons."
         ),
         element(
             "div",
@@ -73,9 +75,10 @@ def _against(board: Board, state: State) -> Markup:
         frame = frame[frame["base_model"] == state.base]
     known = frame[frame[SUCCESS].notna() & frame[measure.name].notna()]
     left_out = len(frame) - len(known)
-    lines = known[["name", "recipe", SUCCESS, measure.name]].to_dict("index")
+    lines = known[["name", "recipe", SUCCESS, _LOW, _HIGH, measure.name]].to_dict("index")
     if not lines:
-        return note("No entry of these panels has training logs: nothing is known of stability.")
+        known = "has played all of these panels and " if frame[measure.name].notna().any() else ""
+        return note(f"No entry {known}has a number for {measure.title}: choose other panels.")
     points, rows = [], []
     for entry, values in lines.items():
         query = query_of(State(tab="entry", protocol=state.protocol, entry=entry))
@@ -83,14 +86,25 @@ def _against(board: Board, state: State) -> Markup:
         shown = _shown(success, "share"), _shown(other, measure.unit)
         name = cells.text(values["name"])
         title = f"{name}: success {shown[0]}, {measure.title} {shown[1]}"
-        points.append(Point(other, success, name, title, query))
+        ends = (values[_LOW], values[_HIGH])
+        points.append(Point(other, success, ends, name, title, query))
         rows.append([link(query, line(values["name"])), line(values["recipe"]), *shown])
     unit = "" if measure.unit in ("share", "ratio") else f" ({measure.unit})"
     percent = " (%)" if measure.unit == "share" else ""
     label = f"{measure.title}{percent}{unit}, {measure.better} is better"
     x = Scale.over([values[measure.name] for values in lines.values()], measure.unit, log=True)
+    listed = table(
+        f"Success and {measure.title}",
+        [
+            Head("entry"),
+            Head("recipe"),
+            Head("success", number=True),
+            Head(measure.title, number=True, text=measure.text),
+        ],
+        rows,
+    )
     figure = scatter(
-        f"Success against {measure.title} of {len(points)} entries",
+        f"Success with its 95 % interval against {measure.title} of {len(points)} entries",
         points,
         x,
         Scale.share(),
@@ -99,20 +113,7 @@ def _against(board: Board, state: State) -> Markup:
     return joined(
         [
             element("p", _summary(len(points), left_out, measure), "lb-count", role="status"),
-            figure,
-            folded(
-                "The same as a table",
-                table(
-                    f"Success and {measure.title}",
-                    [
-                        Head("entry"),
-                        Head("recipe"),
-                        Head("success", number=True),
-                        Head(measure.title, number=True, text=measure.text),
-                    ],
-                    rows,
-                ),
-            ),
+            element("div", figure + listed, "lb-beside"),
         ]
     )
 
@@ -127,55 +128,76 @@ def _shown(value: float, unit: str) -> str:
 
 
 def _dimension(dimension: Dimension) -> Markup:
-    head = element("h3", dimension.name) + note(_ABOUT[dimension.name])
-    if dimension.reference is None:
-        return element("section", head + note("No entry says what it chose."))
-    drawn = [
-        _estimate(effect.choice, effect.gain, effect.pairs)
-        for effect in dimension.effects
-        if effect.gain is not None
-    ]
-    ends = [end for each in drawn for end in (each.low, each.high)]
-    figure = (
-        intervals(
-            f"Gain of each choice over {cells.text(dimension.reference)}",
-            drawn,
-            Scale.over(ends, "points"),
-            f"gain over {cells.text(dimension.reference)} (points)",
-            zero=True,
-        )
-        if drawn
-        else note("No two entries differ in this choice alone.")
+    parts = [element("h3", dimension.name), note(_ABOUT[dimension.name])]
+    if dimension.contrasts:
+        parts += [_gains(dimension), _contrasts(dimension)]
+    elif dimension.alone:
+        parts.append(note("No two entries differ in this choice alone."))
+    else:
+        parts.append(note("No entry of these panels says what it chose."))
+    if dimension.alone:
+        names = joined(map(line, dimension.alone), ", ")
+        parts.append(note(joined(["Chosen, and without a counterpart: ", names, "."])))
+    if dimension.unknown:
+        parts.append(note(f"{dimension.unknown} entries do not say what they chose."))
+    return element("section", joined(parts))
+
+
+def _gains(dimension: Dimension) -> Markup:
+    drawn = [_estimate(contrast) for contrast in dimension.contrasts]
+    ends = [end for each in drawn for end in (each.low, each.high, *each.parts)]
+    return intervals(
+        f"What each choice of {dimension.name} adds to success",
+        drawn,
+        Scale.over(ends, "points"),
+        "gain of success (points)",
+        zero=True,
     )
-    unknown = f"{dimension.unknown} entries do not say." if dimension.unknown else ""
+
+
+def _estimate(contrast: Contrast) -> Estimate:
+    found = contrast.gain
+    ends = (found.low, found.high) if not math.isnan(found.low) else (found.value, found.value)
+    value, low, high = (100 * each for each in (found.value, *ends))
+    name = f"{cells.text(contrast.choice)} over {cells.text(contrast.over)}"
+    label = f"{name} ({_trainings(contrast)})"
+    parts = tuple(100 * gain for gain in contrast.gains) if len(contrast.gains) > 1 else ()
+    return Estimate(label, value, low, high, f"{name}: {_gain(contrast)} points", parts)
+
+
+def _trainings(contrast: Contrast) -> str:
+    pairs = f"{len(contrast.gains)} pair" + ("s" if len(contrast.gains) > 1 else "")
+    return f"{pairs}, {contrast.seeds[0]} + {contrast.seeds[1]} seeds"
+
+
+def _gain(contrast: Contrast) -> str:
+    if math.isnan(contrast.gain.low):
+        return f"{_signed(100 * contrast.gain.value)}, one seed: no interval"
+    return points(contrast.gain)
+
+
+def _contrasts(dimension: Dimension) -> Markup:
     heads = [
         Head("choice"),
-        Head("gain", number=True, text="success minus that of the reference, in points"),
-        Head("pairs", number=True),
-        Head("collapsed", number=True, text="seeds that collapsed, of those whose logs can say"),
+        Head("over"),
+        Head("gain (points)", number=True, text="with its 95 % interval over trainings"),
+        Head("trainings"),
+        Head("collapsed", number=True, text="seeds of the choice that collapsed"),
+        Head("of the other", number=True, text="seeds of the other choice that collapsed"),
+        Head("setting"),
     ]
-    rows = [_effect(effect, effect.choice == dimension.reference) for effect in dimension.effects]
-    listed = table(f"Choices of {dimension.name}", heads, rows)
-    return element("section", joined([head, figure, listed, note(unknown) if unknown else NOTHING]))
-
-
-def _estimate(choice: str, gain: Interval, pairs: int) -> Estimate:
-    name = cells.text(choice)
-    value, low, high = (100 * end for end in (gain.value, gain.low, gain.high))
-    return Estimate(name, value, low, high, f"{name}: {points(gain)} points, {pairs} pairs")
-
-
-def _effect(effect: Effect, reference: bool) -> list[Piece]:
-    gain = "reference" if reference else points(effect.gain)
-    seeds = f"{effect.collapsed} of {effect.seeds}" if effect.seeds else cells.UNKNOWN
-    rate = effect.collapse_rate
-    ends = f"{cells.percent(rate.low)}\u2013{cells.percent(rate.high)} %" if rate else ""
-    return [
-        line(effect.choice),
-        gain,
-        "" if reference else str(effect.pairs),
-        joined([seeds, element("span", ends, "lb-sub")]) if ends else seeds,
+    rows: list[list[Piece]] = [
+        [
+            line(each.choice),
+            line(each.over),
+            _gain(each),
+            _trainings(each),
+            *(f"{side.happened} of {side.known}" for side in each.collapses),
+            joined(map(line, each.settings), "; "),
+        ]
+        for each in dimension.contrasts
     ]
+    return table(f"Gains of {dimension.name}", heads, rows)
 
 
 def points(found: Interval | None) -> str:

@@ -72,6 +72,15 @@ def test_collapse_step(curve: Curve, step: int | None, why: str) -> None:
     assert collapse_step(curve) == step, why
 
 
+def test_without_the_init_nobody_knows_what_was_gained() -> None:
+    """From .2 to .8 and back to .45: half of the gain is lost, and not half of the best."""
+    curve = [0.2, 0.8, 0.8, 0.8, 0.45, 0.45, 0.45, 0.45, 0.45]
+    assert collapse_step(curve) is not None
+    assert collapse_step(curve, from_start=False) is None
+    fallen = [*curve, 0.0, 0.0, 0.0]
+    assert collapse_step(fallen, from_start=False) is not None
+
+
 def test_below_start_is_the_first_value_under_half_of_the_first() -> None:
     assert first_below_start([0.5, 0.9, 0.25, 0.24, 0.9]) == 3  # half itself is not below
     assert first_below_start([None, 0.6, NAN, 0.31, 0.29]) == 4

@@ -83,10 +83,11 @@ def test_what_is_standard_is_the_panels_own_matter() -> None:
     assert replace(protocol, sampling=Sampling()).overrides == {"max_tokens": 512}
 
 
-def test_one_and_one_point_zero_are_the_same_setting() -> None:
-    whole = replace(PROTOCOL, sampling=Sampling(temperature=1, top_p=1), format_penalty=0)
-    point = replace(PROTOCOL, sampling=Sampling(temperature=1.0, top_p=1.0), format_penalty=0.0)
-    assert whole.fingerprint == point.fingerprint
+def test_equal_numbers_are_the_same_setting() -> None:
+    whole = replace(PROTOCOL, sampling=Sampling(temperature=0, top_p=1), format_penalty=0)
+    point = replace(PROTOCOL, sampling=Sampling(temperature=0.0, top_p=1.0), format_penalty=0.0)
+    minus = replace(PROTOCOL, sampling=Sampling(temperature=-0.0, top_p=1.0), format_penalty=-0.0)
+    assert whole.fingerprint == point.fingerprint == minus.fingerprint
 
 
 @given(

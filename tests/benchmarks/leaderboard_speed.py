@@ -3,8 +3,11 @@
 Prints how long it takes from the start of the command to the first paint in a browser, to switch a
 tab and to filter, what the server's memory comes to, and how long 50 visitors at once wait. CPU
 seconds stand beside the wall clock: on a busy machine they are what the page is to blame for.
+With a board of real submissions, 200 of its episodes are opened, too: one after the other, each by
+another visitor, and then all at once, while somebody uses the board.
 
     python -m tests.benchmarks.leaderboard_speed [--seconds N] [--visitors N] [--pause S]
+        [--board FILE --submissions FOLDER]
 """
 
 import argparse
@@ -28,9 +31,13 @@ import psutil  # type: ignore[import-untyped]  # it comes without types
 from playwright.sync_api import Page, sync_playwright
 
 from leaderboard.board_file import PARQUET, parquet_bytes
+from leaderboard.data import Board, load
+from leaderboard.links import query_of
+from leaderboard.state import State
 from tests.board_rows import synthetic_content
 
 ENTRIES, CURVES = 200, 500
+EPISODES = 200
 TABS = ("Success and stability", "Training curves", "Entry", "Compare", "About", "Board")
 ROUNDS = 5
 PANELS = ("built-in", "field", "sokoban/builtin", "alfworld/builtin", "webshop/builtin")
@@ -115,6 +122,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--visitors", type=int, default=50)
     parser.add_argument("--pause", type=float, default=2, help="mean pause of a visitor, seconds")
+    parser.add_argument("--board", type=Path, help="Parquet file of real submissions")
+    parser.add_argument("--submissions", type=Path, default=Path("submissions"))
     arguments = parser.parse_args()
     print(f"{ENTRIES} entries, {CURVES} curves; {psutil.cpu_count()} CPUs, "
           f"load {psutil.getloadavg()[0]:.1f}")  # fmt: skip
@@ -130,17 +139,23 @@ def main() -> int:
             )
             report(waits, arguments.visitors, arguments.seconds)
             print(f"memory            {server.megabytes:6.0f} MiB")
+    if arguments.board is None:
+        print("no --board of real submissions: no episodes are opened")
+    else:
+        queries = episodes_of(load(arguments.board))
+        with served(arguments.board, arguments.submissions) as server:
+            opened = asyncio.run(opens(server, queries))
+        waits.errors += opened.errors
     return 1 if waits.errors else 0
 
 
 @contextmanager
-def served(path: Path) -> Iterator[Server]:
+def served(path: Path, submissions: Path = Path("submissions")) -> Iterator[Server]:
     """The command as a user starts it."""
     command = [sys.executable, "-m", "benchmark.cli", "leaderboard", "serve", "--port", "0"]
+    command += ["--board", str(path), "--submissions", str(submissions)]
     start = time.perf_counter()
-    with subprocess.Popen(
-        [*command, "--board", str(path)], stdout=subprocess.PIPE, text=True
-    ) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         found = re.search(r"http://\S+/", process.stdout.readline())
         wall = time.perf_counter() - start
@@ -259,6 +274,55 @@ async def predict(
     await timed(session, waits, kind, "POST", f"/gradio_api/run/predict{query}", body)
 
 
+def episodes_of(board: Board) -> list[str]:
+    """Queries of `EPISODES` episodes, drawn from all that the board's entries have played."""
+    protocol = board.protocols[0]
+    found = [
+        State("entry", protocol.name, entry=row.id, panel="/".join(panel.key), seed=str(point.seed),
+              episode=episode)
+        for row in board.rows(protocol.name)
+        for panel in protocol.panels
+        if row.panel(panel.key) is not None
+        for point in row.checkpoints
+        for episode in panel.episodes
+    ]  # fmt: skip
+    drawn = random.Random(0).sample(found, min(EPISODES, len(found)))
+    return [query_of(state) for state in drawn]
+
+
+async def opens(server: Server, queries: Sequence[str]) -> Waits:
+    """Open episodes, one after the other and at once, and print what that takes."""
+    print(f"{len(queries)} episodes; memory before {server.megabytes:.0f} MiB")
+    waits = Waits()
+    limit = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(server.address, connector=limit) as session:
+        async with session.get("/config") as answer:
+            config = await answer.json()
+        number = next(
+            each["id"] for each in config["dependencies"]
+            if not each["inputs"] and {event for _, event in each["targets"]} == {"input"}
+        )  # fmt: skip
+
+        async def one(visitor: int, query: str, kind: str) -> None:
+            body = {"fn_index": number, "data": [], "session_hash": f"reader-{visitor}"}
+            body["event_data"] = {"href": f"?{query}"}
+            await timed(session, waits, kind, "POST", "/gradio_api/run/predict", body, (200, 503))
+
+        for visitor, query in enumerate(queries):
+            await one(visitor, query, "episode")
+        print(f"one by one: memory {server.megabytes:.0f} MiB")
+        crowd = [
+            asyncio.create_task(one(visitor, query, "in a crowd"))
+            for visitor, query in enumerate(reversed(queries))
+        ]
+        for visitor in range(10):
+            await predict(session, waits, "board beside", config, visitor, "input", "")
+        await asyncio.gather(*crowd)
+        print(f"all at once: memory {server.megabytes:.0f} MiB")
+    report(waits, len(queries))
+    return waits
+
+
 async def timed(
     session: aiohttp.ClientSession,
     waits: Waits,
@@ -266,13 +330,16 @@ async def timed(
     method: str,
     path: str,
     body: dict[str, Any] | None = None,
+    right: Sequence[int] = (200,),
 ) -> None:
     start = time.perf_counter()
     try:
         async with session.request(method, path, json=body) as answer:
             content = await answer.read()
-            if answer.status != 200:
+            if answer.status not in right:
                 waits.errors.append(f"{path}: {answer.status}")
+            if answer.status != 200:
+                kind = f"{kind}: {answer.status}"
             waits.seconds.setdefault(kind, []).append(time.perf_counter() - start)
             if not content:
                 waits.errors.append(f"{path}: nothing")
@@ -280,9 +347,10 @@ async def timed(
         waits.errors.append(f"{path}: {type(error).__name__}")
 
 
-def report(waits: Waits, visitors: int, seconds: float) -> None:
+def report(waits: Waits, visitors: int, seconds: float | None = None) -> None:
     """Print what visitors waited."""
-    print(f"{visitors} visitors, {seconds:.0f} s: {len(waits.errors)} errors")
+    during = "" if seconds is None else f", {seconds:.0f} s"
+    print(f"{visitors} visitors{during}: {len(waits.errors)} errors")
     for error in waits.errors[:5]:
         print(f"  {error}")
     for kind, found in waits.seconds.items():

@@ -237,6 +237,39 @@ def test_filters_and_a_shared_link(page: Page, browser: Browser, address: str) -
         assert names(other) == names(page)
 
 
+def test_a_link_that_asks_for_too_much_opens_and_says_so(page: Page, address: str) -> None:
+    open_at(page, f"{address}?tab=board&panels=sokoban/builtin&search={'a' * 201}{'&x=1' * 2_000}")
+    notice = page.get_by_text("This address asks for more than is shown")
+    expect(notice).to_contain_text("a link has at most 2,000 values; a search has at most 200")
+    expect(page.get_by_label("Search")).to_have_value("a" * 200)
+    expect(page.locator(".lb-count").first).to_have_text(re.compile("^0 of [0-9]+ entries"))
+
+
+@pytest.mark.parametrize("device", ["page", "phone"])
+def test_the_address_follows_the_tab_and_back_leads_back(
+    device: str, request: pytest.FixtureRequest
+) -> None:
+    page: Page = request.getfixturevalue(device)
+    open_tab(page, "Training curves")
+    expect(page).to_have_url(re.compile(r"\?tab=curves&"))
+    open_tab(page, "About")
+    expect(page).to_have_url(re.compile(r"\?tab=about$"))
+    page.go_back()
+    expect(page).to_have_url(re.compile(r"\?tab=curves&"))
+    expect(shown(page)).to_contain_text("gradient norm")
+    page.go_back()
+    expect(shown(page).locator("table.lb-board")).to_be_visible()
+
+
+def test_a_task_is_asked_for_in_all_tabs(page: Page) -> None:
+    choose(page, "Tasks and panels", "ALFWorld: builtin")
+    expect(shown(page).locator(".lb-board thead")).to_contain_text("ALFWorld")
+    open_tab(page, "Success and stability")
+    expect(page).to_have_url(re.compile("panels=alfworld%2Fbuiltin"))
+    panels = page.get_by_role("combobox", name="Tasks and panels", exact=True)
+    expect(panels.locator("visible=true")).to_have_value("ALFWorld: builtin")
+
+
 def test_the_table_can_be_downloaded(page: Page, tmp_path: Path) -> None:
     with page.expect_download() as download:
         page.get_by_role("link", name="Download CSV").click()

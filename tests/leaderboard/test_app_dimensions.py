@@ -1,20 +1,35 @@
 """Which choice helps."""
 
+import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy import stats
 
-from benchmark.statistics import mean_interval, wilson
-from leaderboard.dimensions import Dimension, dimensions
+from leaderboard.dimensions import (
+    Collapses,
+    Dimension,
+    dimensions,
+    over_pairs,
+    over_seeds,
+)
 from leaderboard.rows import Choices, FullRow
 from leaderboard.training_rows import EventCount, Stability
-from tests.board_rows import Counts, board_row
+from tasks.seeding import sha256_text
+from tests.board_rows import board_row, choices
 from tests.leaderboard.conftest import SOKOBAN, Boards, first
 
-PLAIN = Choices("grpo", "ppo", "token-mean", "plain")
-GSPO = Choices("grpo", "gspo", "token-mean", "plain")
-OTHER = Choices("gigpo", "gspo", "token-mean", "plain")
+
+def with_clipping(name: str, advantage: str = "grpo", setting: str = "24 updates") -> Choices:
+    return choices(advantage, name, "token-mean", "plain", setting)
+
+
+PLAIN = with_clipping("ppo")
+GSPO = with_clipping("gspo")
+OTHER = with_clipping("gspo", advantage="gigpo")
+UNKNOWN = Choices(None, None, None, None, None)
 KEYS = (SOKOBAN.key,)
 
 
@@ -23,8 +38,10 @@ def collapsed(happened: int, known: int) -> Stability:
     return Stability((0,), (), (), (event,), (), None, None)
 
 
-def entry(day: int, choices: Choices, solved: Counts, **changes: Any) -> FullRow:
-    return board_row(f"202601{day:02}_entry", {SOKOBAN: [solved]}, choices=choices, **changes)
+def entry(day: int, chosen: Choices, *solved: int, **changes: Any) -> FullRow:
+    """An entry whose seeds have solved so many episodes of 100."""
+    plays = {SOKOBAN: [first(count) for count in solved]}
+    return board_row(f"202601{day:02}_entry", plays, choices=chosen, **changes)
 
 
 def clipping(boards: Boards, *rows: FullRow, base: str | None = None) -> Dimension:
@@ -33,93 +50,164 @@ def clipping(boards: Boards, *rows: FullRow, base: str | None = None) -> Dimensi
     return found["clipping"]
 
 
+def shown(dimension: Dimension) -> list[tuple[str, str]]:
+    return [(each.choice, each.over) for each in dimension.contrasts]
+
+
 def test_a_pair_by_hand(boards: Boards) -> None:
     found = clipping(
         boards,
-        entry(1, PLAIN, first(50), stability=collapsed(2, 3)),
-        entry(2, GSPO, first(60), stability=collapsed(0, 3)),
-        entry(3, PLAIN, first(1), init=None),
+        entry(1, PLAIN, 50, 54, stability=collapsed(2, 2)),
+        entry(2, GSPO, 60, 62, 70, stability=collapsed(0, 3)),
+        entry(3, PLAIN, 1, init=None),
     )
-    assert (found.reference, found.unknown) == ("ppo", 0)
-    reference, gspo = found.effects
-    assert (reference.choice, reference.entries, reference.pairs, reference.gain) == (
-        "ppo", 2, 0, None,
-    )  # fmt: skip
-    # Ten of a hundred episodes are solved by one of the two alone.
-    assert gspo.gain == mean_interval([1.0] * 10 + [0.0] * 90)
-    assert gspo.gain.value == pytest.approx(0.1)
-    assert (gspo.entries, gspo.pairs) == (1, 1)
-    assert (reference.collapsed, reference.seeds) == (2, 3)
-    assert reference.collapse_rate == wilson(2, 3)
-    assert (gspo.collapsed, gspo.seeds) == (0, 3)
+    (contrast,) = found.contrasts
+    assert (contrast.choice, contrast.over, contrast.seeds) == ("gspo", "ppo", (3, 2))
+    assert contrast.collapses == (Collapses(0, 3), Collapses(2, 2))
+    assert contrast.settings == ("24 updates",)
+    assert contrast.gains == pytest.approx((0.12,))
+    welch = stats.ttest_ind([0.6, 0.62, 0.7], [0.5, 0.54], equal_var=False)
+    ends = welch.confidence_interval(0.95)
+    assert (contrast.gain.low, contrast.gain.high) == pytest.approx((ends.low, ends.high))
+    assert (found.alone, found.unknown) == ((), 0)
 
 
-def test_the_reference_is_the_choice_with_the_most_pairs(boards: Boards) -> None:
-    def other(clipping: str) -> Choices:
-        return Choices("grpo", clipping, "token-mean", "plain")
+def test_a_single_seed_has_no_interval(boards: Boards) -> None:
+    (contrast,) = clipping(boards, entry(1, PLAIN, 50), entry(2, GSPO, 60, 62)).contrasts
+    assert contrast.gain.value == pytest.approx(0.11)
+    assert math.isnan(contrast.gain.low) and math.isnan(contrast.gain.high)
 
+
+def test_from_three_pairs_on_the_interval_is_over_pairs(boards: Boards) -> None:
+    """What varies between entries is more than what varies between the seeds of one."""
+    rows = []
+    for number, solved in enumerate((60, 45, 55)):
+        base = {"base_model": f"model {number}"}
+        rows += [
+            entry(2 * number + 1, PLAIN, 50, 50, **base),
+            entry(2 * number + 2, GSPO, solved, solved, **base),
+        ]
+    (contrast,) = clipping(boards, *rows).contrasts
+    assert contrast.gains == pytest.approx((0.1, -0.05, 0.05))
+    student = stats.ttest_1samp([0.1, -0.05, 0.05], 0).confidence_interval(0.95)
+    assert (contrast.gain.low, contrast.gain.high) == pytest.approx((student.low, student.high))
+    assert contrast.gain.low < 0 < contrast.gain.high
+
+
+def test_two_pairs_share_their_seeds() -> None:
+    pairs = [([0.6, 0.7], [0.5, 0.5]), ([0.4, 0.5], [0.3, 0.5])]
+    found = over_seeds(pairs)
+    parts = [0.0025, 0.0, 0.0025, 0.01]  # variances 0.005, 0, 0.005 and 0.02, each by 2
+    freedom = sum(parts) ** 2 / sum(part**2 for part in parts)
+    width = stats.t.ppf(0.975, freedom) * math.sqrt(sum(parts)) / 2
+    assert found.value == pytest.approx(0.1)
+    assert (found.low, found.high) == pytest.approx((0.1 - width, 0.1 + width))
+
+
+def test_where_nothing_helps_intervals_hold_zero() -> None:
+    """Entries that differ for other reasons: about one interval of twenty misses."""
+    rng = np.random.default_rng(0)
+    missed = 0
+    for _ in range(400):
+        found = over_pairs(rng.normal(0.0, 0.1, 4).tolist())
+        missed += not found.low <= 0 <= found.high
+    assert missed <= 35
+
+
+def test_choices_are_held_against_grpos_own(boards: Boards) -> None:
     rows = [
-        entry(1, other("cispo"), first(10)),
-        entry(2, other("ppo"), first(20)),
-        entry(3, other("sapo"), first(30)),
+        entry(1, with_clipping("cispo"), 10),
+        entry(2, PLAIN, 20),
+        entry(3, with_clipping("sapo"), 30),
         # The most common one, and none of them has a partner.
-        entry(4, OTHER, first(40)),
-        entry(5, OTHER, first(50)),
+        entry(4, OTHER, 40),
+        entry(5, OTHER, 50),
     ]
     found = clipping(boards, *rows)
-    assert found.reference == "ppo"
-    gains = {e.choice: e.gain and round(e.gain.value, 3) for e in found.effects}
-    assert gains == {"ppo": None, "cispo": -0.1, "sapo": 0.1, "gspo": None}
-    assert [effect.pairs for effect in found.effects] == [0, 1, 0, 1]
+    gains = {(e.choice, e.over): round(e.gain.value, 3) for e in found.contrasts}
+    assert gains == {("cispo", "ppo"): -0.1, ("sapo", "ppo"): 0.1}
+    assert found.alone == ("gspo",)
 
 
-def test_entries_that_differ_in_more_are_no_pair(boards: Boards) -> None:
-    found = clipping(boards, entry(1, PLAIN, first(50)), entry(2, OTHER, first(90)))
-    assert [effect.pairs for effect in found.effects] == [0, 0]
-    assert [effect.gain for effect in found.effects] == [None, None]
+def test_a_mask_is_held_against_the_clipping_without_it(boards: Boards) -> None:
+    """GRPO is in another setting, where nothing of it can be said of these two."""
+    rows = [
+        entry(1, with_clipping("cispo"), 10),
+        entry(2, with_clipping("cispo + sequence mask"), 60),
+        entry(3, with_clipping("ppo", setting="5 updates"), 50),
+    ]
+    found = clipping(boards, *rows)
+    assert shown(found) == [("cispo + sequence mask", "cispo")]
+    assert found.contrasts[0].gain.value == pytest.approx(0.5)
+    assert found.alone == ("ppo",)
+
+    both = clipping(boards, *rows, entry(4, PLAIN, 50))
+    assert shown(both) == [
+        ("cispo", "ppo"),
+        ("cispo + sequence mask", "ppo"),
+        ("cispo + sequence mask", "cispo"),
+    ]
 
 
-def test_other_inits_and_bases_are_no_pair(boards: Boards) -> None:
-    one = entry(1, PLAIN, first(50))
-    other = entry(2, GSPO, first(60), base_model="Qwen3-4B")
-    assert [e.pairs for e in clipping(boards, one, other).effects] == [0, 0]
-    assert [e.choice for e in clipping(boards, one, other, base="Qwen3-4B").effects] == ["gspo"]
+def test_a_choice_without_such_a_pair_has_its_most_common_partner(boards: Boards) -> None:
+    rows = [
+        entry(1, with_clipping("cispo"), 10),
+        entry(2, with_clipping("sapo"), 20),
+        entry(3, with_clipping("tis"), 30),
+        entry(4, with_clipping("cispo"), 10, base_model="other"),
+        entry(5, with_clipping("tis"), 40, base_model="other"),
+    ]
+    assert shown(clipping(boards, *rows)) == [("cispo", "tis"), ("sapo", "cispo")]
+
+
+def test_one_name_with_other_constants_is_another_choice(boards: Boards) -> None:
+    changed = (PLAIN.hashes[0], sha256_text("clip 10"), *PLAIN.hashes[2:])
+    wide = Choices("grpo", "ppo", "token-mean", "plain", "24 updates", changed)
+    found = clipping(boards, entry(1, PLAIN, 50), entry(2, wide, 10))
+    names = {f"ppo ({each[1][:4]})" for each in (PLAIN.hashes, changed)}
+    assert {found.contrasts[0].choice, found.contrasts[0].over} == names
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        entry(2, OTHER, 90),
+        entry(2, with_clipping("gspo", setting="5 updates"), 90),
+        entry(2, Choices("grpo", "gspo", "token-mean", "plain", "24 updates"), 90),
+        entry(2, GSPO, 90, base_model="Qwen3-4B"),
+    ],
+    ids=["advantage", "setting", "unknown constants", "base"],
+)
+def test_entries_that_differ_in_more_are_no_pair(boards: Boards, other: FullRow) -> None:
+    found = clipping(boards, entry(1, PLAIN, 50), other)
+    assert (found.contrasts, found.alone) == ((), ("ppo", "gspo"))
+
+
+def test_one_base_model_alone(boards: Boards) -> None:
+    rows = [entry(1, PLAIN, 50), entry(2, GSPO, 60, base_model="Qwen3-4B")]
+    assert clipping(boards, *rows, base="Qwen3-4B").alone == ("gspo",)
 
 
 def test_of_entries_that_are_alike_the_latest_counts(boards: Boards) -> None:
-    found = clipping(
-        boards,
-        entry(1, PLAIN, first(50)),
-        entry(2, PLAIN, first(40)),
-        entry(3, GSPO, first(60)),
-    )
-    gain = found.effects[1].gain
-    assert gain is not None and gain.value == pytest.approx(0.2)
-
-
-def test_pairs_on_the_same_episodes_are_no_independent_evidence(boards: Boards) -> None:
-    """The same pair under another init widens nothing and narrows nothing."""
-    rows = [entry(1, PLAIN, first(50)), entry(2, GSPO, first(60))]
-    twin = [
-        entry(3, PLAIN, first(50), base_model="other"),
-        entry(4, GSPO, first(60), base_model="other"),
-    ]
-    alone, both = clipping(boards, *rows), clipping(boards, *rows, *twin)
-    assert both.effects[1].pairs == 2
-    assert both.effects[1].gain == alone.effects[1].gain
+    found = clipping(boards, entry(1, PLAIN, 50), entry(2, PLAIN, 40), entry(3, GSPO, 60))
+    assert found.contrasts[0].gains == pytest.approx((0.2,))
 
 
 def test_unknown_choices_are_counted_and_not_guessed(boards: Boards) -> None:
-    found = clipping(boards, entry(1, Choices(None, None, None, None), first(50)))
-    assert (found.reference, found.effects, found.unknown) == (None, (), 1)
+    assert clipping(boards, entry(1, UNKNOWN, 50)) == Dimension("clipping", (), (), 1)
 
 
 def test_inits_and_policies_are_no_recipes(boards: Boards) -> None:
-    found = clipping(boards, entry(1, PLAIN, first(50), kind="init"))
-    assert found == Dimension("clipping", None, (), 0)
+    found = clipping(boards, entry(1, PLAIN, 50, kind="init"))
+    assert found == Dimension("clipping", (), (), 0)
 
 
 def test_an_entry_without_all_panels_is_left_out(boards: Boards, tmp_path: Path) -> None:
-    board = boards(entry(1, PLAIN, first(50)))
-    found = dimensions(board, "v1", [*KEYS, ("alfworld", "builtin")])
-    assert all(each.effects == () for each in found)
+    found = dimensions(boards(entry(1, PLAIN, 50)), "v1", [*KEYS, ("alfworld", "builtin")])
+    assert all(not each.contrasts and not each.alone for each in found)
+
+
+def test_gains_stay_in_their_range() -> None:
+    found = over_pairs([1.0, 0.9, -0.9])
+    assert found.value == pytest.approx(1 / 3)
+    assert (found.low, found.high) == (-1.0, 1.0)

@@ -12,7 +12,7 @@ import pytest
 from leaderboard import app
 from leaderboard.app import TABS, build
 from leaderboard.data import Board
-from leaderboard.events import Page, fetched, opened, used
+from leaderboard.events import Page, fetched, moved, opened, used
 from leaderboard.links import parsed
 from leaderboard.protocols import BoardFacts, Protocol
 from leaderboard.rows import FullRow
@@ -75,7 +75,7 @@ def test_the_page_has_all_tabs_and_writes_nothing(demo: gr.Blocks) -> None:
 
 def test_events_are_closed_to_programs_and_set_off_no_others(demo: gr.Blocks) -> None:
     found = dependencies(demo)
-    assert len(found) == 9
+    assert len(found) == 11
     for each in found:
         assert each["api_visibility"] == "private"
         assert not each["queue"]
@@ -108,6 +108,20 @@ def test_controls_draw_their_tab_anew(page: Page) -> None:
     assert "Choose entries" in use(page, "curves", entries=[])
 
 
+def test_panels_are_those_of_all_tabs(page: Page) -> None:
+    board, stability = part(page, "board"), part(page, "stability")
+    first, second = ([c.value for c in each.controls.values()] for each in (board, stability))
+    first[list(board.controls).index("panels")] = "alfworld/builtin"
+    assert stability.controls["panels"].value == "sokoban/builtin"
+    changes = moved(page, [board, stability], "v2", *first, *second)
+    assert changes[stability.controls["panels"]] == "alfworld/builtin"
+    (content, _), _ = board.contents
+    assert "ALFWorld" in changes[content] and "Sokoban" not in changes[content]
+    assert set(changes) <= set(page.all)
+    back = moved(page, [stability, board], "v2", *second, *first)
+    assert back[board.controls["panels"]] == "sokoban/builtin"
+
+
 def test_a_control_cannot_ask_for_what_is_not_there(page: Page) -> None:
     content, sort = use(page, "board", panels="../etc/passwd", kinds=["<b>"], sort="no")
     assert "3 entries, sorted by success" in content
@@ -135,7 +149,9 @@ def test_a_link_sets_controls_and_content_of_its_tab(page: Page) -> None:
     assert changes[page.tabs].selected == "board"
     assert changes[page.notice] == ""
     values = values_of(page, changes)
-    assert {name.partition(".")[0] for name in values} == {"board"}
+    # Who asks for a task asks for it in every tab that has a choice of panels.
+    assert {name.partition(".")[0] for name in values} == {"board", "stability"}
+    assert values["stability.panels"] == "sokoban/builtin"
     assert values["board.panels"] == "sokoban/builtin"
     assert values["board.search"] == "v2"
     assert values["board.columns"] == ["date"]

@@ -72,10 +72,16 @@ def test_an_axis_holds_its_values_and_its_ticks_ascend(values: list[float], log:
     assert 2 <= len(places) <= 11
 
 
+@pytest.mark.parametrize("log", [False, True])
+def test_numbers_too_small_to_be_divided_by_count_as_none(log: bool) -> None:
+    assert Scale.over([5e-324, 1e-323], "nats", log) == Scale(0.0, 1.0, "nats")
+    assert Scale.over([5e-324, 2.0], "nats", log).high == 2.0
+
+
 def test_a_scatter_has_a_link_for_every_point() -> None:
     points = [
-        Point(0.0, 1.0, "<i>", "best <b>", "tab=entry&entry=a"),
-        Point(1.0, 0.0, "last", "worst", "x=1"),
+        Point(0.0, 1.0, (0.5, 1.0), "<i>", "best <b>", "tab=entry&entry=a"),
+        Point(1.0, 0.0, (0.0, 0.25), "last", "worst", "x=1"),
     ]
     drawing = str(scatter("Two", points, SHARE, SHARE, ("collapse", "success")))
     links = elements(drawing, "a")
@@ -86,6 +92,9 @@ def test_a_scatter_has_a_link_for_every_point() -> None:
     # The plot lies between x = 44 and 428, y = 14 and 288.
     assert (left.get("cx"), left.get("cy")) == ("44", "14")
     assert (right.get("cx"), right.get("cy")) == ("428", "288")
+    whisker = links[0].find("line")
+    assert whisker is not None
+    assert [whisker.get(end) for end in ("x1", "y1", "x2", "y2")] == ["44", "151", "44", "14"]
 
 
 def test_curves_by_hand() -> None:
@@ -130,7 +139,9 @@ def test_a_legend_names_every_colour() -> None:
 
 def test_names_do_not_lie_on_each_other() -> None:
     def named(count: int) -> list[tuple[str, float]]:
-        points = [Point(0.0, 0.5 - n / 1000, f"n{n}", f"t{n}", "x=1") for n in range(count)]
+        points = [
+            Point(0.0, 0.5 - n / 1000, (0.0, 1.0), f"n{n}", f"t{n}", "x=1") for n in range(count)
+        ]
         drawing = str(scatter("Many", points, SHARE, SHARE, ("x", "y")))
         texts = [link.find("text") for link in elements(drawing, "a")]
         return [(t.text or "", float(t.get("y", 0))) for t in texts if t is not None]

@@ -3,17 +3,28 @@
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from benchmark.records import SequenceRecord
 from leaderboard.build import build
 from leaderboard.data import Board
-from leaderboard.links import State
-from leaderboard.plays import Play, play_of
+from leaderboard.plays import (
+    MAX_KEPT,
+    MAX_KEPT_OF_ONE,
+    Asked,
+    Kept,
+    Play,
+    play_of,
+    size_of,
+    without_prompts,
+)
+from leaderboard.state import State
 from leaderboard.tabs.episode import MAX_TEXT, board_of, drawn, shortened, turns
 from leaderboard.tabs.episodes import episodes_page
-from tasks.base import Tile
+from tasks.base import Tile, View
 from tasks.errors import UserError
 from tests.board_rows import board_of as written
 from tests.submissions import INITS
@@ -59,6 +70,15 @@ def test_boards_are_drawn_turn_by_turn(real: tuple[Board, Path]) -> None:
     assert page.count('class="lb-turn"') == len(found.record.turns)
     assert "solved after" in page
     assert "player at row" in page
+
+
+def test_what_an_episode_asks_for_stands_first(real: tuple[Board, Path]) -> None:
+    found = play(real, "20260102_policy", 0, 0)
+    turn = found.record.turns[0].model_copy(update={"action": "x = 1\nprint(x)"})
+    record = found.record.model_copy(update={"turns": (turn,)})
+    page = str(turns(replace(found, record=record, asked="a red <shoe>")))
+    assert page.index("a red &lt;shoe&gt;") < page.index("x = 1 \u2026")
+    assert "print(x)" not in page and "U+000A" not in page
 
 
 def test_the_browser_lists_and_filters(real: tuple[Board, Path]) -> None:
@@ -143,8 +163,6 @@ def test_what_was_not_played_is_not_there(real: tuple[Board, Path]) -> None:
 
 
 def test_records_on_the_hub_are_not_fetched(real: tuple[Board, Path], tmp_path: Path) -> None:
-    from dataclasses import replace
-
     from benchmark.submissions.archive import sha256_of
 
     board, submissions = real
@@ -162,6 +180,67 @@ def test_records_on_the_hub_are_not_fetched(real: tuple[Board, Path], tmp_path: 
     moved = replace(row, submission_sha256=sha256_of(path)[0])
     with pytest.raises(UserError, match="lie on the hub"):
         play_of(tmp_path, moved, 0, KEY, "one-box-000")
+
+
+def asked(number: int) -> Asked:
+    return Path("submissions"), "entry", "0" * 64, 0, KEY, f"episode-{number}", 0
+
+
+def longer(found: Play, characters: int) -> Play:
+    """The same episode, so much longer."""
+    first, *others = found.record.turns
+    first = first.model_copy(update={"response": first.response + "a" * characters})
+    return replace(found, record=found.record.model_copy(update={"turns": (first, *others)}))
+
+
+def test_the_size_of_an_episode(real: tuple[Board, Path]) -> None:
+    found = play(real, "20260102_policy", 0, 0)
+    seen = sum(len(view.observation) for view in found.views)
+    assert seen > 0
+    assert size_of(found) == seen + len(found.record.model_dump_json())
+    assert size_of(longer(found, 1_000)) == size_of(found) + 1_000
+
+
+def test_few_episodes_are_kept_and_none_that_is_long(real: tuple[Board, Path]) -> None:
+    small = play(real, "20260102_policy", 0, 0)
+    large = longer(small, MAX_KEPT_OF_ONE - size_of(small))
+    assert size_of(large) == MAX_KEPT_OF_ONE
+    kept = Kept()
+    kept.add(asked(0), longer(large, 1))
+    assert kept.find(asked(0)) is None and kept.size == 0
+    for number in range(8):
+        kept.add(asked(number), large)
+        kept.add(asked(number), large)
+    assert kept.size == MAX_KEPT
+    assert kept.find(asked(0)) is large
+    kept.add(asked(8), small)
+    # The one that has been looked at stays, the next one makes room.
+    assert [kept.find(asked(number)) is None for number in (0, 1, 2, 8)] == [
+        False, True, False, False,
+    ]  # fmt: skip
+    assert kept.size == 7 * MAX_KEPT_OF_ONE + size_of(small)
+
+
+def test_prompts_and_tokens_are_not_kept(real: tuple[Board, Path]) -> None:
+    found = play(real, "20260102_policy", 0, 0)
+    assert all(view.messages == () and view.observation for view in found.views)
+    sequence = SequenceRecord(token_ids=(1, 2), written=((1, 2),))
+    prompted = View(({"role": "user", "content": "all of it"},), "seen")
+    record = found.record.model_copy(update={"sequence": sequence})
+    plain = without_prompts(replace(found, record=record, views=(prompted,)))
+    assert plain == replace(found, views=(View((), "seen"),))
+
+
+def test_an_episode_is_read_once(real: tuple[Board, Path], tmp_path: Path) -> None:
+    board, submissions = real
+    row = board.row("20260102_policy")
+    assert row is not None
+    shutil.copytree(submissions / row.id, tmp_path / row.id)
+    found = play_of(tmp_path, row, 0, KEY, "one-box-001")
+    shutil.rmtree(tmp_path / row.id)
+    assert play_of(tmp_path, row, 0, KEY, "one-box-001") is found
+    with pytest.raises(UserError, match="folder is not here"):
+        play_of(tmp_path, row, 0, KEY, "one-box-002")
 
 
 TILES = {

@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 from benchmark.cli import main
 from leaderboard.board_file import PARQUET
 from leaderboard.data import Board
-from leaderboard.server import MAX_BODY, application
+from leaderboard.server import application
 from tests.board_rows import board_content, board_of, board_row, hostile
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, first
 from tests.report_runs import INJECTION
@@ -101,11 +101,6 @@ def test_everything_else_is_closed(client: TestClient, method: str, path: str) -
     assert client.request(method, path).status_code in (403, 404)
 
 
-def predict(client: TestClient, number: int, data: list[object]) -> int:
-    body = {"fn_index": number, "data": data, "session_hash": "a"}
-    return client.post("/gradio_api/run/predict", json=body).status_code
-
-
 def test_an_event_answers(client: TestClient) -> None:
     config = client.get("/config").json()
     number = next(
@@ -117,19 +112,6 @@ def test_an_event_answers(client: TestClient) -> None:
     answer = client.post("/gradio_api/run/predict?tab=compare", json=body)
     assert answer.status_code == 200
     assert "minus" in json.dumps(answer.json())
-
-
-def test_a_long_or_unmeasured_body_is_refused(client: TestClient) -> None:
-    address = "/gradio_api/run/predict"
-    assert client.post(address, content=b" " * (MAX_BODY + 1)).status_code == 404
-    assert client.post(address, content=iter([b"{}"])).status_code == 404
-
-
-def test_wrong_calls_say_nothing_of_the_inside(client: TestClient) -> None:
-    body = {"fn_index": 0, "data": [["x"]] * 3, "session_hash": "a"}
-    answer = client.post("/gradio_api/run/predict", json=body)
-    assert answer.status_code in (422, 500)
-    assert str(ROOT) not in answer.text
 
 
 def test_a_board_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:

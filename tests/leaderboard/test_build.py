@@ -98,7 +98,7 @@ def test_what_a_policy_has_and_what_not(built: Built) -> None:
     row = row_of(built, POLICY)
     assert (row.kind, row.base_model, row.parameters, row.init) == ("policy", None, None, None)
     assert (row.stability, row.curves, row.training_data) == (None, (), None)
-    assert row.choices == Choices(None, None, None, None)
+    assert row.choices == Choices(None, None, None, None, None)
     assert (row.badges.replayed, row.badges.stability, row.badges.init) == (True, "none", None)
     assert row.panels[0].success == 1  # the expert
     (point,) = row.checkpoints
@@ -176,7 +176,10 @@ def test_what_is_not_accepted_is_named(
     assert main(["leaderboard", "build", *options]) == 1
     said = capsys.readouterr()
     assert "1 entries: " in said.out
-    again, odd = sorted(said.err.splitlines())
+    first, second, third, again, odd = said.err.splitlines()
+    assert first == "1 of 3: 20260102_again not accepted"
+    assert second == f"2 of 3: {POLICY} accepted"
+    assert third == "3 of 3: No such name not accepted"
     assert again.startswith("20260102_again: not accepted: ")
     assert "1 of 256 plays are missing" in again
     assert odd.startswith("No such name: not accepted: name: 'No such name' is no name")
@@ -230,18 +233,23 @@ def test_an_entry_of_an_older_protocol_stays_readable(
     assert (found.accepted, found.archived, found.refused) == ((), (POLICY,), ())
     assert [(row.protocol, row.id) for row in found.content.rows] == [("v0", POLICY)]
     assert [protocol.name for protocol in found.content.facts.protocols] == ["v1", "v0"]
-    # It must still be what was accepted then.
-    (copy.folder / "README.md").write_text("another one")
-    assert len(build(folder, INITS, [archive], env_processes=1).refused) == 1
-    copy.relist("README.md")
-    assert len(build(folder, INITS, [archive], env_processes=1).refused) == 1
-    shutil.rmtree(copy.folder)
-    # The next archive holds both, under their names.
+    # An archive of an archive has both protocols, under their names; its own place is found.
     parquet, _ = write(found, tmp_path / "next")
-    archive = parquet.rename(tmp_path / "v2.parquet")
-    again = build(folder, INITS, [archive])
+    (folder / ".archives").mkdir()
+    parquet.rename(folder / ".archives" / "v2.parquet")
+    again = build(folder, INITS, env_processes=1)
     assert [protocol.name for protocol in again.content.facts.protocols] == ["v1", "v2", "v0"]
     assert again.content.rows == found.content.rows
+    # The folder must still be what was accepted then.
+    (copy.folder / "README.md").write_text("another one")
+    changed = build(folder, INITS, env_processes=1)
+    assert (len(changed.refused), changed.content.rows, changed.dropped) == (1, (), (POLICY,))
+    copy.relist("README.md")
+    changed = build(folder, INITS, env_processes=1)
+    assert (len(changed.refused), changed.content.rows, changed.dropped) == (1, (), (POLICY,))
+    shutil.rmtree(copy.folder)
+    gone = build(folder, INITS)
+    assert (gone.content.rows, gone.dropped, gone.refused) == ((), (POLICY,), ())
 
 
 def digest(copy: Copy) -> str:

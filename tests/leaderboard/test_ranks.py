@@ -1,10 +1,15 @@
 """Ranks are ranges."""
 
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
 from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderboard.data import Board
-from leaderboard.ranks import Rank, rank_groups, ranks
+from leaderboard.paired import compare
+from leaderboard.ranks import Rank, ranks, ranks_of
 from tests.board_rows import PROTOCOL, board_row
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, Boards, first
 
@@ -22,44 +27,45 @@ def by_name(found: dict[str, Rank]) -> dict[str, tuple[int, int]]:
     return {entry.partition("_")[2] or entry: (r.first, r.last) for entry, r in found.items()}
 
 
-def test_groups_by_hand() -> None:
-    # .90 .88 .80 .79 .50, and what is less than .1 apart is a tie.
-    scores = {"a": 0.90, "b": 0.88, "c": 0.80, "d": 0.79, "e": 0.50}
-
-    def differ(leader: str, entry: str) -> bool:
-        return scores[leader] - scores[entry] >= 0.0999
-
-    found = rank_groups(list(scores.items()), differ)
-    assert by_name(found) == {"a": (1, 2), "b": (1, 2), "c": (3, 4), "d": (3, 4), "e": (5, 5)}
-    assert [found[name].leader for name in "abcde"] == ["a", "a", "c", "c", "e"]
-    assert (found["a"].tied, found["e"].tied) == (True, False)
+def better(scores: Sequence[float], apart: float) -> npt.NDArray[np.bool_]:
+    """One is surely better than another from a difference on."""
+    found = np.array(scores)
+    surely: npt.NDArray[np.bool_] = found[:, None] - found[None, :] > apart
+    return surely
 
 
-def test_a_group_ends_with_the_first_that_differs() -> None:
-    # c cannot be told from the leader, but it stands behind b, which can.
-    scores = [("a", 0.9), ("b", 0.8), ("c", 0.7)]
-    found = rank_groups(scores, lambda leader, entry: (leader, entry) == ("a", "b"))
-    assert by_name(found) == {"a": (1, 1), "b": (2, 3), "c": (2, 3)}
+def test_ranges_by_hand() -> None:
+    # What is less than .1 apart is a tie, and ties are not handed on: .90 and .74 are none.
+    found = ranks_of(better([0.90, 0.82, 0.74, 0.50], 0.1))
+    assert found == [Rank(1, 2), Rank(1, 3), Rank(2, 3), Rank(4, 4)]
+    assert [rank.tied for rank in found] == [True, True, True, False]
 
 
-def test_of_equals_the_oldest_leads() -> None:
-    found = rank_groups([("b", 0.5), ("a", 0.5)], lambda leader, entry: False)
-    assert found["b"] == Rank(1, 2, "a")
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.floats(0, 0.5))
+def test_a_range_holds_the_place_by_score(scores: list[float], apart: float) -> None:
+    found = ranks_of(better(scores, apart))
+    order = sorted(range(len(scores)), key=lambda place: -scores[place])
+    for place, entry in enumerate(order, 1):
+        assert 1 <= found[entry].first <= place <= found[entry].last <= len(scores)
 
 
-@given(
-    st.dictionaries(st.text("abc", min_size=1), st.floats(0, 1), max_size=12),
-    st.floats(0, 0.5),
-)
-def test_ranges_cover_the_places(scores: dict[str, float], apart: float) -> None:
-    found = rank_groups(
-        list(scores.items()), lambda leader, entry: scores[leader] - scores[entry] > apart
-    )
-    groups = {(rank.first, rank.last): rank.leader for rank in found.values()}
-    places = [place for low, high in sorted(groups) for place in range(low, high + 1)]
-    assert places == list(range(1, len(scores) + 1))
-    for entry, rank in found.items():
-        assert scores[rank.leader] - scores[entry] <= apart
+def test_ranks_say_what_comparisons_say(boards: Boards) -> None:
+    rng = np.random.default_rng(0)
+    rows = [
+        board_row(
+            f"20260101_e{n:02}", {SOKOBAN: [(rng.random(100) < rate).astype(int) for _ in range(2)]}
+        )
+        for n, rate in enumerate(rng.uniform(0.3, 0.7, 12))
+    ]
+    board = boards(*rows)
+    found = ranks(board, PROTOCOL, (SOKOBAN.key,))
+    for row in board.rows():
+        others = [other for other in board.rows() if other.id != row.id]
+        gaps = [compare(board, row, other, SOKOBAN.key) for other in others]
+        worse = sum(gap.difference.low > 0 for gap in gaps if gap)
+        better = sum(gap.difference.high < 0 for gap in gaps if gap)
+        assert found[row.id] == Rank(1 + better, len(rows) - worse)
+    assert len(set(found.values())) > 3
 
 
 def test_ranks_of_a_board(boards: Boards) -> None:
@@ -73,7 +79,7 @@ def test_policies_have_no_rank(boards: Boards) -> None:
     expert = board_row("20260101_expert", {SOKOBAN: [first(100)]}, kind="policy")
     init = board_row("20260102_init", {SOKOBAN: [first(50)]}, kind="init")
     found = ranks(boards(expert, init), PROTOCOL, (SOKOBAN.key,))
-    assert dict(found) == {"20260102_init": Rank(1, 1, "20260102_init")}
+    assert dict(found) == {"20260102_init": Rank(1, 1)}
 
 
 def test_a_mean_needs_all_panels(boards: Boards) -> None:

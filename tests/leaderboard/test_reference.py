@@ -1,29 +1,27 @@
 """The published tables: copied without a slip, inconsistencies noted, and never ranked."""
 
-import math
 from pathlib import Path
 
 import pytest
+from markupsafe import escape
 
+from leaderboard.protocols import PanelFacts
 from leaderboard.reference import (
     ReferenceRow,
     ReferenceTable,
-    reference_frame,
+    published_rows,
     reference_tables,
     task_notes,
 )
 from leaderboard.table import table
+from leaderboard.tabs.published import published_section
 from leaderboard.view import default_view
 from tasks.errors import UserError
 from tasks.registry import task_names
-from tests.board_rows import PANELS, board_row, panel_facts
+from tests.board_rows import board_row, panel_facts
 from tests.leaderboard.conftest import SOKOBAN, Boards, first
 
 TABLES = {table.table: table for table in reference_tables()}
-FIELD = {
-    task: panel_facts(task, panel, task, "%", 10)
-    for task, panel in (("alfworld", "valid_seen"), ("webshop", "small_1000"))
-}
 
 
 def row_of(number: str, method: str, setting: str | None = None) -> ReferenceRow:
@@ -92,36 +90,82 @@ def test_only_whole_tasks_count_as_success() -> None:
 
 def test_notes() -> None:
     assert set(task_notes()) == {"all", *task_names()}
-    own, *shared = TABLES["3"].notes_on("CISPO")
-    assert "54.12" in own
-    assert len(shared) == 2
-    assert TABLES["S2"].notes_on("GRPO") == ()
-
-
-def test_rows_stand_under_the_fields_panels_alone() -> None:
-    frame = reference_frame(list(FIELD.values()))
-    assert len(frame) == 20
-    sampo = frame.loc["reference:3/SAMPO"]
-    assert sampo["alfworld/valid_seen"] == pytest.approx(0.9272)
-    assert sampo["success"] == pytest.approx((0.9272 + 0.7773) / 2)
-    assert (sampo["parameters"], sampo["base_model"]) == (4e9, "Qwen3-4B, behaviour-cloned")
-    assert "59.55" in sampo["notes"]
-    assert reference_frame([panel_facts(*PANELS[0])]).empty  # alfworld/builtin
-
-
-def test_a_mean_needs_every_task() -> None:
-    frame = reference_frame([*FIELD.values(), SOKOBAN])
-    assert math.isnan(frame.loc["reference:S2/SAMPO", "success"])
-    assert frame.loc["reference:3/SAMPO", "success"] == pytest.approx(0.8644, abs=1e-4)
+    noted = [each.methods for each in TABLES["3"].notes_on(["alfworld"])]
+    assert noted == [("GRPO",), ("CISPO",), ("GIGPO",)]
+    assert [each.methods for each in TABLES["3"].notes_on(["webshop", "sokoban"])] == [("SAMPO",)]
+    assert TABLES["3"].notes_on(["sokoban"]) == TABLES["S2"].notes_on(["alfworld"]) == ()
 
 
 def test_they_are_never_ranked(boards: Boards) -> None:
     board = boards(board_row("20260101_a", {SOKOBAN: [first(5)]}))
     frame = table(board, default_view(board))
-    assert (reference_frame([SOKOBAN])["success"] > 0.05).all()
+    assert all((row.success[0] or 0) > 0.05 for row in published_rows(["sokoban"]))
     assert list(frame.index) == ["20260101_a"]
     assert frame["rank"].tolist() == [1]  # though every published row is better
-    assert "rank" not in reference_frame([SOKOBAN]).columns
+    shown = str(published_section([SOKOBAN], "v1"))
+    assert "<th" in shown and "rank</th>" not in shown
+
+
+def test_published_rows_are_of_tasks_with_the_model_of_each() -> None:
+    sokoban = published_rows(["sokoban"])
+    assert len(sokoban) == 10
+    assert (sokoban[0].method, sokoban[0].table) == ("GRPO", "3")
+    assert sokoban[0].models == ("Qwen3-4B-VL-Instruct-RFT",)
+    assert sokoban[0].success == pytest.approx((0.839,))
+    all_tasks = published_rows(["sokoban", "tir_math", "alfworld"])
+    assert len(all_tasks) == 20
+    sampo, larger = (row for row in all_tasks if row.method == "SAMPO")
+    assert sampo.models == ("Qwen3-4B-VL-Instruct-RFT", "Qwen3-4B-Base", "Qwen3-4B-RFT")
+    assert sampo.success == pytest.approx((0.8886, None, 0.9272))
+    assert larger.models[2] == "Qwen3-8B, behaviour-cloned"
+    assert larger.success == pytest.approx((None, None, 0.9771))
+    assert published_rows(["tir_math"]) == ()
+
+
+def facts_of(*names: str) -> list[PanelFacts]:
+    titles = {"alfworld": "ALFWorld", "sokoban": "Sokoban", "tir_math": "TIR Math"}
+    return [panel_facts(name, "builtin", titles[name], "%", 10) for name in names]
+
+
+def test_a_section_says_whose_episodes_and_whose_model() -> None:
+    shown = str(published_section(facts_of("sokoban"), "v1"))
+    assert "Sokoban, the paper&#39;s own episodes (%)" in shown
+    assert "builtin" not in shown
+    assert shown.count("Qwen3-4B-VL-Instruct-RFT") == 10
+    assert "Qwen3-4B-RFT" not in shown
+    # What concerns other tasks, or a column that is not shown, is not said.
+    assert "ALFWorld" not in shown and "Avg" not in shown
+    assert shown.count(str(escape(task_notes()["sokoban"]))) == 1
+
+
+def test_a_section_shows_numbers_under_any_panel_of_a_task() -> None:
+    shown = str(published_section(facts_of("alfworld"), "v1"))
+    assert "ALFWorld, the paper&#39;s own episodes (%)" in shown
+    assert "92.7" in shown and "97.7" in shown
+    for once in ("54.12", "34.4 %", "72.61", task_notes()["alfworld"], task_notes()["all"]):
+        assert shown.count(str(escape(once))) == 1
+    assert "tab=about" in shown and "panels=" not in shown
+
+
+def test_a_section_of_several_tasks() -> None:
+    shown = str(published_section(facts_of("alfworld", "sokoban", "tir_math"), "v1"))
+    assert "Qwen3-4B-RFT (ALFWorld), Qwen3-4B-VL-Instruct-RFT (Sokoban)" in shown
+    assert "None on TIR Math." in shown
+    assert "TIR Math, the paper" not in shown
+
+
+def test_a_section_without_success_rates_leads_to_the_tables() -> None:
+    shown = str(published_section(facts_of("tir_math"), "v1"))
+    assert "The paper has no success rates on TIR Math" in shown
+    assert "tab=about" in shown
+    assert "<table" not in shown
+
+
+def test_a_note_is_on_a_task_that_is_there() -> None:
+    plain = TABLES["S2"].model_dump()
+    plain["notes"] = [{"tasks": ["sokoban"], "text": "a"}]
+    with pytest.raises(ValueError, match="nothing is reported of: sokoban"):
+        ReferenceTable.model_validate(plain)
 
 
 def test_a_file_that_breaks_the_schema(tmp_path: Path) -> None:

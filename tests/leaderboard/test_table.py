@@ -139,7 +139,7 @@ def test_ranks_follow_the_panel_that_is_sorted_by(boards: Boards) -> None:
     assert math.isnan(by_mean["20260101_c"])
     by_panel = table(board, replace(BOTH, sort="sokoban/builtin"))
     assert by_panel["rank"].tolist() == [1, 2, 3]
-    assert by_panel["rank:leader"].tolist() == list(by_panel.index)
+    assert by_panel["rank:last"].tolist() == [1, 2, 3]
 
 
 def test_filters_move_no_rank(boards: Boards) -> None:

@@ -1,6 +1,7 @@
 """vLLM in process under new weights, against transformers with the same weights."""
 
 import asyncio
+import tempfile
 from collections.abc import AsyncIterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -136,6 +137,8 @@ async def test_workers_of_another_process_read_a_file(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VLLM_ENABLE_V1_MULTIPROCESSING", "1")
+    # A socket's address is 107 characters long at most.
+    monkeypatch.setenv("VLLM_RPC_BASE_PATH", tempfile.gettempdir())
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     trainee = Trainee.load(folder)
     async with VllmEngine(folder) as engine:

@@ -100,6 +100,15 @@ DATA = {
 HUB: Json = {"kind": "hub", "name": "a/b", "sha256": None, "revision": COMMIT}
 FORGERIES = [
     Forgery(
+        "init sold as trained",
+        "trained",
+        both(
+            model(kind="folder", name="mine", sha256=INIT["sha256"]),
+            init(kind="folder", name="base", sha256=sha256_text("base")),
+        ),
+        "these are the weights of the init tiny-sokoban",
+    ),
+    Forgery(
         "served model", "trained", model(kind="endpoint"), "nobody can say which weights these"
     ),
     Forgery(

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -318,7 +319,26 @@ def test_the_command(
     assert len(lines) == 4
     assert lines[0].startswith("sokoban/builtin/")
     assert "recorded log-probabilities are off by 0." in lines[0]
-    assert lines[-1].endswith(": 3 not credible")
+    assert ": 3 not credible, 0 of " in lines[-1]
+
+
+def test_turns_that_cannot_be_scored_are_counted_and_many_are_an_objection(
+    tmp_path: Path, runs: Mapping[str, ReadRun], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A length that is not the text's takes a turn out of the audit."""
+
+    def longer(number: int, turn: TurnRecord) -> dict[str, object]:
+        return {"response_tokens": (turn.response_tokens or 0) + number % 2}
+
+    submission(tmp_path, changed(runs["greedy"], longer), tmp_path, SOKOBAN.identity)
+    command = ["audit", str(tmp_path / "20260102_own"), "--model", "tiny-sokoban"]
+    assert main([*command, "--episodes", "4"]) == 1
+    *_, hidden, last = capsys.readouterr().out.splitlines()
+    assert hidden.endswith("other lengths than their texts: they hide something")
+    found = re.search(r": 0 not credible, (\d+) of (\d+) turns not scored$", last)
+    assert found is not None
+    unscored, turns = map(int, found.groups())
+    assert 0 < unscored <= turns / 2
 
 
 def test_the_command_adds_up_what_speaks_against_draws(
@@ -332,7 +352,7 @@ def test_the_command_adds_up_what_speaks_against_draws(
     assert len(each) == 4
     assert all("tokens are unlikely draws (evidence " in one for one in each)
     assert together.startswith("the draws of all episodes together are unlikely (evidence ")
-    assert last.endswith(": 4 not credible")
+    assert ": 4 not credible, 0 of " in last
 
 
 def test_weights_that_a_submission_does_not_name(

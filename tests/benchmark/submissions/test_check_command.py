@@ -13,9 +13,10 @@ from baselines.registry import read_registry
 from benchmark.cli import main
 from benchmark.submissions.check import check_submission, read_accepted
 from benchmark.submissions.entry import Entry
+from benchmark.submissions.known import Known
 from benchmark.submissions.report import escaped
 from tests.local_hub import Asked, Reply, serving
-from tests.submissions import Copy, Json, copied
+from tests.submissions import Copy, Json, as_init, copied
 
 FINDING = {"file", "field", "problem", "fix"}
 
@@ -145,36 +146,14 @@ def test_a_submission_is_compared_with_its_init_and_with_the_best(
     ]
     # Seeds 0 and 1 solve 152 and 157 of 256, the init as much as seed 0: half of 5/256 more.
     assert "+1.0 [" in rows[0]
-    assert "+0.0 [+0.0, +0.0], p = 1.000, 256 episodes" in rows[1]
+    assert "+0.0 [-0.2, +0.2], p = 1.000, 256 episodes" in rows[1]
     printed = capsys.readouterr().out.splitlines()
-    best_so_far = "the best so far (The best)  +0.0 [+0.0, +0.0], p = 1.000, 256 episodes"
+    best_so_far = "the best so far (The best)  +0.0 [-0.2, +0.2], p = 1.000, 256 episodes"
     assert f"sokoban/builtin  {best_so_far}" in printed
     assert any(
         line.startswith("sokoban/builtin  its init (The init)         +1") for line in printed
     )
     assert max(map(len, printed)) <= 100
-
-
-def as_init(copy: Copy, digest: str | None) -> None:
-    """Makes an init's submission of a trained one: seed 0's records alone."""
-
-    def change(about: Json) -> None:
-        about["name"] = "The init"
-        about["method"]["kind"] = "init"
-        about["init"] = None
-        about["checkpoints"] = about["checkpoints"][:1]
-        about["checkpoints"][0]["training_log"] = None
-        about["checkpoints"][0]["model"] = model
-        kept = ("README.md", "runs/r0/")
-        about["files"] = [file for file in about["files"] if file["path"].startswith(kept)]
-
-    model = {"name": "tiny-sokoban", "kind": "init", "revision": None, "sha256": digest}
-    for name in ("training/s0.jsonl.zst", "training/s1.jsonl.zst"):
-        (copy.folder / name).unlink()
-    for name in ("run.json", "episodes.jsonl.zst", "summary.json"):
-        (copy.folder / "runs" / "r1" / name).unlink()
-    copy.manifest(lambda run: run.update(model=model))
-    copy.about(change)
 
 
 def as_other(copy: Copy) -> None:
@@ -197,7 +176,8 @@ def as_other(copy: Copy) -> None:
 def perturb(records: list[Json]) -> None:
     """Other log-probabilities, as of other weights."""
     for record in records:
-        record["turns"][0]["log_prob"] -= 0.25
+        for turn in record["turns"]:
+            turn["log_prob"] -= 0.25
 
 
 def test_a_broken_neighbour_stops_nobody(
@@ -292,12 +272,12 @@ def test_an_author_who_deletes_a_dataset_stops_nobody(
 
 
 def test_the_others_are_read_one_by_one(policy: Path, trained: Path) -> None:
-    """Whatever there is of them, no more than two are in memory."""
+    """Whatever there is of them, none stays in memory with its records."""
     alive = []
 
-    def others() -> Iterator[Entry]:
+    def others() -> Iterator[Known]:
         for _ in range(6):
-            yield read_accepted(trained)
+            yield Known.of(read_accepted(trained))
             alive.append(sum(isinstance(each, Entry) for each in gc.get_objects()))
 
     verdict = check_submission(policy, {}, others())

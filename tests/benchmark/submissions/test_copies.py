@@ -8,10 +8,10 @@ import pytest
 
 from benchmark.submissions.check import read_accepted
 from benchmark.submissions.copies import check_copies
-from benchmark.submissions.entry import Entry
+from benchmark.submissions.known import Known
 from tasks.seeding import sha256_text
 from tests.benchmark.submissions.conftest import Copies
-from tests.submissions import Copy, Json, check
+from tests.submissions import INITS, Copy, Json, as_init, check
 from tests.training_logs import Line
 
 
@@ -30,30 +30,33 @@ def renamed(copy: Copy) -> None:
 
 
 def other_records(copy: Copy, first: int = 0, last: int = 256) -> None:
-    """Makes the log-probabilities of some episodes a little smaller."""
+    """Makes all log-probabilities of some episodes a little smaller."""
 
     def change(records: list[Json]) -> None:
         for record in records[first:last]:
-            record["turns"][0]["log_prob"] -= 0.5
+            for turn in record["turns"]:
+                turn["log_prob"] -= 0.5
 
     for run in ("runs/r0", "runs/r1"):
         copy.records(change, run)
 
 
 def other_logs(copy: Copy, share: float = 1.0) -> None:
-    """Makes some entropies a little smaller."""
+    """Makes all numbers of some updates that are no counts a little smaller."""
 
     def change(lines: list[Line]) -> None:
         updates = [line for line in lines if line["kind"] == "update"]
         for line in updates[: round(share * len(updates))]:
-            line["policy/entropy"] -= 1e-9
+            for name in line:
+                if name.startswith(("policy/", "kl", "ratio/", "engine/", "advantage/")):
+                    line[name] *= 0.999
 
     for seed in (0, 1):
         copy.log(change, seed)
 
 
 def problems(copy: Copy, *others: Path) -> list[str]:
-    verdict = check(copy.folder, [read_accepted(other) for other in others])
+    verdict = check(copy.folder, [Known.of(read_accepted(other)) for other in others])
     return [f"{finding.file}: {finding.problem}" for finding in verdict.findings]
 
 
@@ -114,6 +117,42 @@ def test_a_submission_under_a_new_name(copies: Copies, trained: Path) -> None:
     ]
 
 
+def test_one_changed_number_of_many_makes_nothing_new(copies: Copies, trained: Path) -> None:
+    """Of every episode and of every update one number is a billionth other."""
+    copy = copies("trained")
+    renamed(copy)
+
+    def answers(records: list[Json]) -> None:
+        for record in records:
+            record["turns"][0]["log_prob"] -= 1e-9
+
+    def updates(lines: list[Line]) -> None:
+        for line in lines:
+            if line["kind"] == "update":
+                line["policy/entropy"] += 1e-9
+
+    for seed in (0, 1):
+        copy.records(answers, f"runs/r{seed}")
+        copy.log(updates, seed)
+    found = problems(copy, trained)
+    assert sum("256 of 256 episodes have the answers" in problem for problem in found) == 2
+    assert sum("20 updates have the numbers" in problem for problem in found) == 2
+
+
+def test_weights_play_a_panel_once_whatever_they_are_called(copies: Copies, trained: Path) -> None:
+    """An init under another name, and with the records of somebody else."""
+    copy = copies("trained")
+    other = Copy(shutil.copytree(trained, copy.folder.parent / "20260102_other"))
+    digest = INITS["tiny-sokoban"] or ""
+    for each in (copy, other):
+        as_init(each, digest)
+    copy.about(lambda about: about.update(name="Another one"))
+    model = f"tiny-sokoban (init, SHA-256 {digest[:12]}...)"
+    assert problems(copy, other.folder) == [
+        f"submission.json: {model}: 20260102_other has the same weights"
+    ]
+
+
 @pytest.mark.parametrize("name", ["A policy entry", "A POLICY entry", "a Policy Entry"])
 def test_a_name_is_there_once(copies: Copies, trained: Path, name: str) -> None:
     copy = copies("policy")
@@ -136,10 +175,10 @@ def test_all_others_are_asked_for_whatever_comes_out(copies: Copies, trained: Pa
     """They are read one by one, and who reads them notes them."""
     asked = []
 
-    def others() -> Iterator[Entry]:
+    def others() -> Iterator[Known]:
         for number in range(3):
             asked.append(number)
-            yield read_accepted(trained)
+            yield Known.of(read_accepted(trained))
 
     assert len(check_copies(read_accepted(copies("trained").folder), others())) == 3 * 5
     assert asked == [0, 1, 2]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from benchmark.statistics import wilson
 from benchmark.submissions.check import read_accepted
+from benchmark.submissions.known import Known
 from tests.benchmark.submissions.conftest import Copies
 from tests.benchmark.submissions.test_copies import other_logs, other_records, renamed
 from tests.submissions import Copy, Json, check, trainer_line
@@ -68,7 +69,7 @@ def test_a_log_of_another_entry_with_every_number_changed(copies: Copies, traine
     renamed(copy)
     other_records(copy)
     other_logs(copy)
-    assert check(copy.folder, [read_accepted(trained)]).accepted
+    assert check(copy.folder, [Known.of(read_accepted(trained))]).accepted
 
 
 def test_a_date_of_the_past(copies: Copies) -> None:

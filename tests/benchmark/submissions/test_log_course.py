@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -161,11 +162,11 @@ def test_updates_with_few_numbers_are_not_compared() -> None:
     """Whole numbers can be equal by chance, and so can a few fractions."""
     names = ["rollout/success", "rollout/return", "policy/entropy", "policy/grad_norm", "ratio/ess"]
 
-    def numbers(value: float, count: int) -> list[int]:
+    def numbers(value: float, count: int) -> list[list[int]]:
         values = {"rollout/episodes": 64, "seconds/total": 0.5} | dict.fromkeys(
             names[:count], value
         )
-        return traced(log_of([start_line(), update_line(1, values)]))
+        return [each.tolist() for each in traced(log_of([start_line(), update_line(1, values)]))]
 
     assert [len(numbers(0.5, count)) for count in (0, 4, 5)] == [0, 0, 1]
     assert numbers(1.0, 5) == []
@@ -173,7 +174,8 @@ def test_updates_with_few_numbers_are_not_compared() -> None:
 
 
 def test_most_equal_updates_are_a_copy() -> None:
-    assert equal_updates([1, 2, 3, 4], [1, 2, 3, 9]) == 3
-    assert equal_updates([1, 2, 3, 4], [1, 2, 8, 9]) == 0
-    assert equal_updates([1, 2, 3, 4], [0, 0, 1, 2, 3]) == 3
-    assert equal_updates([], [1]) == 0
+    mine = [np.arange(start, start + 5) for start in (0, 10, 20, 30)]
+    # Of three updates four of five numbers.
+    assert equal_updates(mine, np.array([0, 1, 2, 3, 10, 11, 12, 14, 21, 22, 23, 24, 30])) == 3
+    assert equal_updates(mine, np.array([0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 30, 31])) == 0
+    assert equal_updates([], np.array([1])) == 0

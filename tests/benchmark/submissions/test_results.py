@@ -7,6 +7,7 @@ import pytest
 
 from benchmark.manifest import ModelIdentity
 from benchmark.metrics import summarise
+from benchmark.paired import Side, difference
 from benchmark.protocol import PanelProtocol
 from benchmark.stability.survival import Outcome
 from benchmark.statistics import clustered_wilson
@@ -117,7 +118,8 @@ def test_a_comparison_is_over_the_means_of_the_seeds() -> None:
     # Differences 1 and 1/2; of the four patterns of their signs two are as far from 0 on average.
     assert found.difference.value == 0.75
     assert (found.p_value, found.episodes) == (0.5, 2)
-    assert 0.5 <= found.difference.low <= found.difference.high <= 1.0
+    sides = Side.of([[True, True], [True, False]]), Side.of([[False], [False]])
+    assert found.difference == difference(*sides)
 
 
 def test_other_protocols_and_other_panels_are_not_compared() -> None:

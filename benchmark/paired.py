@@ -1,0 +1,148 @@
+"""Two entries on the same episodes: the difference of their success, and whether there is one.
+
+Both played the same problems, so the difference is taken episode by episode, and what makes one
+problem harder than another cancels out. Entries of several checkpoints or repeats have a share of
+solved plays for each episode, others 0 or 1.
+
+Intervals are closed forms, so that a whole table is ranked while somebody waits for it. Between
+single plays it is the one of `arlarena-bench compare` (Newcombe's score interval of paired rates);
+otherwise that method with the entries' own intervals, which know of repeats, and with the
+correlation of their shares.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmark.statistics import (
+    Interval,
+    clustered_wilson,
+    mcnemar_exact,
+    sign_flip,
+)
+
+Values = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One entry on one panel.
+
+    Attributes:
+        shares: (k,) solved share of the plays of each episode.
+        single: Every episode was played once.
+        success: Their mean with its interval.
+    """
+
+    shares: Values
+    single: bool
+    success: Interval
+
+    @classmethod
+    def of(cls, plays: Sequence[Sequence[bool]]) -> Self:
+        """An entry's plays of each episode, each at least once."""
+        solved, played = list(map(sum, plays)), list(map(len, plays))
+        return cls(
+            shares=np.array(solved) / np.array(played),
+            single=max(played) == 1,
+            success=clustered_wilson(solved, played),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """Every entry minus every other one.
+
+    Attributes:
+        value: (n, n) success of the row's entry minus that of the column's.
+        low: (n, n) lower end of its interval.
+        high: (n, n) upper end.
+    """
+
+    value: Values
+    low: Values
+    high: Values
+
+
+def difference(first: Side, second: Side) -> Interval:
+    """First minus second, with its interval: see `differences`.
+
+    Args:
+        first: One entry.
+        second: Another one on the same panel.
+    """
+    found = differences([first, second])
+    return Interval(float(found.value[0, 1]), float(found.low[0, 1]), float(found.high[0, 1]))
+
+
+def differences(sides: Sequence[Side]) -> Differences:
+    """Every entry minus every other one, with their intervals.
+
+    With two entries' rates p and intervals [l, u], d = p1 - p2 and the correlation r of their
+    shares: low = d - sqrt((p1-l1)^2 - 2 r (p1-l1)(u2-p2) + (u2-p2)^2), and high likewise with the
+    other ends. Between single plays r is the corrected phi of `newcombe_paired`; otherwise
+    Pearson's, 0 where an entry's shares are all the same. Ends stay in [-1, 1].
+
+    Source: Newcombe, Stat. Med. 17 (1998) 2635-2650, method 10; Zou and Donner, Stat. Med. 27
+    (2008) 1693-1702, for intervals of any kind.
+
+    Args:
+        sides: Entries on one panel, at least one.
+    """
+    rates = np.array([side.success.value for side in sides])
+    below = rates - np.array([side.success.low for side in sides])
+    above = np.array([side.success.high for side in sides]) - rates
+    related = _related(sides)
+    value = rates[:, None] - rates[None, :]
+    low = value - _side(below[:, None], above[None, :], related)
+    high = value + _side(above[:, None], below[None, :], related)
+    return Differences(value, np.maximum(low, -1.0), np.minimum(high, 1.0))
+
+
+def no_difference(first: Side, second: Side) -> tuple[str, float]:
+    """Test that there is no difference.
+
+    Args:
+        first: One entry.
+        second: Another one on the same panel.
+
+    Returns:
+        The test's name and its p-value: McNemar's exact test between single plays, else a sign-flip
+        test over episodes.
+    """
+    if first.single and second.single:
+        _, only_first, only_second, _ = _table(first, second)
+        return "McNemar exact", mcnemar_exact(only_first, only_second)
+    return "sign-flip", sign_flip((first.shares - second.shares).tolist())
+
+
+def _table(first: Side, second: Side) -> tuple[int, int, int, int]:
+    """Episodes that both, only the first, only the second, and neither have solved."""
+    one, other = first.shares > 0, second.shares > 0
+    both, neither = int((one & other).sum()), int((~one & ~other).sum())
+    return both, int((one & ~other).sum()), int((~one & other).sum()), neither
+
+
+def _related(sides: Sequence[Side]) -> Values:
+    """(n, n) correlations of the entries' shares."""
+    shares = np.stack([side.shares for side in sides])
+    centred = shares - shares.mean(axis=1, keepdims=True)
+    product = centred @ centred.T
+    # Between single plays the product is (ad - bc) / n: Newcombe takes 1/2 off it, down to 0.
+    single = np.array([side.single for side in sides])
+    corrected = np.where(product > 0, np.maximum(product - 0.5, 0.0), product)
+    product = np.where(single[:, None] & single[None, :], corrected, product)
+    squares = (centred**2).sum(axis=1)
+    squares[np.ptp(shares, axis=1) == 0] = 0.0  # all the same, whatever rounding makes of the mean
+    scale = np.sqrt(squares[:, None] * squares[None, :])
+    related: Values = np.divide(product, scale, out=np.zeros_like(product), where=scale > 0)
+    return related
+
+
+def _side(inner: Values, outer: Values, related: Values) -> Values:
+    squared = inner**2 - 2 * related * inner * outer + outer**2
+    width: Values = np.sqrt(np.maximum(squared, 0.0))
+    return width

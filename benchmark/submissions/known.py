@@ -1,0 +1,83 @@
+"""What is kept of an accepted submission, once its records are let go.
+
+Enough to compare with it and to know a copy of it, in a few hundred bytes an episode: a check of
+many submissions reads each of them once.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from benchmark.manifest import ModelIdentity
+from benchmark.records import EpisodeRecord
+from benchmark.submissions.entry import Entry, ReadRun
+from benchmark.submissions.log_checks import Hashes, all_hashes, first_digits, traced
+from benchmark.submissions.results import Peer
+
+EpisodeKey = tuple[str, str, str, int]
+Traces = Mapping[EpisodeKey, tuple[int, ...]]
+"""Of each episode a hash of every answer that is not all but certain, with its place and the first
+digits of its log-probability; the same in one process alone."""
+SURE = 1e-4
+"""Nats: what is more certain, any model may be as certain of."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRun:
+    """A run, and what its model said.
+
+    Attributes:
+        path: Its folder in the submission.
+        model: The model that it names.
+        traces: By episode.
+    """
+
+    path: str
+    model: ModelIdentity
+    traces: Traces
+
+    @classmethod
+    def of(cls, run: ReadRun) -> "KnownRun":
+        """Keep what is needed of a run."""
+        return cls(str(run.path), run.manifest.model, _traces(run.records))
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A submission that others are compared with.
+
+    Attributes:
+        peer: Its names and results.
+        models: The weights of its checkpoints.
+        runs: What was played.
+        logs: `all_hashes` of its training logs, by the log's path.
+    """
+
+    peer: Peer
+    models: tuple[ModelIdentity, ...]
+    runs: tuple[KnownRun, ...]
+    logs: Mapping[str, Hashes]
+
+    @classmethod
+    def of(cls, entry: Entry) -> "Known":
+        """Keep what is needed of an entry."""
+        logs = (point.log for point in entry.checkpoints if point.log is not None)
+        return cls(
+            peer=Peer.of(entry),
+            models=tuple(point.checkpoint.model for point in entry.checkpoints),
+            runs=tuple(map(KnownRun.of, entry.runs)),
+            logs={str(log.path): all_hashes(traced(log)) for log in logs},
+        )
+
+
+def _traces(records: Sequence[EpisodeRecord]) -> dict[EpisodeKey, tuple[int, ...]]:
+    """Of episodes with answers that have log-probabilities."""
+    found = {}
+    for record in records:
+        trace = tuple(
+            hash((number, turn.response, first_digits(turn.log_prob)))
+            for number, turn in enumerate(record.turns)
+            if turn.log_prob is not None and turn.log_prob < -SURE
+        )
+        if trace:
+            found[record.key] = trace
+    return found

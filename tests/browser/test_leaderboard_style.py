@@ -1,0 +1,133 @@
+"""The leaderboard's style sheet in a real browser: focus, frames that scroll, tight rows."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+
+from leaderboard.board_file import PARQUET, parquet_bytes
+from tests.board_rows import synthetic_content
+from tests.browser.test_leaderboard import (
+    ARGUMENTS,
+    DESKTOP,
+    PHONE,
+    chromium,
+    open_at,
+    open_tab,
+    violations,
+)
+
+pytestmark = pytest.mark.browser
+
+ACCENTS = {"light": "rgb(11, 92, 173)", "dark": "rgb(116, 180, 245)"}
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    root = tmp_path_factory.mktemp("leaderboard")
+    (root / PARQUET).write_bytes(parquet_bytes(synthetic_content(12, 20)))
+    command = [sys.executable, "-m", "benchmark.cli", "leaderboard", "serve", "--port", "0"]
+    command += ["--board", str(root / PARQUET), "--submissions", str(root)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        said = server.stdout.readline()
+        found = re.search(r"http://\S+/", said)
+        assert found, said
+        yield found[0]
+        server.terminate()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    executable = chromium()
+    if executable is None:
+        pytest.skip("no Chromium: install one or name it in ARLARENA_CHROMIUM")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+def ring(part: Locator) -> tuple[str, str, str]:
+    found: list[str] = part.evaluate(
+        "e => { const s = getComputedStyle(e);"
+        " return [s.outlineStyle, s.outlineWidth, s.outlineColor] }"
+    )
+    return found[0], found[1], found[2]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_focus_is_seen_on_every_control(browser: Browser, address: str, scheme: str) -> None:
+    context = browser.new_context(
+        viewport=DESKTOP, color_scheme="dark" if scheme == "dark" else "light"
+    )
+    page = context.new_page()
+    open_at(page, address)
+    shown = ("solid", "2px", ACCENTS[scheme])
+    search = page.locator("#search textarea, #search input").first
+    box = page.get_by_role("combobox", name="Sort by", exact=True).locator("visible=true")
+    frame = page.locator(".wrap:has(> .wrap-inner)").filter(has=box)
+    assert ring(search)[0] == ring(frame)[0] == "none"
+    # The keys move the focus, a pointer would not show it.
+    search.focus()
+    page.keyboard.press("Tab")
+    assert box.evaluate("e => e === document.activeElement")
+    assert ring(frame) == shown
+    page.keyboard.press("Shift+Tab")
+    assert search.evaluate("e => e === document.activeElement")
+    assert ring(search) == shown
+    filters = page.get_by_role("button", name="Filters and columns")
+    filters.focus()
+    assert ring(filters) == shown
+    context.close()
+
+
+def test_what_is_unfolded_can_be_scrolled_by_keys(browser: Browser, address: str) -> None:
+    page = browser.new_page(viewport=DESKTOP)
+    open_at(page, address)
+    open_tab(page, "Entry")
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert page.locator("pre.lb-text:visible").count() > 2
+    assert violations(page) == []
+    scrolls = """es => es.filter(e => e.scrollHeight > e.clientHeight + 1
+        && e.tabIndex < 0).map(e => e.textContent)"""
+    assert page.locator("pre.lb-text:visible").evaluate_all(scrolls) == []
+    page.close()
+
+
+def heights(page: Page) -> list[float]:
+    found: list[float] = page.locator(".lb-board tbody tr").evaluate_all(
+        "rows => rows.map(row => row.getBoundingClientRect().height)"
+    )
+    return found
+
+
+def test_rows_are_tight_and_the_table_as_high_as_the_window(browser: Browser, address: str) -> None:
+    page = browser.new_page(viewport=DESKTOP)
+    open_at(page, address)
+    # Two lines each, three where a name is long; badges stand on one line.
+    assert max(heights(page)) < 66
+    badges = page.locator(".lb-board td.lb-badges").evaluate_all(
+        "cells => cells.map(cell => new Set([...cell.children].map(b => b.offsetTop)).size)"
+    )
+    assert set(badges) <= {0, 1} and 1 in badges
+    page.set_viewport_size({"width": 1280, "height": 400})
+    box = page.locator(".lb-scroll:has(.lb-board)").bounding_box()
+    assert box is not None
+    assert 370 < box["height"] < 400
+    page.close()
+
+
+def test_a_telephone_shows_the_collapse_beside_success(browser: Browser, address: str) -> None:
+    page = browser.new_page(viewport=PHONE)
+    open_at(page, f"{address}?tab=board&panels=sokoban/builtin")
+    expect(page.locator(".lb-board thead")).not_to_contain_text("ALFWorld")
+    head = page.locator(".lb-board thead th", has_text="collapse").bounding_box()
+    frame = page.locator(".lb-scroll:has(.lb-board)").bounding_box()
+    assert head is not None and frame is not None
+    assert head["x"] + head["width"] <= frame["x"] + frame["width"] + 1
+    assert frame["x"] + frame["width"] <= PHONE["width"]
+    page.close()

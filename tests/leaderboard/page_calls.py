@@ -1,0 +1,25 @@
+"""Calls as the page makes them, of a board with one entry."""
+
+from pathlib import Path
+from typing import Any
+
+from leaderboard.data import Board
+from leaderboard.state import USUAL
+from tests.board_rows import board_content, board_of, board_row
+from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, first
+
+PREDICT = "/gradio_api/run/predict"
+BOARD, LINK, SLOW, LOAD = 0, 7, 8, 9
+"""Events by their numbers: the board's controls, a link, what takes long, and opening the page."""
+CONTROLS: list[Any] = [
+    "v1", "built-in", "good", "success", [], [], [], [], "any", list(USUAL), False,
+]  # fmt: skip
+
+
+def call(number: int, data: list[Any], **more: Any) -> dict[str, Any]:
+    return {"fn_index": number, "data": data, "session_hash": "a", "trigger_id": 8, **more}
+
+
+def one_entry(folder: Path) -> Board:
+    rows = [board_row("20260101_good", {SOKOBAN: [first(60)], ALFWORLD: [first(50)]})]
+    return board_of(folder, board_content(rows, ALFWORLD, SOKOBAN))

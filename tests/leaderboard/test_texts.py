@@ -1,0 +1,43 @@
+"""What the page tells people to type: commands that exist, and a file that is accepted."""
+
+import re
+import shlex
+from pathlib import Path
+
+import yaml
+
+from benchmark.cli import _parser
+from leaderboard.app import FOLDER
+
+TEXT = (FOLDER / "texts" / "submit.md").read_text("utf-8")
+README = (FOLDER.parent / "submissions" / "README.md").read_text("utf-8")
+
+
+def blocks(text: str, language: str = "") -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+def commands() -> list[list[str]]:
+    text = blocks(TEXT)[0].replace("\\\n", " ")
+    return [shlex.split(each)[1:] for each in text.splitlines() if each.strip()]
+
+
+def test_the_commands_are_understood() -> None:
+    parsed = [_parser().parse_args(each) for each in commands()]
+    *evaluations, prepare, check = parsed
+    assert [each.out for each in evaluations] == prepare.run
+    assert len(prepare.training_log) == len(evaluations) == 2
+    assert prepare.out == check.folder
+    assert check.base == "origin/main"
+    # What is evaluated is the last checkpoint, beside the log that is sent.
+    assert [str(Path(each.model).parent) for each in evaluations] == [
+        str(log) for log in prepare.training_log
+    ]
+    assert {Path(each.model).name for each in evaluations} == {"last"}
+
+
+def test_about_is_explained_as_in_the_rules() -> None:
+    # No language: the colours that gradio gives to YAML are too pale to be read.
+    _, own = blocks(TEXT)
+    assert yaml.safe_load(own) == yaml.safe_load(blocks(README, "yaml")[0])
+    assert "not `best/`" in TEXT
