@@ -1,23 +1,20 @@
 """Single episodes of an entry, read from its submission when somebody asks for them.
 
-Nothing of a submission is read at the start. What is read is held against what the board was
-computed from: `submission.json` must have the hash in the entry's row, and a file the hash in
-`submission.json`. Observations are not in the records; they come from executing the recorded
-responses again in the installed world. Programs in responses are never run here: what they printed
-is shown as it was recorded.
+Observations are not in the records; they come from executing the recorded responses again in the
+installed world. Programs in responses are never run here: what they printed is shown as it was
+recorded.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Final
 
 from benchmark.manifest import Manifest
 from benchmark.records import EpisodeRecord
-from benchmark.submissions.schema import StoredFile, Submission
+from leaderboard.recorded import in_turn, records_of, submission_of
 from leaderboard.rows import PanelKey, Row
 from tasks.base import Tile, View
 from tasks.errors import UserError
@@ -86,9 +83,6 @@ class Kept:
 
 
 _KEPT: Final = Kept()
-_READER: Final = ThreadPoolExecutor(1, "episodes")
-"""One episode is read and executed at a time, and always by the same thread: what that takes of
-memory is there for the next one, whoever asks."""
 
 
 def size_of(play: Play) -> int:
@@ -119,15 +113,10 @@ def play_of(
     Raises:
         UserError: It cannot be read, or the files are not those that the board was computed from.
     """
-    from benchmark.submissions.findings import Rejected
-
     asked = (submissions, row.id, row.submission_sha256, seed, key, episode, repeat)
     if (kept := _KEPT.find(asked)) is not None:
         return kept
-    try:
-        return _READER.submit(_read, asked, row).result()
-    except Rejected as rejected:
-        raise UserError(rejected.finding.text) from rejected
+    return in_turn(partial(_read, asked, row))
 
 
 def _read(asked: Asked, row: Row) -> Play:
@@ -145,61 +134,21 @@ def _record(
     folder: Path, row: Row, seed: int, key: PanelKey, wanted: tuple[str, int]
 ) -> tuple[Manifest, EpisodeRecord]:
     from benchmark.run_folder import parse_manifest
-    from benchmark.submissions.folder import read_plain, read_submission
+    from benchmark.submissions.folder import read_plain
 
-    if not (folder / "submission.json").is_file():
-        raise UserError("the submission's folder is not here: its episodes cannot be shown")
-    if _sha256(folder, "submission.json") != row.submission_sha256:
-        raise UserError("the submission is not the one that the board was computed from")
-    submission = read_submission(folder)
-    for run in _runs(submission, seed):
+    submission = submission_of(folder, row)
+    episode, repeat = wanted
+    for run in (
+        run for point in submission.checkpoints if point.seed == seed for run in point.runs
+    ):
         content = read_plain(folder, f"{run}/run.json")
         manifest = parse_manifest(content, f"{run}/run.json")
         if key not in {(panel.task, panel.panel) for panel in manifest.panels}:
             continue
-        found = _find(_lines(folder, submission, f"{run}/episodes.jsonl.zst"), key, wanted)
-        if found is not None:
-            return manifest, found
-    raise UserError(f"the submission has no play {wanted[1]} of episode {wanted[0]}")
-
-
-def _runs(submission: Submission, seed: int) -> Iterable[str]:
-    return (run for point in submission.checkpoints if point.seed == seed for run in point.runs)
-
-
-def _lines(folder: Path, submission: Submission, name: str) -> Iterator[bytes]:
-    """The records in one file that has the stated hash; never more than a part is in memory."""
-    from benchmark.submissions.archive import lines_of
-    from benchmark.submissions.entry import MAX_LINE
-    from benchmark.submissions.folder import read_content
-
-    file: StoredFile | None = next((f for f in submission.files if f.path == name), None)
-    if file is None:
-        raise UserError(f"the submission lists no {name}")
-    if file.url is not None:
-        raise UserError("the records lie on the hub and are not fetched by this page")
-    if _sha256(folder, name) != file.sha256:
-        raise UserError(f"{name} is not the file that the submission lists")
-    return lines_of(read_content(folder, file), MAX_LINE)
-
-
-def _sha256(folder: Path, name: str) -> str:
-    from benchmark.submissions.archive import sha256_of
-
-    try:
-        return sha256_of(folder / name)[0]
-    except OSError as error:
-        raise UserError(f"{name} cannot be read: {error.strerror}") from error
-
-
-def _find(lines: Iterable[bytes], key: PanelKey, wanted: tuple[str, int]) -> EpisodeRecord | None:
-    """The record of an episode; only lines that name it are taken apart."""
-    from benchmark.run_folder import parse_records
-
-    name = wanted[0].encode()
-    naming = (content for content in lines if name in content)
-    records = parse_records(naming, "the submission's records")
-    return next((record for record in records if record.key == (*key, *wanted)), None)
+        for record in records_of(folder, submission, run, key, episode):
+            if record.repeat == repeat:
+                return manifest, record
+    raise UserError(f"the submission has no play {repeat} of episode {episode}")
 
 
 def _replayed(manifest: Manifest, record: EpisodeRecord) -> Play:

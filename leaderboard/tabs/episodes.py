@@ -1,35 +1,26 @@
 """The episode browser of an entry: the episodes of a panel, and the one that is chosen."""
 
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
 from markupsafe import Markup
 
 from leaderboard.data import Board, Counts
+from leaderboard.endings import Endings, PlayKey, known_endings, read_endings
 from leaderboard.links import query_of
 from leaderboard.markup import NOTHING, Piece, element, joined, line, link, note, page
 from leaderboard.plays import play_of
 from leaderboard.protocols import PanelFacts
-from leaderboard.rows import PanelKey, PanelNumbers, Row
+from leaderboard.rows import PanelNumbers, Row
 from leaderboard.state import SHOW, State, repeats_of
 from leaderboard.tabs.episode import turns
 from tasks.errors import UserError
 
 MAX_LISTED: Final = 400
 """Episodes that the list shows."""
-_READER: Final = ThreadPoolExecutor(1, "endings")
-"""The records of one episode are read at a time, and always by the same thread: what that takes of
-memory is there for the next one."""
 _WANTED: Final = {"solved": True, "failed": False}
-
-PlayKey = tuple[int, int]
-"""(seed, number of the play, counted from 1)."""
-Endings = Mapping[PlayKey, bool]
-"""Whether plays of one episode were solved; what is not known is not in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,80 +71,6 @@ def episodes_page(board: Board, submissions: Path | None, state: State) -> str:
         _ways(state, "show", SHOW),
         _browser(submissions, row, played, state),
     )
-
-
-def known_endings(numbers: PanelNumbers, solved: int, keys: Sequence[PlayKey]) -> Endings:
-    """How the plays of an episode ended, as far as the board says it without the records.
-
-    It says so of a checkpoint that has solved all or nothing, and of the other plays if all or none
-    of them were solved.
-
-    Args:
-        numbers: Of the panel.
-        solved: Solved plays of the episode.
-        keys: Its plays.
-    """
-    rates = {each.seed: each.success for each in numbers.seeds}
-    found = {key: rates[key[0]] == 1 for key in keys if rates[key[0]] in (0, 1)}
-    left = [key for key in keys if key not in found]
-    rest = solved - sum(found.values())
-    return found | dict.fromkeys(left, rest > 0) if rest in (0, len(left)) else found
-
-
-@lru_cache(maxsize=512)
-def read_endings(submissions: Path, row: Row, key: PanelKey, episode: str) -> Endings:
-    """How the plays of an episode ended, from the entry's records; nothing is executed.
-
-    Args:
-        submissions: Folder of all submissions.
-        row: The entry.
-        key: The panel.
-        episode: The episode's id.
-
-    Raises:
-        UserError: They cannot be read, or are not those that the board was computed from.
-    """
-    from benchmark.submissions.findings import Rejected
-
-    try:
-        return _READER.submit(_endings, submissions / row.id, row, (*key, episode)).result()
-    except Rejected as rejected:
-        raise UserError(rejected.finding.text) from rejected
-
-
-def _endings(folder: Path, row: Row, wanted: tuple[str, str, str]) -> Endings:
-    from benchmark.run_folder import parse_records
-    from benchmark.submissions.archive import lines_of
-    from benchmark.submissions.entry import MAX_LINE
-    from benchmark.submissions.folder import read_content, read_submission
-
-    _check_hash(folder, "submission.json", row.submission_sha256)
-    submission = read_submission(folder)
-    files = {file.path: file for file in submission.files}
-    name, found = wanted[2].encode(), dict[PlayKey, bool]()
-    for point in submission.checkpoints:
-        for run in point.runs:
-            path = f"{run}/episodes.jsonl.zst"
-            if path not in files or files[path].url is not None:
-                raise UserError("the records lie on the hub and are not fetched by this page")
-            _check_hash(folder, path, files[path].sha256)
-            lines = lines_of(read_content(folder, files[path]), MAX_LINE)
-            for record in parse_records((each for each in lines if name in each), path):
-                if record.key[:3] == wanted:
-                    solved = record.success and record.error is None
-                    found[point.seed, record.repeat + 1] = solved
-    return found
-
-
-def _check_hash(folder: Path, name: str, expected: str) -> None:
-    from benchmark.submissions.archive import sha256_of
-
-    try:
-        found, _ = sha256_of(folder / name)
-    except OSError as error:
-        raise UserError(f"{name} cannot be read: {error.strerror}") from error
-    if found != expected:
-        raise UserError(f"{name} is not the file that the board was computed from")
 
 
 def _not_played(row: Row, asked: str, panel: str) -> Markup:

@@ -6,10 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from leaderboard.board_file import BoardContent
+from leaderboard.build import build
 from leaderboard.data import Board
 from leaderboard.rows import FullRow
 from tests.board_rows import Counts, board_content, board_of, panel_facts
-from tests.submissions import play_policy, policy_submission, trained_submission
+from tests.submissions import INITS, play_policy, policy_submission, trained_submission
 
 SOKOBAN = panel_facts("sokoban", "builtin", "Sokoban", "points", 100)
 ALFWORLD = panel_facts("alfworld", "builtin", "ALFWorld", "points", 100)
@@ -52,3 +54,19 @@ def submissions(
     for log in root.glob("*.jsonl"):
         log.unlink()
     return root
+
+
+@pytest.fixture(scope="session")
+def content(submissions: Path) -> BoardContent:
+    """What is computed of them."""
+    built = build(submissions, INITS)
+    assert built.refused == ()
+    return built.content
+
+
+@pytest.fixture(scope="session")
+def real(
+    content: BoardContent, submissions: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Board, Path]:
+    """The board of them, and their folder."""
+    return board_of(tmp_path_factory.mktemp("real"), content), submissions

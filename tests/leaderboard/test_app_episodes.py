@@ -2,8 +2,6 @@
 
 import json
 import re
-import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from html import unescape
@@ -14,30 +12,21 @@ from urllib.parse import parse_qs
 import pytest
 
 from leaderboard.board_file import BoardContent
-from leaderboard.build import build
 from leaderboard.data import Board
+from leaderboard.endings import known_endings, read_endings
 from leaderboard.links import open_query, parsed
 from leaderboard.plays import play_of
 from leaderboard.rows import PanelNumbers, SeedSuccess
 from leaderboard.state import State
 from leaderboard.tabs.compare import compare_page
-from leaderboard.tabs.episodes import chosen_play, episodes_page, known_endings, read_endings
-from tasks.errors import UserError
+from leaderboard.tabs.episodes import chosen_play, episodes_page
 from tests.board_rows import board_content, board_of, board_row
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, first
-from tests.submissions import INITS, copied
+from tests.submissions import copied
 
 KEY = ("sokoban", "builtin")
 TRAINED = "20260102_trained"
 POLICY = "20260102_policy"
-
-
-@pytest.fixture(scope="module")
-def content(submissions: Path) -> BoardContent:
-    """What is computed of two real submissions."""
-    built = build(submissions, INITS)
-    assert built.refused == ()
-    return built.content
 
 
 @pytest.fixture(scope="module")
@@ -235,45 +224,6 @@ def test_endings_that_cannot_be_read_are_not_made_up(twice: tuple[Board, Path]) 
     assert ways(page, 0) == ["* seed 0", "seed 1"]
     assert ways(page, 1) == ["* play 1", "play 2"]
     assert page.count("folder is not here") == 1
-
-
-def edit_submission(folder: Path) -> None:
-    path = folder / "submission.json"
-    path.write_text(path.read_text("utf-8").replace("As the name says", "As it says"), "utf-8")
-
-
-def edit_records(folder: Path) -> None:
-    path = next(folder.glob("runs/*/episodes.jsonl.zst"))
-    path.write_bytes(path.read_bytes()[:-1] + b"x")
-
-
-def link_records(folder: Path) -> None:
-    path = next(folder.glob("runs/*/episodes.jsonl.zst"))
-    moved = folder.parent / "records"
-    shutil.move(path, moved)
-    path.symlink_to(moved)
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (edit_submission, "submission.json is not the file that the board was computed from"),
-        (edit_records, "episodes.jsonl.zst is not the file"),
-        (link_records, "cannot be read"),
-        (shutil.rmtree, "submission.json cannot be read"),
-    ],
-)
-def test_changed_records_say_nothing_of_endings(
-    twice: tuple[Board, Path], tmp_path: Path, change: Callable[[Path], None], said: str
-) -> None:
-    board, submissions = twice
-    row = board.row(TRAINED)
-    assert row is not None
-    folder = tmp_path / row.id
-    shutil.copytree(submissions / row.id, folder)
-    change(folder)
-    with pytest.raises(UserError, match=said):
-        read_endings(tmp_path, row, KEY, mixed(board))
 
 
 def test_a_panel_that_was_not_played_is_said(tmp_path: Path) -> None:

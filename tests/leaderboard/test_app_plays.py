@@ -1,15 +1,12 @@
 """Single episodes, read from a submission when somebody asks for them."""
 
-import json
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmark.records import SequenceRecord
-from leaderboard.build import build
 from leaderboard.data import Board
 from leaderboard.plays import (
     MAX_KEPT,
@@ -26,18 +23,8 @@ from leaderboard.tabs.episode import MAX_TEXT, board_of, drawn, shortened, turns
 from leaderboard.tabs.episodes import episodes_page
 from tasks.base import Tile, View
 from tasks.errors import UserError
-from tests.board_rows import board_of as written
-from tests.submissions import INITS
 
 KEY = ("sokoban", "builtin")
-
-
-@pytest.fixture(scope="session")
-def real(submissions: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Board, Path]:
-    """A board of two real submissions, and their folder."""
-    built = build(submissions, INITS)
-    assert built.refused == ()
-    return written(tmp_path_factory.mktemp("real"), built.content), submissions
 
 
 def play(real: tuple[Board, Path], entry: str, seed: int, number: int) -> Play:
@@ -108,50 +95,6 @@ def test_the_browser_lists_and_filters(real: tuple[Board, Path]) -> None:
     assert "Choose an episode" in episodes_page(board, submissions, state)
 
 
-Change = Callable[[Path], None]
-
-
-def edit_submission(folder: Path) -> None:
-    path = folder / "submission.json"
-    path.write_text(path.read_text("utf-8").replace("As the name says", "As it says"), "utf-8")
-
-
-def edit_records(folder: Path) -> None:
-    path = next(folder.glob("runs/*/episodes.jsonl.zst"))
-    path.write_bytes(path.read_bytes()[:-1] + b"x")
-
-
-def link_records(folder: Path) -> None:
-    path = next(folder.glob("runs/*/episodes.jsonl.zst"))
-    moved = folder.parent / "records"
-    shutil.move(path, moved)
-    path.symlink_to(moved)
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (edit_submission, "not the one that the board was computed from"),
-        (edit_records, "is not the file that the submission lists"),
-        (link_records, "cannot be read"),
-        (shutil.rmtree, "folder is not here"),
-    ],
-)
-def test_changed_files_are_not_shown(
-    real: tuple[Board, Path], tmp_path: Path, change: Change, said: str
-) -> None:
-    board, submissions = real
-    row = board.row("20260102_policy")
-    assert row is not None
-    folder = tmp_path / row.id
-    shutil.copytree(submissions / row.id, folder)
-    change(folder)
-    known = board.panel(row, KEY)
-    assert known is not None
-    with pytest.raises(UserError, match=said):
-        play_of(tmp_path, row, 0, KEY, known.episodes[0])
-
-
 def test_what_was_not_played_is_not_there(real: tuple[Board, Path]) -> None:
     board, submissions = real
     row = board.row("20260102_policy")
@@ -160,26 +103,6 @@ def test_what_was_not_played_is_not_there(real: tuple[Board, Path]) -> None:
         play_of(submissions, row, 0, KEY, "nothing")
     with pytest.raises(UserError, match="no play"):
         play_of(submissions, row, 7, KEY, "one-box-000")
-
-
-def test_records_on_the_hub_are_not_fetched(real: tuple[Board, Path], tmp_path: Path) -> None:
-    from benchmark.submissions.archive import sha256_of
-
-    board, submissions = real
-    row = board.row("20260102_policy")
-    assert row is not None
-    folder = tmp_path / row.id
-    shutil.copytree(submissions / row.id, folder)
-    path = folder / "submission.json"
-    content = json.loads(path.read_text("utf-8"))
-    for file in content["files"]:
-        if file["path"].endswith("episodes.jsonl.zst"):
-            base = "https://huggingface.co/datasets/a/b/resolve/"
-            file["url"] = f"{base}{'0' * 40}/{file['path']}"
-    path.write_text(json.dumps(content), "utf-8")
-    moved = replace(row, submission_sha256=sha256_of(path)[0])
-    with pytest.raises(UserError, match="lie on the hub"):
-        play_of(tmp_path, moved, 0, KEY, "one-box-000")
 
 
 def asked(number: int) -> Asked:

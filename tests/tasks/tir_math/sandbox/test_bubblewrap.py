@@ -19,7 +19,8 @@ from tests.tasks.tir_math.sandbox.needs import needs_bubblewrap
 from tests.tasks.tir_math.sandbox.processes import below, parents
 
 REPOSITORY = Path(__file__).parents[4]
-LIMITS = Limits(cpu_s=2, wall_s=10.0)
+# Where time is not the question, a busy machine decides nothing.
+LIMITS = Limits(cpu_s=60, wall_s=240.0)
 
 pytestmark = needs_bubblewrap
 
@@ -162,8 +163,9 @@ def test_much_output_is_cut(sandbox: Sandbox) -> None:
     assert both.stderr == "é" * 32768
 
 
-def test_what_was_printed_before_a_limit_is_kept(sandbox: Sandbox) -> None:
-    execution = sandbox.run("print('begin', end='')\nwhile True: pass")
+def test_what_was_printed_before_a_limit_is_kept() -> None:
+    with BubblewrapSandbox(limits=Limits(cpu_s=1, wall_s=240.0)) as sandbox:
+        execution = sandbox.run("print('begin', end='')\nwhile True: pass")
     assert execution == Execution("time limit", "begin", "")
 
 
@@ -177,7 +179,7 @@ def test_processor_time_and_wall_time_are_limited() -> None:
 
 def test_memory_is_limited(sandbox: Sandbox) -> None:
     execution = sandbox.run("print('begin')\nkept = []\nwhile True: kept.append(' ' * 1000)")
-    assert execution.status in {"memory limit", "time limit"}  # a slow machine
+    assert (execution.status, execution.stdout) == ("memory limit", "begin\n")
     assert sandbox.run("x = bytearray(2 * 10**9)").status == "memory limit"
     assert sandbox.run("x = bytearray(5 * 10**8)\nprint(len(x))").stdout == "500000000\n"
 
@@ -196,7 +198,7 @@ def test_threads_are_counted() -> None:
 def test_a_sandbox_describes_itself(sandbox: Sandbox) -> None:
     described = dict(sandbox.describe())
     limits = described.pop("limits")
-    assert limits.startswith("cpu 2 s, wall 10 s, memory 1024 MiB, no processes, 64 threads")
+    assert limits.startswith("cpu 60 s, wall 240 s, memory 1024 MiB, no processes, 64 threads")
     code = (
         "import sys, numpy, sympy, mpmath\nprint('%d.%d' % sys.version_info[:2],"
         "numpy.__version__, sympy.__version__, mpmath.__version__)"
