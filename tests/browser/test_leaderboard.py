@@ -2,41 +2,30 @@
 
 import os
 import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
-from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from leaderboard.board_file import PARQUET, BoardContent, parquet_bytes
 from leaderboard.build import build
 from leaderboard.protocols import BoardFacts
 from tests.board_rows import hostile, synthetic_content
+from tests.browser.chromium import DESKTOP, launched
+from tests.browser.leaderboard_pages import PHONE, open_at, open_tab, served, shown, violations
 from tests.report_runs import INJECTION
 from tests.submissions import INITS, play_policy, policy_submission
 
 pytestmark = pytest.mark.browser
 
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-DESKTOP: ViewportSize = {"width": 1280, "height": 900}
-PHONE: ViewportSize = {"width": 390, "height": 844}
 TABS = (
     "Board", "Success and stability", "Training curves", "Entry", "Compare", "Submit", "About",
 )  # fmt: skip
 HOSTILE = INJECTION + " ${document.title=1} [x](javascript:alert(1)) \"onmouseover='alert(1)'"
 REAL = "20260102_policy"
-
-
-def chromium() -> str | None:
-    chosen = os.environ.get("ARLARENA_CHROMIUM")
-    found = [chosen, "/usr/bin/chromium", *map(shutil.which, ("chromium", "google-chrome"))]
-    return next((path for path in found if path and Path(path).exists()), None)
 
 
 @pytest.fixture(scope="module")
@@ -64,27 +53,14 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     facts = BoardFacts(made.facts.version, (*made.facts.protocols, other), ())
     known = (*rows, *(replace(row, protocol="real") for row in real.rows))
     (root / PARQUET).write_bytes(parquet_bytes(BoardContent(facts, known)))
-    command = [sys.executable, "-m", "benchmark.cli", "leaderboard", "serve", "--port", "0"]
-    command += ["--board", str(root / PARQUET), "--submissions", str(submissions)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        said = server.stdout.readline()
-        found = re.search(r"http://\S+/", said)
-        assert found, said
-        yield found[0]
-        server.terminate()
+    with served(root / PARQUET, submissions) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
 def browser(address: str) -> Iterator[Browser]:
-    """A browser. It comes after the board: playing needs an event loop, and it occupies one."""
-    executable = chromium()
-    if executable is None:
-        pytest.skip("no Chromium: install one or name it in ARLARENA_CHROMIUM")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=ARGUMENTS)
-        yield browser
-        browser.close()
+    with launched() as found:
+        yield found
 
 
 @pytest.fixture
@@ -131,26 +107,6 @@ def visit(
     assert faults == []
 
 
-def open_at(page: Page, address: str) -> None:
-    page.goto(address)
-    expect(page.get_by_role("heading", level=1)).to_have_text("arlarena-bench leaderboard")
-    expect(page.locator(".lb-count").first).to_be_attached()
-
-
-def open_tab(page: Page, name: str) -> None:
-    """Open a tab, on a telephone through the menu of those that find no room."""
-    tab = page.get_by_role("tab", name=name, exact=True)
-    if not tab.is_visible():
-        page.locator(".overflow-menu > button").click()
-        tab = page.locator(".overflow-dropdown button", has_text=name)
-    tab.click()
-    expect(shown(page)).to_be_visible()
-
-
-def shown(page: Page) -> Locator:
-    return page.locator('[role="tabpanel"]:visible')
-
-
 def choose(page: Page, label: str, option: str) -> None:
     """Choose an option of one of gradio's lists."""
     page.get_by_role("combobox", name=label, exact=True).locator("visible=true").click()
@@ -159,17 +115,6 @@ def choose(page: Page, label: str, option: str) -> None:
 
 def names(page: Page) -> list[str]:
     return page.locator(".lb-board tbody .lb-name > a").all_inner_texts()
-
-
-def violations(page: Page) -> list[str]:
-    """What axe finds that is serious."""
-    found = Axe().run(page).response["violations"]
-    return [
-        f"{each['id']}: {node['html'][:200]}"
-        for each in found
-        if each["impact"] in ("serious", "critical")
-        for node in each["nodes"]
-    ]
 
 
 def test_every_tab_opens_and_can_be_read_aloud(page: Page, artefacts: Path) -> None:

@@ -1,24 +1,14 @@
 """The leaderboard's style sheet in a real browser: focus, frames that scroll, tight rows."""
 
-import re
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from leaderboard.board_file import PARQUET, parquet_bytes
 from tests.board_rows import synthetic_content
-from tests.browser.test_leaderboard import (
-    ARGUMENTS,
-    DESKTOP,
-    PHONE,
-    chromium,
-    open_at,
-    open_tab,
-    violations,
-)
+from tests.browser.chromium import DESKTOP, launched
+from tests.browser.leaderboard_pages import PHONE, open_at, open_tab, served, violations
 
 pytestmark = pytest.mark.browser
 
@@ -29,26 +19,14 @@ ACCENTS = {"light": "rgb(11, 92, 173)", "dark": "rgb(116, 180, 245)"}
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     root = tmp_path_factory.mktemp("leaderboard")
     (root / PARQUET).write_bytes(parquet_bytes(synthetic_content(12, 20)))
-    command = [sys.executable, "-m", "benchmark.cli", "leaderboard", "serve", "--port", "0"]
-    command += ["--board", str(root / PARQUET), "--submissions", str(root)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        said = server.stdout.readline()
-        found = re.search(r"http://\S+/", said)
-        assert found, said
-        yield found[0]
-        server.terminate()
+    with served(root / PARQUET, root) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    executable = chromium()
-    if executable is None:
-        pytest.skip("no Chromium: install one or name it in ARLARENA_CHROMIUM")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=ARGUMENTS)
-        yield browser
-        browser.close()
+    with launched() as found:
+        yield found
 
 
 def ring(part: Locator) -> tuple[str, str, str]:

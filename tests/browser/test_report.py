@@ -1,15 +1,13 @@
 """The report in a real browser: it loads nothing, its episode browser works, it fits a phone."""
 
 import dataclasses
-import os
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect
 
 from benchmark.engines.scripted import ScriptedEngine
 from benchmark.metrics import summarise
@@ -18,21 +16,11 @@ from benchmark.report import report_html
 from tasks.registry import load_task
 from tasks.sokoban.task import SokobanTask
 from tasks.webshop import pages
+from tests.browser.chromium import DESKTOP, launched
 from tests.report_runs import INJECTION, ErringEngine, Run, make_run, with_error
 
 pytestmark = pytest.mark.browser
 
-ARGUMENTS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-DESKTOP: ViewportSize = {"width": 1280, "height": 900}
 PHONE: ViewportSize = {"width": 360, "height": 740}
 SHIFTS = """
 window.shift = 0;
@@ -40,12 +28,6 @@ new PerformanceObserver((list) => {
   for (const entry of list.getEntries()) window.shift += entry.value;
 }).observe({ type: "layout-shift", buffered: true });
 """
-
-
-def chromium() -> str | None:
-    chosen = os.environ.get("ARLARENA_CHROMIUM")
-    found = [chosen, "/usr/bin/chromium", *map(shutil.which, ("chromium", "google-chrome"))]
-    return next((path for path in found if path and Path(path).exists()), None)
 
 
 @pytest.fixture(scope="module")
@@ -88,14 +70,8 @@ def hostile_shop(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def browser(address: str, repeats_address: str, hostile_shop: str) -> Iterator[Browser]:
-    """A browser. It comes after the runs: playing needs an event loop, and it occupies one."""
-    executable = chromium()
-    if executable is None:
-        pytest.skip("no Chromium: install one or name it in ARLARENA_CHROMIUM")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=ARGUMENTS)
-        yield browser
-        browser.close()
+    with launched() as found:
+        yield found
 
 
 @pytest.fixture
