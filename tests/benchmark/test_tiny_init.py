@@ -1,7 +1,6 @@
-"""The shipped inits play: end to end, in their stated bands, the same at any concurrency."""
+"""The shipped inits play: end to end, as they are known to, the same at any concurrency."""
 
 import asyncio
-import json
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -18,8 +17,11 @@ from benchmark.metrics import read_summary
 from benchmark.protocol import Choices
 from benchmark.records import EpisodeRecord
 from benchmark.run_folder import RunFolder, read_run
+from benchmark.submissions.check import read_accepted
+from benchmark.submissions.entry import ReadRun
 
 SOURCE = find_model("tiny-sokoban")
+SUBMISSIONS = Path(__file__).parents[2] / "submissions"
 
 
 def play(path: Path, plan: Plan, concurrency: int) -> list[EpisodeRecord]:
@@ -36,15 +38,23 @@ def play(path: Path, plan: Plan, concurrency: int) -> list[EpisodeRecord]:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The run of an init on its task's built-in panel, played once; Sokoban's is the main job."""
+    """What an init plays now, once: all of Sokoban, which is the main job, a quarter elsewhere."""
 
     @cache
     def run(name: str) -> Path:
         path = tmp_path_factory.mktemp(name)
-        panel = f"{find_model(name).task}/builtin"
-        assert main(["eval", "--model", name, "--task", panel, "--out", str(path)]) == 0
+        command = ["eval", "--model", name, "--task", f"{find_model(name).task}/builtin"]
+        part = [] if name == "tiny-sokoban" else ["--shard", "1/4"]
+        assert main([*command, *part, "--out", str(path)]) == 0
         return path
 
+    return run
+
+
+def accepted_run(name: str) -> ReadRun:
+    """The whole panel as the init has played it: its entry, which other tests replay."""
+    (folder,) = SUBMISSIONS.glob(f"*_{name}")
+    (run,) = read_accepted(folder).runs
     return run
 
 
@@ -52,14 +62,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("name", "episodes"),
-    [
-        ("tiny-sokoban", 256),
-        ("tiny-alfworld", 144),
-        ("tiny-tir-math", 250),
-        ("tiny-webshop", 256),
-    ],
+    [("tiny-sokoban", 256), ("tiny-alfworld", 36), ("tiny-tir-math", 63), ("tiny-webshop", 64)],
 )
-def test_an_init_plays_and_its_records_replay(
+def test_an_init_plays_as_it_is_known_to(
     name: str, episodes: int, runs: Callable[[str], Path]
 ) -> None:
     path = runs(name)
@@ -68,27 +73,30 @@ def test_an_init_plays_and_its_records_replay(
     assert (panel.records, panel.errors) == (episodes, 0)
     assert panel.format_valid > 0.95
     assert main(["replay", str(path)]) == 0
-    manifest = json.loads((path / "run.json").read_text())
-    assert manifest["model"]["kind"] == "init"
-    assert manifest["overrides"] == {}
+    manifest, records = read_run(path)
+    assert manifest.model.kind == "init"
+    assert manifest.overrides == {}
+    # Another processor rounds otherwise, which now and then moves a choice between two tokens.
+    known = {record.key: record.success for record in accepted_run(name).records}
+    same = [known[record.key] == record.success for record in records]
+    assert sum(same) >= 0.9 * episodes
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    ("name", "low", "high"),
+    ("name", "episodes", "low", "high"),
     [
-        ("tiny-sokoban", 0.45, 0.60),
-        ("tiny-alfworld", 0.30, 0.60),
-        ("tiny-tir-math", 0.30, 0.60),
-        ("tiny-webshop", 0.30, 0.60),
+        ("tiny-sokoban", 256, 0.45, 0.60),
+        ("tiny-alfworld", 144, 0.30, 0.60),
+        ("tiny-tir-math", 250, 0.30, 0.60),
+        ("tiny-webshop", 256, 0.30, 0.60),
     ],
 )
-def test_an_init_lies_in_its_band(
-    name: str, low: float, high: float, runs: Callable[[str], Path]
-) -> None:
+def test_an_init_lies_in_its_band(name: str, episodes: int, low: float, high: float) -> None:
     """Under-trained on purpose: reinforcement learning has room in both directions."""
-    (panel,) = read_summary((runs(name) / "summary.json").read_bytes()).panels
+    run = accepted_run(name)
+    (panel,) = run.summary.panels
+    assert run.manifest.model.sha256 == find_model(name).identity.sha256
+    assert (panel.records, panel.errors) == (episodes, 0)
     assert low <= panel.success.value <= high
 
 
@@ -101,7 +109,7 @@ def test_an_episode_of_mathematics_is_one_sequence(runs: Callable[[str], Path]) 
     manifest, records = read_run(runs("tiny-tir-math"))
     assert manifest.panels[0].sampling.max_tokens == 4096
     conversations = [record for record in records if len(record.turns) > 1]
-    assert len(conversations) > 100
+    assert len(conversations) > 25
     for record in conversations:
         sequence = record.sequence
         assert sequence is not None
