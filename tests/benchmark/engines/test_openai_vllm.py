@@ -13,7 +13,7 @@ from benchmark.engines.base import EngineDown, EngineError, Generation, PromptTo
 from benchmark.engines.chat import Chat
 from benchmark.engines.openai import OpenAIEngine
 from tasks.errors import UserError
-from tests.servers import VllmServer, vllm_server
+from tests.servers import EAGER, VllmServer, vllm_server
 from tests.tiny_model import ask, make_tiny_model
 
 pytestmark = [pytest.mark.vllm, pytest.mark.slow]
@@ -40,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(folder: Path) -> Iterator[VllmServer]:
-    with vllm_server(folder) as running:
+    with vllm_server(folder, arguments=EAGER) as running:
         yield running
 
 

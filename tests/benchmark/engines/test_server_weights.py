@@ -22,13 +22,13 @@ from tests.benchmark.engines.weight_updates import (
     answer_ids,
     random_prompt,
 )
-from tests.servers import VllmServer, vllm_server
+from tests.servers import EAGER, VllmServer, vllm_server
 from tests.tiny_model import ask, make_tiny_model, mixed_prompts
 
 pytestmark = [pytest.mark.vllm, pytest.mark.slow]
 
 LONG = random_prompt(700, 400)
-ARGUMENTS = ("--enforce-eager", "--weight-transfer-config", json.dumps({"backend": "nccl"}))
+ARGUMENTS = (*EAGER, "--weight-transfer-config", json.dumps({"backend": "nccl"}))
 DEV_MODE = {"VLLM_SERVER_DEV_MODE": "1"}
 
 
