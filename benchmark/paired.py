@@ -8,6 +8,9 @@ Intervals are closed forms, so that a whole table is ranked while somebody waits
 single plays it is the one of `arlarena-bench compare` (Newcombe's score interval of paired rates);
 otherwise that method with the entries' own intervals, which know of repeats, and with the
 correlation of their shares.
+
+An entry of several checkpoints is a recipe, of which these are the seeds: the intervals then know
+how much seeds differ, too. The tests do not: they are about the checkpoints as they are.
 """
 
 from collections.abc import Sequence
@@ -16,6 +19,7 @@ from typing import Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from benchmark.statistics import (
     Interval,
@@ -34,21 +38,24 @@ class Side:
     Attributes:
         shares: (k,) solved share of the plays of each episode.
         single: Every episode was played once.
-        success: Their mean with its interval.
+        success: Their mean with its interval over episodes.
+        seeds: Success of each checkpoint, where there are several.
     """
 
     shares: Values
     single: bool
     success: Interval
+    seeds: tuple[float, ...] = ()
 
     @classmethod
-    def of(cls, plays: Sequence[Sequence[bool]]) -> Self:
-        """An entry's plays of each episode, each at least once."""
+    def of(cls, plays: Sequence[Sequence[bool]], seeds: Sequence[float] = ()) -> Self:
+        """An entry's plays of each episode, each at least once, and its checkpoints' success."""
         solved, played = list(map(sum, plays)), list(map(len, plays))
         return cls(
             shares=np.array(solved) / np.array(played),
             single=max(played) == 1,
             success=clustered_wilson(solved, played),
+            seeds=tuple(seeds),
         )
 
 
@@ -84,10 +91,17 @@ def differences(sides: Sequence[Side]) -> Differences:
     With two entries' rates p and intervals [l, u], d = p1 - p2 and the correlation r of their
     shares: low = d - sqrt((p1-l1)^2 - 2 r (p1-l1)(u2-p2) + (u2-p2)^2), and high likewise with the
     other ends. Between single plays r is the corrected phi of `newcombe_paired`; otherwise
-    Pearson's, 0 where an entry's shares are all the same. Ends stay in [-1, 1].
+    Pearson's, 0 where an entry's shares are all the same.
+
+    Each side of that is joined with the half width t s of Welch's interval over seeds, as the root
+    of the sum of squares: s^2 = v1 / m1 + v2 / m2 for m checkpoints whose success has variance v,
+    and t of Welch's degrees of freedom; 0 from an entry of one checkpoint, which stands for itself.
+    Noise of single plays counts in both parts, so that intervals are rather too long. Ends stay in
+    [-1, 1].
 
     Source: Newcombe, Stat. Med. 17 (1998) 2635-2650, method 10; Zou and Donner, Stat. Med. 27
-    (2008) 1693-1702, for intervals of any kind.
+    (2008) 1693-1702, for intervals of any kind and for joining them; Welch, Biometrika 34 (1947)
+    28-35.
 
     Args:
         sides: Entries on one panel, at least one.
@@ -97,8 +111,9 @@ def differences(sides: Sequence[Side]) -> Differences:
     above = np.array([side.success.high for side in sides]) - rates
     related = _related(sides)
     value = rates[:, None] - rates[None, :]
-    low = value - _side(below[:, None], above[None, :], related)
-    high = value + _side(above[:, None], below[None, :], related)
+    trainings = _of_seeds(sides)
+    low = value - np.hypot(_side(below[:, None], above[None, :], related), trainings)
+    high = value + np.hypot(_side(above[:, None], below[None, :], related), trainings)
     return Differences(value, np.maximum(low, -1.0), np.minimum(high, 1.0))
 
 
@@ -140,6 +155,18 @@ def _related(sides: Sequence[Side]) -> Values:
     scale = np.sqrt(squares[:, None] * squares[None, :])
     related: Values = np.divide(product, scale, out=np.zeros_like(product), where=scale > 0)
     return related
+
+
+def _of_seeds(sides: Sequence[Side]) -> Values:
+    """(n, n) half widths of Welch's intervals over seeds."""
+    counts = np.array([max(len(side.seeds), 1) for side in sides])
+    parts = np.array([np.var(s.seeds, ddof=1) if len(s.seeds) > 1 else 0.0 for s in sides]) / counts
+    total = parts[:, None] + parts[None, :]
+    squares = parts**2 / np.maximum(counts - 1, 1)
+    scale = squares[:, None] + squares[None, :]
+    freedom = np.divide(total**2, scale, out=np.ones_like(total), where=scale > 0)
+    width: Values = special.stdtrit(freedom, 0.975) * np.sqrt(total)
+    return width
 
 
 def _side(inner: Values, outer: Values, related: Values) -> Values:

@@ -9,6 +9,7 @@ the files that it was accepted with. An entry that is neither accepted nor in an
 the board names it, and so does the exit code.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -110,7 +111,7 @@ def build(
             rerun = reruns.get(verdict.folder.name)
             rows.append(row_of(verdict.entry, badges_of(verdict, reruns), rerun, NAME))
             panels |= {facts.key: facts for facts in facts_of(verdict.entry)}
-        elif verdict.entry is not None and _digest(verdict.folder) in known:
+        elif _digest(verdict.folder) in known and _is_as_accepted(verdict.folder):
             archived.append(verdict.folder.name)
         else:
             refused.append(_refused(verdict))
@@ -176,11 +177,26 @@ def _refused(verdict: Verdict) -> Refused:
 
 
 def _digest(folder: Path) -> str | None:
-    """Hash of a submission's `submission.json`; None if there is none."""
+    return _sha256(folder / SUBMISSION)
+
+
+def _sha256(path: Path) -> str | None:
+    """A file's hash; None if it cannot be read."""
     try:
-        return sha256_of(folder / SUBMISSION)[0]
+        return sha256_of(path)[0]
     except OSError:
         return None
+
+
+def _is_as_accepted(folder: Path) -> bool:
+    """Whether the files of an entry are those that were accepted, whatever is made of them today.
+
+    Args:
+        folder: The entry's, with the `submission.json` that was accepted.
+    """
+    listed = json.loads((folder / SUBMISSION).read_bytes())["files"]
+    own = (file for file in listed if file["url"] is None)
+    return all(_sha256(folder / file["path"]) == file["sha256"] for file in own)
 
 
 def _archived(submissions: Path) -> list[Path]:

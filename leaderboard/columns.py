@@ -61,7 +61,7 @@ _LAST: Final = (
            "plays that ended in an error, on the chosen panels; they count as failures", "lower",
            "success"),
     Column("badges", "badges", "", "what is proven of the entry, and by what", group="proof"),
-    Column("date", "date", "", "day of the submission"),
+    Column("date", "date", "", "day of the submission, as its authors say"),
     Column("authors", "authors", "", "who has sent it"),
     Column("code", "code", "", "where the code is"),
     Column("paper", "paper", "", "where the paper is"),
@@ -75,7 +75,8 @@ _FIRST: Final = (
            "it is; trained: what training made of one"),
     Column("recipe", "recipe", "", "name of the method"),
     Column("base_model", "base model", "", "what the weights were before anything of this"),
-    Column("parameters", "size", "parameters", "number of weights"),
+    Column("parameters", "size", "parameters", "number of weights, as its authors say; "
+           "checked where they come from a registered init"),
     Column("init", "init", "", "what training started from"),
 )  # fmt: skip
 

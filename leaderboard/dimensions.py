@@ -222,25 +222,29 @@ def over_pairs(gains: Sequence[float]) -> Interval:
     """Mean of pairs' gains with Student's t interval, inside of [-1, 1].
 
     Args:
-        gains: At least two.
+        gains: At least two. Where all are the same, nothing is known of how they vary: the ends are
+            NaN.
     """
-    error = float(np.std(gains, ddof=1)) / math.sqrt(len(gains))
-    return _interval(math.fsum(gains) / len(gains), error, len(gains) - 1)
+    value, error = math.fsum(gains) / len(gains), float(np.std(gains, ddof=1))
+    if np.ptp(gains) == 0:
+        return Interval(value, math.nan, math.nan)
+    return _interval(value, error / math.sqrt(len(gains)), len(gains) - 1)
 
 
 def over_seeds(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> Interval:
     """Mean of pairs' gains with Welch's interval over their seeds, inside of [-1, 1].
 
     Args:
-        pairs: Success of every seed of the one and of the other side; at least one pair.
+        pairs: Success of every seed of the one and of the other side; at least one pair. Where a
+            side has one seed, or no seed differs from another, the ends are NaN.
     """
     sides = [side for pair in pairs for side in pair]
     value = math.fsum(math.fsum(a) / len(a) - math.fsum(b) / len(b) for a, b in pairs) / len(pairs)
-    if min(map(len, sides)) < 2:
+    if min(map(len, sides)) < 2 or not any(np.ptp(side) for side in sides):
         return Interval(value, math.nan, math.nan)
     parts = [float(np.var(side, ddof=1)) / len(side) for side in sides]
     scale = math.fsum(part**2 / (len(side) - 1) for part, side in zip(parts, sides, strict=True))
-    freedom = math.fsum(parts) ** 2 / scale if scale > 0 else 1.0
+    freedom = math.fsum(parts) ** 2 / scale
     return _interval(value, math.sqrt(math.fsum(parts)) / len(pairs), freedom)
 
 

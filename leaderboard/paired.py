@@ -54,11 +54,14 @@ def side(board: Board, row: Row, key: PanelKey) -> Side | None:
     if numbers is None or solved is None:
         return None
     success = Interval(numbers.success, numbers.low, numbers.high)
-    return Side(solved / numbers.plays, numbers.plays == 1, success)
+    seeds = tuple(each.success for each in numbers.seeds)
+    return Side(solved / numbers.plays, numbers.plays == 1, success, seeds)
 
 
 def mean_of(intervals: Sequence[Interval]) -> Interval:
     """The unweighted mean of numbers that were measured independently, with its interval.
+
+    Of panels: what the seeds of an entry have in common on several is left out of account.
 
     low = m - sqrt(sum_i (v_i - l_i)^2) / n, and high likewise: panels have no episode in common.
     One number is given back as it is.

@@ -136,7 +136,7 @@ def training_lines(seed: int, manifest: Manifest, **changes: Any) -> list[Line]:
     """A log that fits: its rates are counts and its validations are of the evaluated panel."""
     (panel,) = manifest.panels
     first, *lines = run_lines(seed=seed, updates=20, **changes)
-    start = {**first, "fingerprint": manifest.fingerprint}
+    start = {**trainer_line(first, 20, 1), "fingerprint": manifest.fingerprint}
     return [start, *(panel_line(line, panel.fingerprint) for line in lines)]
 
 

@@ -32,6 +32,7 @@ from benchmark.submissions.report import (
     PANEL_HEAD,
     STABILITY_HEAD,
     TRAINING_HEAD,
+    Compared,
     badges_text,
     comment,
     difference_rows,
@@ -179,7 +180,7 @@ def _check(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _numbers(entry: Entry, badges: Badges, compared: Sequence[tuple[str, Peer]]) -> str:
+def _numbers(entry: Entry, badges: Badges, compared: Sequence[Compared]) -> str:
     """What the terminal says of an accepted submission: the tables of the comment, made narrow."""
     results = panel_results(entry)
     panels = [
@@ -261,13 +262,13 @@ def _write(path: Path, content: str) -> None:
         raise UserError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def _compared(entry: Entry, others: Sequence[Peer]) -> list[tuple[str, Peer]]:
+def _compared(entry: Entry, others: Sequence[Peer]) -> list[Compared]:
     """What a submission is compared with: its init, and the best other one of each panel."""
     compared = []
     init = entry.submission.init
     for other in others:
         if init is not None and same_weights(other.model, init):
-            compared.append(("its init", other))
+            compared.append(Compared("its init", other, frozenset(other.panels)))
     best: dict[PanelKey, tuple[float, Peer]] = {}
     mine = panel_results(entry)
     for other in others:
@@ -275,5 +276,7 @@ def _compared(entry: Entry, others: Sequence[Peer]) -> list[tuple[str, Peer]]:
             same = key in mine and mine[key].fingerprint == panel.fingerprint
             if same and other.trained and panel.success > best.get(key, (-1.0, other))[0]:
                 best[key] = panel.success, other
-    named = {other.folder: other for _, other in best.values()}
-    return compared + [("the best so far", other) for other in named.values()]
+    for other in {other.folder: other for _, other in best.values()}.values():
+        panels = frozenset(key for key, (_, peer) in best.items() if peer is other)
+        compared.append(Compared("the best so far", other, panels))
+    return compared

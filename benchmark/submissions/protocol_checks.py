@@ -125,6 +125,10 @@ def _check_models(entry: Entry, inits: Mapping[str, str | None]) -> Iterator[Fin
             problem, fix = f"{init.text}: nobody can say which weights these are", "give its hash"
             yield Finding(SUBMISSION, "init", problem, fix)
         yield from _check_init(init, "init", inits)
+        if init.kind != "init" and (known := _registered(init, inits)):
+            problem = f"{init.text}: these are the weights of the init {known}"
+            fix = f"name it as the registry does (kind init, name {known})"
+            yield Finding(SUBMISSION, "init", problem, fix)
         same = [p for p in entry.checkpoints if same_weights(p.checkpoint.model, init)]
         if same:
             problem = f"the weights of seed {same[0].checkpoint.seed} are the init's"

@@ -43,10 +43,7 @@ def fetched(file: StoredFile) -> Path:
     place = Path(platformdirs.user_cache_dir("arlarena-bench")) / "submissions" / file.sha256
     if place.exists() and sha256_of(place) == (file.sha256, file.bytes):
         return place
-    content = _download(file.url, file.bytes)
-    digest = hashlib.sha256(content).hexdigest()
-    if digest != file.sha256:
-        raise UserError(f"{file.url} has SHA-256 {digest[:12]}..., {file.sha256[:12]}... is stated")
+    content = _downloaded(file.url, file)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(place, content)
@@ -78,7 +75,8 @@ def move_to_hub(folder: Path, submission: Submission, dataset: str, revision: st
     for file in submission.files:
         if file.content_bytes is not None and file.url is None:
             stated = StoredFile.model_validate({**file.model_dump(), "url": f"{base}/{file.path}"})
-            fetched(stated)
+            # Never from the local copies: that it is there is what is asked.
+            _downloaded(f"{base}/{file.path}", stated)
             moved.append(file.path)
             files.append(stated)
         else:
@@ -118,17 +116,20 @@ def is_on_hub(model: ModelIdentity) -> bool:
     return bool(found == model.revision)
 
 
-def _download(url: str, size: int) -> bytes:
-    """The content at an address, if it is exactly so long.
+def _downloaded(url: str, file: StoredFile) -> bytes:
+    """The content at an address, if it is what is stated of a file.
 
     Raises:
-        UserError: It is not there, elsewhere than on the hub, or of another size.
+        UserError: It is not there, elsewhere than on the hub, or another.
     """
-    status, content = _read(url.removeprefix(HUB), size, url)
+    status, content = _read(url.removeprefix(HUB), file.bytes, url)
     if status != requests.codes.ok:
         raise UserError(f"{url} cannot be fetched: the hub answers with status {status}")
-    if len(content) != size:
-        raise UserError(f"{url} has {len(content):,} bytes, {size:,} are stated")
+    if len(content) != file.bytes:
+        raise UserError(f"{url} has {len(content):,} bytes, {file.bytes:,} are stated")
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != file.sha256:
+        raise UserError(f"{url} has SHA-256 {digest[:12]}..., {file.sha256[:12]}... is stated")
     return content
 
 

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from benchmark.metrics import PanelKey
@@ -80,15 +80,28 @@ def _panel_json(result: PanelResult) -> dict[str, Any]:
     return {**asdict(result), "seeds": {str(seed): v for seed, v in result.seeds.items()}}
 
 
-def comment(
-    verdict: Verdict, badges: Badges | None, compared: Sequence[tuple[str, Peer]] = ()
-) -> str:
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """An accepted entry that a submission is compared with.
+
+    Attributes:
+        what: What it is to the submission, such as its init.
+        peer: The entry.
+        panels: On which it is that.
+    """
+
+    what: str
+    peer: Peer
+    panels: frozenset[PanelKey]
+
+
+def comment(verdict: Verdict, badges: Badges | None, compared: Sequence[Compared] = ()) -> str:
     """The verdict as Markdown, with nothing of the submission but escaped text.
 
     Args:
         verdict: Of the check.
         badges: Of an accepted submission.
-        compared: What it is compared with: (what it is, the entry), such as its init.
+        compared: What it is compared with.
     """
     lines = _title(verdict.folder.name)
     if not verdict.accepted:
@@ -235,7 +248,7 @@ def badges_text(badges: Badges) -> str:
 def difference_rows(
     entry: Entry,
     results: Mapping[PanelKey, PanelResult],
-    compared: Sequence[tuple[str, Peer]],
+    compared: Sequence[Compared],
 ) -> list[tuple[str, str, str, str]]:
     """Differences to others on the panels that both have played.
 
@@ -243,10 +256,11 @@ def difference_rows(
         Panel, what the other is, its name (foreign), and the difference with its interval.
     """
     return [
-        ("/".join(key), what, on_one_line(other.name), _difference(found))
-        for what, other in compared
+        ("/".join(key), other.what, on_one_line(other.peer.name), _difference(found))
+        for other in compared
         for key in results
-        if (found := paired_difference(entry, other, key)) is not None
+        if key in other.panels
+        if (found := paired_difference(entry, other.peer, key)) is not None
     ]
 
 

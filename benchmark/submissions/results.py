@@ -51,11 +51,13 @@ class PeerPanel:
         fingerprint: The panel's protocol.
         success: Mean over the checkpoints.
         plays: Successes by episode, over all checkpoints and repeats.
+        seeds: Success of every checkpoint.
     """
 
     fingerprint: str
     success: float
     plays: Mapping[str, Sequence[bool]]
+    seeds: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +83,9 @@ class Peer:
         """Keep what is needed of an entry."""
         panels = {}
         for key, first in entry.checkpoints[0].panels.items():
-            numbers = [point.panels[key] for point in entry.checkpoints if key in point.panels]
-            success = sum(panel.success.value for panel in numbers) / len(numbers)
-            panels[key] = PeerPanel(first.fingerprint, success, entry.plays(key))
+            seeds = _seeds(entry, key)
+            success = sum(seeds) / len(seeds)
+            panels[key] = PeerPanel(first.fingerprint, success, entry.plays(key), seeds)
         said = entry.submission
         model = entry.checkpoints[0].checkpoint.model
         trained = said.method.kind == "trained"
@@ -95,8 +97,8 @@ class PairedDifference:
     """One submission minus another on the episodes of a panel.
 
     Attributes:
-        difference: Of success, with its interval over episodes (`benchmark.paired`).
-        p_value: Of no difference.
+        difference: Of success, with its interval over episodes and seeds (`benchmark.paired`).
+        p_value: Of no difference between the checkpoints as they are.
         episodes: That both have played.
     """
 
@@ -241,15 +243,24 @@ def paired_difference(
     if mine is None or theirs is None or mine[0] != theirs[0]:
         return None
     common = sorted(mine[1].keys() & theirs[1].keys())
-    one, another = (Side.of([plays[name] for name in common]) for _, plays in (mine, theirs))
+    one, another = (
+        Side.of([plays[name] for name in common], seeds) for _, plays, seeds in (mine, theirs)
+    )
     _, p_value = no_difference(one, another)
     return PairedDifference(difference(one, another), p_value, len(common))
 
 
-def _played(entry: Entry | Peer, key: PanelKey) -> tuple[str, Mapping[str, Sequence[bool]]] | None:
-    """A panel's protocol and plays; None if it was not played."""
+def _played(
+    entry: Entry | Peer, key: PanelKey
+) -> tuple[str, Mapping[str, Sequence[bool]], tuple[float, ...]] | None:
+    """A panel's protocol, its plays and the checkpoints' success; None if it was not played."""
     if isinstance(entry, Peer):
         kept = entry.panels.get(key)
-        return None if kept is None else (kept.fingerprint, kept.plays)
+        return None if kept is None else (kept.fingerprint, kept.plays, kept.seeds)
     panel = entry.checkpoints[0].panels.get(key)
-    return None if panel is None else (panel.fingerprint, entry.plays(key))
+    return None if panel is None else (panel.fingerprint, entry.plays(key), _seeds(entry, key))
+
+
+def _seeds(entry: Entry, key: PanelKey) -> tuple[float, ...]:
+    points = entry.checkpoints
+    return tuple(point.panels[key].success.value for point in points if key in point.panels)

@@ -5,8 +5,6 @@ import unicodedata
 from typing import Final
 from urllib.parse import urlsplit
 
-_INVISIBLE = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
-"""Categories of characters that are not seen or move others: controls, directions, unassigned."""
 _BLANK: Final = frozenset(
     map(chr, (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0))
 ) | frozenset(map(chr, (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
@@ -41,8 +39,7 @@ def check_visible(text: str, lines: bool = False) -> None:
         ValueError: Invisible characters, another than the composed form, or nothing to be seen.
     """
     for character in text:
-        hidden = unicodedata.category(character) in _INVISIBLE or character in _BLANK
-        if hidden and not (lines and character == "\n"):
+        if not _is_seen(character) and not (lines and character == "\n"):
             raise ValueError(f"U+{ord(character):04X} is not a visible character")
     if unicodedata.normalize("NFC", text) != text:
         raise ValueError("letters with accents must be single characters (Unicode form NFC)")
@@ -91,5 +88,10 @@ def check_own(text: str) -> None:
 def on_one_line(text: str, limit: int = _LONGEST_SHOWN) -> str:
     """A foreign text as a message may hold it: one line, everything visible, not too long."""
     cut = text[: limit + 1]
-    shown = "".join(c if c.isprintable() and c not in _BLANK else f"U+{ord(c):04X}" for c in cut)
+    shown = "".join(c if _is_seen(c) else f"U+{ord(c):04X}" for c in cut)
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+def _is_seen(character: str) -> bool:
+    """Whether a character is no control, direction or the like, and no space but the plain one."""
+    return character.isprintable() and character not in _BLANK

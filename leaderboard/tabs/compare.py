@@ -102,7 +102,11 @@ def _listed(first: Row, second: Row, found: dict[str, Comparison], state: State)
         Head("panel"),
         Head("first (%)", number=True),
         Head("second (%)", number=True),
-        Head("difference (points)", number=True, text="with its 95 % interval over episodes"),
+        Head(
+            "difference (points)",
+            number=True,
+            text="with its 95 % interval: episodes, seeds",
+        ),
         Head("p", number=True, text="of no difference"),
         Head("test"),
         Head("episodes", number=True),

@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from leaderboard import cells
-from leaderboard.columns import CURVES, RANK, CurveKind
+from leaderboard.columns import CURVES, CurveKind
 from leaderboard.data import Board
 from leaderboard.figures import Curve, legend, plot
 from leaderboard.links import query_of
@@ -29,24 +29,14 @@ from leaderboard.markup import (
 )
 from leaderboard.rows import Row
 from leaderboard.scales import Scale
-from leaderboard.state import State, default_panels
-from leaderboard.tabs.board import frame_of
+from leaderboard.state import State
 from leaderboard.training_rows import SeedCurves, Series, Survival
 
-DEFAULT_ENTRIES: Final = 3
 _MAX_PLACES: Final = 130
 """Places of a band: a plot is hardly wider in pixels than twice that."""
 
 _Points = tuple[tuple[float, float], ...]
 _Band = tuple[tuple[float, float, float], ...]
-
-
-def with_curves(board: Board, protocol: str) -> tuple[Row, ...]:
-    """Entries that have training logs, in the order of the board."""
-    state = State(protocol=protocol, panels=default_panels(board, protocol), sort=RANK)
-    rows = {row.id: row for row in board.rows(protocol) if row.stability is not None}
-    ordered = [entry for entry in frame_of(board, state).index if entry in rows]
-    return tuple(rows[entry] for entry in dict.fromkeys([*ordered, *rows]))
 
 
 @lru_cache(maxsize=32)

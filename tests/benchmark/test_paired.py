@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,6 +56,53 @@ def test_many_entries_at_once() -> None:
             alone = difference(one, other)
             each = (found.value[row, column], found.low[row, column], found.high[row, column])
             assert each == pytest.approx(ends(alone))
+
+
+def test_seeds_that_differ_widen_the_interval() -> None:
+    """Means .5 and .4; variances .02 and .02 of two seeds, so s^2 = .02 and t(2) = 4.302653."""
+    plays = [[True, False]] * 10 + [[True, True], [False, False]] * 5
+    one = Side.of(plays, (0.4, 0.6))
+    other = Side.of([[False, False]] * 4 + plays[4:], (0.2, 0.4))
+    alone = difference(Side.of(plays), Side.of([[False, False]] * 4 + plays[4:]))
+    found = difference(one, other)
+    assert found.value == alone.value
+    width = 4.302653 * math.sqrt(0.02)
+    below, above = alone.value - alone.low, alone.high - alone.value
+    assert found.low == pytest.approx(alone.value - math.hypot(below, width))
+    assert found.high == pytest.approx(alone.value + math.hypot(above, width))
+
+
+def test_a_single_checkpoint_stands_for_itself() -> None:
+    """Its side adds nothing; three seeds on the other one have two degrees of freedom."""
+    fixed = a_side([1] * 6 + [0] * 4)
+    trained = Side.of([[True] * 3] * 5 + [[False] * 3] * 5, (0.5, 0.6, 0.4))
+    alone = difference(Side.of([[True] * 3] * 5 + [[False] * 3] * 5), fixed)
+    width = 4.302653 * math.sqrt(0.01 / 3)
+    found = difference(trained, fixed)
+    assert found.low == pytest.approx(
+        alone.value - math.hypot(alone.value - alone.low, width), abs=1e-6
+    )
+    assert difference(Side.of([[True], [False]], (0.5,)), a_side([1, 1])) == difference(
+        a_side([1, 0]), a_side([1, 1])
+    )
+
+
+def test_two_recipes_that_are_one_are_seldom_called_different() -> None:
+    """Seeds spread by 0.15 on the scale of log odds: three of them a side, 256 episodes."""
+    rng = np.random.default_rng(0)
+    different = [0, 0]
+    for _ in range(400):
+        ability = rng.normal(0, 1.5, 256)
+        sides = []
+        for _ in range(2):
+            odds = ability + rng.normal(0, 0.15, (3, 1))
+            solved = rng.random((3, 256)) < 1 / (1 + np.exp(-odds))
+            sides.append((solved.T.tolist(), solved.mean(axis=1).tolist()))
+        with_seeds = difference(*(Side.of(plays, seeds) for plays, seeds in sides))
+        without = difference(*(Side.of(plays) for plays, _ in sides))
+        for place, found in enumerate((with_seeds, without)):
+            different[place] += not found.low <= 0 <= found.high
+    assert different[0] <= 0.05 * 400 < different[1]
 
 
 def test_repeats_by_hand() -> None:

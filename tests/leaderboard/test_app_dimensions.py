@@ -211,3 +211,10 @@ def test_gains_stay_in_their_range() -> None:
     found = over_pairs([1.0, 0.9, -0.9])
     assert found.value == pytest.approx(1 / 3)
     assert (found.low, found.high) == (-1.0, 1.0)
+
+
+def test_numbers_that_do_not_vary_say_nothing_of_how_they_would() -> None:
+    for found in (over_pairs([0.1, 0.1, 0.1]), over_seeds([((0.5, 0.5), (0.0, 0.0))])):
+        assert found.value > 0
+        assert math.isnan(found.low) and math.isnan(found.high)
+    assert math.isfinite(over_seeds([((0.5, 0.5), (0.0, 0.1))]).low)

@@ -252,6 +252,22 @@ def test_an_entry_of_an_older_protocol_stays_readable(
     assert (gone.content.rows, gone.dropped, gone.refused) == ((), (POLICY,), ())
 
 
+def test_an_entry_whose_files_have_another_shape_today_stays_readable(
+    built: Built, submissions: Path, folder: Path, tmp_path: Path
+) -> None:
+    """Here the entry lacks a field that is asked for; there the field is new."""
+    copy = copied(submissions / POLICY, folder)
+    copy.manifest(lambda run: run.pop("created"))
+    old = replace_row(built, row_of(built, POLICY), digest(copy))
+    parquet, _ = write(old, tmp_path / "old")
+    archive = parquet.rename(tmp_path / "v0.parquet")
+    found = build(folder, INITS, [archive], env_processes=1)
+    assert (found.accepted, found.archived, found.refused) == ((), (POLICY,), ())
+    (copy.folder / "README.md").unlink()
+    gone = build(folder, INITS, [archive], env_processes=1)
+    assert (gone.archived, gone.dropped, len(gone.refused)) == ((), (POLICY,), 1)
+
+
 def digest(copy: Copy) -> str:
     return sha256_text((copy.folder / "submission.json").read_text("utf-8"))
 

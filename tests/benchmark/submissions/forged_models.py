@@ -122,6 +122,12 @@ FORGERIES = [
     ),
     Forgery("folder without hash", "trained", model(sha256=None), "nobody can say which weights"),
     Forgery(
+        "a registered init under another name",
+        "trained",
+        both(init(kind="folder", name="Large-7B"), about(base_model="Large-7B", parameters=7)),
+        "these are the weights of the init tiny-sokoban; name it as the registry does",
+    ),
+    Forgery(
         "init of other weights", "trained", init(sha256="0" * 64), "tiny-sokoban has other weig"
     ),
     Forgery(

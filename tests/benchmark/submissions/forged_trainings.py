@@ -122,7 +122,7 @@ FORGERIES = [
         logs(
             lambda ls: [line for line in ls if line["kind"] != "validation" or not line["update"]]
         ),
-        "there is none of builtin at update 20",
+        "there is none of builtin at update 1, the configuration says one every 1 updates",
     ),
     Forgery(
         "no validation of the init",

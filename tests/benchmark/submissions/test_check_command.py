@@ -90,7 +90,7 @@ def test_an_accepted_submission(
     at = printed.index(f"{' ' * 42}updates")
     assert printed[at - 1].startswith("mismatch, P95 (median)     2.78e-07 nats  k3 of trainer to ")
     assert printed[at - 1].endswith("95 % quantile of the")
-    (seed,) = [line for line in printed if line.startswith("0     20 (planned: not said)")]
+    (seed,) = [line for line in printed if line.startswith("0     20 of 20 ")]
     assert seed.endswith("none; nearest is update 7 of 20 (+0.4 points here)")
     assert "| sokoban/builtin | 60.4% [55.9, 64.7] | 59.4, 61.3 | 100.0% | 11.0 |" in text
 
@@ -146,9 +146,10 @@ def test_a_submission_is_compared_with_its_init_and_with_the_best(
     ]
     # Seeds 0 and 1 solve 152 and 157 of 256, the init as much as seed 0: half of 5/256 more.
     assert "+1.0 [" in rows[0]
-    assert "+0.0 [-0.2, +0.2], p = 1.000, 256 episodes" in rows[1]
+    # Seeds of .594 and .613 on both sides: t(2) = 4.303 times the root of 2 (5/256)^2 / 4.
+    assert "+0.0 [-5.9, +5.9], p = 1.000, 256 episodes" in rows[1]
     printed = capsys.readouterr().out.splitlines()
-    best_so_far = "the best so far (The best)  +0.0 [-0.2, +0.2], p = 1.000, 256 episodes"
+    best_so_far = "the best so far (The best)  +0.0 [-5.9, +5.9], p = 1.000, 256 episodes"
     assert f"sokoban/builtin  {best_so_far}" in printed
     assert any(
         line.startswith("sokoban/builtin  its init (The init)         +1") for line in printed

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from benchmark.cli import main
 from benchmark.manifest import ModelIdentity
+from benchmark.submissions.archive import sha256_of
 from benchmark.submissions.folder import read_submission
 from benchmark.submissions.remote import fetched, is_on_hub
 from benchmark.submissions.schema import StoredFile
@@ -290,6 +292,21 @@ def test_a_folder_that_is_no_submission_stays(
     assert f"{tmp_path}: submission.json: cannot be read" in capsys.readouterr().err
 
 
+def test_a_copy_from_elsewhere_does_not_show_that_a_file_is_on_the_hub(
+    hub: LocalServer, copies: Copies, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = copies("policy")
+    (records,) = copy.folder.rglob("*.zst")
+    place = remote_cache() / "submissions" / sha256_of(records)[0]
+    place.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(records, place)
+    hub.answer = lambda asked: Reply(b"", 404)
+    told = ["submit", "to-hub", str(copy.folder), "--dataset", f"nobody/nothing@{COMMIT}"]
+    assert main(told) == 2
+    assert "the hub answers with status 404" in capsys.readouterr().err
+    assert records.exists()
+
+
 def test_records_that_are_gone_are_a_finding(hub: LocalServer, copies: Copies) -> None:
     copy = copies("policy")
     there = stored(copy.folder, "owner/name")
@@ -297,8 +314,6 @@ def test_records_that_are_gone_are_a_finding(hub: LocalServer, copies: Copies) -
     told = ["submit", "to-hub", str(copy.folder), "--dataset", f"owner/name@{COMMIT}"]
     assert main(told) == 0
     hub.answer = lambda asked: Reply(b"", 404)
-    (kept,) = [path for path in remote_cache().rglob("*") if path.is_file()]
-    kept.unlink()
     (finding,) = check(copy.folder).findings
     assert finding.file == "runs/r0/episodes.jsonl.zst"
     assert finding.problem.endswith("cannot be fetched: the hub answers with status 404")

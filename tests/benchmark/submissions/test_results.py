@@ -118,7 +118,7 @@ def test_a_comparison_is_over_the_means_of_the_seeds() -> None:
     # Differences 1 and 1/2; of the four patterns of their signs two are as far from 0 on average.
     assert found.difference.value == 0.75
     assert (found.p_value, found.episodes) == (0.5, 2)
-    sides = Side.of([[True, True], [True, False]]), Side.of([[False], [False]])
+    sides = Side.of([[True, True], [True, False]], (1.0, 0.5)), Side.of([[False], [False]], (0.0,))
     assert found.difference == difference(*sides)
 
 

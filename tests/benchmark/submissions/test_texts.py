@@ -1,7 +1,7 @@
 """Texts of people: what is taken, what is refused, and how it is shown."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from benchmark.submissions.findings import Finding
@@ -107,6 +107,8 @@ def test_every_text_fits_on_a_line(text: str, limit: int) -> None:
 
 
 @given(st.text(st.characters(codec="utf-8")))
+@example("a\u1680")  # a space that is not the plain one
+@example("a\u00a0b")
 def test_a_text_that_is_taken_is_seen_as_it_is(text: str) -> None:
     try:
         check_visible(text)
