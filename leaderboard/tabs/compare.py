@@ -107,7 +107,7 @@ def _listed(first: Row, second: Row, found: dict[str, Comparison], state: State)
             number=True,
             text="with its 95 % interval: episodes, seeds",
         ),
-        Head("p", number=True, text="of no difference"),
+        Head("p", number=True, text="of no difference between these checkpoints, as they are"),
         Head("test"),
         Head("episodes", number=True),
         Head("differ on", number=True),
