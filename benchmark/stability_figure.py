@@ -14,7 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import EngFormatter, MaxNLocator, PercentFormatter
 
 from benchmark.plot_style import (
     SOFT,
@@ -27,6 +27,7 @@ from benchmark.plot_style import (
     plot_style,
 )
 from benchmark.run_curves import Points
+from benchmark.stability.anytime import AnytimeCurve, XAxis, anytime_curve
 from benchmark.stability.comparison import Comparison
 from benchmark.stability_runs import Compared
 from benchmark.training_curves import Plotted, Series, printable
@@ -38,6 +39,10 @@ SIGNS: Final = (
 )  # fmt: skip
 """Numbers that are drawn where one of the logs has them."""
 
+_AXES: Final[Mapping[XAxis, str]] = {
+    "tokens": "response tokens sampled", "seconds": "seconds of compute", "updates": "update",
+}  # fmt: skip
+"""What anytime success is drawn along, by preference."""
 _COLUMNS = 3
 _SIZE = (4.2, 2.6)
 _LONGEST = 60
@@ -48,8 +53,10 @@ def stability_svg(rows: Sequence[Compared], comparisons: Sequence[Comparison] = 
 
     A recipe with several seeds is the median of its runs, with a band from the lowest to the
     highest, and a thin line for every run. A cross marks where a run collapsed. Survival is
-    Kaplan and Meier's; a tick marks runs that ended without a collapse. A performance profile with
-    its pointwise band says how many seeds end above any success.
+    Kaplan and Meier's; a tick marks runs that ended without a collapse. Anytime success is the IQM
+    of the seeds with its pointwise interval, and a dotted line for the worst seed, along response
+    tokens, or seconds or updates where more recipes have those. A performance profile with its
+    pointwise band says how many seeds end above any success.
 
     Args:
         rows: What is compared; at least one.
@@ -69,7 +76,7 @@ def stability_svg(rows: Sequence[Compared], comparisons: Sequence[Comparison] = 
 def _figure(rows: Sequence[Compared], comparisons: Sequence[Comparison]) -> Figure:
     runs = [one.run for row in rows for one in row.runs]
     signs = [name for name in SIGNS if any(name in run.curves for run in runs)]
-    plots = 2 + len(comparisons) + len(signs)
+    plots = 3 + len(comparisons) + len(signs)
     columns = min(_COLUMNS, plots)
     lines = -(-plots // columns)
     figure = Figure(
@@ -80,9 +87,10 @@ def _figure(rows: Sequence[Compared], comparisons: Sequence[Comparison]) -> Figu
     looks = [look_of(number) for number in range(len(rows))]
     _draw(figure.add_subplot(lines, columns, 1), rows, looks, _success_plot(rows), None)
     _draw_survival(figure.add_subplot(lines, columns, 2), rows, looks)
-    for number, name in enumerate(signs, 3):
+    _draw_anytime(figure.add_subplot(lines, columns, 3), rows, looks)
+    for number, name in enumerate(signs, 4):
         _draw(figure.add_subplot(lines, columns, number), rows, looks, Plotted(name), name)
-    for number, one in enumerate(comparisons, 3 + len(signs)):
+    for number, one in enumerate(comparisons, 4 + len(signs)):
         by_label = {row.label: look for row, look in zip(rows, looks, strict=True)}
         _draw_profiles(figure.add_subplot(lines, columns, number), one, by_label)
     for axes in figure.axes[-columns:]:
@@ -166,6 +174,57 @@ def _draw_survival(axes: Axes, rows: Sequence[Compared], looks: Sequence[Look]) 
     axes.set_ylim(-0.02, 1.06)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 5, 10]))
+
+
+def _draw_anytime(axes: Axes, rows: Sequence[Compared], looks: Sequence[Look]) -> None:
+    """What recipes are worth at any time of their training."""
+    axis, curves = _anytime(rows)
+    axes.set_title("anytime success", loc="left", fontsize=9.5, fontweight="bold", pad=17)
+    axes.text(
+        0, 1.045, "IQM over seeds; dotted: the worst seed", transform=axes.transAxes, fontsize=7.6,
+        color=SOFT,
+    ).set_in_layout(False)  # fmt: skip
+    axes.grid(axis="y")
+    axes.set_axisbelow(True)
+    for curve, look in zip(curves, looks, strict=True):
+        if curve is None:
+            continue
+        axes.plot(curve.x, curve.iqm, color=look.colour, linestyle=look.dashes, linewidth=1.7)
+        if curve.low is None or curve.high is None:
+            continue
+        axes.plot(curve.x, curve.worst, color=look.colour, linestyle=":", linewidth=1.0)
+        axes.fill_between(
+            curve.x, curve.low, curve.high, color=look.colour, alpha=0.14, linewidth=0, zorder=2
+        )
+    if not any(curves):
+        axes.set_yticks([])
+        axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", color=SOFT)
+        return
+    axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.xaxis.set_major_locator(MaxNLocator(4))
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.set_xlabel(_AXES[axis])
+
+
+def _anytime(rows: Sequence[Compared]) -> tuple[XAxis, list[AnytimeCurve | None]]:
+    """The curve of every recipe along one axis, the first along which most can be drawn."""
+    best: tuple[XAxis, list[AnytimeCurve | None]] = "updates", [None] * len(rows)
+    for axis in _AXES:
+        found = [_anytime_of(row, axis) for row in rows]
+        if found.count(None) < best[1].count(None):
+            best = axis, found
+        if None not in found:
+            break
+    return best
+
+
+def _anytime_of(row: Compared, axis: XAxis) -> AnytimeCurve | None:
+    names = {run.success_curve for run in row.stability.runs}
+    name = names.pop()
+    if names or name is None:
+        return None
+    return anytime_curve([one.run for one in row.runs], name, axis)
 
 
 def _draw_profiles(axes: Axes, one: Comparison, looks: Mapping[str, Look]) -> None:

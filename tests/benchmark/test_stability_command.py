@@ -321,7 +321,21 @@ def test_the_figure_fits_all_runs(tmp_path: Path, successes: Sequence[Mapping[in
     ]
     svg = stability_svg(compared(paths, [], Choices()))
     assert svg.startswith(b"<?xml")
-    assert svg.count(b'<g id="axes_') == 3  # success, survival, gradient norms
+    assert svg.count(b'<g id="axes_') == 4  # success, survival, anytime success, gradient norms
+
+
+def test_anytime_success_is_drawn_along_what_most_logs_have(tmp_path: Path) -> None:
+    """matplotlib writes a text as its shape, with the text in a comment."""
+    foreign = verl_log(tmp_path / "verl.jsonl")
+    own = [write_log(tmp_path / f"{seed}.jsonl", run_lines(seed=seed)) for seed in (0, 1)]
+    for logs, axis in (
+        (own, b"response tokens sampled"),
+        ([foreign], b"<!-- update -->"),
+        ([*own, foreign], b"<!-- update -->"),
+    ):
+        svg = stability_svg(compared(logs, [], Choices()))
+        assert axis in svg.partition(b"<!-- anytime success -->")[0]
+        assert (b"response tokens sampled" in svg) == (logs == own)
 
 
 def test_mistakes_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
