@@ -138,13 +138,7 @@ def _series(curve: Points | None) -> Series:
 
 
 def _draw_survival(axes: Axes, rows: Sequence[Compared], looks: Sequence[Look]) -> None:
-    axes.set_title("survival", loc="left", fontsize=9.5, fontweight="bold", pad=17)
-    axes.text(
-        0, 1.045, "seeds that have not collapsed (Kaplan and Meier)",
-        transform=axes.transAxes, fontsize=7.6, color=SOFT,
-    ).set_in_layout(False)  # fmt: skip
-    axes.grid(axis="y")
-    axes.set_axisbelow(True)
+    _head(axes, "survival", "seeds that have not collapsed (Kaplan and Meier)")
     drawn = False
     for row, look in zip(rows, looks, strict=True):
         curve = row.stability.survival
@@ -168,8 +162,7 @@ def _draw_survival(axes: Axes, rows: Sequence[Compared], looks: Sequence[Look]) 
                 color=look.colour, marker="|", markersize=8, linestyle="", clip_on=False,
             )  # fmt: skip
     if not drawn:
-        axes.set_yticks([])
-        axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", color=SOFT)
+        _say_nothing(axes)
         return
     axes.set_ylim(-0.02, 1.06)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
@@ -179,13 +172,7 @@ def _draw_survival(axes: Axes, rows: Sequence[Compared], looks: Sequence[Look]) 
 def _draw_anytime(axes: Axes, rows: Sequence[Compared], looks: Sequence[Look]) -> None:
     """What recipes are worth at any time of their training."""
     axis, curves = _anytime(rows)
-    axes.set_title("anytime success", loc="left", fontsize=9.5, fontweight="bold", pad=17)
-    axes.text(
-        0, 1.045, "IQM over seeds; dotted: the worst seed", transform=axes.transAxes, fontsize=7.6,
-        color=SOFT,
-    ).set_in_layout(False)  # fmt: skip
-    axes.grid(axis="y")
-    axes.set_axisbelow(True)
+    _head(axes, "anytime success", "IQM over seeds; dotted: the worst seed")
     for curve, look in zip(curves, looks, strict=True):
         if curve is None:
             continue
@@ -197,8 +184,7 @@ def _draw_anytime(axes: Axes, rows: Sequence[Compared], looks: Sequence[Look]) -
             curve.x, curve.low, curve.high, color=look.colour, alpha=0.14, linewidth=0, zorder=2
         )
     if not any(curves):
-        axes.set_yticks([])
-        axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", color=SOFT)
+        _say_nothing(axes)
         return
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
@@ -230,13 +216,7 @@ def _anytime_of(row: Compared, axis: XAxis) -> AnytimeCurve | None:
 def _draw_profiles(axes: Axes, one: Comparison, looks: Mapping[str, Look]) -> None:
     """Share of seeds that end above a success, for every success."""
     title = f"performance profile ({_shortened(', '.join(one.tasks))})"
-    axes.set_title(title, loc="left", fontsize=9.5, fontweight="bold", pad=17)
-    axes.text(
-        0, 1.045, "seeds with a final success above", transform=axes.transAxes, fontsize=7.6,
-        color=SOFT,
-    ).set_in_layout(False)  # fmt: skip
-    axes.grid(axis="y")
-    axes.set_axisbelow(True)
+    _head(axes, title, "seeds with a final success above")
     for label, profile in zip(one.labels, one.profiles, strict=True):
         look = looks[label]
         at = profile.thresholds
@@ -254,6 +234,21 @@ def _draw_profiles(axes: Axes, one: Comparison, looks: Mapping[str, Look]) -> No
     axes.xaxis.set_major_formatter(PercentFormatter(1.0))
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.set_xlabel("final success")
+
+
+def _head(axes: Axes, title: str, about: str) -> None:
+    """Title, what it means, and lines to read it by."""
+    axes.set_title(title, loc="left", fontsize=9.5, fontweight="bold", pad=17)
+    axes.text(
+        0, 1.045, about, transform=axes.transAxes, fontsize=7.6, color=SOFT
+    ).set_in_layout(False)  # fmt: skip
+    axes.grid(axis="y")
+    axes.set_axisbelow(True)
+
+
+def _say_nothing(axes: Axes) -> None:
+    axes.set_yticks([])
+    axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", color=SOFT)
 
 
 def _legend(figure: Figure, rows: Sequence[Compared], looks: Sequence[Look]) -> None:
