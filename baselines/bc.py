@@ -42,6 +42,8 @@ _TOGETHER = 8
 """Examples of one pass; those of a batch are sorted by length first, so that little is padding."""
 _TOKENIZER_TURNS = 5000
 """Demonstrations that a new tokenizer is trained on."""
+_ROLES = ["user\n", "assistant\n"]
+"""What the chat template adds to every prompt, for tokenizers that are made to be short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +175,9 @@ def _start(recipe: BCRecipe, demonstrations: list[Demonstration]) -> tuple["PreT
         for turn in demonstrations[:_TOKENIZER_TURNS]
         for text in (*(message["content"] for message in turn.messages), turn.response)
     ]
-    tokenizer = train_tokenizer(texts, recipe.model.vocab_size, recipe.model.context)
+    if recipe.model.symbol_runs:
+        texts += _ROLES * len(texts)
+    tokenizer = train_tokenizer(texts, recipe.model)
     model = new_model(recipe.model, tokenizer, recipe.seed)
     return model.train(), Chat(tokenizer, frozenset({tokenizer.eos_token_id}))
 

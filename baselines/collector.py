@@ -185,7 +185,7 @@ class Collector:
                 [t for t in trajectories if t is not None],
                 number,
                 unit_of(self.config, source.task),
-                self.config.penalty_on,
+                self.config,
             )
             for (source, number), trajectories in zip(places, played, strict=True)
         ]

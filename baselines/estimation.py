@@ -1,5 +1,6 @@
 """Advantages of a rollout's rows, as the recipe chooses them."""
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -42,28 +43,52 @@ def estimate(
         token_level, returns = gae(rewards, known, mask, gamma=chosen.gamma, lam=chosen.lam)
         targets = _unpadded(returns, rows)
     else:
-        token_level = _row_advantages(chosen, rows, entropies, mask)[:, None] * mask
+        token_level = _row_advantages(config, rows, entropies, mask)[:, None] * mask
     if chosen.task_normalised:
         token_level = group.task_normalised(token_level, mask, _ids([row.task for row in rows]))
+    if config.penalty_in == "advantages":
+        token_level = token_level - _numbers([row.penalty for row in rows])[:, None] * mask
     return _unpadded(token_level.float(), rows), targets
 
 
+def penalty_share(advantages: Sequence[torch.Tensor], without: Sequence[torch.Tensor]) -> float:
+    """How much of the advantages comes from format penalties alone.
+
+    `sum |A - A0| / (sum |A - A0| + sum |A0|)` over tokens, where A0 is what the same rollout would
+    give without penalties.
+
+    Args:
+        advantages: (T,) per row, 0 where masked.
+        without: The same for rows whose penalties are 0.
+
+    Returns:
+        0 to 1; 0 where all advantages are 0.
+    """
+    task = math.fsum(float(known.abs().sum()) for known in without)
+    penalties = math.fsum(
+        float((known - other).abs().sum()) for known, other in zip(advantages, without, strict=True)
+    )
+    return penalties / (penalties + task) if penalties else 0.0
+
+
 def _row_advantages(
-    chosen: GRPO | GiGPO | EMPG | RLOO,
+    config: TrainConfig,
     rows: Sequence[Row],
     entropies: Sequence[torch.Tensor | None],
     mask: torch.Tensor,
 ) -> torch.Tensor:
     """(N,) advantages of rows."""
-    scores = torch.tensor([row.reward - row.penalty for row in rows], dtype=torch.float64)
+    chosen = config.advantage
+    assert isinstance(chosen, GRPO | GiGPO | EMPG | RLOO)
+    scores = _numbers([_score(config, row) for row in rows])
     groups = _ids([(row.task, row.group) for row in rows])
     trajectories = _ids([(row.task, row.group, row.member) for row in rows])
     turns = torch.tensor([row.turn for row in rows])
     if isinstance(chosen, RLOO):
         return group.leave_one_out(scores, groups, trajectories)
     if isinstance(chosen, GiGPO):
-        rewards = torch.tensor([row.step_reward for row in rows], dtype=torch.float64)
-        penalties = torch.tensor([row.penalty for row in rows], dtype=torch.float64)
+        rewards = _numbers([row.step_reward for row in rows])
+        penalties = _numbers([row.penalty * (config.penalty_in == "scores") for row in rows])
         returns = discounted_step_returns(rewards, trajectories, turns, chosen.gamma)
         anchors = step_groups([row.anchor for row in rows], groups, similarity=chosen.similarity)
         return gigpo(
@@ -116,8 +141,17 @@ def _token_rewards(
         rewards -= config.kl.coef * known * mask
     for place, row in enumerate(rows):
         last = int(mask[place].nonzero()[-1])
-        rewards[place, last] += row.reward - row.penalty
+        rewards[place, last] += _score(config, row)
     return rewards
+
+
+def _score(config: TrainConfig, row: Row) -> float:
+    """What a row is compared by."""
+    return row.reward - row.penalty if config.penalty_in == "scores" else row.reward
+
+
+def _numbers(values: Sequence[float]) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.float64)
 
 
 def _ids(labels: Sequence[object]) -> torch.Tensor:

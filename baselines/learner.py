@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -9,7 +10,7 @@ from accelerate import Accelerator
 
 from baselines.algorithms.kl import kl
 from baselines.critic import Critic
-from baselines.estimation import estimate
+from baselines.estimation import estimate, penalty_share
 from baselines.microbatches import RowValues
 from baselines.rollouts import Row, longest_row
 from baselines.sharding import whole_weights
@@ -114,6 +115,11 @@ class Learner:
         metrics |= engine_metrics(rows, plain, version)
         metrics |= init_metrics(rows, plain, plain_reference)
         drawn = torch.cat([torch.from_numpy(row.response_mask) for row in rows]) > 0
+        metrics["policy/penalty_share"] = 0.0
+        if any(row.penalty for row in rows):
+            spared = [replace(row, penalty=0.0) for row in rows]
+            without, _ = estimate(self.config, spared, entropies, values, distances)
+            metrics["policy/penalty_share"] = penalty_share(advantages, without)
         metrics["policy/advantage_std"] = float(torch.cat(advantages)[drawn].std(unbiased=False))
         if targets is not None:
             metrics["critic/explained_variance"] = explained_variance(

@@ -180,7 +180,7 @@ def group_jobs(task: Task, protocol: PanelProtocol, group: int, size: int) -> li
 
 
 def played_group(
-    trajectories: Sequence[Trajectory], group: int, unit: Unit, penalty_on: str
+    trajectories: Sequence[Trajectory], group: int, unit: Unit, config: TrainConfig
 ) -> PlayedGroup:
     """Turn the trajectories of a group into rows.
 
@@ -188,24 +188,24 @@ def played_group(
         trajectories: All episodes, by member.
         group: Place in the stream.
         unit: What a row is.
-        penalty_on: `turn` or `episode`.
+        config: Which turns are penalized, and on which rows.
 
     Raises:
         UserError: The engine gives no token ids or log-probabilities, or whole trajectories are
             wanted and the prompts do not go on from each other.
     """
     task = trajectories[0].job.task.info.name
-    episodes = [_episode(t, group, member) for member, t in enumerate(trajectories)]
+    episodes = [_episode(t, group, member, config) for member, t in enumerate(trajectories)]
     rows: list[Row] = []
     for trajectory, episode in zip(trajectories, episodes, strict=True):
         if episode.error is None:
             _check_tokens(trajectory)
             make = _turn_rows if unit == "turn" else _trajectory_rows
-            rows += make(trajectory, episode, penalty_on)
+            rows += make(trajectory, episode, config)
     return PlayedGroup(task, group, tuple(episodes), tuple(rows))
 
 
-def _episode(trajectory: Trajectory, group: int, member: int) -> PlayedEpisode:
+def _episode(trajectory: Trajectory, group: int, member: int, config: TrainConfig) -> PlayedEpisode:
     job, turns, outcome = trajectory.job, trajectory.turns, trajectory.outcome
     worst = job.task.worst(job.protocol.max_turns)
     return PlayedEpisode(
@@ -215,7 +215,7 @@ def _episode(trajectory: Trajectory, group: int, member: int) -> PlayedEpisode:
         success=outcome.success if outcome else False,
         score=outcome.score if outcome else worst.score,
         reward=math.fsum(turn.step.reward for turn in turns) if outcome else worst.reward,
-        penalty=math.fsum(_penalty(trajectory, turn) for turn in turns),
+        penalty=math.fsum(_penalty(trajectory, turn, config) for turn in turns),
         turns=len(turns),
         format_ok=sum(turn.step.format_ok for turn in turns),
         action_ok=sum(turn.step.action_ok for turn in turns),
@@ -227,8 +227,8 @@ def _episode(trajectory: Trajectory, group: int, member: int) -> PlayedEpisode:
     )
 
 
-def _penalty(trajectory: Trajectory, turn: Turn) -> float:
-    valid = turn.step.format_ok and turn.step.action_ok
+def _penalty(trajectory: Trajectory, turn: Turn, config: TrainConfig) -> float:
+    valid = turn.step.format_ok and (turn.step.action_ok or config.penalty_for == "format")
     return 0.0 if valid else trajectory.job.protocol.format_penalty
 
 
@@ -242,7 +242,7 @@ def _check_tokens(trajectory: Trajectory) -> None:
             )
 
 
-def _turn_rows(trajectory: Trajectory, episode: PlayedEpisode, penalty_on: str) -> list[Row]:
+def _turn_rows(trajectory: Trajectory, episode: PlayedEpisode, config: TrainConfig) -> list[Row]:
     rows = []
     for number, turn in enumerate(trajectory.turns):
         generation = turn.generation
@@ -261,7 +261,9 @@ def _turn_rows(trajectory: Trajectory, episode: PlayedEpisode, penalty_on: str) 
                 engine_log_probs=np.array(generation.token_log_probs, np.float32),
                 versions=generation.weights_versions,
                 reward=episode.reward,
-                penalty=_penalty(trajectory, turn) if penalty_on == "turn" else episode.penalty,
+                penalty=_penalty(trajectory, turn, config)
+                if config.penalty_on == "turn"
+                else episode.penalty,
                 step_reward=turn.step.reward,
                 anchor=anchor.observation,
                 success=episode.success,
@@ -270,8 +272,10 @@ def _turn_rows(trajectory: Trajectory, episode: PlayedEpisode, penalty_on: str) 
     return rows
 
 
-def _trajectory_rows(trajectory: Trajectory, episode: PlayedEpisode, penalty_on: str) -> list[Row]:
-    del penalty_on  # one row bears all
+def _trajectory_rows(
+    trajectory: Trajectory, episode: PlayedEpisode, config: TrainConfig
+) -> list[Row]:
+    del config  # one row bears all
     generations = [turn.generation for turn in trajectory.turns]
     joined = token_sequence(generations)
     if joined is None or not joined.written:

@@ -1,5 +1,6 @@
 """New models small enough for a CPU: a Qwen3 network and a byte-level BPE tokenizer of its own."""
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,10 @@ class TinyModelConfig(BaseModel):
 
     Attributes:
         vocab_size: Tokens of the tokenizer, 256 bytes and special tokens included.
+        symbol_runs: Symbols that stand together (a row of a board, a comma and what follows it) may
+            become one token, and so may the line breaks after them. Prompts are shorter for it.
+        phrases: Fixed wordings of the task's prompts that may become one token each. None of them
+            should hold a word that a response copies.
         hidden_size: Width.
         layers: Depth.
         heads: Query heads.
@@ -38,6 +43,8 @@ class TinyModelConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     vocab_size: int = Field(ge=300)
+    symbol_runs: bool = False
+    phrases: tuple[str, ...] = ()
     hidden_size: int = Field(gt=0)
     layers: int = Field(gt=0)
     heads: int = Field(gt=0)
@@ -47,13 +54,16 @@ class TinyModelConfig(BaseModel):
     context: int = Field(gt=0)
 
 
-def train_tokenizer(
-    texts: Iterable[str], vocab_size: int, context: int
-) -> "PreTrainedTokenizerFast":
+def train_tokenizer(texts: Iterable[str], config: TinyModelConfig) -> "PreTrainedTokenizerFast":
     """Train a byte-level BPE tokenizer that can encode any text.
 
     Words, names such as r3c2 and single digits take the space before them; all other symbols
-    stay single tokens, so that a cell of a drawn board is one token wherever it stands.
+    stay single tokens, so that a cell of a drawn board is one token wherever it stands, but where
+    `config.symbol_runs` joins them.
+
+    Args:
+        texts: What it will have to encode.
+        config: Its size, and what may be joined.
     """
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -62,13 +72,13 @@ def train_tokenizer(
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
-            pre_tokenizers.Split(Regex(r" ?\p{L}[\p{L}\p{N}]*| ?\p{N}|[^\p{L}\p{N}]"), "isolated"),
+            pre_tokenizers.Split(Regex(_pieces(config)), "isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size - len(TAGS),
+        vocab_size=config.vocab_size - len(TAGS),
         special_tokens=special,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
@@ -81,8 +91,17 @@ def train_tokenizer(
         pad_token=END_OF_TEXT,
         chat_template=CHAT_TEMPLATE,
         clean_up_tokenization_spaces=False,
-        model_max_length=context,
+        model_max_length=config.context,
     )
+
+
+def _pieces(config: TinyModelConfig) -> str:
+    """The pattern of what a token never goes beyond."""
+    pieces = [re.escape(phrase) for phrase in sorted(config.phrases, key=len, reverse=True)]
+    pieces += [r" ?\p{L}[\p{L}\p{N}]*", r" ?\p{N}"]
+    if config.symbol_runs:
+        pieces += [r" ?[^\p{L}\p{N}\s]+\n*", r"\n+"]
+    return "|".join([*pieces, r"[^\p{L}\p{N}]"])
 
 
 def new_model(

@@ -296,7 +296,13 @@ class TrainConfig(Part):
         kl: Distance to the init.
         entropy_coef: Bonus on the mean token entropy.
         format_penalty: Cost of an invalid turn; None for the task's.
+        penalty_for: Which turns cost it: all that are not valid, as in the released code (the
+            format is broken or the world does not admit the action), or those that break the
+            format alone.
         penalty_on: A turn's penalty falls on its own row, or all of an episode's on every row.
+        penalty_in: Penalties are part of the scores that the advantage compares, as in the released
+            code, or are subtracted from the finished advantages. Where a group's rewards are equal,
+            normalized scores make penalties as large as any success.
         unit: What a row is; None for the task's own.
         mismatch_cap: Truncated importance sampling against the engine's log-probabilities: the
             ratio trainer over engine weighs every token, at most this; None is off.
@@ -317,7 +323,9 @@ class TrainConfig(Part):
     kl: KL = KL()
     entropy_coef: Finite = 0.0
     format_penalty: NotNegative | None = None
+    penalty_for: Literal["invalid", "format"] = "invalid"
     penalty_on: Literal["turn", "episode"] = "turn"
+    penalty_in: Literal["scores", "advantages"] = "scores"
     unit: Literal["turn", "trajectory"] | None = None
     mismatch_cap: Positive | None = None
     rollout: Rollout = Rollout()

@@ -69,6 +69,7 @@ METRICS: Final[Mapping[str, Metric]] = {
     "policy/optimizer_steps": Metric("count", "optimizer steps taken"),
     "policy/skipped_steps": Metric("count", "optimizer steps left out: not finite"),
     "policy/masked_rows": Metric("share", "sequences dropped by the sequence mask"),
+    "policy/penalty_share": Metric("share", "advantages that come from format penalties alone"),
     "policy/advantage_std": Metric("advantage", "standard deviation of the advantages"),
     "kl_old/mean": Metric("nats", "k3 of new to old policy, mean", True),
     "kl_old/median": Metric("nats", "k3 of new to old policy, median", True),

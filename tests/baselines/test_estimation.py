@@ -18,7 +18,7 @@ from baselines.algorithms.advantages import (
 from baselines.algorithms.empg import empg
 from baselines.algorithms.gae import gae
 from baselines.algorithms.gigpo import gigpo
-from baselines.estimation import estimate
+from baselines.estimation import estimate, penalty_share
 from baselines.recipes import resolve
 from baselines.rollouts import Row
 from baselines.train_config import TrainConfig
@@ -64,6 +64,7 @@ ROWS = [
     row(7, 0, 1, 4.0, [1, 0, 0, 1], penalty=1.0, step_reward=3.0, anchor="later"),
     row(7, 1, 0, 1.0, [1, 1], step_reward=1.0, anchor="later"),
 ]
+SPARED = [replace(row, penalty=0.0) for row in ROWS]
 SCORES = doubles(0, 2, 4, 3, 1)
 GROUPS = torch.tensor([2, 2, 7, 7, 7])
 TRAJECTORIES = torch.tensor([0, 1, 2, 2, 3])
@@ -81,8 +82,9 @@ def found(
     entropies: list[Tensor | None] = NOTHING,
     values: list[Tensor | None] = NOTHING,
     distances: list[Tensor | None] = NOTHING,
+    rows: list[Row] = ROWS,
 ) -> list[Tensor]:
-    advantages, targets = estimate(config, ROWS, entropies, values, distances)
+    advantages, targets = estimate(config, rows, entropies, values, distances)
     assert targets is None
     return advantages
 
@@ -104,6 +106,38 @@ def test_grpo_by_hand() -> None:
     # Without a standard deviation: group 2 has the mean 1, group 7 that of 3.5 and 1.
     expected = spread(doubles(-1, 1, 1.75, 0.75, -1.25))
     assert_rows(found(choose("dr_grpo")), expected)
+
+
+def test_penalties_outside_of_the_scores_by_hand() -> None:
+    # Group 7 compares rewards, 4 and 1 with the mean 2.5; then the fourth row pays its penalty of 1.
+    outside = found(choose("dr_grpo", "penalty_in=advantages"))
+    assert_rows(outside, spread(doubles(-1, 1, 1.5, 0.5, -1.5)))
+    # What GRPO's standard deviation would make of a penalty no longer depends on the group.
+    normalized = found(choose("grpo", "penalty_in=advantages"))
+    without = found(choose("grpo", "penalty_in=advantages"), rows=SPARED)
+    assert [float((one - other).sum()) for one, other in zip(normalized, without, strict=True)] == (
+        pytest.approx([0, 0, 0, -2, 0])
+    )
+
+
+@pytest.mark.parametrize("recipe", ["gigpo", "rloo", "reinforce_pp"])
+def test_a_penalty_outside_moves_no_other_row(recipe: str) -> None:
+    config = choose(recipe, "penalty_in=advantages", "kl.coef=0")
+    charged, spared = found(config), found(config, rows=SPARED)
+    for place, (own, without) in enumerate(zip(charged, spared, strict=True)):
+        assert torch.equal(own, without) == (place != 3)
+
+
+def test_the_share_of_penalties_by_hand() -> None:
+    # Dr. GRPO: without penalties 1.5 and -1.5 in group 7, with them 1.75, 0.75 and -1.25; rows
+    # have 1, 2, 3, 2 and 2 counted tokens.
+    with_, without = found(choose("dr_grpo")), found(choose("dr_grpo"), rows=SPARED)
+    moved = 3 * 0.25 + 2 * 0.75 + 2 * 0.25
+    assert penalty_share(with_, without) == pytest.approx(moved / (moved + 1 + 2 + 7 * 1.5))
+    assert penalty_share(without, without) == 0
+    nothing = [torch.zeros_like(own) for own in without]
+    assert penalty_share(nothing, nothing) == 0
+    assert penalty_share(with_, nothing) == 1
 
 
 @pytest.mark.parametrize("over", ["trajectories", "rows"])

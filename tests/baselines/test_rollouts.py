@@ -20,6 +20,7 @@ from baselines.rollouts import (
     rollout_metrics,
     training_protocol,
 )
+from baselines.train_config import TrainConfig
 from benchmark.engines.base import Engine, Generation
 from benchmark.engines.scripted import ScriptedEngine
 from benchmark.hosts.inline import InlineHost
@@ -31,6 +32,13 @@ from tasks.registry import load_task
 from tests.baselines.byte_engine import ByteEngine, log_probs
 
 PENALTY = 0.25
+
+
+def config(*own: str) -> TrainConfig:
+    return resolve("sampo", "tiny", ["sokoban"], own)
+
+
+CONFIG = config()
 
 
 def stream(task: Task, *own: str) -> PanelProtocol:
@@ -101,7 +109,7 @@ def failed(of: Job, turns: tuple[Turn, ...] = ()) -> Trajectory:
 
 
 def test_a_turn_is_a_row() -> None:
-    group = played_group([three_turns(job())], group=5, unit="turn", penalty_on="turn")
+    group = played_group([three_turns(job())], group=5, unit="turn", config=CONFIG)
     assert (group.task, group.group) == ("sokoban", 5)
     first, second, third = group.rows
     assert [row.key for row in group.rows] == [("sokoban", 5, 0, number) for number in range(3)]
@@ -121,10 +129,14 @@ def test_a_turn_is_a_row() -> None:
 
 def test_a_penalty_falls_on_its_turn_or_on_all_turns_of_the_episode() -> None:
     played = three_turns(job())
-    own = played_group([played], 5, "turn", penalty_on="turn")
+    own = played_group([played], 5, "turn", CONFIG)
     assert [row.penalty for row in own.rows] == [PENALTY, PENALTY, 0.0]
-    shared = played_group([played], 5, "turn", penalty_on="episode")
+    shared = played_group([played], 5, "turn", config("penalty_on=episode"))
     assert [row.penalty for row in shared.rows] == [2 * PENALTY] * 3
+    # The first turn breaks the format, the second names what the world does not admit.
+    format_alone = played_group([played], 5, "turn", config("penalty_for=format"))
+    assert [row.penalty for row in format_alone.rows] == [PENALTY, 0.0, 0.0]
+    assert format_alone.episodes[0].penalty == PENALTY
     for group in (own, shared):
         (episode,) = group.episodes
         assert episode.penalty == 2 * PENALTY
@@ -147,7 +159,9 @@ def conversation(of: Job) -> Trajectory:
 
 @pytest.mark.parametrize("penalty_on", ["turn", "episode"])
 def test_a_trajectory_is_a_row_in_which_the_world_is_masked(penalty_on: str) -> None:
-    (row,) = played_group([conversation(job("tir_math"))], 5, "trajectory", penalty_on).rows
+    (row,) = played_group(
+        [conversation(job("tir_math"))], 5, "trajectory", config(f"penalty_on={penalty_on}")
+    ).rows
     assert row.prompt_ids.tolist() == [1, 2]
     assert row.response_ids.tolist() == [3, 4, 20, 21, 5, 6]
     assert row.response_mask.tolist() == [1, 1, 0, 0, 1, 1]
@@ -160,13 +174,13 @@ def test_a_trajectory_is_a_row_in_which_the_world_is_masked(penalty_on: str) -> 
 
 def test_prompts_that_do_not_go_on_are_no_trajectory() -> None:
     with pytest.raises(UserError, match=r"prompts of sokoban .* no one sequence: .*unit=turn"):
-        played_group([three_turns(job())], 5, "trajectory", "turn")
+        played_group([three_turns(job())], 5, "trajectory", CONFIG)
 
 
 def test_an_error_leaves_no_rows_but_counts_as_the_worst_failure() -> None:
     here = job()
     cut = failed(here, three_turns(here).turns[:2])
-    group = played_group([cut, three_turns(here), failed(here)], 5, "turn", "turn")
+    group = played_group([cut, three_turns(here), failed(here)], 5, "turn", CONFIG)
     assert {row.member for row in group.rows} == {1}
     broken, whole, empty = group.episodes
     assert [episode.member for episode in group.episodes] == [0, 1, 2]
@@ -186,7 +200,7 @@ def play(unit: Unit, engine: Engine, name: str, size: int = 1) -> PlayedGroup:
     async def trajectories() -> list[Trajectory]:
         return [await play_episode(job, engine, InlineHost()) for job in jobs]
 
-    return played_group(asyncio.run(trajectories()), 2, unit, "turn")
+    return played_group(asyncio.run(trajectories()), 2, unit, CONFIG)
 
 
 def test_rows_of_a_real_world_are_what_was_shown_and_answered() -> None:
@@ -233,7 +247,7 @@ def test_an_engine_without_log_probs_cannot_train(name: str, unit: Unit) -> None
     silent = replace(generation((1, 2), (3, 4)), token_log_probs=None)
     played = Trajectory(of, view("first"), (turn(silent, outcome=WON),), WON, None)
     with pytest.raises(UserError, match="training needs an engine that gives token ids and their"):
-        played_group([played], 5, unit, "turn")
+        played_group([played], 5, unit, CONFIG)
 
 
 def test_episodes_of_a_group_are_plays_of_one_entry_with_draws_of_their_own() -> None:
@@ -293,9 +307,9 @@ def test_numbers_of_what_was_played() -> None:
     lost = Outcome(success=False, score=-0.1)
     plain = turn(generation((1, 2, 3), (5, 6)), outcome=lost)
     unequal = played_group(
-        [won, Trajectory(here, view(""), (chatty,), WON, None), failed(here)], 5, "turn", "turn"
+        [won, Trajectory(here, view(""), (chatty,), WON, None), failed(here)], 5, "turn", CONFIG
     )
-    alike = played_group([Trajectory(here, view(""), (plain,), lost, None)] * 3, 6, "turn", "turn")
+    alike = played_group([Trajectory(here, view(""), (plain,), lost, None)] * 3, 6, "turn", CONFIG)
     found = rollout_metrics([unequal, alike], tries=2)
     returns = [10.7 - 2 * PENALTY, -0.1, -0.6]
     middle = sum(returns) / 3
@@ -325,7 +339,7 @@ def test_numbers_of_what_was_played() -> None:
 
 
 def test_shares_of_turns_are_unknown_where_no_turn_was_played() -> None:
-    found = rollout_metrics([played_group([failed(job())], 0, "turn", "turn")], tries=1)
+    found = rollout_metrics([played_group([failed(job())], 0, "turn", CONFIG)], tries=1)
     assert found["rollout/format_ok"] is None and found["response/tokens_mean"] is None
     assert (found["rollout/errors"], found["rollout/success"], found["tokens/response"]) == (
         1,
