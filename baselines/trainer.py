@@ -49,6 +49,11 @@ from benchmark.training_log import (
 )
 from benchmark.versions import versions
 
+_MOST, _UPDATES_ABOVE = 0.5, 3
+"""Share of the advantages that penalties may have, and for how many updates more is no accident."""
+
+log = logging.getLogger(__name__)
+
 
 class Trainer:
     """Trains a policy.
@@ -93,6 +98,7 @@ class Trainer:
         self.state = TrainingState(0, 0, 0.0, None, 0, 0, 0.0, run.sha256)
         self.older_weights: dict[str, torch.Tensor] | None = None
         self._group_stds: list[float | None] = []
+        self._penalty_shares: list[float | None] = []
 
     async def train(self) -> str | None:
         """Make all updates that are left.
@@ -129,8 +135,7 @@ class Trainer:
                 self.state.position,
                 self._count("rollout"),
             )
-            with TrainingLogWriter(run.folder / LOG) if main else _nothing() as log:
-                self._log = log
+            with TrainingLogWriter(run.folder / LOG) if main else _nothing() as self._log:
                 if not resumed:
                     self._write(self._start_line())
                 else:
@@ -176,6 +181,15 @@ class Trainer:
             with self._phase("validation"):
                 validations = await self.held_out.play(number, self._count("validation"))
         self._group_stds.append(metrics["rollout/group_std"])
+        self._penalty_shares.append(metrics.get("policy/penalty_share"))
+        if self.accelerator.is_main_process and penalties_took_over(self._penalty_shares):
+            log.warning(
+                "update %d: most of the advantages come from format penalties (%.0f %%): the "
+                "policy learns to avoid them instead of the task; set penalty_in=advantages, "
+                "penalty_for=format or a lower format_penalty",
+                number,
+                100 * (self._penalty_shares[-1] or 0),
+            )
         metrics |= memory_metrics()
         metrics |= self._clock.metrics()
         metrics["seconds/checkpoint"] = self.state.checkpoint_seconds or None
@@ -295,10 +309,11 @@ class Trainer:
         self.state = state
         return True
 
-    def _recall(self, log: TrainingLog) -> None:
+    def _recall(self, earlier: TrainingLog) -> None:
         """Take up what earlier sessions have measured."""
-        self._group_stds = log.series("rollout/group_std")
-        self.held_out.recall(log.validations)
+        self._group_stds = earlier.series("rollout/group_std")
+        self._penalty_shares = earlier.series("policy/penalty_share")
+        self.held_out.recall(earlier.validations)
 
     def _start_line(self) -> Line:
         return {
@@ -339,6 +354,19 @@ class Trainer:
     def _count(self, name: str) -> Count:
         """Says how much of a phase is done."""
         return partial(self.watch.phase, name)
+
+
+def penalties_took_over(shares: Sequence[float | None]) -> bool:
+    """Whether penalties have just become most of the advantages.
+
+    Args:
+        shares: `policy/penalty_share` of all updates so far.
+
+    Returns:
+        True once for each time that the share stays above one half for three updates.
+    """
+    above = [share is not None and share > _MOST for share in shares[-_UPDATES_ABOVE - 1 :]]
+    return above[-_UPDATES_ABOVE:] == [True] * _UPDATES_ABOVE and above[:-_UPDATES_ABOVE] != [True]
 
 
 @contextmanager

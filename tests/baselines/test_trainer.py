@@ -13,7 +13,7 @@ from accelerate import Accelerator
 
 from baselines.recipes import RECIPES, names, resolve
 from baselines.registry import find_model
-from baselines.trainer import Trainer
+from baselines.trainer import Trainer, penalties_took_over
 from baselines.training_run import TrainingRun, Watch
 from benchmark.engines.transformers import TransformersEngine
 from benchmark.training_log import LOG, read_training_log
@@ -132,6 +132,12 @@ def test_a_learning_rate_of_zero_changes_nothing(tmp_path: Path) -> None:
     assert [line["engine/k3"] < 1e-6 for line in lines] == [True] * 3
     assert [line["kl_init/mean"] < 1e-9 for line in lines] == [True] * 3
     assert [line["ratio/max"] == pytest.approx(1, abs=1e-4) for line in lines] == [True] * 3
+
+
+def test_penalties_that_take_over_are_told_once_each_time() -> None:
+    shares = [0.6, None, 0.6, 0.6, 0.6, 0.7, 0.4, 0.9, 0.9, 0.9]
+    told = [count for count in range(len(shares) + 1) if penalties_took_over(shares[:count])]
+    assert told == [5, 10]
 
 
 def test_a_whole_trajectory_is_a_row_in_tir_math(tmp_path: Path) -> None:
