@@ -254,8 +254,10 @@ class Learner:
 
 
 def is_exact(engine: Engine, accelerator: Accelerator, config: TrainConfig) -> bool:
-    """Whether an engine computes log-probabilities as the trainer does: in float32, by the same
-    library, on the same kind of device, with the very weights."""
+    """Whether an engine computes log-probabilities as the trainer does.
+
+    That is: in float32, by the same library, on the same kind of device, with the very weights.
+    """
     facts = engine.describe()
     return (
         facts.get("kind") == "transformers"

@@ -1,10 +1,10 @@
 """Micro-batches: rows as tensors, with what they share computed once.
 
-All prompts of a task begin with the same instructions, the plays of a group with the same task, and
-many prompts are the same altogether. On a CPU rows are packed as a prefix tree: every shared token
-is computed once, and nothing is padded (`pack_rows`). Elsewhere rows of about one length are padded,
-and only the beginning that all of them share is taken out (`split`). Gradients flow through what is
-shared, so that nothing but the time changes.
+All prompts of a task begin with the same instructions, the plays of a group with the same task,
+and many prompts are the same altogether. On a CPU rows are packed as a prefix tree: every shared
+token is computed once, and nothing is padded (`pack_rows`). Elsewhere rows of about one length are
+padded, and only the beginning that all of them share is taken out (`split`). Gradients flow through
+what is shared, so that nothing but the time changes.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from baselines.rollouts import Row
-from benchmark.engines.prefix_tree import by_prefix, pack, shared_tokens
+from benchmark.engines.prefix_tree import by_prefix, pack, take
 
 LEAST_PREFIX = 32
 """Shared tokens from which on a pass of their own is worth its while."""
@@ -125,21 +125,14 @@ def pack_rows(rows: Sequence[Row], chosen: Sequence[int], tokens: int) -> list[P
         tokens: Limit of the packed tokens of one micro-batch; a longer row is alone.
     """
     sequences = [np.concatenate([rows[row].prompt_ids, rows[row].response_ids]) for row in chosen]
-    batches: list[list[int]] = []
-    count = 0
-    for place in by_prefix(sequences):
-        own = len(sequences[place])
-        if batches:
-            more = own - shared_tokens(sequences[batches[-1][-1]], sequences[place])
-        if not batches or count + more > tokens:
-            batches.append([])
-            count, more = 0, own
-        batches[-1].append(place)
-        count += more
-    return [
-        _packed([rows[chosen[place]] for place in batch], tuple(chosen[place] for place in batch))
-        for batch in batches
-    ]
+    ordered = by_prefix(sequences)
+    batches = []
+    while ordered:
+        count = take(sequences, ordered, tokens)
+        numbers = tuple(chosen[place] for place in ordered[:count])
+        batches.append(_packed([rows[number] for number in numbers], numbers))
+        ordered = ordered[count:]
+    return batches
 
 
 def _packed(picked: Sequence[Row], numbers: tuple[int, ...]) -> PackedBatch:

@@ -79,6 +79,8 @@ class Updater:
         self.share_prefix = share_prefix
         self.longest = longest or config.rollout.max_tokens
         self.skipped_in_a_row = 0
+        bare = accelerator.unwrap_model(model)
+        self.packs = bare.config._attn_implementation == TREE_ATTENTION
 
     def values_of(
         self,
@@ -277,7 +279,7 @@ class Updater:
 
     def _micro_batches(self, rows: Sequence[Row], chosen: Sequence[int]) -> Sequence[MicroBatch]:
         """This process's share of the chosen rows; every process gets as many micro-batches."""
-        if self.model.config._attn_implementation != TREE_ATTENTION:
+        if not self.packs:
             return self._padded_batches(rows, chosen)
         tokens = self.config.optimisation.micro_batch_tokens
         mine = self._mine(rows, chosen)

@@ -18,7 +18,7 @@ Ids = npt.NDArray[np.integer]
 
 GRAIN = 16
 """Sequences part at multiples of this number of tokens: a shorter node costs more than it saves."""
-LONGEST_NODE = 64
+LONGEST_NODE = 128
 """Longer nodes are cut into chains, because the attention kernel of CPUs computes the upper half
 of a causal block, too."""
 
@@ -52,6 +52,22 @@ def shared_tokens(first: Ids, second: Ids) -> int:
     length = min(len(first), len(second))
     differ = np.flatnonzero(first[:length] != second[:length])
     return (int(differ[0]) if len(differ) else length) // GRAIN * GRAIN
+
+
+def take(sequences: Sequence[Ids], ordered: Sequence[int], tokens: int) -> int:
+    """How many of the first sequences make a tree of at most so many tokens, but at least one.
+
+    Args:
+        sequences: All sequences.
+        ordered: Numbers of those that are left, as `by_prefix` has them.
+        tokens: Limit of the packed tokens.
+    """
+    count = len(sequences[ordered[0]])
+    for taken, (one, other) in enumerate(pairwise(ordered), 1):
+        count += len(sequences[other]) - shared_tokens(sequences[one], sequences[other])
+        if count > tokens:
+            return taken
+    return len(ordered)
 
 
 def pack(sequences: Sequence[Ids]) -> PrefixTree:
@@ -93,6 +109,6 @@ def pack(sequences: Sequence[Ids]) -> PrefixTree:
     return PrefixTree(
         torch.from_numpy(np.concatenate(ids).astype(np.int64)),
         torch.from_numpy(positions),
-        torch.tensor(nodes),
+        torch.tensor(nodes, dtype=torch.long).reshape(-1, 3),
         tuple(places),
     )

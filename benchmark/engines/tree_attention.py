@@ -23,7 +23,10 @@ _flash_backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_bac
 
 
 class _TreeAttention(torch.autograd.Function):
-    """(1, heads, N, head size) each, with the nodes of `PrefixTree` as a list."""
+    """Takes (1, heads, N, head size) each, and the nodes of `PrefixTree` as a list.
+
+    Keys may be more than queries: what stands before the tree is seen by all of it.
+    """
 
     @staticmethod
     def forward(
@@ -38,17 +41,18 @@ class _TreeAttention(torch.autograd.Function):
         # Tokens before heads: what follows the attention wants it so.
         output = query.new_empty(1, tokens, heads, size).transpose(1, 2)
         sums = query.new_empty(1, tokens, heads).transpose(1, 2)
+        past = key.shape[2] - tokens
         for begin, end, _ in nodes:
-            own = slice(begin, end)
+            own, keys = slice(begin, end), slice(past + begin, past + end)
             output[:, :, own], sums[:, :, own] = _flash(
-                query[:, :, own], key[:, :, own], value[:, :, own], 0.0, True, scale=scale
+                query[:, :, own], key[:, :, keys], value[:, :, keys], 0.0, True, scale=scale
             )
-        for begin, end, last in nodes:
-            if last == end:
+        for begin, end, last in [(-past, 0, tokens), *nodes]:
+            if begin == end or last == end:
                 continue
-            own, below = slice(begin, end), slice(end, last)
+            below, keys = slice(end, last), slice(past + begin, past + end)
             part, part_sums = _flash(
-                query[:, :, below], key[:, :, own], value[:, :, own], 0.0, False, scale=scale
+                query[:, :, below], key[:, :, keys], value[:, :, keys], 0.0, False, scale=scale
             )
             before = sums[:, :, below]
             # exp(part_sums) / (exp(part_sums) + exp(before)), without overflow.
@@ -62,6 +66,8 @@ class _TreeAttention(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         query, key, value, output, sums = ctx.saved_tensors
+        if key.shape[2] != query.shape[2]:
+            raise NotImplementedError("there is no gradient with keys from before the tree")
         (gradient,) = gradients
         grads = [torch.zeros_like(tensor) for tensor in (query, key, value)]
         for begin, end, last in ctx.nodes:
@@ -99,7 +105,7 @@ def tree_attention(
     Args:
         module: The attention layer.
         query: (1, heads, N, head size).
-        key: (1, key heads, N, head size).
+        key: (1, key heads, P + N, head size); the first P are seen by all, without gradients.
         value: Like `key`.
         attention_mask: (1, 1, nodes, 3) integers, `PrefixTree.nodes`: models of transformers hand
             a mask of four dimensions on as it is. Any other mask means that there is no tree.
@@ -122,10 +128,15 @@ def tree_attention(
     return output.transpose(1, 2), None
 
 
-def use_tree_attention(model: PreTrainedModel) -> None:
-    """Let a model on the CPU take packed trees, if it has nothing but full attention by SDPA."""
+def takes_trees(model: PreTrainedModel) -> bool:
+    """Whether a model can be run on packed trees: it has nothing but full attention by SDPA."""
     kinds, _ = get_layer_types_and_kwargs(model.config.get_text_config(decoder=True))
-    if set(kinds) == {"full_attention"} and model.config._attn_implementation == "sdpa":
+    return set(kinds) == {"full_attention"} and model.config._attn_implementation == "sdpa"
+
+
+def use_tree_attention(model: PreTrainedModel) -> None:
+    """Let a model on the CPU take packed trees, if it can."""
+    if takes_trees(model):
         model.set_attn_implementation(TREE_ATTENTION)
 
 
