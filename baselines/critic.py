@@ -10,7 +10,7 @@ from accelerate import Accelerator
 from transformers import AutoModel
 
 from baselines.algorithms.gae import value_loss
-from baselines.microbatches import MicroBatch
+from baselines.microbatches import PaddedBatch
 from baselines.sharding import whole_norm
 
 
@@ -69,7 +69,7 @@ class Critic:
         self._clip_range = clip_range
         self._max_grad_norm = max_grad_norm
 
-    def values(self, batch: MicroBatch) -> torch.Tensor:
+    def values(self, batch: PaddedBatch) -> torch.Tensor:
         """(rows, T) value before each token of the responses, 0 where masked."""
         prefix = batch.prefix_ids.expand(len(batch.input_ids), -1)
         values = self.network(torch.cat([prefix, batch.input_ids], dim=1))
@@ -81,7 +81,7 @@ class Critic:
 
     def step(
         self,
-        batches: Sequence[MicroBatch],
+        batches: Sequence[PaddedBatch],
         targets: Sequence[torch.Tensor | None],
         old_values: Sequence[torch.Tensor | None],
         tokens: int,

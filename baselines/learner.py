@@ -14,7 +14,7 @@ from baselines.estimation import estimate, penalty_share
 from baselines.microbatches import RowValues
 from baselines.rollouts import Row, longest_row
 from baselines.sharding import whole_weights
-from baselines.train_config import EMPG, GAE
+from baselines.train_config import EMPG, GAE, TrainConfig
 from baselines.train_metrics import (
     Metrics,
     engine_metrics,
@@ -26,7 +26,9 @@ from baselines.train_metrics import (
 )
 from baselines.training_run import TrainingRun
 from baselines.update import Tensors, Updater
+from benchmark.engines.base import Engine
 from benchmark.engines.transformers import load_model
+from benchmark.engines.tree_attention import use_tree_attention
 from tasks.errors import UserError
 
 if TYPE_CHECKING:
@@ -43,6 +45,11 @@ class Learner:
         run: What is to be done.
         accelerator: Processes and devices.
         phase: Entered around each part of the work, with its name.
+
+    Attributes:
+        engine_is_exact: What the engine says of rows that were drawn from the current weights is
+            what the trainer would say, up to the order of sums; set by whoever knows the engine
+            (`is_exact`).
     """
 
     def __init__(
@@ -55,6 +62,7 @@ class Learner:
         self.config = run.config
         self.accelerator = accelerator
         self.phase = phase
+        self.engine_is_exact = False
         with self._memory_advice():
             self.reference = self._load_model().eval().requires_grad_(False)
             self.updater = self._updater()
@@ -94,7 +102,7 @@ class Learner:
         version = number - 1
         metrics = staleness_metrics(rows, version)
         with self.phase("old_log_probs"):
-            old, plain, entropies = self._old_values(rows, plan)
+            old, plain, entropies = self._old_values(rows, plan, version)
             values = self.updater.critic_values(rows) if self.updater.critic else []
         with self.phase("reference"):
             reference, plain_reference = self._reference(rows, number)
@@ -113,7 +121,11 @@ class Learner:
             plain[row] = log_probs[: len(rows[row].response_ids)]
         metrics |= update_metrics(tally)
         metrics |= engine_metrics(rows, plain, version)
-        metrics |= init_metrics(rows, plain, plain_reference)
+        # Of rows that needed no pass, the engine has said what the policy was.
+        played = [
+            said if trainer is None else trainer for trainer, said in zip(plain, old, strict=True)
+        ]
+        metrics |= init_metrics(rows, played, plain_reference)
         drawn = torch.cat([torch.from_numpy(row.response_mask) for row in rows]) > 0
         metrics["policy/penalty_share"] = 0.0
         if any(row.penalty for row in rows):
@@ -128,24 +140,34 @@ class Learner:
         return metrics
 
     def _old_values(
-        self, rows: Sequence[Row], plan: Sequence[Sequence[int]]
+        self, rows: Sequence[Row], plan: Sequence[Sequence[int]], version: int
     ) -> tuple[Tensors, Tensors, Tensors]:
         """Old log-probabilities where a step needs them; see `Updater.values_of`.
 
         The first step's old policy is the current one: its rows need no pass of their own, unless
-        they are seen again in a later epoch or something else asks for them.
+        something else asks for them. Nor do rows whose engine has computed just what a pass would
+        (`engine_is_exact`). What it said does not count as the trainer's: the gap between the two
+        is measured on the first step's rows.
         """
         config = self.config
         everything = (
-            config.optimisation.epochs > 1
-            or config.mismatch_cap is not None
+            config.mismatch_cap is not None
             or isinstance(config.advantage, EMPG)
             or (config.kl.place == "reward" and config.kl.coef > 0)
+            or (config.optimisation.epochs > 1 and self.accelerator.num_processes > 1)
         )
-        wanted = range(len(rows)) if everything else [row for step in plan[1:] for row in step]
-        return self.updater.values_of(
-            rows, list(wanted), entropy=isinstance(config.advantage, EMPG)
-        )
+        if everything:
+            return self.updater.values_of(
+                rows, range(len(rows)), entropy=isinstance(config.advantage, EMPG)
+            )
+        first = set(plan[0])
+        later = [row for row in range(len(rows)) if row not in first]
+        exact = self.engine_is_exact and config.rollout.temperature == 1.0
+        known = [row for row in later if exact and rows[row].versions == (version, version)]
+        old, plain, entropies = self.updater.values_of(rows, sorted({*later} - {*known}))
+        for row in known:
+            old[row] = torch.from_numpy(rows[row].engine_log_probs)
+        return old, plain, entropies
 
     def _reference(self, rows: Sequence[Row], number: int) -> tuple[Tensors, Tensors]:
         """Log-probabilities of the init: of all rows if they matter, else of some for the log.
@@ -193,6 +215,11 @@ class Learner:
         assert self.run.init.path is not None
         model = load_model(self.run.init.path, "float32", "cpu")
         placed: PreTrainedModel = model.to(self.accelerator.device)
+        if (
+            self.accelerator.device.type == "cpu"
+            and self.config.optimisation.mixed_precision == "no"
+        ):
+            use_tree_attention(placed)
         return placed
 
     def _updater(self) -> Updater:
@@ -230,6 +257,21 @@ class Learner:
             share_prefix,
             longest_row(self.config, self.run.tasks),
         )
+
+
+def is_exact(engine: Engine, accelerator: Accelerator, config: TrainConfig) -> bool:
+    """Whether an engine computes log-probabilities as the trainer does.
+
+    That is: in float32, by the same library, on the same kind of device, with the very weights.
+    """
+    facts = engine.describe()
+    return (
+        facts.get("kind") == "transformers"
+        and facts.get("dtype") == "float32"
+        and facts.get("device") == accelerator.device.type
+        and config.optimisation.mixed_precision == "no"
+        and accelerator.num_processes == 1
+    )
 
 
 def _all(values: Tensors) -> list[torch.Tensor]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers import DynamicCache
 
-from baselines.microbatches import MicroBatch
+from baselines.microbatches import MicroBatch, PackedBatch, PaddedBatch
 from benchmark.engines.slots import contents
 
 if TYPE_CHECKING:
@@ -47,24 +47,49 @@ def evaluate_tokens(
         entropy: Whether entropies are wanted, too.
         entropy_gradient: Whether gradients flow through them.
     """
-    logits = response_logits(model, batch)
-    targets = _responses(batch)
-    mask = batch.response_mask
+    logits, targets = drawn_logits(model, batch)
+    mask = batch.response_mask > 0
+
+    def by_row(values: torch.Tensor) -> torch.Tensor:
+        """(rows, T), 0 where nothing was drawn."""
+        return values.new_zeros(mask.shape).masked_scatter(mask, values)
+
     tempered = logits / temperature if temperature != 1.0 else logits
-    log_probs = _log_probs(tempered, targets)
+    log_probs = by_row(_log_probs(tempered, targets))
     untempered = log_probs.detach()
     if temperature != 1.0:
         with torch.no_grad():
-            untempered = _log_probs(logits, targets)
+            untempered = by_row(_log_probs(logits, targets))
     entropies = None
     if entropy:
         with torch.set_grad_enabled(entropy_gradient and torch.is_grad_enabled()):
-            entropies = _entropy(tempered).where(mask > 0, 0.0)
-    return TokenValues(log_probs.where(mask > 0, 0.0), untempered.where(mask > 0, 0.0), entropies)
+            entropies = by_row(_entropy(tempered))
+    return TokenValues(log_probs, untempered, entropies)
 
 
-def response_logits(model: Any, batch: MicroBatch) -> torch.Tensor:
-    """(rows, T, vocabulary) logits that predict the responses' tokens, in at least float32."""
+def drawn_logits(model: Any, batch: MicroBatch) -> tuple[torch.Tensor, torch.Tensor]:
+    """Logits that predict the drawn tokens, and these tokens.
+
+    Returns:
+        (M, vocabulary) in at least float32, and (M,), in the order of the response mask.
+    """
+    if isinstance(batch, PackedBatch):
+        logits = model(
+            input_ids=batch.ids[None],
+            position_ids=batch.positions[None],
+            attention_mask=batch.nodes[None, None],
+            use_cache=False,
+            logits_to_keep=batch.before,
+        ).logits[0]
+        targets = batch.drawn
+    else:
+        logits, targets = _padded_logits(model, batch)
+    narrow = logits.dtype in (torch.bfloat16, torch.float16)
+    return logits.float() if narrow else logits, targets
+
+
+def _padded_logits(model: Any, batch: PaddedBatch) -> tuple[torch.Tensor, torch.Tensor]:
+    """See `drawn_logits`."""
     width = batch.input_ids.shape[1]
     # Logits cost as much as everything else in a small network: only of what may be needed.
     kept = width - int(batch.starts.min()) + 1
@@ -79,20 +104,13 @@ def response_logits(model: Any, batch: MicroBatch) -> torch.Tensor:
         use_cache=past is not None,
         logits_to_keep=kept,
     ).logits
+    rows, steps = batch.response_mask.nonzero(as_tuple=True)
+    columns = batch.starts[rows] + steps
     # The token at column c is predicted at column c - 1.
-    columns = (batch.starts - 1 - (width - kept))[:, None] + torch.arange(
-        batch.max_response, device=logits.device
-    )
-    columns = columns.clamp(max=kept - 1)
-    rows = torch.arange(len(columns), device=logits.device)[:, None]
-    picked = logits[rows, columns]
-    wide: torch.Tensor = (
-        picked.float() if picked.dtype in (torch.bfloat16, torch.float16) else picked
-    )
-    return wide
+    return logits[rows, columns - 1 - (width - kept)], batch.input_ids[rows, columns]
 
 
-def _prefix(model: Any, batch: MicroBatch) -> DynamicCache:
+def _prefix(model: Any, batch: PaddedBatch) -> DynamicCache:
     """Keys and values of the shared tokens, once, expanded over the rows."""
     cache = DynamicCache()
     bare = getattr(model, "module", model)
@@ -106,29 +124,19 @@ def _prefix(model: Any, batch: MicroBatch) -> DynamicCache:
     )
 
 
-def _responses(batch: MicroBatch) -> torch.Tensor:
-    """(rows, T) token ids of the responses."""
-    steps = torch.arange(batch.max_response, device=batch.input_ids.device)
-    columns = (batch.starts[:, None] + steps).clamp(max=batch.input_ids.shape[1] - 1)
-    return batch.input_ids.gather(1, columns)
-
-
 def _log_probs(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    losses = torch.nn.functional.cross_entropy(
-        logits.flatten(0, 1), targets.flatten(), reduction="none"
-    )
-    return -losses.view_as(targets)
+    """(M,) of the tokens."""
+    return -torch.nn.functional.cross_entropy(logits, targets, reduction="none")
 
 
 def _entropy(logits: torch.Tensor) -> torch.Tensor:
-    """(rows, T) entropy of the full distribution."""
+    """(M,) entropy of the full distribution."""
     if torch.is_grad_enabled():
         log_probs = logits.log_softmax(-1)
         return -(log_probs.exp() * log_probs).sum(-1)
-    flat = logits.detach().flatten(0, 1)
-    step = max(ENTROPY_CHUNK // flat.shape[1], 1)
+    step = max(ENTROPY_CHUNK // logits.shape[1], 1)
     parts = []
-    for begin in range(0, len(flat), step):
-        log_probs = flat[begin : begin + step].log_softmax(-1)
+    for chunk in logits.detach().split(step):
+        log_probs = chunk.log_softmax(-1)
         parts.append(-(log_probs.exp() * log_probs).sum(-1))
-    return torch.cat(parts).view(logits.shape[:-1])
+    return torch.cat(parts)

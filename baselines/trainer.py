@@ -28,7 +28,7 @@ from baselines.clock import Clock
 from baselines.collector import Collector, Rollout, Source
 from baselines.cross_policy import CrossPolicyEngine
 from baselines.held_out import HeldOut
-from baselines.learner import Learner
+from baselines.learner import Learner, is_exact
 from baselines.players import Count, Players
 from baselines.rollouts import rollout_metrics, training_protocol
 from baselines.tracking import flat, tracker_settings
@@ -91,6 +91,7 @@ class Trainer:
         self.chat = Chat.load(run.init.path)
         self._clock = Clock()
         self.learner = learner(run, accelerator, self._phase)
+        self.learner.engine_is_exact = is_exact(self.engine, accelerator, run.config)
         self.sources = {
             task.info.name: Source(task, training_protocol(task, self.config, run.seed))
             for task in run.tasks

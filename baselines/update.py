@@ -20,13 +20,22 @@ from baselines.algorithms import clipping
 from baselines.algorithms.aggregation import Totals, aggregate
 from baselines.algorithms.kl import kl
 from baselines.critic import Critic
-from baselines.microbatches import MicroBatch, RowValues, filler, split
+from baselines.microbatches import (
+    MicroBatch,
+    PaddedBatch,
+    RowBatch,
+    RowValues,
+    filler,
+    pack_rows,
+    split,
+)
 from baselines.policy import evaluate_tokens
 from baselines.policy_loss import policy_loss
 from baselines.rollouts import Row
 from baselines.sharding import whole_norm
 from baselines.tally import Tally
 from baselines.train_config import Optimisation, SequenceMask, TrainConfig
+from benchmark.engines.tree_attention import TREE_ATTENTION
 from tasks.errors import UserError
 from tasks.seeding import stable_seed
 
@@ -45,8 +54,9 @@ class Updater:
         optimizer: Its optimizer, prepared.
         config: What is chosen.
         critic: For GAE.
-        share_prefix: Compute shared instructions once per micro-batch; not with FSDP, whose hooks
-            expect one forward pass, nor with gradient checkpointing, which keeps no cache.
+        share_prefix: Compute the instructions that padded rows share once per micro-batch; not
+            with FSDP, whose hooks expect one forward pass, nor with gradient checkpointing, which
+            keeps no cache. A model with tree attention gets packed rows instead, always.
         longest: Response tokens that a row can have, the constant of Dr. GRPO; None for those of
             one turn.
     """
@@ -69,6 +79,8 @@ class Updater:
         self.share_prefix = share_prefix
         self.longest = longest or config.rollout.max_tokens
         self.skipped_in_a_row = 0
+        bare = accelerator.unwrap_model(model)
+        self.packs = bare.config._attn_implementation == TREE_ATTENTION
 
     def values_of(
         self,
@@ -108,7 +120,7 @@ class Updater:
         assert self.critic is not None
         values: Tensors = [None] * len(rows)
         with torch.no_grad():
-            for batch in self._micro_batches(rows, range(len(rows))):
+            for batch in self._padded_batches(rows, range(len(rows))):
                 _scatter(batch, self.critic.values(batch), rows, values)
         return self._share(values)
 
@@ -136,7 +148,7 @@ class Updater:
         for chosen in plan:
             self._step(rows, values, chosen, tally)
             if self.critic is not None and targets is not None and old_values is not None:
-                batches = self._micro_batches(rows, chosen)
+                batches = self._padded_batches(rows, chosen)
                 total = sum(int(rows[row].response_mask.sum()) for row in chosen)
                 loss = self.critic.step(batches, list(targets), list(old_values), total)
                 self._note(loss is not None, tally)
@@ -234,6 +246,9 @@ class Updater:
             for place, row in enumerate(batch.rows):
                 if row >= 0:
                     tally.first_log_probs[row] = now.untempered[place].cpu()
+                    # For the epochs to come.
+                    length = len(values.advantages[row])
+                    values.old_log_probs[row] = old[place, :length].cpu()
         tally.count(mask, now.log_probs.detach() - old, now.entropy.detach(), limits)
         return share
 
@@ -262,21 +277,33 @@ class Updater:
         tokens, nonempty = self._sum(sums).tolist()
         return _Kept(masks, Totals(tokens, whole.rows, nonempty))
 
-    def _micro_batches(self, rows: Sequence[Row], chosen: Sequence[int]) -> list[MicroBatch]:
+    def _micro_batches(self, rows: Sequence[Row], chosen: Sequence[int]) -> Sequence[MicroBatch]:
         """This process's share of the chosen rows; every process gets as many micro-batches."""
-        accelerator, tokens = self.accelerator, self.config.optimisation.micro_batch_tokens
-        ordered = sorted(chosen, key=lambda row: (rows[row].length, row))
-        shares = [
-            ordered[index :: accelerator.num_processes]
-            for index in range(accelerator.num_processes)
-        ]
-        mine = shares[accelerator.process_index]
+        if not self.packs:
+            return self._padded_batches(rows, chosen)
+        tokens = self.config.optimisation.micro_batch_tokens
+        mine = self._mine(rows, chosen)
+        packed = pack_rows(rows, mine, tokens) if mine else []
+        return [*packed, *self._fillers(rows, len(packed))]
+
+    def _padded_batches(self, rows: Sequence[Row], chosen: Sequence[int]) -> list[PaddedBatch]:
+        """The same as padded rows."""
+        tokens = self.config.optimisation.micro_batch_tokens
+        mine = self._mine(rows, chosen)
         batches = split(rows, mine, tokens, self.share_prefix) if mine else []
-        most = len(batches)
-        if accelerator.num_processes > 1:
-            most = max(gather_object([len(batches)]))
-        batches += [filler(rows)] * (most - len(batches))
-        return [batch.to(accelerator.device) for batch in batches]
+        batches += self._fillers(rows, len(batches))
+        return [batch.to(self.accelerator.device) for batch in batches]
+
+    def _mine(self, rows: Sequence[Row], chosen: Sequence[int]) -> list[int]:
+        """This process's share of rows."""
+        ordered = sorted(chosen, key=lambda row: (rows[row].length, row))
+        return ordered[self.accelerator.process_index :: self.accelerator.num_processes]
+
+    def _fillers(self, rows: Sequence[Row], count: int) -> list[PaddedBatch]:
+        """As many as this process has fewer micro-batches than the one that has the most."""
+        if self.accelerator.num_processes == 1:
+            return []
+        return [filler(rows)] * (max(gather_object([count])) - count)
 
     def _share(self, values: Tensors) -> Tensors:
         """Put together what each process has computed."""
@@ -346,7 +373,7 @@ def _kept_rows(
     return kept
 
 
-def _scatter(batch: MicroBatch, values: torch.Tensor, rows: Sequence[Row], into: Tensors) -> None:
+def _scatter(batch: RowBatch, values: torch.Tensor, rows: Sequence[Row], into: Tensors) -> None:
     """Put the values of a micro-batch where their rows are."""
     for place, row in enumerate(batch.rows):
         if row >= 0:

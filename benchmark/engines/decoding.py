@@ -13,17 +13,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
 from benchmark.engines.base import Sampling
+from benchmark.engines.prefix_tree import by_prefix, pack, take
 from benchmark.engines.slots import ATTENTION, Prefix, SlotLayer, contents, layer_kinds
+from benchmark.engines.tree_attention import takes_trees
 from benchmark.engines.worker import Completion
 
 PREFILL_TOKENS = {"cpu": 512, "cuda": 16_384}
 """About the tokens, padding included, of one prefill pass. On a CPU a small pass stays in the
 processor's caches (0.34M parameters, prompts of 250 tokens, one thread: 4.4 ms a prompt in passes
 of two or three prompts, 6.3 ms in one of 64)."""
+PACKED_TOKENS = 2_048
+"""Likewise, of one pass over packed prompts."""
 PREFIX_KEY = 32
 """Prompts that agree in so many first tokens are taken to begin with the same instructions."""
 MAX_PREFIXES = 16
@@ -124,6 +129,8 @@ class Decoder:
         self._cache = DynamicCache()
         self._cache.layers = list(self._layers)
         self._prefixes: dict[tuple[int, ...], Prefix] = {}
+        # Of a packed prompt only the beginning may be shared, so no layer may have a window.
+        self._packs = model.device.type == "cpu" and takes_trees(model)
         if model.config._attn_implementation == "sdpa":
             model.set_attn_implementation(ATTENTION)
 
@@ -140,6 +147,9 @@ class Decoder:
             families.setdefault(tuple(prompt[:PREFIX_KEY]), []).append((row, prompt))
         for key, family in families.items():
             prefix = self._shared_prefix(key, [prompt for _, prompt in family])
+            if self._packs:
+                self._prefill_packed(family, prefix)
+                continue
             family.sort(key=lambda pair: len(pair[1]))
             while family:
                 suffix = max(len(family[-1][1]) - prefix.length, 1)
@@ -213,6 +223,35 @@ class Decoder:
         for layer, (keys, values) in zip(self._layers, contents(cache), strict=False):
             layer.admit(len(self.rows), keys, values)
         self.rows.extend(row for row, _ in group)
+
+    def _prefill_packed(
+        self, family: Sequence[tuple[Row, Sequence[int]]], prefix: "Prefix"
+    ) -> None:
+        """The same by passes over packed trees: prompts share more than what all begin with."""
+        start = prefix.length
+        rests = [np.array(prompt[start:-1], np.int32) for _, prompt in family]
+        ordered = by_prefix(rests)
+        while ordered:
+            count = take(rests, ordered, PACKED_TOKENS)
+            chosen, ordered = ordered[:count], ordered[count:]
+            tree = pack([rests[number] for number in chosen])
+            cache = prefix.cache(1)
+            if len(tree.ids):
+                self.model(
+                    tree.ids[None],
+                    attention_mask=tree.nodes[None, None],
+                    position_ids=tree.positions[None] + start,
+                    past_key_values=cache,
+                    use_cache=True,
+                    logits_to_keep=1,
+                )
+            whole = [
+                torch.cat([torch.arange(start), torch.from_numpy(places) + start])
+                for places in tree.places
+            ]
+            for layer, (keys, values) in zip(self._layers, contents(cache), strict=False):
+                layer.admit_packed(len(self.rows), keys, values, whole)
+            self.rows.extend(family[number][0] for number in chosen)
 
     @torch.inference_mode()
     def step(self) -> list[tuple[Row, Completion]]:

@@ -1,5 +1,6 @@
 """KV memory in slots: one row per running response, its tokens from column 0 on."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ from transformers.cache_utils import DynamicLayer, get_layer_types_and_kwargs
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
+from benchmark.engines.tree_attention import tree_attention
 from tasks.errors import UserError
 
 ATTENTION = "arlarena_slots"
@@ -36,13 +38,16 @@ def grouped_attention(
         query: (rows, heads, queries, head size).
         key: (rows, key heads, columns, head size).
         value: Like `key`.
-        attention_mask: (rows, 1, queries, columns), added to the scores; None is causal.
+        attention_mask: (rows, 1, queries, columns), added to the scores; None is causal, and
+            integers are the nodes of a tree.
         scaling: Factor of the scores.
         **kwargs: As `sdpa_attention_forward` takes them.
 
     Returns:
         (rows, queries, heads, head size), and None for the attention weights.
     """
+    if attention_mask is not None and attention_mask.dtype == torch.long:
+        return tree_attention(module, query, key, value, attention_mask, scaling, **kwargs)
     rows, heads, queries, size = query.shape
     if attention_mask is None or kwargs.get("position_bias") is not None:
         return sdpa_attention_forward(
@@ -77,6 +82,23 @@ class SlotLayer(DynamicLayer):
         assert self.keys is not None and self.values is not None
         self.keys[first : first + rows, :, :length] = keys
         self.values[first : first + rows, :, :length] = values
+
+    def admit_packed(
+        self, first: int, keys: torch.Tensor, values: torch.Tensor, places: Sequence[torch.Tensor]
+    ) -> None:
+        """Put the keys and values of packed prompts into slots `first`, `first + 1`, ...
+
+        Args:
+            first: Slot of the first prompt.
+            keys: (1, key heads, tokens, head size).
+            values: Like `keys`.
+            places: For each prompt, where its tokens are.
+        """
+        self._reserve(keys, max(len(own) for own in places))
+        assert self.keys is not None and self.values is not None
+        for slot, own in enumerate(places, first):
+            self.keys[slot, :, : len(own)] = keys[0][:, own]
+            self.values[slot, :, : len(own)] = values[0][:, own]
 
     def move(self, sources: torch.Tensor, targets: torch.Tensor) -> None:
         """Copy slots onto others."""

@@ -7,7 +7,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baselines.microbatches import LEAST_PREFIX, LEAST_ROWS, MicroBatch, collate, filler, split
+from baselines.microbatches import (
+    LEAST_PREFIX,
+    LEAST_ROWS,
+    PaddedBatch,
+    collate,
+    filler,
+    pack_rows,
+    split,
+)
 from baselines.rollouts import Row
 from tests.synthetic_rows import random_rows
 
@@ -24,14 +32,14 @@ def row(prompt: list[int], response: list[int], task: str = "sokoban") -> Row:
     )
 
 
-def text(batch: MicroBatch, place: int) -> tuple[list[int], list[int]]:
+def text(batch: PaddedBatch, place: int) -> tuple[list[int], list[int]]:
     """Prompt and response of a row, as they stand in a micro-batch."""
     start, prefix = int(batch.starts[place]), batch.prefix_ids.tolist()
     tokens = batch.input_ids[place].tolist()
     return prefix + tokens[:start], tokens[start:]
 
 
-def assert_holds(batch: MicroBatch, rows: list[Row]) -> None:
+def assert_holds(batch: PaddedBatch, rows: list[Row]) -> None:
     """Every row stands in the micro-batch as it is, followed by zeros."""
     for place, number in enumerate(batch.rows):
         own = rows[number]
@@ -137,3 +145,37 @@ def test_values_of_rows_are_stacked_in_their_type_with_zeros_behind() -> None:
     assert stacked.dtype == torch.float64
     assert stacked.tolist() == [[4, 5, 0], [1, 2, 3], [0, 0, 0]]
     assert batch.stack([None] * 3).tolist() == [[0.0] * 3] * 3
+
+
+def test_packed_rows_say_where_each_drawn_token_is_predicted() -> None:
+    prompt = list(range(1, 21))
+    rows = [row(prompt, [30, 31]), row([9], [8]), row(prompt, [40, 41, 42])]
+    rows[2] = replace(rows[2], response_mask=np.array([1, 0, 1], np.int32))
+    (batch,) = pack_rows(rows, [2, 1, 0], 1_000)
+    # Lexicographic order; the two prompts of twenty tokens share sixteen.
+    assert batch.ids.tolist() == [
+        *range(1, 17),
+        *[17, 18, 19, 20, 30, 31],
+        *[17, 18, 19, 20, 40, 41, 42],
+        *[9, 8],
+    ]
+    assert batch.positions.tolist() == [*range(16), *range(16, 22), *range(16, 23), 0, 1]
+    assert batch.nodes.tolist() == [[0, 16, 29], [16, 22, 22], [22, 29, 29], [29, 31, 31]]
+    # In lexicographic order as well: what preceded 30, 31, then 40, 42, then 8.
+    assert batch.rows == (0, 2, 1)
+    assert batch.response_mask.tolist() == [[1, 1, 0], [1, 0, 1], [1, 0, 0]]
+    assert batch.drawn.tolist() == [30, 31, 40, 42, 8]
+    assert batch.before.tolist() == [19, 20, 25, 27, 29]
+
+
+@given(st.integers(0, 2**16), st.integers(1, 400))
+def test_every_row_is_packed_once_within_the_limit(seed: int, tokens: int) -> None:
+    rows = random_rows(17, seed)
+    chosen = [number for number in range(17) if number % 5]
+    batches = pack_rows(rows, chosen, tokens)
+    assert sorted(number for batch in batches for number in batch.rows) == chosen
+    for batch in batches:
+        assert len(batch.ids) <= tokens or len(batch.rows) == 1
+        expected = [rows[n].response_ids[rows[n].response_mask > 0].tolist() for n in batch.rows]
+        assert batch.drawn.tolist() == [token for tokens in expected for token in tokens]
+        assert int(batch.response_mask.sum()) == len(batch.before) == len(batch.drawn)

@@ -1,7 +1,7 @@
 """The trainer's forward pass says what a plain one over whole sequences says, row by row."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,9 +10,10 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel
 
 from baselines import policy
-from baselines.microbatches import MicroBatch, collate, filler, split
-from baselines.policy import TokenValues, evaluate_tokens, response_logits
+from baselines.microbatches import MicroBatch, PaddedBatch, collate, filler, pack_rows, split
+from baselines.policy import TokenValues, drawn_logits, evaluate_tokens
 from baselines.rollouts import Row
+from benchmark.engines.tree_attention import use_tree_attention
 from tests.synthetic_rows import VOCABULARY, random_model, random_rows
 
 ROWS = random_rows(19)
@@ -39,6 +40,7 @@ MODELS: dict[str, tuple[Callable[[], PreTrainedModel], float]] = {
     "qwen3": (random_model, 2e-6),
 }
 TOLERANCE = 2e-6
+WHOLE = sum(row.length for row in ROWS)
 
 
 def plain(model: PreTrainedModel, row: Row, temperature: float) -> torch.Tensor:
@@ -54,16 +56,25 @@ def of_row(values: torch.Tensor, batch: MicroBatch, number: int) -> torch.Tensor
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("share_prefix", [False, True])
+@pytest.mark.parametrize("way", ["padded", "shared", "packed"])
 @pytest.mark.parametrize(("tokens", "temperature"), [(1, 1.0), (600, 1.0), (600, 0.6)])
 def test_values_are_those_of_the_whole_sequences(
-    tokens: int, temperature: float, share_prefix: bool, name: str
+    tokens: int, temperature: float, way: str, name: str
 ) -> None:
     make, tolerance = MODELS[name]
     model = make()
-    batches = split(ROWS, range(len(ROWS)), tokens, share_prefix)
-    shared = [batch for batch in batches if len(batch.prefix_ids)]
-    assert bool(shared) == (share_prefix and tokens > 1)
+    everything = range(len(ROWS))
+    batches: Sequence[MicroBatch] = split(ROWS, everything, tokens, way == "shared")
+    shared = [
+        batch for batch in batches if isinstance(batch, PaddedBatch) and len(batch.prefix_ids)
+    ]
+    assert bool(shared) == (way == "shared" and tokens > 1)
+    if way == "packed":
+        use_tree_attention(model)
+        batches = pack_rows(ROWS, everything, tokens)
+        # All prompts share their first forty tokens, of which whole grains are packed once.
+        packed = sum(len(batch.ids) for batch in batches)
+        assert packed == WHOLE - 32 * (len(ROWS) - len(batches))
     with torch.no_grad():
         for batch in batches:
             found = evaluate_tokens(model, batch, temperature, entropy=True)
@@ -89,10 +100,14 @@ def test_values_are_those_of_the_whole_sequences(
                 assert not values[padding].any()
 
 
-def test_gradients_are_those_of_the_whole_sequences() -> None:
+@pytest.mark.parametrize("packed", [False, True])
+def test_gradients_are_those_of_the_whole_sequences(packed: bool) -> None:
     model = gpt2()
-    batch = collate(ROWS, range(len(ROWS)), share_prefix=True)
-    assert len(batch.prefix_ids) >= 40
+    batch: MicroBatch = collate(ROWS, range(len(ROWS)), share_prefix=True)
+    assert isinstance(batch, PaddedBatch) and len(batch.prefix_ids) >= 40
+    if packed:
+        use_tree_attention(model)
+        (batch,) = pack_rows(ROWS, range(len(ROWS)), 10_000)
     found = evaluate_tokens(model, batch, 0.8, entropy=True, entropy_gradient=True)
     assert found.entropy is not None
     (found.log_probs.sum() - 0.3 * found.entropy.sum()).backward()
@@ -164,5 +179,5 @@ def test_a_filler_says_nothing_and_teaches_nothing() -> None:
 def test_logits_of_narrow_types_are_widened() -> None:
     batch = collate(ROWS, [0, 1], share_prefix=False)
     with torch.no_grad():
-        assert response_logits(random_model().bfloat16(), batch).dtype == torch.float32
-        assert response_logits(random_model(), batch).dtype == torch.float64
+        assert drawn_logits(random_model().bfloat16(), batch)[0].dtype == torch.float32
+        assert drawn_logits(random_model(), batch)[0].dtype == torch.float64

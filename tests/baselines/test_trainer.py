@@ -11,6 +11,7 @@ import pytest
 import torch
 from accelerate import Accelerator
 
+from baselines.learner import Learner
 from baselines.recipes import RECIPES, names, resolve
 from baselines.registry import find_model
 from baselines.trainer import Trainer, penalties_took_over
@@ -44,6 +45,7 @@ def train(
     task: str = "sokoban",
     stop_on_collapse: bool = False,
     said: Callable[[str, int, int], None] | None = None,
+    learner: type[Learner] = Learner,
 ) -> list[dict[str, Any]]:
     """Train, and give the update lines of this session."""
     torch.set_num_threads(1)
@@ -69,7 +71,7 @@ def train(
         ):
             accelerator = Accelerator(cpu=True, project_dir=folder)
             watch = Watch(keep, said or Watch().phase)
-            await Trainer(run, engine, accelerator, watch, older).train()
+            await Trainer(run, engine, accelerator, watch, older, learner).train()
 
     asyncio.run(main())
     return lines
@@ -91,6 +93,35 @@ def test_every_recipe_trains(recipe: str, tmp_path: Path) -> None:
     assert lines[0]["kl_init/mean"] == pytest.approx(0, abs=1e-9)
     assert any(line["kl_init/mean"] > 1e-7 for line in lines[1:]), "the policy has moved"
     read_training_log(tmp_path / "run" / LOG)
+
+
+class Doubtful(Learner):
+    """Runs its own pass for every old log-probability, whatever the engine is."""
+
+    @property
+    def engine_is_exact(self) -> bool:
+        return False
+
+    @engine_is_exact.setter
+    def engine_is_exact(self, exact: bool) -> None:
+        del exact
+
+
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_old_log_probabilities_of_the_engine_are_those_of_a_pass(
+    epochs: int, tmp_path: Path
+) -> None:
+    own = ("optimisation.updates=1", f"optimisation.epochs={epochs}")
+    (ours,) = train(tmp_path / "engine", "grpo", own)
+    (passed,) = train(tmp_path / "pass", "grpo", own, learner=Doubtful)
+    assert ours["policy/optimizer_steps"] == 4 * epochs
+    assert ours["kl_old/mean"] > 1e-7
+    for name in ("policy/loss", "policy/grad_norm", "kl_old/mean", "ratio/p99", "policy/entropy"):
+        assert ours[name] == pytest.approx(passed[name], rel=1e-3, abs=1e-9), name
+    # What the engine said is not taken for the trainer's word when the two are compared: the gap
+    # is that of the rows which the trainer has run.
+    assert ours["engine/k1"] != passed["engine/k1"]
+    assert 0 < ours["engine/abs_max"] < 1e-4 and 0 < passed["engine/abs_max"] < 1e-4
 
 
 @pytest.mark.parametrize("recipe", ["sampo", "agentrl", "ppo"])

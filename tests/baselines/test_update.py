@@ -30,10 +30,12 @@ def _default_dtype() -> Iterator[None]:
     torch.set_default_dtype(torch.float32)
 
 
-def once(recipe: str, tokens: int, share_prefix: bool = False) -> dict[str, torch.Tensor]:
+def once(
+    recipe: str, tokens: int, share_prefix: bool = False, pack: bool = False
+) -> dict[str, torch.Tensor]:
     own = [*EXTRA, f"optimisation.micro_batch_tokens={tokens}"]
     config = resolve(recipe, "tiny", ["sokoban"], own)
-    return gradient(config, Accelerator(cpu=True), share_prefix)
+    return gradient(config, Accelerator(cpu=True), share_prefix, pack)
 
 
 def assert_same(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:
@@ -52,6 +54,12 @@ def test_micro_batches_add_up_to_the_step(recipe: str) -> None:
 @pytest.mark.parametrize("recipe", ["grpo", "sapo_sm", "sampo"])
 def test_a_shared_prefix_changes_nothing_but_the_time(recipe: str) -> None:
     assert_same(once(recipe, 400, share_prefix=True), once(recipe, 400, share_prefix=False))
+
+
+@pytest.mark.parametrize("tokens", [300, 100_000])
+@pytest.mark.parametrize("recipe", ["grpo", "sapo_sm", "sampo"])
+def test_packed_rows_change_nothing_but_the_time(recipe: str, tokens: int) -> None:
+    assert_same(once(recipe, tokens, pack=True), once(recipe, 400))
 
 
 @pytest.mark.parametrize("recipe", ["grpo_sm", "sampo"])

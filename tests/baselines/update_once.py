@@ -14,6 +14,7 @@ from baselines.microbatches import RowValues
 from baselines.recipes import resolve
 from baselines.train_config import TrainConfig
 from baselines.update import Updater
+from benchmark.engines.tree_attention import use_tree_attention
 from tests.synthetic_rows import random_model, random_rows
 
 ROWS = 29
@@ -32,18 +33,23 @@ class Recorder(torch.optim.SGD):
 
 
 def gradient(
-    config: TrainConfig, accelerator: Accelerator, share_prefix: bool
+    config: TrainConfig, accelerator: Accelerator, share_prefix: bool, pack: bool
 ) -> dict[str, torch.Tensor]:
     """Gradient (before clipping: the limit is high) and loss of one step over all rows."""
     torch.set_default_dtype(torch.float64)
     model = random_model()
     optimizer = Recorder(model.parameters(), lr=0.0)
     rows = random_rows(ROWS)
+    if pack:
+        use_tree_attention(model)
     policy, _ = accelerator.prepare(model, optimizer)
     updater = Updater(accelerator, policy, optimizer, config, None, share_prefix)
     everything = list(range(len(rows)))
     _, _, entropies = updater.values_of(rows, everything, entropy=True)
-    old, _, _ = updater.values_of(rows, everything, model=random_model())
+    frozen = random_model()
+    if pack:
+        use_tree_attention(frozen)
+    old, _, _ = updater.values_of(rows, everything, model=frozen)
     # An old policy some way off, so that limits and masks have something to do.
     generator = torch.Generator().manual_seed(1)
     moved = [
@@ -71,7 +77,7 @@ def main() -> None:
     torch.set_num_threads(1)
     accelerator = Accelerator(cpu=True)
     config = resolve(recipe, "tiny", ["sokoban"], ["optimisation.max_grad_norm=1e9", *own])
-    found = gradient(config, accelerator, share_prefix=True)
+    found = gradient(config, accelerator, share_prefix=True, pack=recipe == "sampo")
     if accelerator.is_main_process:
         save_file(found, out)
     accelerator.end_training()

@@ -1,0 +1,114 @@
+"""Token sequences packed as a prefix tree: what several of them begin with is written once.
+
+Rows of a rollout share instructions, task texts, and often whole prompts. Packed in this way, a
+token that many rows begin with is computed once, and nothing is padded. The packed order is
+depth-first, so that whatever follows on a node is one contiguous range behind it; that is all that
+attention has to know (`tree_attention`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+Ids = npt.NDArray[np.integer]
+
+GRAIN = 16
+"""Sequences part at multiples of this number of tokens: a shorter node costs more than it saves."""
+LONGEST_NODE = 128
+"""Longer nodes are cut into chains, because the attention kernel of CPUs computes the upper half
+of a causal block, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixTree:
+    """Packed sequences.
+
+    Attributes:
+        ids: (N,) tokens, depth-first.
+        positions: (N,) place of each token within its sequences.
+        nodes: (nodes, 3): a node's tokens are `begin` to `end`, those of all nodes below it `end`
+            to `last`. A token sees the tokens of its own node up to itself, and the nodes above.
+        places: For each sequence, (length,) where its tokens are.
+    """
+
+    ids: torch.Tensor
+    positions: torch.Tensor
+    nodes: torch.Tensor
+    places: tuple[npt.NDArray[np.int64], ...]
+
+
+def by_prefix(sequences: Sequence[Ids]) -> list[int]:
+    """Numbers of the sequences in lexicographic order, in which neighbors share the most."""
+    keys = [sequence.astype(">u4").tobytes() for sequence in sequences]
+    return sorted(range(len(keys)), key=lambda number: (keys[number], number))
+
+
+def shared_tokens(first: Ids, second: Ids) -> int:
+    """Leading tokens that two sequences share in a tree, a multiple of `GRAIN`."""
+    length = min(len(first), len(second))
+    differ = np.flatnonzero(first[:length] != second[:length])
+    return (int(differ[0]) if len(differ) else length) // GRAIN * GRAIN
+
+
+def take(sequences: Sequence[Ids], ordered: Sequence[int], tokens: int) -> int:
+    """How many of the first sequences make a tree of at most so many tokens, but at least one.
+
+    Args:
+        sequences: All sequences.
+        ordered: Numbers of those that are left, as `by_prefix` has them.
+        tokens: Limit of the packed tokens.
+    """
+    count = len(sequences[ordered[0]])
+    for taken, (one, other) in enumerate(pairwise(ordered), 1):
+        count += len(sequences[other]) - shared_tokens(sequences[one], sequences[other])
+        if count > tokens:
+            return taken
+    return len(ordered)
+
+
+def pack(sequences: Sequence[Ids]) -> PrefixTree:
+    """Pack sequences into a tree."""
+    order = by_prefix(sequences)
+    agree = [shared_tokens(sequences[one], sequences[other]) for one, other in pairwise(order)]
+    ids: list[Ids] = []
+    spans: list[tuple[int, int]] = []
+    nodes: list[list[int]] = []
+    places: list[npt.NDArray[np.int64]] = [np.zeros(0, np.int64)] * len(sequences)
+    count = 0
+    # Places of the sequences order[first:last], which agree up to `depth`; a negative `first`
+    # closes the nodes from number `last` to number `depth`.
+    todo = [(0, len(order), 0, np.zeros(0, np.int64))]
+    while todo:
+        first, last, depth, above = todo.pop()
+        if first < 0:
+            for node in nodes[last:depth]:
+                node[2] = count
+            continue
+        sequence = sequences[order[first]]
+        alone = last - first == 1
+        end = len(sequence) if alone else min(agree[first : last - 1])
+        opened = len(nodes)
+        for start in range(depth, end, LONGEST_NODE):
+            stop = min(start + LONGEST_NODE, end)
+            nodes.append([count, count + stop - start, 0])
+            count += stop - start
+        ids.append(sequence[depth:end])
+        spans.append((depth, end))
+        path = np.concatenate([above, np.arange(count - (end - depth), count)])
+        todo.append((-1, opened, len(nodes), path))
+        if alone:
+            places[order[first]] = path
+            continue
+        cuts = [first, *(i + 1 for i in range(first, last - 1) if agree[i] == end), last]
+        todo += [(one, other, end, path) for one, other in reversed(list(pairwise(cuts)))]
+    positions = np.concatenate([np.arange(*span) for span in spans])
+    return PrefixTree(
+        torch.from_numpy(np.concatenate(ids).astype(np.int64)),
+        torch.from_numpy(positions),
+        torch.tensor(nodes, dtype=torch.long).reshape(-1, 3),
+        tuple(places),
+    )
