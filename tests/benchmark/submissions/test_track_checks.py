@@ -1,42 +1,16 @@
 """A log that claims a track is of that track, and all seeds of an entry are of one."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from baselines.tracks import resolve_on_track
 from benchmark.submissions.check import check_submission, read_accepted
 from benchmark.submissions.track_checks import track_of
 from benchmark.tracks import Track
 from tests.benchmark.submissions.conftest import Copies
 from tests.small_track import small
 from tests.submissions import INITS, SEEDS, Copy
-from tests.training_logs import Line
-
-# As the invented logs are: 20 updates, validated after each, from an init with another hash.
-TRACK = small(
-    {
-        "init": {"sha256": INITS["tiny-sokoban"]},
-        "settings": {"optimisation": {"updates": 20}, "validation": {"every": 1}},
-    }
-)
-Change = Callable[[Line], object]
-
-
-def on_track(copy: Copy, change: Change = lambda line: None, seed: int | None = None) -> Copy:
-    """Make the logs of a submission those of runs on a track; change the first line of one."""
-    configuration = resolve_on_track(TRACK, "grpo", 1e-4).model_dump(mode="json")
-    for each in SEEDS:
-
-        def rewrite(lines: list[Line], each: int = each) -> None:
-            own = {"configuration": {**configuration, "tasks": {"sokoban": {}}}}
-            lines[0] |= {**own, "track": TRACK.claim.model_dump()}
-            if seed in (None, each):
-                change(lines[0])
-
-        copy.log(rewrite, each)
-    return copy
+from tests.track_submissions import TRACK, Change, on_track
 
 
 def problems(copy: Copy, *tracks: Track) -> list[str]:
