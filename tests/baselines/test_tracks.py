@@ -21,6 +21,7 @@ from baselines.tracks import (
     rates_text,
     read_index,
     read_rates,
+    read_track,
     resolve_on_track,
     track_names,
 )
@@ -200,6 +201,22 @@ def test_a_track_without_one_of_the_trainers_settings_is_not_pinned(folder: Path
     (folder / "small.yaml").write_text(yaml.safe_dump(content))
     with pytest.raises(UserError, match=r"settings lack entropy_coef \(0.0\); a track says all of"):
         pinned_index()
+
+
+def test_a_setting_that_came_later_moves_no_hash_and_is_trained_with(folder: Path) -> None:
+    content = small_track()
+    del content["settings"]["entropy_coef"]
+    (folder / "small.yaml").write_text(yaml.safe_dump(content))
+    before = read_track(folder / "small.yaml").sha256
+    (folder / "small.yaml").write_text(yaml.safe_dump(content | {"added": {"entropy_coef": 0.5}}))
+    assert pinned_index()["small"].sha256 == before
+    config = resolve_on_track(read_track(folder / "small.yaml"), "grpo", 1e-4)
+    assert config.entropy_coef == 0.5
+
+
+def test_a_setting_is_not_pinned_and_added(folder: Path) -> None:
+    write(folder, {"added": {"entropy_coef": 0.5}})
+    assert fault().endswith("added repeats entropy_coef: it is pinned among the settings")
 
 
 def test_constants_for_an_unknown_recipe_are_not_pinned(folder: Path) -> None:

@@ -9,7 +9,7 @@ from baselines.tracks import load_track, resolve_on_track
 from benchmark.tracks import Track, deviations
 from benchmark.training_lines import Start, parse_line
 from tasks.registry import load_task
-from tests.small_track import small
+from tests.small_track import small, small_track
 from tests.training_logs import Line, start_line
 
 TRACK = small()
@@ -95,6 +95,18 @@ def test_a_missing_setting_is_named() -> None:
     line = start_on(TRACK)
     del line["configuration"]["kl"]["coef"]
     assert found(line) == ["kl.coef is not in the log (the other has 0.01)"]
+
+
+def test_a_setting_that_came_later_may_be_missing_and_must_not_differ() -> None:
+    content = small_track()
+    del content["settings"]["entropy_coef"]
+    track = Track.model_validate({"name": "small", **content, "added": {"entropy_coef": 0.0}})
+    line = start_on(track)
+    assert found(line, track) == []
+    line["configuration"]["entropy_coef"] = 0.5
+    assert found(line, track) == ["entropy_coef is 0.5, the track has 0.0"]
+    del line["configuration"]["entropy_coef"]
+    assert found(line, track) == []
 
 
 def test_another_init_and_another_task_are_named() -> None:
