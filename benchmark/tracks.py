@@ -13,7 +13,6 @@ from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 from benchmark.flat import flat
 from benchmark.records import Name, Sha256
 from benchmark.training_lines import Start, TrackClaim, Word
-from tasks.registry import load_task
 from tasks.seeding import canonical_json, sha256_text
 from tasks.strict import Strict
 
@@ -146,7 +145,7 @@ class Track(Strict):
     @field_validator("settings", "added")
     @classmethod
     def _leaves_the_method(cls, settings: dict[str, Any]) -> dict[str, Any]:
-        given = [name for name in METHOD if name in settings]
+        given: list[str] = [name for name in METHOD if name in settings]
         given += [LEARNING_RATE] if LEARNING_RATE in flat(settings) else []
         if given:
             raise ValueError(f"leave {', '.join(given)} out: a track does not pin it")
@@ -203,6 +202,9 @@ def deviations(track: Track, start: Start) -> list[str]:
     Returns:
         One text for every difference, with both values; none means that the run is on the track.
     """
+    # Who reads a board needs names of tracks, and no task.
+    from tasks.registry import load_task
+
     found = []
     tasks = "+".join(track.tasks)
     if start.task != tasks:

@@ -14,10 +14,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmark.tracks import OPEN
 from leaderboard.plain import from_plain, json_text, schema_of, to_plain
 from leaderboard.protocols import BoardFacts
-from leaderboard.rows import FullRow
+from leaderboard.rows import OPEN, FullRow
 from tasks.errors import UserError
 
 VERSION: Final = 1

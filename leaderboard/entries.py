@@ -26,12 +26,12 @@ from benchmark.submissions.results import (
 from benchmark.submissions.schema import SUBMISSION
 from benchmark.submissions.texts import on_one_line
 from benchmark.submissions.track_checks import track_of
-from benchmark.tracks import OPEN
 from benchmark.training_log import TrainingLog
 from leaderboard.choices import choices_of
 from leaderboard.curves import seed_curves
 from leaderboard.protocols import PanelFacts
 from leaderboard.rows import (
+    OPEN,
     Badges,
     CategorySuccess,
     Checkpoint,

@@ -12,11 +12,14 @@ and hidden characters by `submit check` but not escaped: whoever shows it must.
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 from leaderboard.training_rows import SeedCurves, Stability
 
 PanelKey = tuple[str, str]
 """(task, panel)."""
+OPEN: Final = "open"
+"""Stands for a track where there is none (`benchmark.tracks.OPEN`, which imports tasks)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from benchmark.engines.base import Engine
 from benchmark.engines.choose import EngineOptions, build_engine, choose_kind
 from benchmark.files import lock_folder, write_atomically
 from benchmark.models import ModelSource, folder_sha256
-from benchmark.tracks import OPEN, Track
+from benchmark.tracks import OPEN, Track, TrackClaim
 from benchmark.training_log import LOG, read_training_log
 from tasks.base import Task
 from tasks.errors import UserError
@@ -220,7 +220,7 @@ def _earlier(training: "TrainingRun") -> list[dict[str, Any]]:
         return []
     claimed = read_training_log(path, allow_torn=True).start.track
     if claimed != training.track:
-        there, wanted = (claim.name if claim else OPEN for claim in (claimed, training.track))
+        there, wanted = (_named(claim) for claim in (claimed, training.track))
         raise UserError(
             f"{path} is of a run on the track {there}, and this one is on {wanted}: choose another "
             "--out"
@@ -228,6 +228,10 @@ def _earlier(training: "TrainingRun") -> list[dict[str, Any]]:
     whole = path.read_text("utf-8").rpartition("\n")[0].splitlines()[1:]
     lines: list[dict[str, Any]] = [json.loads(line) for line in whole]
     return [line for line in lines if line["update"] <= state.update]
+
+
+def _named(claim: TrackClaim | None) -> str:
+    return OPEN if claim is None else f"{claim.name} ({claim.sha256[:12]}...)"
 
 
 async def _run(

@@ -143,7 +143,8 @@ def test_an_open_run_does_not_go_on_as_one_of_a_track(
     write_rates(1e-4)
     assert train(tmp_path / "run", "--set", "optimisation.updates=1") == 0
     line = refused(capsys, train(tmp_path / "run"))
-    assert "is of a run on the track open, and this one is on small: choose another --out" in line
+    small = f"small ({load_track('small').sha256[:12]}...)"
+    assert f"is of a run on the track open, and this one is on {small}: choose another --" in line
 
 
 def test_a_dry_run_tunes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
