@@ -9,6 +9,7 @@ from baselines.rollouts import unit_of
 from baselines.tracking import flat
 from baselines.train_config import TrainConfig
 from benchmark.models import ModelSource
+from benchmark.tracks import FREE, TrackClaim
 from tasks.base import Task
 from tasks.errors import UserError
 from tasks.seeding import canonical_json, sha256_text
@@ -30,6 +31,7 @@ class TrainingRun:
         trackers: Names of accelerate trackers that get the log, too.
         stop_on_collapse: End when `benchmark.collapse` says so.
         env_processes: Worker processes for episodes, at most; None for one per usable core.
+        track: The track that it is on; None for an open run.
     """
 
     recipe: str
@@ -41,6 +43,7 @@ class TrainingRun:
     trackers: tuple[str, ...] = ()
     stop_on_collapse: bool = False
     env_processes: int | None = None
+    track: TrackClaim | None = None
 
     def __post_init__(self) -> None:
         """See that the recipe can be used on the tasks.
@@ -66,14 +69,11 @@ class TrainingRun:
     def sha256(self) -> str:
         """Hash of what a checkpoint must have been made from to be resumed."""
         config = self.configuration
-        optimisation, rollout = config["optimisation"], config["rollout"]
-        # What moves no result may be changed on the way, and a run may be made longer where its
-        # learning rate does not depend on how long it is.
-        free = ["micro_batch_tokens", "gradient_checkpointing"]
-        free += ["updates"] if self.config.optimisation.schedule == "constant" else []
-        config["optimisation"] = {k: v for k, v in optimisation.items() if k not in free}
-        config["rollout"] = {k: v for k, v in rollout.items() if k != "concurrency"}
-        config.pop("checkpoint_every")
+        # A run may be made longer where its learning rate does not depend on how long it is.
+        constant = self.config.optimisation.schedule == "constant"
+        for name in FREE | ({"optimisation.updates"} if constant else set()):
+            part, _, setting = name.rpartition(".")
+            del (config[part] if part else config)[setting]
         return sha256_text(canonical_json([config, self.init.identity.sha256, self.seed]))
 
     @property

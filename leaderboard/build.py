@@ -22,6 +22,7 @@ from benchmark.submissions.check import Verdict, check_submission
 from benchmark.submissions.known import Known
 from benchmark.submissions.schema import SUBMISSION
 from benchmark.submissions.texts import on_one_line
+from benchmark.tracks import Track
 from leaderboard.board_file import (
     JSON,
     PARQUET,
@@ -71,6 +72,7 @@ def build(
     env_processes: int | None = None,
     *,
     shipped: Mapping[str, int] | None = None,
+    tracks: Mapping[str, Track] | None = None,
     checked: Callable[[Verdict, int, int], None] | None = None,
 ) -> Built:
     """Check all submissions of a folder and compute the board.
@@ -82,6 +84,7 @@ def build(
             submissions' folder `ARCHIVES`, by their names, the last one first.
         env_processes: See `benchmark.replay.replay_run`.
         shipped: See `check_submission`.
+        tracks: Likewise.
         checked: Told of every verdict, with its number from 1 and how many there will be.
 
     Raises:
@@ -103,7 +106,7 @@ def build(
         for folder in sorted(submissions.iterdir())
         if folder.is_dir() and not folder.name.startswith(".")
     ]
-    verdicts = _verdicts(folders, inits, shipped, env_processes)
+    verdicts = _verdicts(folders, inits, shipped, tracks, env_processes)
     for number, verdict in enumerate(verdicts, 1):
         if checked is not None:
             checked(verdict, number, len(folders))
@@ -153,6 +156,7 @@ def _verdicts(
     folders: Sequence[Path],
     inits: Mapping[str, str | None],
     shipped: Mapping[str, int] | None,
+    tracks: Mapping[str, Track] | None,
     env_processes: int | None,
 ) -> Iterator[Verdict]:
     """Check every submission, against those accepted before it: the first one is no copy."""
@@ -160,7 +164,12 @@ def _verdicts(
     for folder in folders:
         try:
             verdict = check_submission(
-                folder, inits, before, env_processes=env_processes, shipped=shipped
+                folder,
+                inits,
+                before,
+                env_processes=env_processes,
+                shipped=shipped,
+                tracks=tracks,
             )
         except UserError as error:
             raise UserError(f"{on_one_line(folder.name)}: {error}") from error

@@ -12,11 +12,14 @@ and hidden characters by `submit check` but not escaped: whoever shows it must.
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 from leaderboard.training_rows import SeedCurves, Stability
 
 PanelKey = tuple[str, str]
 """(task, panel)."""
+OPEN: Final = "open"
+"""Stands for a track where there is none (`benchmark.tracks.OPEN`, which imports tasks)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +198,8 @@ class Row:
         contact: Where questions go.
         kind: `policy`, `init` or `trained`.
         recipe: Name of the method.
+        track: Name of the track that its trainings are on; `open` where they are on none, or
+            nothing is known of them.
         description: What is done.
         code: https address; None if not given.
         paper: Likewise.
@@ -218,6 +223,7 @@ class Row:
     contact: str
     kind: str
     recipe: str
+    track: str
     description: str
     code: str | None
     paper: str | None

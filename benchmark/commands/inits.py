@@ -1,9 +1,10 @@
-"""The one place where a command looks into the registry of inits, which belongs to `baselines`."""
+"""The one place where commands look into the registries of `baselines`: inits and tracks."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from benchmark.models import ModelSource, weights_in
+from benchmark.tracks import Track
 
 if TYPE_CHECKING:
     from baselines.registry import Init
@@ -25,6 +26,13 @@ def shipped_weights() -> Mapping[str, int]:
     """Number of weights of the inits that come with this project, by name."""
     inits = registered_inits().items()
     return {name: weights_in(init.folder) for name, init in inits if init.folder is not None}
+
+
+def registered_tracks() -> Mapping[str, Track]:
+    """All tracks, by name."""
+    from baselines.tracks import all_tracks
+
+    return all_tracks()
 
 
 def find_model(name: str) -> ModelSource:

@@ -5,7 +5,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmark.commands.inits import pinned_hashes, registered_inits, shipped_weights
+from benchmark.commands.inits import (
+    pinned_hashes,
+    registered_inits,
+    registered_tracks,
+    shipped_weights,
+)
 from benchmark.submissions.texts import check_link, on_one_line
 from tasks.errors import UserError
 
@@ -49,6 +54,7 @@ def _build(arguments: argparse.Namespace) -> int:
         archives,
         arguments.env_processes,
         shipped=shipped_weights(),
+        tracks=registered_tracks(),
         checked=_tell,
     )
     parquet, json = write(built, Path(arguments.out))
