@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmark.compare import PanelComparison, RunComparison, compare, comparison_text
-from benchmark.paired import OVER_EPISODES, Side, difference
 from benchmark.engines.base import Sampling
 from benchmark.manifest import Manifest
+from benchmark.paired import OVER_EPISODES, Side, difference
 from benchmark.records import EpisodeRecord
 from benchmark.statistics import bootstrap_mean, mcnemar_exact, newcombe_paired, sign_flip
 from tasks.errors import UserError

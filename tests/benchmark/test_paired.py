@@ -197,9 +197,9 @@ def test_seeds_of_logs_widen_the_interval() -> None:
 
 def test_validations_of_two_protocols_are_no_side() -> None:
     lines = [validation_line(3), validation_line(3, fingerprint="0" * 64)]
-    for given in ([Validation.model_validate(line) for line in lines], []):
+    for few in ([Validation.model_validate(line) for line in lines], []):
         with pytest.raises(ValueError, match="of one protocol"):
-            Side.of_validations(given)
+            Side.of_validations(few)
 
 
 def test_a_difference_says_what_it_is() -> None:
