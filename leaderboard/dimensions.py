@@ -10,8 +10,8 @@ mean, taken as independent (`leaderboard.paired.mean_of`). With three pairs or m
 between them is known, and it is Student's t interval over the pairs.
 
 A choice is compared with GRPO's own, and a masked clipping with the one without a mask. One that
-has no such pair is compared with the choice with which it has the most. Collapses are counted in the
-trainings of the pairs, so that both sides had the same setting.
+has no such pair is compared with the choice with which it has the most. Collapses are counted in
+the trainings of the pairs, so that both sides had the same setting.
 """
 
 import math
