@@ -157,7 +157,7 @@ def _track_words(
             f"{track.sha256[:12]}...: the track has changed since"
         )
     if found := deviations(track, start):
-        raise UserError(f"the log claims track {name}, and has another configuration: {found[0]}")
+        raise UserError(f"the log claims track {name} and has another configuration: {found[0]}")
     rate = config.optimisation.learning_rate
     if not files:
         _check_same(resolve_on_track(track, recipe, rate), config, recipe, FREE)

@@ -12,7 +12,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from benchmark.commands.inits import find_model, pinned_hashes, shipped_weights, train_command
+from benchmark.commands.inits import find_model, pinned_hashes, shipped_weights
 from benchmark.files import write_atomically
 from benchmark.metrics import PanelKey, summarise
 from benchmark.run_folder import MANIFEST
@@ -107,9 +107,7 @@ def _prepare(arguments: argparse.Namespace) -> int:
     file = Path(arguments.about)
     about = read_about(file, kind, day, lambda name: find_model(name).identity)
     try:
-        prepare(
-            parts, about, folder, lambda fresh: _objections(fresh, folder.parent), train_command
-        )
+        prepare(parts, about, folder, lambda fresh: _objections(fresh, folder.parent))
     except NotAccepted as refused:
         for finding in refused.findings:
             print(_of_author(finding, file).text)

@@ -16,7 +16,7 @@ from benchmark.manifest import Manifest, ModelIdentity
 from benchmark.metrics import summarise, summary_json
 from benchmark.models import folder_sha256
 from benchmark.records import EpisodeRecord
-from benchmark.reproduction import PROGRAM, TrainCommandOf, commands_of, reproduction_folder
+from benchmark.reproduction import PROGRAM, commands_of, reproduction_folder
 from benchmark.run_folder import read_run
 from benchmark.submissions.archive import compress
 from benchmark.submissions.faults import faults_of
@@ -198,7 +198,6 @@ def prepare(
     about: Mapping[str, Any],
     folder: Path,
     judge: Callable[[Path], Sequence[Finding]] | None = None,
-    train_command: TrainCommandOf | None = None,
 ) -> Submission:
     """Write a submission's folder.
 
@@ -207,7 +206,6 @@ def prepare(
         about: The fields of `submission.json` that people write.
         folder: Where to; must not exist.
         judge: Looks at the folder before it is left behind.
-        train_command: From a training log to its command, for the README; None to name none.
 
     Raises:
         UserError: The folder is there or has no such name, a log is too long, or a field is wrong.
@@ -232,17 +230,20 @@ def prepare(
             files[log] = compress(content), len(content)
         model = part.model.model_dump(mode="json")
         checkpoints.append({"seed": part.seed, "model": model, "runs": names, "training_log": log})
-    commands = _commands(parts, folder.name, train_command)
+    commands = _commands(parts, folder.name)
     return _write(folder, {**about, "checkpoints": checkpoints}, files, commands, judge)
 
 
-def _commands(parts: Sequence[Part], entry: str, train_command: TrainCommandOf | None) -> list[str]:
-    """The commands that make and play all checkpoints again, as the README prints them."""
+def _commands(parts: Sequence[Part], entry: str) -> list[str]:
+    """The commands that play all checkpoints again, as the README prints them.
+
+    Those of trainings depend on the scales of the version that prints them; a README stays.
+    """
     out = reproduction_folder(entry)
     found = []
     for part in parts:
         manifests = [run.manifest for run in part.runs]
-        found += commands_of(part.seed, manifests, part.log, train_command, out).lines
+        found += commands_of(part.seed, manifests, None, None, out).lines
     return found
 
 
