@@ -11,7 +11,7 @@ from typing import Any, Final
 import yaml
 from pydantic import ValidationError
 
-from baselines.recipes import RECIPES, SCALES, names, resolve
+from baselines.recipes import RECIPES, SCALES, Settings, names, resolve
 from baselines.registry import find_model, read_registry
 from baselines.tracks import load_track, read_rates, resolve_on_track, track_names
 from baselines.train_config import TrainConfig
@@ -229,7 +229,7 @@ def _needed(
         differing = {k: v for k, v in target.items() if k not in here or not _same(here[k], v)}
         if not differing:
             break
-        parts = {key.rpartition(".")[0]: {} for key in differing}
+        parts: Settings = {key.rpartition(".")[0]: {} for key in differing}
         off = {part: empty for part, empty in parts.items() if part in here and here[part] is None}
         named = {k: v for k, v in differing.items() if k.endswith(".name")}
         given = {k: v for k, v in differing.items() if v is not None}

@@ -114,22 +114,27 @@ def _reproduce(point: ReadCheckpoint, commands: Commands) -> bool:
     for words, out in commands.runs:
         _call((*words, "--out", out))
     print(f"\nseed {commands.seed}")
-    if commands.train is not None:
-        ours = folder_sha256(Path(str(commands.model)))
-        if ours == point.checkpoint.model.sha256:
-            print(f"the weights are equal: SHA-256 {ours}")
-            return True
-        print(f"the weights differ: SHA-256 {point.checkpoint.model.sha256} (entry), {ours} (here)")
-        assert point.log is not None  # there is no command without one
-        for line in _log_lines(point.log, read_training_log(Path(commands.out) / LOG)):
-            print(line)
+    equal = commands.train is not None and _compare_weights(point, commands)
     tied = True
     for run, (_, out) in zip(point.runs, commands.runs, strict=True):
         found = compare((run.manifest, run.records), read_run(Path(out)))
         print(comparison_text(found, "the entry", out))
         ends = [panel.success.difference for panel in found.panels]
         tied &= all(each.low <= 0 <= each.high for each in ends)
-    return tied
+    return equal or tied
+
+
+def _compare_weights(point: ReadCheckpoint, commands: Commands) -> bool:
+    """Say whether the weights are the entry's, and if not, where the logs part."""
+    theirs, ours = point.checkpoint.model.sha256, folder_sha256(Path(str(commands.model)))
+    if ours == theirs:
+        print(f"the weights are equal: SHA-256 {ours}")
+        return True
+    print(f"the weights differ: SHA-256 {theirs} (entry), {ours} (here)")
+    assert point.log is not None  # there is no command without one
+    for line in _log_lines(point.log, read_training_log(Path(commands.out) / LOG)):
+        print(line)
+    return False
 
 
 def _log_lines(theirs: TrainingLog, ours: TrainingLog) -> list[str]:

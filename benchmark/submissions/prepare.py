@@ -240,7 +240,7 @@ def _commands(parts: Sequence[Part], entry: str) -> list[str]:
     Those of trainings depend on the scales of the version that prints them; a README stays.
     """
     out = reproduction_folder(entry)
-    found = []
+    found: list[str] = []
     for part in parts:
         manifests = [run.manifest for run in part.runs]
         found += commands_of(part.seed, manifests, None, None, out).lines

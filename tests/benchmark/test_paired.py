@@ -42,6 +42,7 @@ def ends(found: Interval) -> tuple[float, float, float]:
 
 def test_what_is_kept_of_plays() -> None:
     found = Side.of([[True, False], [True, True], [False, False]])
+    assert found.shares is not None
     assert found.shares.tolist() == [0.5, 1.0, 0.0]
     assert not found.single and Side.of([[True], [False]]).single
     assert found.success == clustered_wilson([1, 2, 0], [2, 2, 2])

@@ -1,17 +1,20 @@
 """`arlarena-bench reproduce`: prints, refuses, and makes an entry again to the same weights."""
 
-import json
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
 from benchmark.cli import EXIT_USER_ERROR, main
+from benchmark.models import from_folder
 from benchmark.run_folder import read_run
-from benchmark.submissions.prepare import parts_of, prepare
-from tests.submissions import Copy, about
+from benchmark.submissions.prepare import Part, prepare
+from benchmark.training_log import LOG, read_training_log
+from tests.submissions import Copy, Json, about, played_by
+from tests.training_logs import Line
 
-SUBMISSIONS = Path(__file__).parents[2] / "submissions"
+SUBMISSIONS = Path(__file__).parents[3] / "submissions"
 SMALL = (
     "rollout.groups=2",
     "rollout.group_size=4",
@@ -23,20 +26,20 @@ SMALL = (
     "validation.every=null",
     "checkpoint_every=1",
 )
-PANEL = ("--task", "sokoban/builtin", "--engine", "transformers", "--dtype", "float32")
 
 
 @pytest.fixture(scope="module")
-def entries(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with one entry that was trained and played here, small."""
+def entries(tmp_path_factory: pytest.TempPathFactory, expert_run: Path, random_run: Path) -> Path:
+    """A folder with one entry that was trained here, shortly; its plays are scripted."""
     root = tmp_path_factory.mktemp("entries")
     sets = [word for setting in SMALL for word in ("--set", setting)]
     train = ["train", "--recipe", "grpo", "--init", "tiny-sokoban", "--out", str(root / "run")]
     assert main([*train, "--seed", "7", "--threads", "1", *sets]) == 0
-    model = ["--model", str(root / "run" / "last"), "--out", str(root / "played")]
-    assert main(["eval", *model, *PANEL]) == 0
-    parts = parts_of([root / "played"], [root / "run"])
-    prepare(parts, about("trained"), root / "submissions" / "20260102_small")
+    weights = from_folder(root / "run" / "last").identity
+    played = played_by(weights, expert_run, random_run, seed=0)
+    log = read_training_log(root / "run" / LOG)
+    folder = root / "submissions" / "20260102_small"
+    prepare([Part(7, weights, (played,), log)], about("trained"), folder)
     return root / "submissions"
 
 
@@ -45,6 +48,7 @@ def reproduce(folder: Path, *arguments: str) -> int:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_an_entry_is_made_again_to_the_same_weights(
     entries: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -54,24 +58,32 @@ def test_an_entry_is_made_again_to_the_same_weights(
     assert "the weights are equal: SHA-256 " in said
     assert (tmp_path / "again" / "s7" / "last").is_dir()
     _, records = read_run(tmp_path / "again" / "s7-eval")
-    assert len(list(records)) == 256
+    own = [record.success for record in records]
+    assert len(own) == 256
+    # The entry's plays are not the model's: what success says of them is said, too.
+    (shown,) = re.findall(r"success: A ([0-9.]+) %, B ([0-9.]+) %", said)
+    assert shown[1] == f"{100 * sum(own) / 256:.1f}"
 
-    # Weights of another hash, as on another machine: the logs and success decide.
+    # Weights of another hash, as on another machine: the log says from where on.
     copy = Copy(Path(shutil.copytree(entries / "20260102_small", tmp_path / "20260102_small")))
-    other = {"sha256": "0" * 64}
-
-    def change(submission: dict[str, object]) -> None:
-        (point,) = submission["checkpoints"]  # type: ignore[misc]
-        point["model"] |= other  # type: ignore[has-type]
-
-    copy.manifest(lambda run: run["model"].update(other))
-    copy.about(change)
+    _change_weights(copy)
     copy.log(lambda lines: [*lines[:-1], {**lines[-1], "policy/loss": 0.125}], seed=7)
-    assert reproduce(tmp_path, "20260102_small", *out) == 0
+    differ = 0 if "+0.0 points" in said else 1
+    assert reproduce(tmp_path, "20260102_small", *out) == differ
     said = capfd.readouterr().out
     assert f"the weights differ: SHA-256 {'0' * 64} (entry), " in said
     assert "first difference of the logs: update 2, policy/loss: 0.125 (entry) and " in said
-    assert "difference 0.0 points" in said or "difference +0.0 points" in said
+
+
+def _change_weights(copy: Copy) -> None:
+    """Let an entry say that its weights have another hash."""
+    other = {"sha256": "0" * 64}
+
+    def change(submission: Json) -> None:
+        submission["checkpoints"][0]["model"] |= other
+
+    copy.manifest(lambda run: run["model"].update(other))
+    copy.about(change)
 
 
 def test_the_commands_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,10 +120,10 @@ def test_weights_of_the_authors_own_cannot_be_played(
     assert found.startswith(f"{trained.name}, seed 0: the configuration of the log is not one of")
     copy = Copy(Path(shutil.copytree(trained, tmp_path / trained.name)))
 
-    def without_logs(submission: dict[str, list[dict[str, object]]]) -> None:
+    def without_logs(submission: Json) -> None:
         for point in submission["checkpoints"]:
             point["training_log"] = None
-        submission["files"] = [f for f in submission["files"] if "training" not in str(f["path"])]
+        submission["files"] = [f for f in submission["files"] if "training" not in f["path"]]
 
     copy.about(without_logs)
     shutil.rmtree(copy.folder / "training")
@@ -128,10 +140,9 @@ def test_an_init_that_has_changed_is_said(
 ) -> None:
     copy = Copy(Path(shutil.copytree(entries / "20260102_small", tmp_path / "20260102_small")))
 
-    def change(lines: list[dict[str, object]]) -> None:
-        lines[0]["init"] |= {"sha256": "0" * 64}  # type: ignore[operator]
+    def change(lines: list[Line]) -> None:
+        lines[0]["init"] |= {"sha256": "0" * 64}
 
     copy.log(change, seed=7)
     found = refused(capsys, tmp_path, "20260102_small")
     assert "the shipped init has changed since" in found
-    assert not json.loads((copy.folder / "submission.json").read_text())["weights"]
