@@ -67,21 +67,47 @@ def resolve(recipe: str, scale: str, tasks: Sequence[str], own: Sequence[str] = 
     """
     for task in tasks:
         load_task(task)
-    file = _find(recipe, RECIPES, "recipe")
+    method = read_recipe(recipe)
     shipped = recipe in names(RECIPES)
-    if not shipped:
-        _check_name(file)
     sizes = _scale(_find(scale, SCALES, "scale"))
-    settings = lay(sizes.common, _read(file))
+    settings = lay(sizes.common, method)
     special = sizes.tasks.get(tasks[0]) if len(tasks) == 1 else None
     if special is not None:
         settings = lay(settings, special.common)
         if shipped:
             settings = lay(settings, special.recipes.get(recipe, {}))
+    return check(lay(settings, own_settings(own)), f"recipe {recipe} at scale {scale}")
+
+
+def own_settings(own: Sequence[str]) -> Settings:
+    """The user's own settings as one layer; of one key the last counts.
+
+    Args:
+        own: `key=value` each, with dots between the parts of a key.
+
+    Raises:
+        UserError: One is not a setting.
+    """
     users: Settings = {}
     for setting in own:
         users = merge(users, _setting(setting))
-    return check(lay(settings, users), f"recipe {recipe} at scale {scale}")
+    return users
+
+
+def read_recipe(recipe: str) -> Settings:
+    """What a recipe sets.
+
+    Args:
+        recipe: Name of a shipped recipe, or a YAML file, whose name is the recipe's.
+
+    Raises:
+        UserError: It is unknown (near matches are named), cannot be read, or has a name that a log
+            cannot have.
+    """
+    file = _find(recipe, RECIPES, "recipe")
+    if recipe not in names(RECIPES):
+        _check_name(file)
+    return read_settings(file)
 
 
 def check(settings: Settings, where: str) -> TrainConfig:
@@ -177,7 +203,12 @@ def _check_name(file: Path) -> None:
         )
 
 
-def _read(path: Path) -> Settings:
+def read_settings(path: Path) -> Settings:
+    """Read a YAML file of settings.
+
+    Raises:
+        UserError: It cannot be read or holds something else.
+    """
     try:
         content = yaml.safe_load(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -191,7 +222,7 @@ def _read(path: Path) -> Settings:
 
 def _scale(path: Path) -> Scale:
     try:
-        scale = Scale.model_validate(_read(path))
+        scale = Scale.model_validate(read_settings(path))
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in fault["loc"])

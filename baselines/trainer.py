@@ -313,6 +313,7 @@ class Trainer:
             "seed": self.run.seed,
             "engine": self.engine.describe(),
             "versions": versions(),
+            "track": self.run.track.model_dump() if self.run.track else None,
         }
 
     def _write(self, line: Line) -> None:

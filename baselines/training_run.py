@@ -9,6 +9,7 @@ from baselines.rollouts import unit_of
 from baselines.tracking import flat
 from baselines.train_config import TrainConfig
 from benchmark.models import ModelSource
+from benchmark.training_lines import TrackClaim
 from tasks.base import Task
 from tasks.errors import UserError
 from tasks.seeding import canonical_json, sha256_text
@@ -30,6 +31,7 @@ class TrainingRun:
         trackers: Names of accelerate trackers that get the log, too.
         stop_on_collapse: End when `benchmark.collapse` says so.
         env_processes: Worker processes for episodes, at most; None for one per usable core.
+        track: The track that it is on; None for an open run.
     """
 
     recipe: str
@@ -41,6 +43,7 @@ class TrainingRun:
     trackers: tuple[str, ...] = ()
     stop_on_collapse: bool = False
     env_processes: int | None = None
+    track: TrackClaim | None = None
 
     def __post_init__(self) -> None:
         """See that the recipe can be used on the tasks.

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from benchmark.flat import flat
 from benchmark.manifest import ENGINE_FACTS, Manifest
 from benchmark.metrics import PanelKey, checked_records
 from benchmark.protocol import PanelProtocol
@@ -245,7 +246,7 @@ def _check_same_protocol(a: PanelProtocol, b: PanelProtocol) -> None:
     """Refuse two protocols of one panel that differ, and name every field that does."""
     if a.fingerprint == b.fingerprint:
         return
-    fields_a, fields_b = _flat(asdict(a)), _flat(asdict(b))
+    fields_a, fields_b = flat(asdict(a)), flat(asdict(b))
     differing = [
         f"{name} ({_short(fields_a.get(name))} in A, {_short(fields_b.get(name))} in B)"
         for name in dict.fromkeys((*fields_a, *fields_b))
@@ -255,16 +256,6 @@ def _check_same_protocol(a: PanelProtocol, b: PanelProtocol) -> None:
         f"{a.task}/{a.panel} was played under different protocols: they differ in "
         f"{', '.join(differing)}; only runs of the same protocol can be compared"
     )
-
-
-def _flat(fields: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in fields.items():
-        if isinstance(value, Mapping):
-            flat |= _flat(value, f"{prefix}{name}.")
-        else:
-            flat[prefix + name] = value
-    return flat
 
 
 def _short(value: Any) -> str:

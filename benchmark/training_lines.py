@@ -29,6 +29,18 @@ _Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 _Seconds = Annotated[float, Field(ge=0, le=_MAX_SECONDS, allow_inf_nan=False)]
 
 
+class TrackClaim(Strict):
+    """The track that a run says it is on (`benchmark.tracks`).
+
+    Attributes:
+        name: Name of the track.
+        sha256: Hash of what it pinned when the run began.
+    """
+
+    name: Word
+    sha256: Sha256
+
+
 class Start(Strict):
     """The first line of a log; a resumed run adds no second one.
 
@@ -46,6 +58,8 @@ class Start(Strict):
         seed: Of the run.
         engine: What the rollouts' engine says of itself.
         versions: Versions of this program, Python and the libraries that matter.
+        track: The track that pins everything but the method; null, and absent in older logs, for an
+            open run.
     """
 
     kind: Literal["start"] = "start"
@@ -61,6 +75,7 @@ class Start(Strict):
     seed: Annotated[int, Field(ge=0, lt=2**63)]
     engine: dict[str, Any]
     versions: dict[str, str]
+    track: TrackClaim | None = None
 
     @field_validator("configuration", "engine")
     @classmethod

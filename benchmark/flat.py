@@ -1,0 +1,15 @@
+"""Nested settings as one level of dotted names."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def flat(fields: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Flatten nested mappings: `{"a": {"b": 1}}` gives `{"a.b": 1}`; an empty one gives nothing."""
+    found: dict[str, Any] = {}
+    for name, value in fields.items():
+        if isinstance(value, Mapping):
+            found |= flat(value, f"{prefix}{name}.")
+        else:
+            found[f"{prefix}{name}"] = value
+    return found

@@ -1,0 +1,222 @@
+"""Tracks: everything of a training run that is pinned, so that methods can be compared.
+
+A track fixes init, tasks, sizes and the rule for the learning rate; free is the method (advantage,
+clipping, aggregation, sampling). The files and their registry belong to `baselines.tracks`. Here is
+what a log says of a track and how the two are compared.
+"""
+
+from typing import Annotated, Any, Final, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from benchmark.flat import flat
+from benchmark.records import Name, Sha256
+from benchmark.training_lines import Start, TrackClaim, Word
+from tasks.registry import load_task
+from tasks.seeding import canonical_json, sha256_text
+from tasks.strict import Strict
+
+__all__ = [
+    "FREE",
+    "LEARNING_RATE",
+    "METHOD",
+    "OPEN",
+    "FixedRate",
+    "RateGrid",
+    "Track",
+    "TrackClaim",
+    "TrackInit",
+    "deviations",
+]
+
+METHOD: Final = ("advantage", "clipping", "aggregation", "sampling")
+"""Settings that a track leaves to the recipe."""
+FREE: Final = frozenset(
+    {
+        "checkpoint_every",
+        "optimisation.gradient_checkpointing",
+        "optimisation.micro_batch_tokens",
+        "rollout.concurrency",
+    }
+)
+"""Settings that move no result; no hash and no comparison looks at them."""
+LEARNING_RATE: Final = "optimisation.learning_rate"
+OPEN: Final = "open"
+"""What is shown in the place of a track's name for runs that are on none."""
+
+_MAX_TEXT = 80
+"""Characters of a value in a message: a log may come from somebody else."""
+_Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_Count = Annotated[int, Field(ge=1)]
+
+
+class TrackInit(Strict):
+    """Where weights start.
+
+    Attributes:
+        name: An init's name, or a model on the hub.
+        sha256: Hash of its files (`benchmark.models.folder_sha256`); null where none is pinned.
+    """
+
+    name: Name
+    sha256: Sha256 | None
+
+
+class FixedRate(Strict):
+    """One learning rate for all methods.
+
+    Attributes:
+        fixed: It.
+    """
+
+    fixed: _Rate
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """All that a run may have."""
+        return (self.fixed,)
+
+
+class RateGrid(Strict):
+    """Each method has the learning rate of a grid whose short training succeeds most.
+
+    Attributes:
+        grid: The rates, ascending.
+        seed: Of the short trainings.
+        updates: Length of each.
+        last: Their last updates, whose rollouts are judged by their mean success; of equal rates
+            the lower one wins. No panel is played.
+    """
+
+    grid: Annotated[tuple[_Rate, ...], Field(min_length=2, max_length=10, strict=False)]
+    seed: Annotated[int, Field(ge=0, lt=2**63)]
+    updates: _Count
+    last: _Count
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """All that a run may have."""
+        return self.grid
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if list(self.grid) != sorted(set(self.grid)):
+            raise ValueError("grid must be ascending, each rate once")
+        if self.last > self.updates:
+            raise ValueError(f"last is {self.last}, and there are {self.updates} updates")
+        return self
+
+
+class Track(Strict):
+    """Everything of a training run but method and seed.
+
+    Attributes:
+        name: Name of its file.
+        description: One line for people.
+        init: Where weights start.
+        tasks: Names of the tasks whose training streams are played, with their standard settings.
+        settings: The trainer's configuration without `METHOD` and the learning rate, each resolved.
+        learning_rate: Which rates a run may have, and how one is chosen.
+        recipes: Constants that the track's source gives shipped recipes, by recipe.
+    """
+
+    name: Word
+    description: Annotated[str, Field(min_length=1, max_length=200)]
+    init: TrackInit
+    tasks: Annotated[tuple[Word, ...], Field(min_length=1, strict=False)]
+    settings: dict[str, Any]
+    learning_rate: RateGrid | FixedRate
+    recipes: dict[Word, dict[str, Any]] = Field(default_factory=dict)
+
+    @field_validator("settings")
+    @classmethod
+    def _leaves_the_method(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        given = [name for name in METHOD if name in settings]
+        given += [LEARNING_RATE] if LEARNING_RATE in flat(settings) else []
+        if given:
+            raise ValueError(f"leave {', '.join(given)} out: a track does not pin it")
+        canonical_json(settings)
+        return settings
+
+    @field_validator("recipes")
+    @classmethod
+    def _constants_of_the_method(
+        cls, recipes: dict[str, dict[str, Any]]
+    ) -> dict[str, dict[str, Any]]:
+        for recipe, constants in recipes.items():
+            others = [name for name in constants if name not in METHOD]
+            if others:
+                raise ValueError(f"{recipe} sets {', '.join(others)}, which is not of the method")
+        canonical_json(recipes)
+        return recipes
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the canonical form: of all that can move a number.
+
+        Name, description and the settings that move no result (`FREE`) are not part of it.
+        """
+        pinned = self.model_dump(mode="json", exclude={"name", "description", "settings"})
+        return sha256_text(canonical_json(pinned | {"settings": self.pinned}))
+
+    @property
+    def claim(self) -> TrackClaim:
+        """What the log of a run on this track says of it."""
+        return TrackClaim(name=self.name, sha256=self.sha256)
+
+    @property
+    def pinned(self) -> dict[str, Any]:
+        """The settings that can move a result, by dotted name."""
+        return {name: value for name, value in flat(self.settings).items() if name not in FREE}
+
+
+def deviations(track: Track, start: Start) -> list[str]:
+    """What the first line of a log says that its track does not.
+
+    Args:
+        track: The track that it claims.
+        start: The line.
+
+    Returns:
+        One text for every difference, with both values; none means that the run is on the track.
+    """
+    found = []
+    tasks = "+".join(track.tasks)
+    if start.task != tasks:
+        found.append(_differs("task", start.task, tasks))
+    pinned, init = track.init, start.init
+    if pinned.sha256 is not None and init.sha256 != pinned.sha256:
+        found.append(_differs("init", init.text, f"{pinned.name}, SHA-256 {pinned.sha256[:12]}..."))
+    if pinned.sha256 is None and init.name != pinned.name:
+        found.append(_differs("init", init.name, pinned.name))
+    configuration = {k: v for k, v in start.configuration.items() if k not in ("seed", *METHOD)}
+    theirs, ours = flat(configuration), dict(track.pinned)
+    ours |= flat({"tasks": {task: load_task(task).settings() for task in track.tasks}})
+    rate = theirs.pop(LEARNING_RATE, None)
+    if rate not in track.learning_rate.rates:
+        allowed = " or ".join(f"{each:g}" for each in track.learning_rate.rates)
+        found.append(_differs(LEARNING_RATE, rate, allowed))
+    for name in dict.fromkeys((*ours, *theirs)):
+        if name in FREE:
+            continue
+        absent = [where for where, has in (("log", theirs), ("track", ours)) if name not in has]
+        if absent:
+            value = theirs.get(name, ours.get(name))
+            found.append(f"{name} is not in the {absent[0]} (the other has {_text(value)})")
+        elif not _same(theirs[name], ours[name]):
+            found.append(_differs(name, theirs[name], ours[name]))
+    return found
+
+
+def _differs(name: str, theirs: object, ours: object) -> str:
+    return f"{name} is {_text(theirs)}, the track has {_text(ours)}"
+
+
+def _text(value: object) -> str:
+    text = value if isinstance(value, str) else canonical_json(value)
+    return text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 3]}..."
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether two settings are equal; 1 and 1.0 are, 1 and true are not."""
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
