@@ -48,11 +48,9 @@ class Facts(Strict):
         recipe: Name of the recipe; `init` where nothing was trained.
         seed: Of the training.
         learning_rate: That of the log; null without a training.
-        tuning: Success of the track's learning rates in their short trainings, by rate, where this
-            run made them; null elsewhere.
         weights: Hash of the last model.
-        cpu_seconds: Processor time by step (`train`, with its tuning, and `eval`), over all
-            sessions. Work that was redone after a kill counts.
+        cpu_seconds: Processor time by step, over all sessions: `train`, `eval`, and `tune` where
+            this run made the short trainings of its recipe. Work redone after a kill counts.
         log_bytes: Length of the training log, uncompressed; null without one.
         episodes_bytes: Length of the records, uncompressed.
         evaluation: `run.json` of the evaluation.
@@ -65,7 +63,6 @@ class Facts(Strict):
     recipe: Word
     seed: Annotated[int, Field(ge=0, lt=2**63)]
     learning_rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
-    tuning: dict[str, Annotated[float, Field(ge=0, le=1)]] | None = None
     weights: Sha256
     cpu_seconds: dict[Word, _Seconds]
     log_bytes: Annotated[int, Field(ge=1, le=MAX_BYTES)] | None
@@ -75,9 +72,9 @@ class Facts(Strict):
     commit: str | None
 
     @property
-    def cpu_total(self) -> float:
-        """Processor time of all steps, in seconds."""
-        return sum(self.cpu_seconds.values())
+    def own_seconds(self) -> float:
+        """Processor time without the tuning, which serves all seeds of a recipe, in seconds."""
+        return sum(value for step, value in self.cpu_seconds.items() if step != "tune")
 
 
 @dataclass(frozen=True, slots=True)
