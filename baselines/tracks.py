@@ -135,8 +135,8 @@ def settings_on_track(track: Track, recipe: str, rate: float) -> Settings:
     pinned = [name for name in method if name not in METHOD]
     if pinned:
         raise UserError(
-            f"recipe {recipe} sets {', '.join(pinned)}, which track {track.name} pins: leave it out "
-            "of the recipe, or train without --track"
+            f"recipe {recipe} sets {', '.join(pinned)}, which track {track.name} pins: leave it "
+            "out of the recipe, or train without --track"
         )
     method = merge(method, track.recipes.get(recipe, {}))
     return merge(merge(track.settings, method), {"optimisation": {"learning_rate": rate}})

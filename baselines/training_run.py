@@ -9,7 +9,7 @@ from baselines.rollouts import unit_of
 from baselines.tracking import flat
 from baselines.train_config import TrainConfig
 from benchmark.models import ModelSource
-from benchmark.training_lines import TrackClaim
+from benchmark.tracks import FREE, TrackClaim
 from tasks.base import Task
 from tasks.errors import UserError
 from tasks.seeding import canonical_json, sha256_text
@@ -69,14 +69,11 @@ class TrainingRun:
     def sha256(self) -> str:
         """Hash of what a checkpoint must have been made from to be resumed."""
         config = self.configuration
-        optimisation, rollout = config["optimisation"], config["rollout"]
-        # What moves no result may be changed on the way, and a run may be made longer where its
-        # learning rate does not depend on how long it is.
-        free = ["micro_batch_tokens", "gradient_checkpointing"]
-        free += ["updates"] if self.config.optimisation.schedule == "constant" else []
-        config["optimisation"] = {k: v for k, v in optimisation.items() if k not in free}
-        config["rollout"] = {k: v for k, v in rollout.items() if k != "concurrency"}
-        config.pop("checkpoint_every")
+        # A run may be made longer where its learning rate does not depend on how long it is.
+        constant = self.config.optimisation.schedule == "constant"
+        for name in FREE | ({"optimisation.updates"} if constant else set()):
+            part, _, setting = name.rpartition(".")
+            del (config[part] if part else config)[setting]
         return sha256_text(canonical_json([config, self.init.identity.sha256, self.seed]))
 
     @property

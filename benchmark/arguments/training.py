@@ -4,6 +4,8 @@ import argparse
 
 from benchmark.arguments.common import add_model_options, count, seed, worlds
 
+DEFAULT_SCALE = "tiny"
+
 
 def add(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
@@ -27,20 +29,25 @@ def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "train",
         help="train a policy by a recipe, from an init",
         description="Reinforcement learning: one recipe (a choice of advantage, clipping, "
-        "aggregation and sampling) at one scale (sizes), from one init. The same command resumes "
-        "from the last checkpoint.",
+        "aggregation and sampling) on a track, which pins everything else, or at one scale (sizes) "
+        "from one init. The same command resumes from the last checkpoint.",
         parents=[worlds()],
     )
     parser.add_argument("--recipe", required=True, help="a shipped recipe's name or a YAML file")
     parser.add_argument(
-        "--init", required=True, help="an init's name, a folder or a hub id: where weights start"
+        "--track",
+        metavar="NAME",
+        help="pins init, tasks, sizes and the rule for the learning rate (see `tracks`): runs on "
+        "one track can be compared",
+    )
+    parser.add_argument(
+        "--init",
+        help="without a track: an init's name, a folder or a hub id: where weights start",
     )
     parser.add_argument(
         "--task", action="append", help="what to train on; repeat for several (default: the init's)"
     )
-    parser.add_argument(
-        "--scale", default="tiny", help="tiny, paper or a YAML file (default: tiny)"
-    )
+    parser.add_argument("--scale", help=f"tiny, paper or a YAML file (default: {DEFAULT_SCALE})")
     parser.add_argument("--seed", type=seed, default=0, help="of streams, draws and order")
     parser.add_argument(
         "--set",
@@ -48,7 +55,7 @@ def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         default=[],
         metavar="KEY=VALUE",
         help="a value of your own, as optimisation.learning_rate=1e-4 or, of a task, "
-        "TASK.NAME=VALUE; repeat for several",
+        "TASK.NAME=VALUE; repeat for several; on a track the run is then an open one",
     )
     parser.add_argument("--out", metavar="DIR", help="folder (default: runs/train-...)")
     parser.add_argument(

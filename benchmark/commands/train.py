@@ -8,19 +8,32 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from benchmark.arguments.training import DEFAULT_SCALE
 from benchmark.commands.inits import find_model
 from benchmark.commands.train_texts import closing_lines, config_text, title
+from benchmark.commands.train_track import (
+    find_track,
+    leaves_track,
+    track_config,
+    track_init,
+    tune,
+    tuning_text,
+)
 from benchmark.engines.base import Engine
 from benchmark.engines.choose import EngineOptions, build_engine, choose_kind
 from benchmark.files import lock_folder, write_atomically
 from benchmark.models import ModelSource
+from benchmark.tracks import OPEN, Track
 from benchmark.training_log import LOG, read_training_log
+from tasks.base import Task
 from tasks.errors import UserError
 from tasks.registry import load_task
 from tasks.settings import parse_settings
@@ -29,6 +42,7 @@ if TYPE_CHECKING:
     from accelerate import Accelerator
 
     from baselines.live import LiveView
+    from baselines.train_config import TrainConfig
     from baselines.training_run import TrainingRun
     from benchmark.engines.weight_transfer import WeightTransfer
 
@@ -39,25 +53,70 @@ ENGINE_SHARE = 0.4
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
+    from baselines.tracking import check_trackers
+
+    track = find_track(arguments)
+    training, origin = _open_run(arguments) if track is None else _track_run(arguments, track)
+    check_trackers(arguments.tracker)
+    _set_threads(arguments.threads)
+    untuned = track is not None and origin is None
+    if track is not None:
+        rate = f"learning rate: {training.config.optimisation.learning_rate:g}, {origin}"
+        _note(tuning_text(track) if untuned else rate)
+    if arguments.dry_run:
+        return _dry_run(training, arguments)
+    if track is not None and untuned:
+        make = partial(_train, arguments=arguments)
+        training, found = tune(training, track, arguments.recipe, make)
+        _note(found)
+    return _close(training, arguments, _train(training, arguments))
+
+
+def _open_run(arguments: argparse.Namespace) -> "tuple[TrainingRun, None]":
+    """The run of a recipe at a scale."""
     from baselines.recipes import resolve
 
+    if arguments.init is None:
+        raise UserError("--init is missing: name where weights start, or a --track, which pins it")
     init = find_model(arguments.init)
     names = arguments.task or ([init.task] if init.task else [])
     if not names:
         raise UserError("--task is missing: the init was made for none in particular")
-    own, of_tasks = _split_settings(arguments.set, names)
-    if arguments.async_rollouts is not None:
-        own.append(f"rollout.max_staleness={arguments.async_rollouts}")
-    config = resolve(arguments.recipe, arguments.scale, names, own)
+    own, of_tasks = _split_settings(arguments, names)
+    config = resolve(arguments.recipe, arguments.scale or DEFAULT_SCALE, names, own)
+    return _run_of(arguments, init, config, _tasks(names, of_tasks)), None
+
+
+def _track_run(arguments: argparse.Namespace, track: Track) -> "tuple[TrainingRun, str | None]":
+    """The run of a recipe on a track, and where its learning rate is from (see `track_config`)."""
+    own, of_tasks = _split_settings(arguments, track.tasks)
+    config, origin = track_config(track, arguments.recipe, own)
+    tasks = _tasks(track.tasks, of_tasks)
+    training = _run_of(arguments, track_init(track), config, tasks)
+    if leaving := leaves_track(own, of_tasks):
+        _note(f"open run, not on track {track.name}: your own {', '.join(leaving)}")
+        return training, origin
+    return replace(training, track=track.claim), origin
+
+
+def _tasks(names: Sequence[str], of_tasks: Sequence[str]) -> tuple[Task, ...]:
+    """The tasks, configured; all of them can be played here."""
     settings = parse_settings(of_tasks)
     tasks = tuple(load_task(name).configured(settings.get(name, {})) for name in names)
     for task in tasks:
         task.require()
-    from baselines.tracking import check_trackers
+    return tasks
+
+
+def _run_of(
+    arguments: argparse.Namespace,
+    init: ModelSource,
+    config: "TrainConfig",
+    tasks: tuple[Task, ...],
+) -> "TrainingRun":
     from baselines.training_run import TrainingRun
 
-    check_trackers(arguments.tracker)
-    training = TrainingRun(
+    return TrainingRun(
         recipe=Path(arguments.recipe).stem,
         config=config,
         tasks=tasks,
@@ -68,13 +127,10 @@ def run(arguments: argparse.Namespace) -> int:
         stop_on_collapse=arguments.stop_on_collapse,
         env_processes=arguments.env_processes,
     )
-    _set_threads(arguments.threads)
-    if arguments.dry_run:
-        return _dry_run(training, arguments)
-    return _train(training, arguments)
 
 
-def _train(training: "TrainingRun", arguments: argparse.Namespace) -> int:
+def _train(training: "TrainingRun", arguments: argparse.Namespace) -> str | None:
+    """Make all updates that are left; why training stopped early, if it did."""
     kind = choose_kind(_options(training, arguments))
     content = config_text(training, arguments, kind)
     try:
@@ -84,7 +140,7 @@ def _train(training: "TrainingRun", arguments: argparse.Namespace) -> int:
             if _is_main():
                 write_atomically(training.folder / "config.yaml", content.encode())
             with _view(training, earlier, title(training, arguments, kind)) as view:
-                reason = asyncio.run(_run(training, arguments, view))
+                return asyncio.run(_run(training, arguments, view))
     except OSError as error:
         raise UserError(f"{training.folder} cannot be written: {error.strerror}") from error
     except (asyncio.CancelledError, KeyboardInterrupt):
@@ -94,15 +150,25 @@ def _train(training: "TrainingRun", arguments: argparse.Namespace) -> int:
         how = f"goes on from the last checkpoint in {training.folder}" if begun else "begins again"
         print(f"\nstopped; the same command {how}", file=sys.stderr)
         raise KeyboardInterrupt from None
+
+
+def _close(training: "TrainingRun", arguments: argparse.Namespace, reason: str | None) -> int:
+    """Say how the run ended; the main process does."""
     if not _is_main():
         return 0
     if reason is not None:
         print(f"stopped early: {reason}")
-    _, of_tasks = _split_settings(arguments.set, [task.info.name for task in training.tasks])
+    _, of_tasks = _split_settings(arguments, [task.info.name for task in training.tasks])
     for line in closing_lines(training, arguments, of_tasks):
         print(line)
     print(f"log and checkpoints: {training.folder}")
     return 0
+
+
+def _note(text: str) -> None:
+    """Say something beside the output; the main process does."""
+    if _is_main():
+        print(text, file=sys.stderr, flush=True)
 
 
 def _is_main() -> bool:
@@ -149,7 +215,13 @@ def _earlier(training: "TrainingRun") -> list[dict[str, Any]]:
     path = training.folder / LOG
     if state is None or not path.exists():
         return []
-    read_training_log(path, allow_torn=True)
+    claimed = read_training_log(path, allow_torn=True).start.track
+    if claimed != training.track:
+        there, wanted = (claim.name if claim else OPEN for claim in (claimed, training.track))
+        raise UserError(
+            f"{path} is of a run on the track {there}, and this one is on {wanted}: choose another "
+            "--out"
+        )
     whole = path.read_text("utf-8").rpartition("\n")[0].splitlines()[1:]
     lines: list[dict[str, Any]] = [json.loads(line) for line in whole]
     return [line for line in lines if line["update"] <= state.update]
@@ -277,18 +349,23 @@ def _has_gpu() -> bool:
     return torch.cuda.is_available()
 
 
-def _split_settings(given: Sequence[str], tasks: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Part --set into settings of the training and settings of tasks (`sokoban.name=value`)."""
-    of_tasks = [text for text in given if text.partition(".")[0] in tasks]
-    return [text for text in given if text not in of_tasks], of_tasks
+def _split_settings(
+    arguments: argparse.Namespace, tasks: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """Part what is set into settings of the training and of tasks (`sokoban.name=value`)."""
+    of_tasks = [text for text in arguments.set if text.partition(".")[0] in tasks]
+    own = [text for text in arguments.set if text not in of_tasks]
+    if arguments.async_rollouts is not None:
+        own.append(f"rollout.max_staleness={arguments.async_rollouts}")
+    return own, of_tasks
 
 
 def _folder(arguments: argparse.Namespace, init: ModelSource) -> Path:
     if arguments.out:
         return Path(arguments.out)
     name = init.identity.name.replace("/", "-")
-    scale = Path(arguments.scale).stem
-    return Path("runs") / f"train-{Path(arguments.recipe).stem}-{name}-{scale}-s{arguments.seed}"
+    where = arguments.track or f"{name}-{Path(arguments.scale or DEFAULT_SCALE).stem}"
+    return Path("runs") / f"train-{Path(arguments.recipe).stem}-{where}-s{arguments.seed}"
 
 
 def _accelerator(training: "TrainingRun") -> "Accelerator":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
+from benchmark.arguments.training import DEFAULT_SCALE
 from benchmark.evaluation import recorded_command
 from benchmark.manifest import ModelIdentity
 from benchmark.training_curves import printable
@@ -37,7 +38,7 @@ def title(training: "TrainingRun", arguments: argparse.Namespace, engine: str) -
     facts = [
         f"{training.recipe} on {' and '.join(task.info.name for task in training.tasks)} from "
         f"{training.init.identity.name}",
-        f"scale {arguments.scale}",
+        _place(arguments),
         f"seed {training.seed}",
         f"engine {engine}",
     ]
@@ -60,7 +61,7 @@ def config_text(training: "TrainingRun", arguments: argparse.Namespace, engine: 
     head = [
         f"command: {command}",
         f"recipe: {arguments.recipe}",
-        f"scale: {arguments.scale}",
+        _pinned(training, arguments),
         f"init: {_identity(training.init.identity)}",
         f"seed: {training.seed}",
         f"engine: {engine}",
@@ -103,6 +104,20 @@ def closing_lines(
         command = _eval_command(training, arguments, of_tasks, model)
         lines.append(f"evaluate it: {shlex.join(command)}")
     return lines
+
+
+def _place(arguments: argparse.Namespace) -> str:
+    """What the run is on, for people."""
+    if arguments.track is not None:
+        return f"track {arguments.track}"
+    return f"scale {arguments.scale or DEFAULT_SCALE}"
+
+
+def _pinned(training: "TrainingRun", arguments: argparse.Namespace) -> str:
+    """What the run is on, and whether it is a run of that track."""
+    if training.track is not None:
+        return f"track: {training.track.name}, SHA-256 {training.track.sha256}"
+    return _place(arguments).replace(" ", ": ", 1) + (", open" if arguments.track else "")
 
 
 def _processes() -> str:
