@@ -159,8 +159,8 @@ def read_cell(results: Path, cell: Cell) -> Finished | None:
         log = parse_training_log(content, place.log)
         if (log.start.recipe, log.start.seed) != (cell.recipe, cell.seed):
             raise UserError(
-                f"{place.log} is of {log.start.recipe} seed {log.start.seed}: its name says another "
-                "cell; restore the file"
+                f"{place.log} is of {log.start.recipe} seed {log.start.seed}: its name says "
+                "another cell; restore the file"
             )
     elif cell.recipe != INIT:
         raise UserError(f"{place.facts} says that there is no log; remove it to run the cell again")
@@ -185,8 +185,8 @@ def read_plays(finished: Finished) -> Plays:
         played = len(found.get((protocol.task, protocol.panel), {}))
         if played != protocol.episodes:
             raise UserError(
-                f"{place.episodes} has {played} episodes of {protocol.task}/{protocol.panel}, which "
-                f"has {protocol.episodes}; restore the file"
+                f"{place.episodes} has {played} episodes of {protocol.task}/{protocol.panel}, "
+                f"which has {protocol.episodes}; restore the file"
             )
     return found
 

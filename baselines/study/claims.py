@@ -197,7 +197,9 @@ def _missing(method: Method) -> str:
 
 def points(margin: Interval) -> str:
     """A difference of success rates in points, with its interval."""
-    value, low, high = (f"{100 * end + 0.0:+.1f}" for end in (margin.value, margin.low, margin.high))
+    value, low, high = (
+        f"{100 * end + 0.0:+.1f}" for end in (margin.value, margin.low, margin.high)
+    )
     return f"{value} [{low}, {high}] points"
 
 

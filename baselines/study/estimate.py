@@ -53,23 +53,24 @@ def estimate(
     """Estimate the cost of cells.
 
     Args:
-        cells: What is left.
+        cells: What is left; playing a panel with an init costs next to nothing.
         finished: What was measured.
         grounds: The tracks.
         cpu_minutes: Measured cost of one run of each track, as its index has it.
     """
     tuned = {(each.cell.track, each.cell.recipe) for each in finished}
     total, known = 0.0, 0
-    for cell in cells:
+    trained = [cell for cell in cells if cell.recipe != INIT]
+    for cell in trained:
         seconds = cost(cell, finished, grounds, cpu_minutes)
         if seconds is None:
             continue
         method = cell.track, cell.recipe
-        if method not in tuned and cell.recipe != INIT:
+        if method not in tuned:
             seconds *= 1 + _tuning_share(grounds[cell.track])
             tuned.add(method)
         total, known = total + seconds, known + 1
-    return Estimate(total, known, len(cells) - known)
+    return Estimate(total, known, len(trained) - known)
 
 
 def cost(
@@ -87,8 +88,6 @@ def cost(
     same = [each for each in own if each.cell.recipe == cell.recipe]
     if same:
         return statistics.fmean(each.facts.own_seconds for each in same)
-    if cell.recipe == INIT:
-        return 0.0  # one evaluation
     mine = relative_episodes(cell.recipe, finished, grounds)
     if others := [each for each in own if each.cell.recipe != INIT]:
         plain = (
@@ -105,7 +104,8 @@ def relative_episodes(
 ) -> float:
     """Episodes that a recipe plays over those that its track plans without dynamic sampling."""
     ratios = [
-        episodes_of(each.log) / (len(each.log.updates) * grounds[each.cell.track].episodes_per_update)
+        episodes_of(each.log)
+        / (len(each.log.updates) * grounds[each.cell.track].episodes_per_update)
         for each in finished
         if each.log is not None and each.cell.recipe == recipe and each.cell.track in grounds
     ]

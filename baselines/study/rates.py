@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from baselines.registry import find_model
-from baselines.tracks import RATES, RESULTS, rates_text, read_rates, resolve_on_track
+from baselines.tracks import RATES, rates_text, read_tuning, resolve_on_track
 from baselines.training_run import TrainingRun
 from baselines.tuning import TUNING, best_rate, tuning_runs, tuning_success
 from benchmark.files import write_atomically
@@ -23,7 +23,9 @@ def known_rate(results: Path, track: Track, recipe: str) -> float | None:
         UserError: The file of the rates is damaged.
     """
     rule = track.learning_rate
-    return read_rates(track, results).get(recipe) if isinstance(rule, RateGrid) else rule.fixed
+    return (
+        read_tuning(track, results).rates.get(recipe) if isinstance(rule, RateGrid) else rule.fixed
+    )
 
 
 def share_tuning(folder: Path, recipe: str) -> None:
@@ -71,8 +73,9 @@ def keep_rate(results: Path, track: Track, folder: Path, recipe: str) -> None:
     """
     success = trials_of(track, folder, recipe)
     path = results / track.name / RATES
-    rates = dict(read_rates(track, results)) | {recipe: best_rate(success)}
-    found = dict(read_trials(track, results)) | {recipe: success}
+    known = read_tuning(track, results)
+    rates = known.rates | {recipe: best_rate(success)}
+    found = known.success | {recipe: success}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, rates_text(track, rates, found).encode())
