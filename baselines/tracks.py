@@ -122,7 +122,8 @@ def resolve_on_track(track: Track, recipe: str, rate: float) -> TrainConfig:
         rate: Learning rate; one of the track's.
 
     Raises:
-        UserError: The recipe is unknown, sets what the track pins, or the rate is not the track's.
+        UserError: The recipe is unknown, is the user's own and sets what the track pins, or the
+            rate is not the track's.
     """
     return check(settings_on_track(track, recipe, rate), f"recipe {recipe} on track {track.name}")
 
@@ -138,11 +139,13 @@ def settings_on_track(track: Track, recipe: str, rate: float) -> Settings:
         raise UserError(f"track {track.name} has the learning rate {allowed}, not {rate:g}")
     method = read_recipe(recipe)
     pinned = [name for name in method if name not in METHOD]
-    if pinned:
+    if pinned and recipe not in names(RECIPES):
         raise UserError(
             f"recipe {recipe} sets {', '.join(pinned)}, which track {track.name} pins: leave it "
             "out of the recipe, or train without --track"
         )
+    # Of a shipped recipe the track has the last word: REINFORCE++ has its KL where all have theirs.
+    method = {name: choice for name, choice in method.items() if name in METHOD}
     method = merge(method, track.recipes.get(recipe, {}))
     return merge(merge(track.settings, method), {"optimisation": {"learning_rate": rate}})
 

@@ -5,9 +5,10 @@ clipping, aggregation, sampling). The files and their registry belong to `baseli
 what a log says of a track and how the two are compared.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from benchmark.flat import flat
 from benchmark.records import Name, Sha256
@@ -107,6 +108,17 @@ class RateGrid(Strict):
         return self
 
 
+def _rule(value: object) -> str:
+    """Which rule a learning rate's content is meant to be: messages then speak of that one."""
+    fixed = isinstance(value, FixedRate) or (isinstance(value, Mapping) and "fixed" in value)
+    return "fixed" if fixed else "grid"
+
+
+RateRule = Annotated[
+    Annotated[RateGrid, Tag("grid")] | Annotated[FixedRate, Tag("fixed")], Discriminator(_rule)
+]
+
+
 class Track(Strict):
     """Everything of a training run but method and seed.
 
@@ -125,7 +137,7 @@ class Track(Strict):
     init: TrackInit
     tasks: Annotated[tuple[Word, ...], Field(min_length=1, strict=False)]
     settings: dict[str, Any]
-    learning_rate: RateGrid | FixedRate
+    learning_rate: RateRule
     recipes: dict[Word, dict[str, Any]] = Field(default_factory=dict)
 
     @field_validator("settings")

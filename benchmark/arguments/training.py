@@ -22,6 +22,13 @@ def add(
     parser.add_argument("--out", metavar="DIR", help="folder (default: runs/bc-<recipe>)")
     parser.add_argument("--tracker", action="append", default=[], help="accelerate tracker, too")
     _add_train(commands)
+    parser = commands.add_parser(
+        "tracks",
+        help="list the tracks that training runs can be compared on",
+        description="A track pins everything of a training run but the method: init, tasks, sizes "
+        "and the rule for the learning rate.",
+    )
+    parser.add_argument("--json", action="store_true", help="all facts, for programs")
 
 
 def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -5,7 +5,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmark.commands.inits import pinned_hashes, registered_inits, shipped_weights
+from benchmark.commands.inits import (
+    pinned_hashes,
+    registered_inits,
+    shipped_weights,
+    train_command,
+)
 from benchmark.submissions.texts import check_link, on_one_line
 from tasks.errors import UserError
 
@@ -50,6 +55,7 @@ def _build(arguments: argparse.Namespace) -> int:
         arguments.env_processes,
         shipped=shipped_weights(),
         checked=_tell,
+        train_command=train_command,
     )
     parquet, json = write(built, Path(arguments.out))
     for name in built.archived:

@@ -30,7 +30,7 @@ from benchmark.commands.train_track import (
 from benchmark.engines.base import Engine
 from benchmark.engines.choose import EngineOptions, build_engine, choose_kind
 from benchmark.files import lock_folder, write_atomically
-from benchmark.models import ModelSource
+from benchmark.models import ModelSource, folder_sha256
 from benchmark.tracks import OPEN, Track
 from benchmark.training_log import LOG, read_training_log
 from tasks.base import Task
@@ -161,6 +161,9 @@ def _close(training: "TrainingRun", arguments: argparse.Namespace, reason: str |
     _, of_tasks = _split_settings(arguments, [task.info.name for task in training.tasks])
     for line in closing_lines(training, arguments, of_tasks):
         print(line)
+    if (last := training.folder / "last").is_dir():
+        # The same run made elsewhere is told from this one by it.
+        print(f"weights of last: SHA-256 {folder_sha256(last)}")
     print(f"log and checkpoints: {training.folder}")
     return 0
 

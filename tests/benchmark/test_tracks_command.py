@@ -1,0 +1,48 @@
+"""`arlarena-bench tracks` lists what every track is and costs."""
+
+import json
+
+import pytest
+
+from baselines import tracks
+from baselines.tracks import Pin, load_track, read_index, track_names
+from benchmark.cli import main
+
+
+def test_the_list_says_what_a_track_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pins = dict(read_index())
+    sha256 = pins["sokoban-standard"].sha256
+    pins["sokoban-standard"] = Pin(sha256=sha256, cpu_minutes=12.4)
+    monkeypatch.setattr(tracks, "read_index", lambda: pins)
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main(["tracks"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    track = load_track("sokoban-standard")
+    (line,) = [line for line in printed if line.startswith("sokoban-standard")]
+    rollout, optimisation = track.settings["rollout"], track.settings["optimisation"]
+    rates = ", ".join(f"{rate:g}" for rate in track.learning_rate.rates)
+    assert line.split() == [
+        "sokoban-standard",
+        "sokoban",
+        track.init.name,
+        str(optimisation["updates"]),
+        str(rollout["groups"] * rollout["group_size"]),
+        *f"best of {rates}".split(),
+        "12",
+        sha256[:12],
+    ]
+    (paper,) = [line for line in printed if line.startswith("paper-tir_math")]
+    assert paper.split()[1:-1] == ["tir_math", "Qwen/Qwen3-4B-Base", "17", "2560", "1e-06", "-"]
+
+
+def test_the_list_for_programs_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tracks", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [each["name"] for each in found] == list(track_names())
+    paper = next(each for each in found if each["name"] == "paper-sokoban")
+    assert paper["learning_rate"] == {"fixed": 1e-6}
+    assert (paper["updates"], paper["episodes_per_update"]) == (200, 256)
+    assert paper["init"]["sha256"] is None and paper["cpu_minutes"] is None
+    assert paper["sha256"] == load_track("paper-sokoban").sha256
