@@ -3,6 +3,7 @@
 Run as a program, it is the command line with these tracks: `python -m tests.tiny_study FOLDER ...`.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,7 +19,8 @@ from tasks.base import Panel
 from tasks.sokoban.task import SokobanTask
 
 LEVELS = 8
-UPDATES = 4
+UPDATES = int(os.environ.get("TINY_UPDATES", "4"))
+"""Of a run; `TINY_UPDATES` makes another number."""
 _whole_panel = SokobanTask.panel
 
 

@@ -7,8 +7,7 @@ episode by episode over the panel, with the spread of the seeds.
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
+from itertools import accumulate
 
 from baselines.study.cells import INIT, Finished, Plays, read_plays
 from baselines.study.estimate import episodes_of
@@ -16,6 +15,7 @@ from baselines.study.schema import Cell
 from benchmark.paired import Side, difference
 from benchmark.statistics import Interval, wilson
 from benchmark.training_curves import collapse_update
+from benchmark.training_lines import Validation
 from benchmark.training_log import TrainingLog
 
 PanelKey = tuple[str, str]
@@ -70,6 +70,12 @@ class Method:
         """Training episodes of a run, mean."""
         return statistics.fmean(map(episodes_of, self.logs)) if self.logs else None
 
+    def side_at(self, panel: str, budget: int) -> Side | None:
+        """Its runs at equal episodes (`at_episodes`); None without runs."""
+        if not self.logs:
+            return None
+        return Side.of_validations([at_episodes(log, panel, budget) for log in self.logs])
+
     def side(self, panel: PanelKey) -> Side | None:
         """What its runs have solved of a panel, for comparisons; None without runs."""
         played = [plays[panel] for plays in self.plays]
@@ -95,6 +101,12 @@ class TrackResults:
     panels: tuple[PanelKey, ...]
     methods: Mapping[str, Method]
     init: Plays | None
+
+    @property
+    def equal_episodes(self) -> int | None:
+        """Fewest training episodes that any run on the track has played; None without runs."""
+        logs = [log for method in self.methods.values() for log in method.logs]
+        return min(map(episodes_of, logs), default=None)
 
     def init_side(self, panel: PanelKey) -> Side | None:
         """What the init has solved of a panel, for comparisons."""
@@ -144,9 +156,22 @@ def with_seeds(side: Side) -> Interval:
 
     It is the difference from a side that never succeeds.
     """
-    nothing = replace(side, shares=np.zeros_like(side.shares), success=Interval(0, 0, 0), seeds=())
+    nothing = replace(side, shares=None, success=Interval(0.0, 0.0, 0.0), seeds=())
     found = difference(side, nothing)
     return Interval(found.value, max(found.low, 0.0), found.high)
+
+
+def at_episodes(log: TrainingLog, panel: str, budget: int) -> Validation:
+    """The last validation of a run before it had played more training episodes than a budget.
+
+    Args:
+        log: The run.
+        panel: Name of the panel in the log.
+        budget: Training episodes; the init's validation needs none.
+    """
+    played = [0, *accumulate(line.values.get("rollout/episodes", 0.0) for line in log.updates)]
+    within = [line for line in log.of_panel(panel) if played[line.update] <= budget]
+    return within[-1]
 
 
 def collapse_share(method: Method) -> Interval:
