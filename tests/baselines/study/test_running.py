@@ -160,6 +160,4 @@ def test_a_study_that_is_asked_to_stop_ends_its_processes(folder: Path) -> None:
     assert "stopped; the same command goes on from the last checkpoints" in said
     assert children
     assert not any(Path(f"/proc/{pid}").exists() for pid in children)
-    assert all(
-        json.loads(path.read_bytes())["pid"] is None for path in runs.glob("*/*/study.json")
-    )
+    assert all(json.loads(path.read_bytes())["pid"] is None for path in runs.glob("*/*/study.json"))
