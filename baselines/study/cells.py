@@ -20,7 +20,7 @@ from baselines.study.schema import Cell
 from benchmark.files import write_atomically
 from benchmark.manifest import Manifest
 from benchmark.records import Sha256
-from benchmark.run_folder import parse_records, read_run
+from benchmark.run_folder import MANIFEST, RECORDS, parse_records, read_run
 from benchmark.submissions.archive import compress, lines_of, read_compressed, unpacked
 from benchmark.training_lines import TrackClaim, Word
 from benchmark.training_log import LOG, MAX_BYTES, TrainingLog, parse_training_log
@@ -228,6 +228,37 @@ def write_cell(place: Place, facts: Facts, run: Path, evaluation: Path) -> None:
         write_atomically(place.facts, content.encode())
     except OSError as error:
         raise UserError(f"{place.facts.parent} cannot be written: {error.strerror}") from error
+
+
+def unpack(finished: Finished, folder: Path) -> tuple[Path, Path]:
+    """Write a cell of a training as the folders that it was made from.
+
+    Args:
+        finished: The cell.
+        folder: Where to; what is there is overwritten.
+
+    Returns:
+        The run folder of the evaluation, and the training log.
+
+    Raises:
+        UserError: The cell is damaged, or a file cannot be written.
+    """
+    place, facts = finished.place, finished.facts
+    assert facts.log_bytes is not None
+    run, log = folder / "eval", folder / LOG
+    manifest = facts.evaluation.model_dump_json(indent=2) + "\n"
+    contents = {
+        run / MANIFEST: manifest.encode(),
+        run / RECORDS: read_compressed(place.episodes, facts.episodes_bytes),
+        log: read_compressed(place.log, facts.log_bytes),
+    }
+    try:
+        run.mkdir(parents=True, exist_ok=True)
+        for path, content in contents.items():
+            write_atomically(path, content)
+    except OSError as error:
+        raise UserError(f"{folder} cannot be written: {error.strerror}") from error
+    return run, log
 
 
 def record_lines(evaluation: Path) -> bytes:
