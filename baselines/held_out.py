@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from baselines.players import Count, Players, uncounted
+from baselines.train_config import TrainConfig
 from benchmark.evaluation import Plan
 from benchmark.hosts.base import Host
 from benchmark.protocol import Choices
@@ -11,12 +12,34 @@ from benchmark.records import EpisodeRecord, record_of
 from benchmark.rollout import Trajectory, longest_first, play
 from benchmark.statistics import wilson
 from benchmark.training_lines import Validation
+from tasks.base import Task
 from tasks.errors import UserError
 
 if TYPE_CHECKING:
     from baselines.training_run import TrainingRun
 
 CONCURRENCY = 64
+
+
+def validation_plan(config: TrainConfig, tasks: Sequence[Task]) -> Plan:
+    """What every validation of a run plays; its fingerprint stands in the log.
+
+    Raises:
+        UserError: A panel is unknown or its data is not there.
+    """
+    chosen = config.validation
+    if chosen.panel is not None and len(tasks) > 1:
+        raise UserError("validation.panel names one task's panel, and there are several tasks")
+    panels = [(task.info.name, chosen.panel or task.default_panel()) for task in tasks]
+    choices = Choices(
+        temperature=chosen.temperature,
+        top_p=chosen.top_p,
+        top_k=chosen.top_k,
+        max_tokens=chosen.max_tokens,
+        repeats=1,
+    )
+    settings = {task.info.name: dict(task.settings()) for task in tasks}
+    return Plan.of(panels, choices, settings=settings)
 
 
 class HeldOut:
@@ -32,19 +55,7 @@ class HeldOut:
     """
 
     def __init__(self, run: "TrainingRun", players: Players, host: Host) -> None:
-        chosen = run.config.validation
-        if chosen.panel is not None and len(run.tasks) > 1:
-            raise UserError("validation.panel names one task's panel, and there are several tasks")
-        panels = [(t.info.name, chosen.panel or t.default_panel()) for t in run.tasks]
-        choices = Choices(
-            temperature=chosen.temperature,
-            top_p=chosen.top_p,
-            top_k=chosen.top_k,
-            max_tokens=chosen.max_tokens,
-            repeats=1,
-        )
-        settings = {task.info.name: dict(task.settings()) for task in run.tasks}
-        self.plan = Plan.of(panels, choices, settings=settings)
+        self.plan = validation_plan(run.config, run.tasks)
         self.curves: dict[str, list[Validation]] = {}
         self._players = players
         self._host = host

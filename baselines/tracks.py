@@ -7,6 +7,7 @@ the index after a file was edited on purpose.
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated
 
 import yaml
@@ -46,10 +47,14 @@ class Rates(Strict):
     Attributes:
         track: Hash of the track that they were tuned on.
         rates: By recipe.
+        success: Success of the last rollouts of every rate's short training, by recipe and rate.
     """
 
     track: Sha256
     rates: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]]
+    success: dict[str, dict[float, Annotated[float, Field(ge=0, le=1)]]] = Field(
+        default_factory=dict
+    )
 
 
 def track_names() -> tuple[str, ...]:
@@ -152,24 +157,45 @@ def read_rates(track: Track) -> Mapping[str, float]:
     Raises:
         UserError: The file is not one, or has a rate that the track does not allow.
     """
-    path = RESULTS / track.name / RATES
+    return read_tuning(track, RESULTS).rates
+
+
+def read_tuning(track: Track, results: Path) -> Rates:
+    """What a study has found on this very track; nothing if there is no file, or of another hash.
+
+    Args:
+        track: The track.
+        results: Folder of the results of all tracks.
+
+    Raises:
+        UserError: See `read_rates`.
+    """
+    path, nothing = results / track.name / RATES, Rates(track=track.sha256, rates={})
     if not path.exists():
-        return {}
+        return nothing
     try:
         found = Rates.model_validate(read_settings(path))
     except ValidationError as error:
         raise UserError(f"{path}: {first_fault(error)}") from error
     if found.track != track.sha256:
-        return {}
+        return nothing
     for recipe, rate in found.rates.items():
         if rate not in track.learning_rate.rates:
             raise UserError(f"{path}: {recipe}: track {track.name} does not allow {rate:g}")
-    return found.rates
+    return found
 
 
-def rates_text(track: Track, rates: Mapping[str, float]) -> str:
+def rates_text(
+    track: Track,
+    rates: Mapping[str, float],
+    success: Mapping[str, Mapping[float, float]] = MappingProxyType({}),
+) -> str:
     """The content of a track's `rates.yaml`."""
-    found = Rates(track=track.sha256, rates=dict(sorted(rates.items())))
+    found = Rates(
+        track=track.sha256,
+        rates=dict(sorted(rates.items())),
+        success={recipe: dict(of) for recipe, of in sorted(success.items())},
+    )
     return yaml.safe_dump(found.model_dump(), sort_keys=False)
 
 

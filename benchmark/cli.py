@@ -10,7 +10,16 @@ import logging
 import sys
 from collections.abc import Sequence
 
-from benchmark.arguments import evaluation, leaderboard, logs, runs, submissions, tasks, training
+from benchmark.arguments import (
+    evaluation,
+    leaderboard,
+    logs,
+    runs,
+    studies,
+    submissions,
+    tasks,
+    training,
+)
 from tasks.errors import UserError
 
 EXIT_USER_ERROR = 2
@@ -64,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--debug", action="store_true", help="show tracebacks and debug messages")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for family in (evaluation, runs, tasks, training, logs, submissions, leaderboard):
+    for family in (evaluation, runs, tasks, training, studies, logs, submissions, leaderboard):
         family.add(commands)
     return parser
 

@@ -13,13 +13,12 @@ from typing import Any
 from benchmark.flat import flat
 from benchmark.manifest import ENGINE_FACTS, Manifest
 from benchmark.metrics import PanelKey, checked_records
+from benchmark.paired import SIGN_FLIP, PairedDifference, Side
 from benchmark.protocol import PanelProtocol
 from benchmark.records import EpisodeRecord
 from benchmark.statistics import (
     Interval,
     bootstrap_mean,
-    mcnemar_exact,
-    newcombe_paired,
     sign_flip,
 )
 from tasks.base import TaskInfo
@@ -30,10 +29,7 @@ Run = tuple[Manifest, Iterable[EpisodeRecord]]
 """A run as `benchmark.run_folder.read_run` gives it."""
 
 
-NEWCOMBE = "Newcombe's paired score interval"
-MCNEMAR = "McNemar exact"
 BOOTSTRAP = "BCa bootstrap over episodes"
-SIGN_FLIP = "sign-flip"
 SMALLEST_P = 0.001
 HASH_DIGITS = 64
 
@@ -76,9 +72,8 @@ class PanelComparison:
         episodes: Episodes of the compared plays.
         only_a: Episodes that A solved at least once and B never.
         only_b: Episodes that B solved at least once and A never.
-        success: Success rates. Single plays: exact McNemar test and Newcombe's paired score
-            interval; repeats: sign-flip test and bootstrap over episodes.
-        score: Mean scores; always sign-flip test and bootstrap over episodes.
+        success: Success rates, with interval and test of `benchmark.paired`.
+        score: Mean scores, with sign-flip test and bootstrap over episodes.
         score_name: What the score measures.
         score_unit: Its unit.
     """
@@ -189,7 +184,6 @@ def _compare_panel(
         (any(a.solved for a, _ in plays), any(b.solved for _, b in plays))
         for plays in pairs.values()
     ]
-    rates = [[(float(a.solved), float(b.solved)) for a, b in plays] for plays in pairs.values()]
     scores = [[(a.score, b.score) for a, b in plays] for plays in pairs.values()]
     return PanelComparison(
         task=panel.task,
@@ -204,24 +198,25 @@ def _compare_panel(
         episodes=len(pairs),
         only_a=solved.count((True, False)),
         only_b=solved.count((False, True)),
-        success=_paired_rates(solved) if len(common) == len(pairs) else _paired_means(rates),
+        success=_success(list(pairs.values())),
         score=_paired_means(scores),
         score_name=info.score_name,
         score_unit=info.score_unit,
     )
 
 
-def _paired_rates(solved: Sequence[tuple[bool, bool]]) -> Difference:
-    """Compare single plays, each given as (solved by A, solved by B)."""
-    both, neither = solved.count((True, True)), solved.count((False, False))
-    only_a, only_b = solved.count((True, False)), solved.count((False, True))
+def _success(episodes: Sequence[Sequence[tuple[_Play, _Play]]]) -> Difference:
+    """Compare success, given the plays (of A, of B) of each episode."""
+    a = Side.of([[one.solved for one, _ in plays] for plays in episodes])
+    b = Side.of([[other.solved for _, other in plays] for plays in episodes])
+    found = PairedDifference.of(b, a)
     return Difference(
-        a=(both + only_a) / len(solved),
-        b=(both + only_b) / len(solved),
-        difference=newcombe_paired(both, only_b, only_a, neither),
-        p_value=mcnemar_exact(only_a, only_b),
-        interval=NEWCOMBE,
-        test=MCNEMAR,
+        a=a.success.value,
+        b=b.success.value,
+        difference=found.difference,
+        p_value=found.p_value,
+        interval=found.method,
+        test=found.test,
     )
 
 
@@ -291,10 +286,13 @@ def comparison_text(comparison: RunComparison, name_a: str = "A", name_b: str = 
         lines += [f"  note: {note}" for note in _notes(panel)]
     if comparison.left_out:
         lines += ["", f"not compared (no play in common): {', '.join(comparison.left_out)}"]
-    measures = [panel.success for panel in comparison.panels]
-    measures += [panel.score for panel in comparison.panels]
-    intervals = " and ".join(dict.fromkeys(each.interval for each in measures))
-    lines += ["", f"Differences are B minus A, with 95 % intervals ({intervals})."]
+    success = dict.fromkeys(panel.success.interval for panel in comparison.panels)
+    scores = dict.fromkeys(panel.score.interval for panel in comparison.panels)
+    lines += [
+        "",
+        f"Differences are B minus A, with 95 % intervals. Success: {', '.join(success)}. "
+        f"Scores: {', '.join(scores)}.",
+    ]
     return "\n".join(lines)
 
 

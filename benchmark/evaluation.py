@@ -23,6 +23,7 @@ from benchmark.protocol import (
     run_fingerprint,
 )
 from benchmark.records import EpisodeRecord, record_of
+from benchmark.reproduction import PROGRAM
 from benchmark.rollout import Job, Trajectory, longest_first, play
 from benchmark.run_folder import Key, RunFolder
 from benchmark.versions import versions
@@ -125,13 +126,13 @@ class Plan:
 
 
 def recorded_command(arguments: Sequence[str]) -> tuple[str, ...]:
-    """A command line as it may be published.
+    """A command line as it may be published, by the installed name however it was called.
 
     Addresses may hold passwords and private names, absolute paths the names of people and machines.
     """
     shown = (re.sub(r"\w+://\S*", "URL", argument) for argument in arguments[1:])
     return (
-        "arlarena-bench",
+        PROGRAM,
         *(re.sub(r"(^|=)/\S*/(?=[^/]+/?$)", r"\1.../", each) for each in shown),
     )
 

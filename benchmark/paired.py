@@ -1,21 +1,25 @@
-"""Two entries on the same episodes: the difference of their success, and whether there is one.
+"""The estimator for "method A against method B": the difference of success, with its interval.
 
-Both played the same problems, so the difference is taken episode by episode, and what makes one
-problem harder than another cancels out. Entries of several checkpoints or repeats have a share of
-solved plays for each episode, others 0 or 1.
+Everything that compares two entries, recipes or runs calls this module, so that one contrast has
+one interval everywhere: `compare`, the comment of `submit check`, the ranks and pages of the board,
+`reproduce` and studies.
+
+Both sides played the same problems, so the difference is taken episode by episode, and what makes
+one problem harder than another cancels out. Entries of several checkpoints or repeats have a share
+of solved plays for each episode, others 0 or 1.
 
 Intervals are closed forms, so that a whole table is ranked while somebody waits for it. Between
-single plays it is the one of `arlarena-bench compare` (Newcombe's score interval of paired rates);
-otherwise that method with the entries' own intervals, which know of repeats, and with the
-correlation of their shares.
+single plays it is Newcombe's score interval of paired rates; otherwise that method with the
+entries' own intervals, which know of repeats, and with the correlation of their shares.
 
 An entry of several checkpoints is a recipe, of which these are the seeds: the intervals then know
 how much seeds differ, too. The tests do not: they are about the checkpoints as they are.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +30,20 @@ from benchmark.statistics import (
     clustered_wilson,
     mcnemar_exact,
     sign_flip,
+    wilson_rate,
 )
+from benchmark.training_lines import Validation
 
 Values = npt.NDArray[np.float64]
+
+OVER_EPISODES: Final = "paired over episodes (Newcombe)"
+"""Name of the interval where no side has several seeds."""
+OVER_SEEDS: Final = "paired over episodes and seeds (Newcombe, Welch)"
+"""Name of the interval where a side has several seeds."""
+NOT_PAIRED: Final = "over episodes and seeds (Newcombe, Welch), not paired"
+"""Name of the interval where a side does not say which episodes it solved."""
+MCNEMAR: Final = "McNemar exact"
+SIGN_FLIP: Final = "sign-flip"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +51,13 @@ class Side:
     """One entry on one panel.
 
     Attributes:
-        shares: (k,) solved share of the plays of each episode.
+        shares: (k,) solved share of the plays of each episode; None where only rates are known.
         single: Every episode was played once.
         success: Their mean with its interval over episodes.
         seeds: Success of each checkpoint, where there are several.
     """
 
-    shares: Values
+    shares: Values | None
     single: bool
     success: Interval
     seeds: tuple[float, ...] = ()
@@ -58,6 +73,26 @@ class Side:
             seeds=tuple(seeds),
         )
 
+    @classmethod
+    def of_validations(cls, lines: Sequence[Validation]) -> Self:
+        """A recipe by one validation of each of its trainings, all on one panel.
+
+        Logs do not say which episodes were solved. The interval is that of the mean rate over the
+        panel's episodes, as if all trainings solved the same ones: more seeds do not make a panel
+        larger. It is, if anything, too wide.
+
+        Args:
+            lines: One for each seed, at least one; of one protocol, so of as many episodes each.
+
+        Raises:
+            ValueError: There are none, or they are of several protocols.
+        """
+        if len({(line.fingerprint, line.episodes) for line in lines}) != 1:
+            raise ValueError("a side needs validations of one protocol, at least one")
+        seeds = tuple(line.success for line in lines)
+        rate = math.fsum(seeds) / len(seeds)
+        return cls(None, False, wilson_rate(rate, lines[0].episodes), seeds)
+
 
 @dataclass(frozen=True, slots=True)
 class Differences:
@@ -72,6 +107,48 @@ class Differences:
     value: Values
     low: Values
     high: Values
+
+
+@dataclass(frozen=True, slots=True)
+class PairedDifference:
+    """One side minus another on the episodes of a panel.
+
+    Attributes:
+        difference: Of success, with its 95 % interval; a tie if that contains 0.
+        method: Name of the interval, to be shown beside it.
+        p_value: Two-sided, of no difference between the checkpoints as they are.
+        test: Name of the test.
+        episodes: That both have played.
+    """
+
+    difference: Interval
+    method: str
+    p_value: float
+    test: str
+    episodes: int
+
+    @classmethod
+    def of(cls, first: Side, second: Side) -> Self:
+        """First minus second.
+
+        Args:
+            first: One side, with its episodes.
+            second: Another one on the same episodes.
+
+        Raises:
+            ValueError: A side does not know its episodes, or they are not as many.
+        """
+        test, p_value = no_difference(first, second)
+        assert first.shares is not None  # no_difference raises
+        found = difference(first, second)
+        return cls(found, method_of(first, second), p_value, test, first.shares.size)
+
+
+def method_of(*sides: Side) -> str:
+    """Name of the interval of the sides' differences."""
+    if any(side.shares is None for side in sides):
+        return NOT_PAIRED
+    return OVER_SEEDS if any(len(side.seeds) > 1 for side in sides) else OVER_EPISODES
 
 
 def difference(first: Side, second: Side) -> Interval:
@@ -91,7 +168,7 @@ def differences(sides: Sequence[Side]) -> Differences:
     With two entries' rates p and intervals [l, u], d = p1 - p2 and the correlation r of their
     shares: low = d - sqrt((p1-l1)^2 - 2 r (p1-l1)(u2-p2) + (u2-p2)^2), and high likewise with the
     other ends. Between single plays r is the corrected phi of `newcombe_paired`; otherwise
-    Pearson's, 0 where an entry's shares are all the same.
+    Pearson's, 0 where an entry's shares are all the same or not known.
 
     Each side of that is joined with the half width t s of Welch's interval over seeds, as the root
     of the sum of squares: s^2 = v1 / m1 + v2 / m2 for m checkpoints whose success has variance v,
@@ -127,23 +204,23 @@ def no_difference(first: Side, second: Side) -> tuple[str, float]:
     Returns:
         The test's name and its p-value: McNemar's exact test between single plays, else a sign-flip
         test over episodes.
+
+    Raises:
+        ValueError: A side does not know its episodes, or they are not as many.
     """
+    one, other = first.shares, second.shares
+    if one is None or other is None or one.size != other.size:
+        raise ValueError("a paired test needs two sides that played the same episodes")
     if first.single and second.single:
-        _, only_first, only_second, _ = _table(first, second)
-        return "McNemar exact", mcnemar_exact(only_first, only_second)
-    return "sign-flip", sign_flip((first.shares - second.shares).tolist())
-
-
-def _table(first: Side, second: Side) -> tuple[int, int, int, int]:
-    """Episodes that both, only the first, only the second, and neither have solved."""
-    one, other = first.shares > 0, second.shares > 0
-    both, neither = int((one & other).sum()), int((~one & ~other).sum())
-    return both, int((one & ~other).sum()), int((~one & other).sum()), neither
+        return MCNEMAR, mcnemar_exact(int((one > other).sum()), int((other > one).sum()))
+    return SIGN_FLIP, sign_flip((one - other).tolist())
 
 
 def _related(sides: Sequence[Side]) -> Values:
-    """(n, n) correlations of the entries' shares."""
-    shares = np.stack([side.shares for side in sides])
+    """(n, n) correlations of the entries' shares; 0 where they are not known."""
+    size = max((side.shares.size for side in sides if side.shares is not None), default=1)
+    constant = np.zeros(size)
+    shares = np.stack([constant if side.shares is None else side.shares for side in sides])
     centred = shares - shares.mean(axis=1, keepdims=True)
     product = centred @ centred.T
     # Between single plays the product is (ad - bc) / n: Newcombe takes 1/2 off it, down to 0.

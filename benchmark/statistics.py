@@ -50,10 +50,17 @@ def wilson(successes: int, trials: int, confidence: float = CONFIDENCE) -> Inter
     """
     if not 0 <= successes <= trials or trials == 0:
         raise ValueError(f"no rate of {successes} successes in {trials} trials")
-    return _wilson(successes / trials, trials, confidence)
+    return wilson_rate(successes / trials, trials, confidence)
 
 
-def _wilson(rate: float, trials: float, confidence: float) -> Interval:
+def wilson_rate(rate: float, trials: float, confidence: float = CONFIDENCE) -> Interval:
+    """Wilson's score interval of a rate that is no count of its trials, such as a mean of rates.
+
+    Args:
+        rate: In [0, 1].
+        trials: What it stands for, such as an effective sample size; above 0.
+        confidence: Coverage.
+    """
     z = _normal_quantile(confidence)
     scale = 1 + z * z / trials
     centre = (rate + z * z / (2 * trials)) / scale
@@ -137,7 +144,7 @@ def clustered_wilson(
     """
     trials = effective_sample_size(successes, plays)
     rates = (won / played for won, played in zip(successes, plays, strict=True))
-    return _wilson(math.fsum(rates) / len(plays), trials, confidence)
+    return wilson_rate(math.fsum(rates) / len(plays), trials, confidence)
 
 
 def pass_at_k(
@@ -168,7 +175,7 @@ def pass_at_k(
     solved = [
         1 - math.comb(n - c, k) / math.comb(n, k) for c, n in zip(successes, plays, strict=True)
     ]
-    return _wilson(math.fsum(solved) / len(solved), len(solved), confidence)
+    return wilson_rate(math.fsum(solved) / len(solved), len(solved), confidence)
 
 
 def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from benchmark.files import write_atomically
 from benchmark.protocol import NAME
+from benchmark.reproduction import TrainCommandOf
 from benchmark.submissions.archive import sha256_of
 from benchmark.submissions.badges import badges_of, read_reruns
 from benchmark.submissions.check import Verdict, check_submission
@@ -74,6 +75,7 @@ def build(
     shipped: Mapping[str, int] | None = None,
     tracks: Mapping[str, Track] | None = None,
     checked: Callable[[Verdict, int, int], None] | None = None,
+    train_command: TrainCommandOf | None = None,
 ) -> Built:
     """Check all submissions of a folder and compute the board.
 
@@ -86,6 +88,7 @@ def build(
         shipped: See `check_submission`.
         tracks: Likewise.
         checked: Told of every verdict, with its number from 1 and how many there will be.
+        train_command: From a training log to its command, for entries' pages; None to name none.
 
     Raises:
         UserError: There is no such folder, an archive cannot be read or has the name of another
@@ -112,7 +115,8 @@ def build(
             checked(verdict, number, len(folders))
         if verdict.accepted and verdict.entry is not None:
             rerun = reruns.get(verdict.folder.name)
-            rows.append(row_of(verdict.entry, badges_of(verdict, reruns), rerun, NAME))
+            badges = badges_of(verdict, reruns)
+            rows.append(row_of(verdict.entry, badges, rerun, NAME, train_command))
             panels |= {facts.key: facts for facts in facts_of(verdict.entry)}
         elif _digest(verdict.folder) in known and _is_as_accepted(verdict.folder):
             archived.append(verdict.folder.name)

@@ -4,17 +4,14 @@ Two entries are a pair for a dimension if they trained from the same init of the
 and their configurations are the same in all but that dimension and the learning rate, which may be
 tuned for each (`Choices.hashes`). Of several entries with all of that alike the latest counts.
 
-What a choice adds to another one is the mean over their pairs of the difference of success. What
-varies is the training: its interval is over trainings, not over episodes. With three pairs or more
-it is Student's t interval over the pairs; with fewer it is Welch's over their seeds,
-SE^2 = sum_i (s_i^2 / n_i) / P^2 over the 2 P entries of P pairs, with the Welch-Satterthwaite
-degrees of freedom. Where an entry has a single seed nothing is known of it, and there is none.
+What a choice adds to another one is the mean over their pairs of the difference of success. A pair
+has the interval of `benchmark.paired`, as on every other page; two pairs have the interval of their
+mean, taken as independent (`leaderboard.paired.mean_of`). With three pairs or more what varies
+between them is known, and it is Student's t interval over the pairs.
 
-A choice is held against GRPO's own, and a masked clipping against the one without a mask. One that
-has no such pair is held against the choice with which it has the most. Collapses are counted in the
-trainings of the pairs, so that both sides had the same setting.
-
-Source of the intervals: Welch, Biometrika 34 (1947) 28-35.
+A choice is compared with GRPO's own, and a masked clipping with the one without a mask. One that
+has no such pair is compared with the choice with which it has the most. Collapses are counted in
+the trainings of the pairs, so that both sides had the same setting.
 """
 
 import math
@@ -25,9 +22,11 @@ from typing import Final
 import numpy as np
 from scipy import special
 
+from benchmark.paired import Side, difference, method_of
 from benchmark.statistics import Interval
 from leaderboard.choices import MASKED, PARTS
 from leaderboard.data import Board
+from leaderboard.paired import mean_of, side
 from leaderboard.rows import PanelKey, Row
 from leaderboard.view import init_of
 
@@ -40,6 +39,8 @@ BASELINE: Final = {
 """GRPO's choices, which the paper starts from."""
 LEAST_PAIRS: Final = 3
 """Pairs from which on an interval is over pairs."""
+OVER_PAIRS: Final = "over pairs (Student's t)"
+"""Name of that interval."""
 
 _Pair = tuple[Row, Row]
 
@@ -65,7 +66,8 @@ class Contrast:
         choice: The one; foreign text.
         over: The other; foreign text.
         gains: Of each pair, success with the one minus success with the other, in [-1, 1].
-        gain: Their mean with its 95 % interval over trainings; without one both ends are NaN.
+        gain: Their mean with its 95 % interval; without one both ends are NaN.
+        method: Name of the interval.
         seeds: Trainings with the one, and with the other.
         collapses: Of the one, and of the other.
         settings: In which settings the pairs were trained, in words, by name.
@@ -75,6 +77,7 @@ class Contrast:
     over: str
     gains: tuple[float, ...]
     gain: Interval
+    method: str
     seeds: tuple[int, int]
     collapses: tuple[Collapses, Collapses]
     settings: tuple[str, ...]
@@ -116,10 +119,12 @@ def dimensions(
         and (base is None or row.base_model == base)
         and all(row.panel(key) for key in panels)
     ]
-    return tuple(_dimension(rows, panels, name) for name in PARTS)
+    return tuple(_dimension(board, rows, panels, name) for name in PARTS)
 
 
-def _dimension(rows: Sequence[Row], panels: Sequence[PanelKey], name: str) -> Dimension:
+def _dimension(
+    board: Board, rows: Sequence[Row], panels: Sequence[PanelKey], name: str
+) -> Dimension:
     known = [row for row in rows if getattr(row.choices, name) is not None]
     names = _names(known, name)
     order = sorted(set(names.values()), key=lambda choice: (choice != BASELINE[name], choice))
@@ -132,7 +137,7 @@ def _dimension(rows: Sequence[Row], panels: Sequence[PanelKey], name: str) -> Di
         and (found := [(each[choice], each[over]) for each in groups if {choice, over} <= {*each}])
     }
     chosen = _chosen(order, pairs, name)
-    contrasts = tuple(_contrast(panels, *names, pairs[names]) for names in chosen)
+    contrasts = tuple(_contrast(board, panels, *names, pairs[names]) for names in chosen)
     shown = {choice for pair in chosen for choice in pair}
     alone = tuple(choice for choice in order if choice not in shown)
     return Dimension(name, contrasts, alone, len(rows) - len(known))
@@ -192,30 +197,33 @@ def _chosen(
 
 
 def _contrast(
-    panels: Sequence[PanelKey], choice: str, over: str, pairs: Sequence[_Pair]
+    board: Board, panels: Sequence[PanelKey], choice: str, over: str, pairs: Sequence[_Pair]
 ) -> Contrast:
-    seeds = [(_successes(one, panels), _successes(other, panels)) for one, other in pairs]
-    gains = tuple(math.fsum(a) / len(a) - math.fsum(b) / len(b) for a, b in seeds)
+    sides = [tuple(_sides(board, row, panels) for row in pair) for pair in pairs]
+    found = [mean_of(list(map(difference, *both))) for both in sides]
+    gains = tuple(each.value for each in found)
+    several = len(gains) >= LEAST_PAIRS
+    method = method_of(*(side for both in sides for each in both for side in each))
     return Contrast(
         choice=choice,
         over=over,
         gains=gains,
-        gain=over_pairs(gains) if len(gains) >= LEAST_PAIRS else over_seeds(seeds),
-        seeds=(sum(len(a) for a, _ in seeds), sum(len(b) for _, b in seeds)),
+        gain=over_pairs(gains) if several else mean_of(found),
+        method=OVER_PAIRS if several else method,
+        seeds=(_seeds([one for one, _ in pairs]), _seeds([other for _, other in pairs])),
         collapses=(_collapses([a for a, _ in pairs]), _collapses([b for _, b in pairs])),
         settings=tuple(sorted({one.choices.setting or "" for one, _ in pairs})),
     )
 
 
-def _successes(row: Row, panels: Sequence[PanelKey]) -> list[float]:
-    """Success of every seed, mean over the panels."""
-    seeds: dict[int, list[float]] = {}
-    for key in panels:
-        numbers = row.panel(key)
-        assert numbers is not None  # all rows have played all panels
-        for each in numbers.seeds:
-            seeds.setdefault(each.seed, []).append(each.success)
-    return [math.fsum(each) / len(each) for each in seeds.values()]
+def _sides(board: Board, row: Row, panels: Sequence[PanelKey]) -> list[Side]:
+    found = [side(board, row, key) for key in panels]
+    assert None not in found  # all rows have played all panels
+    return [each for each in found if each is not None]
+
+
+def _seeds(rows: Sequence[Row]) -> int:
+    return sum(len(row.checkpoints) for row in rows)
 
 
 def over_pairs(gains: Sequence[float]) -> Interval:
@@ -228,28 +236,7 @@ def over_pairs(gains: Sequence[float]) -> Interval:
     value, error = math.fsum(gains) / len(gains), float(np.std(gains, ddof=1))
     if np.ptp(gains) == 0:
         return Interval(value, math.nan, math.nan)
-    return _interval(value, error / math.sqrt(len(gains)), len(gains) - 1)
-
-
-def over_seeds(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> Interval:
-    """Mean of pairs' gains with Welch's interval over their seeds, inside of [-1, 1].
-
-    Args:
-        pairs: Success of every seed of the one and of the other side; at least one pair. Where a
-            side has one seed, or no seed differs from another, the ends are NaN.
-    """
-    sides = [side for pair in pairs for side in pair]
-    value = math.fsum(math.fsum(a) / len(a) - math.fsum(b) / len(b) for a, b in pairs) / len(pairs)
-    if min(map(len, sides)) < 2 or not any(np.ptp(side) for side in sides):
-        return Interval(value, math.nan, math.nan)
-    parts = [float(np.var(side, ddof=1)) / len(side) for side in sides]
-    scale = math.fsum(part**2 / (len(side) - 1) for part, side in zip(parts, sides, strict=True))
-    freedom = math.fsum(parts) ** 2 / scale
-    return _interval(value, math.sqrt(math.fsum(parts)) / len(pairs), freedom)
-
-
-def _interval(value: float, error: float, freedom: float) -> Interval:
-    width = float(special.stdtrit(freedom, 0.975)) * error
+    width = float(special.stdtrit(len(gains) - 1, 0.975)) * error / math.sqrt(len(gains))
     return Interval(value, max(-1.0, value - width), min(1.0, value + width))
 
 

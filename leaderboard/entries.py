@@ -9,6 +9,7 @@ from benchmark.manifest import ENGINE_FACTS, Manifest, ModelIdentity
 from benchmark.metrics import PanelKey as Key
 from benchmark.metrics import PanelSummary
 from benchmark.records import EpisodeRecord
+from benchmark.reproduction import TrainCommandOf, commands_of, reproduction_folder
 from benchmark.run_curves import run_curves_of
 from benchmark.stability.runs import RunStability
 from benchmark.stability.seeds import EventSummary, RecipeStability, SeedSummary
@@ -54,11 +55,17 @@ from leaderboard.training_rows import (
 from tasks.registry import load_task
 from tasks.seeding import canonical_json
 
-MAX_COMMAND = 1_000
-"""Characters of a command line that are kept."""
+MAX_COMMAND = 2_000
+"""Characters of a line of commands that are kept."""
 
 
-def row_of(entry: Entry, proven: Proven, rerun: Rerun | None, protocol: str) -> FullRow:
+def row_of(
+    entry: Entry,
+    proven: Proven,
+    rerun: Rerun | None,
+    protocol: str,
+    train_command: TrainCommandOf | None = None,
+) -> FullRow:
     """Compute everything that the board knows of an entry.
 
     Args:
@@ -66,6 +73,7 @@ def row_of(entry: Entry, proven: Proven, rerun: Rerun | None, protocol: str) -> 
         proven: Its badges.
         rerun: What maintainers have repeated of it, if they have.
         protocol: Name of the protocol that it was checked under.
+        train_command: From a training log to its command; None to name none.
     """
     submission, method = entry.submission, entry.submission.method
     stability, curves = _trainings(entry)
@@ -92,7 +100,7 @@ def row_of(entry: Entry, proven: Proven, rerun: Rerun | None, protocol: str) -> 
         else None,
         choices=choices_of([point.log for point in entry.checkpoints if point.log]),
         badges=Badges(**asdict(proven), rerun_note=note),
-        checkpoints=tuple(_checkpoint(entry, point) for point in entry.checkpoints),
+        checkpoints=tuple(_checkpoint(entry, point, train_command) for point in entry.checkpoints),
         panels=tuple(_numbers(entry, key, each) for key, each in panel_results(entry).items()),
         stability=stability,
         submission_sha256=hashlib.sha256((entry.folder / SUBMISSION).read_bytes()).hexdigest(),
@@ -137,15 +145,19 @@ def _model(model: ModelIdentity) -> Model:
     return Model(model.name, model.kind, model.revision, model.sha256)
 
 
-def _checkpoint(entry: Entry, point: ReadCheckpoint) -> Checkpoint:
+def _checkpoint(
+    entry: Entry, point: ReadCheckpoint, train_command: TrainCommandOf | None
+) -> Checkpoint:
     manifests = [run.manifest for run in point.runs]
     hashes = {file.path: file.sha256 for file in entry.submission.files}
     log = point.checkpoint.training_log
+    seed, out = point.checkpoint.seed, reproduction_folder(entry.folder.name)
+    commands = commands_of(seed, manifests, point.log, train_command, out)
     return Checkpoint(
-        seed=point.checkpoint.seed,
+        seed=seed,
         model=_model(point.checkpoint.model),
         engines=tuple(dict.fromkeys(map(_engine, manifests))),
-        commands=tuple(on_one_line(" ".join(m.command), MAX_COMMAND) for m in manifests),
+        commands=tuple(on_one_line(line, MAX_COMMAND) for line in commands.lines),
         log_sha256=hashes[log] if log is not None else None,
     )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmark.paired import Side, difference, no_difference
+from benchmark.paired import PairedDifference, Side
 from benchmark.statistics import Interval
 from leaderboard.data import Board
 from leaderboard.rows import PanelKey, Row
@@ -34,18 +34,17 @@ class Comparison:
     """One entry minus another on a panel.
 
     Attributes:
-        difference: Of success, with its 95 % interval; a tie if that holds 0.
-        p_value: Of no difference.
-        test: Name of the test, see `benchmark.paired.no_difference`.
-        episodes: Episodes of the panel.
-        differing: Those on which they differ, largest difference first.
+        found: The difference of success, with interval and test.
+        differing: Episodes on which they differ, largest difference first.
     """
 
-    difference: Interval
-    p_value: float
-    test: str
-    episodes: int
+    found: PairedDifference
     differing: tuple[DifferingEpisode, ...]
+
+    @property
+    def difference(self) -> Interval:
+        """Of success, with its 95 % interval; a tie if that contains 0."""
+        return self.found.difference
 
 
 def side(board: Board, row: Row, key: PanelKey) -> Side | None:
@@ -96,8 +95,8 @@ def compare(board: Board, first: Row, second: Row, key: PanelKey) -> Comparison 
     facts = board.panel(first, key)
     if one is None or other is None or facts is None or not _comparable(first, second, key):
         return None
+    assert one.shares is not None and other.shares is not None  # a board knows all plays
     gaps = one.shares - other.shares
-    test, p_value = no_difference(one, other)
     order = sorted(np.flatnonzero(gaps).tolist(), key=lambda place: (-abs(gaps[place]), place))
     differing = tuple(
         DifferingEpisode(
@@ -108,7 +107,7 @@ def compare(board: Board, first: Row, second: Row, key: PanelKey) -> Comparison 
         )
         for place in order
     )
-    return Comparison(difference(one, other), p_value, test, gaps.size, differing)
+    return Comparison(PairedDifference.of(one, other), differing)
 
 
 def _comparable(first: Row, second: Row, key: PanelKey) -> bool:

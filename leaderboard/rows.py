@@ -47,7 +47,8 @@ class Checkpoint:
         seed: Of its training; 0 where there was none.
         model: Its identity.
         engines: What played it: kind, data type, device; each once.
-        commands: Command lines of its runs, in order.
+        commands: The lines that train it again, where there is a log, and play its panels again
+            (`benchmark.reproduction`); boards made before that have the recorded ones.
         log_sha256: Hash of the compressed training log; None without one.
     """
 

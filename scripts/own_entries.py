@@ -1,16 +1,17 @@
-"""This project's own submissions: scripted policies, shipped inits, and the recipes of the study.
+"""This project's own submissions: scripted policies, shipped inits, and the recipes of a study.
 
     python scripts/own_entries.py [policies] [inits] [study] --date 20270102
 
 Everything is done with the commands that anybody uses: `arlarena-bench eval`, which goes on where
-it was stopped, `submit prepare` and `submit check`. Folders that are there stay as they are.
+it was stopped, `submit prepare` and `submit check`. The entries of a study come from its finished
+cells, which hold logs and records; no weights are needed. Folders that are there stay as they are.
 """
 
 import argparse
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,15 @@ import yaml
 from safetensors.torch import load_file
 
 from baselines.registry import INITS, read_registry
-from scripts.study import RECIPES
-from scripts.study_numbers import Result, load_study
+from baselines.study.cells import Finished, unpack
+from baselines.study.ground import Ground, grounds_of
+from baselines.study.schema import cells_of, read_study
+from baselines.study.setting import survey
+from baselines.tracks import RESULTS
 from tasks.errors import UserError
 
 ROOT = Path(__file__).parents[1]
+STUDY = ROOT / "baselines" / "studies" / "table.yaml"
 POLICIES = {
     "expert": "The scripted solver of each task. It sees the whole state of the world, so that no "
     "model can be expected to do better.",
@@ -36,14 +41,6 @@ PANELS = (
     "webshop/builtin",
     "tir_math/builtin",
 )
-SETTINGS = {
-    "stable": ("", "with the learning rate that its tuning has chosen"),
-    "aggressive": (
-        " (aggressive)",
-        "with a high learning rate, two passes over every rollout and no KL to the init",
-    ),
-}
-"""What the study's settings add to an entry's name, and what they are."""
 CLONED = "Episodes of the scripted expert on the task's training stream (recipe.yaml of the init)."
 
 
@@ -55,13 +52,13 @@ class Plan:
         folder: Name of its folder, without the date.
         about: What people say of it.
         evaluations: Arguments of `eval` by the name of the run.
-        logs: Folders of the trainings, in the order of the runs.
+        cells: Finished cells whose records and logs are sent, in the order of their seeds.
     """
 
     folder: str
     about: dict[str, Any]
-    evaluations: dict[str, tuple[str, ...]]
-    logs: tuple[Path, ...] = ()
+    evaluations: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    cells: tuple[Finished, ...] = ()
 
 
 def policies() -> list[Plan]:
@@ -95,52 +92,38 @@ def inits() -> list[Plan]:
     return plans
 
 
-def study(runs: Path, seeds: Sequence[int]) -> list[Plan]:
-    """The recipes of the study whose seeds are all finished, with the last checkpoint of each."""
-    found = load_study(RECIPES, seeds, runs)
+def study(file: Path, results: Path) -> list[Plan]:
+    """The recipes of a study of which all seeds are finished, an entry for each track."""
+    cells = cells_of(read_study(file))
+    grounds = grounds_of(cells, str(file))
+    finished = {each.cell: each for each in survey(cells, grounds, results).finished}
     plans = []
-    for setting, (suffix, text) in SETTINGS.items():
-        for recipe in RECIPES:
-            results = [r for r in found.finished(setting) if r.run.recipe == recipe]
-            if {result.run.seed for result in results} == set(seeds):
-                results.sort(key=lambda result: result.run.seed)
-                plans.append(_trained(recipe, setting, suffix, text, results, runs))
+    for track, recipe in dict.fromkeys((cell.track, cell.recipe) for cell in cells):
+        wanted = sorted(cell for cell in cells if (cell.track, cell.recipe) == (track, recipe))
+        if finished.keys() >= set(wanted):
+            plans.append(_trained(recipe, grounds[track], [finished[cell] for cell in wanted]))
     return plans
 
 
-def _trained(
-    recipe: str, setting: str, suffix: str, text: str, results: Sequence[Result], runs: Path
-) -> Plan:
-    rate = results[0].learning_rate
-    folders = [result.run.folder(runs) for result in results]
-    label = recipe.replace("_", "-")
-    init = "tiny-sokoban"
+def _trained(recipe: str, ground: Ground, cells: Sequence[Finished]) -> Plan:
+    track = ground.track
+    rate = cells[0].facts.learning_rate
+    init = track.init.name
+    shipped = read_registry()[init].folder
     about = _about(
-        f"{recipe.upper()}{suffix}",
+        f"{recipe.upper()}, {track.name}",
         {
             "recipe": recipe,
-            "description": f"The recipe {recipe} from {init}, {results[0].updates} updates {text} "
-            f"({rate:g}); the last checkpoint of every seed. Part of this project's study.",
+            "description": f"The recipe {recipe} on the track {track.name}: {ground.updates} "
+            f"updates from {init} at the learning rate {rate:g}; the last weights of every seed. "
+            "Part of this project's study.",
         },
         base_model=init,
-        parameters=_parameters(INITS / init),
+        **({} if shipped is None else {"parameters": _parameters(shipped)}),
         init=init,
-        training_data=_data("sokoban", "Levels of the training stream of Sokoban, played by the "),
+        training_data=_data(*track.tasks, played="Episodes of the training stream, played by the "),
     )
-    return Plan(
-        f"{label}-{init}" + ("" if setting == "stable" else f"-{setting}"),
-        about,
-        {
-            f"{setting}-{recipe}-s{result.run.seed}": (
-                "--model",
-                str(folder / "last"),
-                "--task",
-                "sokoban/builtin",
-            )
-            for result, folder in zip(results, folders, strict=True)
-        },
-        tuple(folders),
-    )
+    return Plan(f"{recipe.replace('_', '-')}-{track.name}", about, cells=tuple(cells))
 
 
 def _about(name: str, method: dict[str, Any], **more: object) -> dict[str, Any]:
@@ -154,11 +137,11 @@ def _about(name: str, method: dict[str, Any], **more: object) -> dict[str, Any]:
     }
 
 
-def _data(task: str, before: str = "") -> dict[str, Any]:
-    played = f"{before}policy itself. The init: " if before else ""
+def _data(*tasks: str, played: str = "") -> dict[str, Any]:
+    before = f"{played}policy itself. The init: " if played else ""
     return {
-        "statement": played + CLONED,
-        "training_streams": [task],
+        "statement": before + CLONED,
+        "training_streams": list(tasks),
         "other": False,
         "panel_episodes": False,
     }
@@ -180,9 +163,11 @@ def make(plan: Plan, date: str, runs: Path, submissions: Path) -> bool:
     for name, arguments in plan.evaluations.items():
         _command("eval", *arguments, "--out", str(runs / name))
     about = runs / f"{plan.folder}.yaml"
+    about.parent.mkdir(parents=True, exist_ok=True)
     about.write_text(yaml.safe_dump(plan.about, sort_keys=False))
-    logs = ("--training-log", *map(str, plan.logs)) if plan.logs else ()
-    played = [str(runs / name) for name in plan.evaluations]
+    unpacked = [unpack(cell, runs / plan.folder / cell.cell.stem) for cell in plan.cells]
+    logs = ("--training-log", *(str(log) for _, log in unpacked)) if unpacked else ()
+    played = [*(str(runs / name) for name in plan.evaluations), *(str(run) for run, _ in unpacked)]
     files = ("--about", str(about), "--out", str(folder))
     if _command("submit", "prepare", *played, *files, *logs, may_fail=True):
         return False
@@ -203,15 +188,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", nargs="*", help="policies, inits, study (default: all)")
     parser.add_argument("--date", default=f"{datetime.now(UTC):%Y%m%d}", help="yyyymmdd")
-    parser.add_argument("--seeds", default="0,1,2", help="of the study")
-    parser.add_argument("--study", type=Path, default=Path("runs/study-sokoban"))
+    parser.add_argument("--study", type=Path, default=STUDY, help="study file")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="of its finished cells")
     parser.add_argument("--runs", type=Path, default=Path("runs/entries"), help="of evaluations")
     parser.add_argument("--submissions", type=Path, default=Path("submissions"))
     arguments = parser.parse_args()
     parts: dict[str, Callable[[], list[Plan]]] = {
         "policies": policies,
         "inits": inits,
-        "study": lambda: study(arguments.study, [int(s) for s in arguments.seeds.split(",")]),
+        "study": lambda: study(arguments.study, arguments.results),
     }
     for name in arguments.what:
         if name not in parts:

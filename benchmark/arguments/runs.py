@@ -1,8 +1,8 @@
-"""Options of the commands on runs: `replay`, `report`, `compare`, `merge`."""
+"""Options of the commands on runs and entries: `replay`, `compare`, `reproduce` and others."""
 
 import argparse
 
-from benchmark.arguments.common import settings, worlds
+from benchmark.arguments.common import seed, settings, worlds
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -31,6 +31,25 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     parser.add_argument("run_a", metavar="RUN_A", help="run folder")
     parser.add_argument("run_b", metavar="RUN_B", help="run folder")
+    parser = commands.add_parser(
+        "reproduce",
+        help="train and evaluate an entry again, and compare",
+        description="Run the training and evaluation commands of an entry's own log and runs, then "
+        "compare the weights' hashes, the logs line by line, and success. The same command "
+        "resumes. Exit code 1 if the weights differ and success does, too.",
+    )
+    parser.add_argument("entry", metavar="ENTRY", help="an entry's name, or its folder")
+    parser.add_argument("--seed", type=seed, help="of one training (default: all, one by one)")
+    parser.add_argument("--dry-run", action="store_true", help="print the commands, and end")
+    parser.add_argument(
+        "--out", metavar="DIR", help="folder of everything (default: runs/reproduce-ENTRY)"
+    )
+    parser.add_argument(
+        "--submissions",
+        metavar="DIR",
+        default="submissions",
+        help="folder of the entries (default: submissions)",
+    )
     parser = commands.add_parser(
         "merge",
         help="join the shards of a run",

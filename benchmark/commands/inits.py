@@ -1,10 +1,12 @@
-"""The one place where commands look into the registries of `baselines`: inits and tracks."""
+"""What commands ask of `baselines`: inits, tracks, and how a training log is repeated."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from benchmark.models import ModelSource, weights_in
+from benchmark.reproduction import TrainCommand
 from benchmark.tracks import Track
+from benchmark.training_log import TrainingLog
 
 if TYPE_CHECKING:
     from baselines.registry import Init
@@ -44,3 +46,25 @@ def find_model(name: str) -> ModelSource:
     from baselines import registry
 
     return registry.find_model(name)
+
+
+def train_command(log: TrainingLog, folder: str) -> TrainCommand:
+    """The command of the training that wrote a log: see `baselines.reproduction`.
+
+    Raises:
+        UserError: No command of this version does.
+    """
+    from baselines import reproduction
+
+    return reproduction.train_command(log, folder)
+
+
+def check_init(log: TrainingLog) -> None:
+    """Check that the weights which a training started from are here.
+
+    Raises:
+        UserError: They are not.
+    """
+    from baselines import reproduction
+
+    reproduction.check_init(log.start)

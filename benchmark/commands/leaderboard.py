@@ -10,6 +10,7 @@ from benchmark.commands.inits import (
     registered_inits,
     registered_tracks,
     shipped_weights,
+    train_command,
 )
 from benchmark.submissions.texts import check_link, on_one_line
 from tasks.errors import UserError
@@ -56,6 +57,7 @@ def _build(arguments: argparse.Namespace) -> int:
         shipped=shipped_weights(),
         tracks=registered_tracks(),
         checked=_tell,
+        train_command=train_command,
     )
     parquet, json = write(built, Path(arguments.out))
     for name in built.archived:

@@ -12,6 +12,7 @@ import yaml
 from benchmark.arguments.training import DEFAULT_SCALE
 from benchmark.evaluation import recorded_command
 from benchmark.manifest import ModelIdentity
+from benchmark.reproduction import eval_words
 from benchmark.training_curves import printable
 from benchmark.training_lines import Validation
 from benchmark.training_log import LOG, read_training_log
@@ -155,15 +156,14 @@ def _rate(line: Validation) -> str:
 
 def _eval_command(
     training: "TrainingRun", arguments: argparse.Namespace, of_tasks: Sequence[str], model: str
-) -> list[str]:
+) -> tuple[str, ...]:
     """The command that plays what was validated, under the same protocol."""
     chosen = training.config.validation
-    command = ["arlarena-bench", "eval", "--model", str(training.folder / model)]
-    for task in training.tasks:
-        command += ["--task", f"{task.info.name}/{chosen.panel or task.default_panel()}"]
+    panels = [f"{task.info.name}/{chosen.panel or task.default_panel()}" for task in training.tasks]
+    options: list[str] = []
     for name, values in (("--set", of_tasks), ("--data", arguments.data)):
-        command += [part for value in values for part in (name, value)]
+        options += [part for value in values for part in (name, value)]
     for name in ("temperature", "top_p", "top_k", "max_tokens"):
         value = getattr(chosen, name)
-        command += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
-    return command
+        options += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
+    return eval_words(str(training.folder / model), panels, options)

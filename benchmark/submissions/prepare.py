@@ -16,11 +16,11 @@ from benchmark.manifest import Manifest, ModelIdentity
 from benchmark.metrics import summarise, summary_json
 from benchmark.models import folder_sha256
 from benchmark.records import EpisodeRecord
+from benchmark.reproduction import PROGRAM, commands_of, reproduction_folder
 from benchmark.run_folder import read_run
 from benchmark.submissions.archive import compress
 from benchmark.submissions.faults import faults_of
 from benchmark.submissions.findings import Finding
-from benchmark.submissions.repetition import commands_of
 from benchmark.submissions.schema import FOLDER_NAME, README, SUBMISSION, StoredFile, Submission
 from benchmark.training_log import TrainingLog, find_log, read_training_log
 from tasks.errors import UserError
@@ -230,11 +230,21 @@ def prepare(
             files[log] = compress(content), len(content)
         model = part.model.model_dump(mode="json")
         checkpoints.append({"seed": part.seed, "model": model, "runs": names, "training_log": log})
-    commands = [
-        line for part in parts for run in part.runs for line in commands_of(run.manifest, part.seed)
-    ]
-    distinct = list(dict.fromkeys(commands))
-    return _write(folder, {**about, "checkpoints": checkpoints}, files, distinct, judge)
+    commands = _commands(parts, folder.name)
+    return _write(folder, {**about, "checkpoints": checkpoints}, files, commands, judge)
+
+
+def _commands(parts: Sequence[Part], entry: str) -> list[str]:
+    """The commands that play all checkpoints again, as the README prints them.
+
+    Those of trainings depend on the scales of the version that prints them; a README stays.
+    """
+    out = reproduction_folder(entry)
+    found: list[str] = []
+    for part in parts:
+        manifests = [run.manifest for run in part.runs]
+        found += commands_of(part.seed, manifests, None, None, out).lines
+    return found
 
 
 def _run_files(run: Played) -> dict[str, tuple[bytes, int | None]]:
@@ -243,10 +253,19 @@ def _run_files(run: Played) -> dict[str, tuple[bytes, int | None]]:
     content = b"".join(lines)
     summary = summarise(run.manifest, run.records)
     return {
-        "run.json": ((run.manifest.model_dump_json(indent=2) + "\n").encode(), None),
+        "run.json": ((_manifest(run.manifest).model_dump_json(indent=2) + "\n").encode(), None),
         "episodes.jsonl.zst": (compress(content), len(content)),
         "summary.json": (summary_json(summary).encode(), None),
     }
+
+
+def _manifest(manifest: Manifest) -> Manifest:
+    """A run's manifest whose command begins as everybody types it.
+
+    Runs of earlier versions recorded the name of the file that Python was given.
+    """
+    _, *words = manifest.command or (PROGRAM,)
+    return manifest.model_copy(update={"command": (PROGRAM, *words)})
 
 
 def _write(
@@ -313,5 +332,6 @@ def _readme(submission: Submission, folder: str, commands: Sequence[str]) -> str
         paper=method.paper or "not given",
         training_data=data.statement if data else "Nothing: this is a policy without weights.",
         commands="\n".join(["```", *commands, "```"]),
+        program=PROGRAM,
         folder=folder,
     )

@@ -9,6 +9,7 @@ from benchmark.engines.scripted import POLICIES
 from benchmark.manifest import ModelIdentity
 from benchmark.metrics import PanelKey
 from benchmark.replay import installed_panel
+from benchmark.reproduction import PROGRAM
 from benchmark.submissions.dates import check_dates
 from benchmark.submissions.entry import REMAKE, Entry, ReadRun
 from benchmark.submissions.findings import Finding
@@ -53,6 +54,10 @@ def _check_run(run: ReadRun) -> Iterator[Finding]:
     if manifest.shard is not None:
         fix = "join the shards with arlarena-bench merge"
         yield Finding(name, "shard", "is a part of a run", fix)
+    if manifest.command[:1] != (PROGRAM,):
+        problem = f"begins with {manifest.command[:1]}, not with {PROGRAM}"
+        fix = "make the folder with submit prepare, which writes it as everybody types it"
+        yield Finding(name, "command", problem, fix)
     if manifest.overrides:
         changed = ", ".join(f"{key} = {value}" for key, value in manifest.overrides.items())
         yield Finding(name, "overrides", f"not the standard protocol: {changed}", STANDARD)

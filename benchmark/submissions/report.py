@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from benchmark.metrics import PanelKey
+from benchmark.paired import PairedDifference
 from benchmark.stability.definitions import DEFINITIONS
 from benchmark.stability_table import shown
 from benchmark.submissions.badges import Badges
@@ -14,7 +15,6 @@ from benchmark.submissions.check import Verdict
 from benchmark.submissions.entry import Entry
 from benchmark.submissions.results import (
     Agreement,
-    PairedDifference,
     PanelResult,
     Peer,
     Training,
@@ -140,7 +140,8 @@ def comment(verdict: Verdict, badges: Badges | None, compared: Sequence[Compared
     lines += [
         "",
         "A replay proves that the actions earn the rewards, not which model chose them. "
-        "Brackets are 95 % intervals over the panel's episodes.",
+        "Brackets are 95 % intervals: of success over the panel's episodes, of a difference as "
+        "its row says.",
     ]
     return _limited(lines)
 
@@ -271,13 +272,13 @@ def difference_rows(
 
 
 def _difference(found: PairedDifference) -> str:
-    value, low, high = (100 * end for end in (*_ends(found),))
+    ends = found.difference
+    value, low, high = 100 * ends.value, 100 * ends.low, 100 * ends.high
     p_value = f"p = {found.p_value:.3f}" if found.p_value >= 0.001 else "p < 0.001"
-    return f"{value:+.1f} [{low:+.1f}, {high:+.1f}], {p_value}, {found.episodes} episodes"
-
-
-def _ends(found: PairedDifference) -> tuple[float, float, float]:
-    return found.difference.value, found.difference.low, found.difference.high
+    return (
+        f"{value:+.1f} [{low:+.1f}, {high:+.1f}], {found.method}; {found.test} {p_value}, "
+        f"{found.episodes} episodes"
+    )
 
 
 def stability_rows(entry: Entry) -> list[tuple[str, str, str]]:

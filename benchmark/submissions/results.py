@@ -6,12 +6,12 @@ from typing import Final
 
 from benchmark.manifest import ModelIdentity
 from benchmark.metrics import Estimate, PanelKey
-from benchmark.paired import Side, difference, no_difference
+from benchmark.paired import PairedDifference, Side
 from benchmark.run_curves import run_curves_of
 from benchmark.stability.runs import RunStability
 from benchmark.stability.seeds import EventSummary, RecipeStability, recipe_stability
 from benchmark.stability.survival import Outcome, kaplan_meier
-from benchmark.statistics import Interval, clustered_wilson, wilson
+from benchmark.statistics import clustered_wilson, wilson
 from benchmark.submissions.entry import Entry, ReadCheckpoint
 from benchmark.submissions.log_course import course_of, early_stop
 from benchmark.submissions.log_panels import tied_panels
@@ -90,21 +90,6 @@ class Peer:
         model = entry.checkpoints[0].checkpoint.model
         trained = said.method.kind == "trained"
         return cls(entry.folder.name, said.name, trained, model, panels)
-
-
-@dataclass(frozen=True, slots=True)
-class PairedDifference:
-    """One submission minus another on the episodes of a panel.
-
-    Attributes:
-        difference: Of success, with its interval over episodes and seeds (`benchmark.paired`).
-        p_value: Of no difference between the checkpoints as they are.
-        episodes: That both have played.
-    """
-
-    difference: Interval
-    p_value: float
-    episodes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,8 +231,7 @@ def paired_difference(
     one, another = (
         Side.of([plays[name] for name in common], seeds) for _, plays, seeds in (mine, theirs)
     )
-    _, p_value = no_difference(one, another)
-    return PairedDifference(difference(one, another), p_value, len(common))
+    return PairedDifference.of(one, another)
 
 
 def _played(

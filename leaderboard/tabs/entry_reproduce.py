@@ -6,7 +6,6 @@ from typing import Final
 from markupsafe import Markup
 
 from leaderboard.markup import (
-    NOTHING,
     Head,
     Piece,
     block,
@@ -21,8 +20,6 @@ from leaderboard.rows import Row
 
 _SHOWN: Final = 12
 """Digits of a hash that tell weights apart; the whole ones are folded up below."""
-_PROGRAM: Final = "cli.py "
-"""How a command begins that was not given by the installed name."""
 
 
 def short_hash(digest: str) -> Markup:
@@ -51,69 +48,39 @@ def whole_hashes(row: Row) -> Markup:
 
 def reproduce(row: Row) -> Markup:
     """What a reader can do to check an entry, from what needs least to what needs most."""
-    check = f"arlarena-bench submit check submissions/{shlex.quote(row.id)}"
+    entry = f"submissions/{shlex.quote(row.id)}"
+    commands = [command for point in row.checkpoints for command in point.commands]
     return joined(
         [
             element("h3", "Reproduce"),
             note(
                 "Without a model: in a clone of the repository, every recorded episode is executed "
-                "again on a CPU, and all numbers are computed anew from the folder."
+                "again on a CPU, and all numbers are computed from the folder."
             ),
-            block(check, "command of the check"),
-            _play(row),
-            _train(row),
+            block(f"arlarena-bench submit check {entry}", "command of the check"),
+            note(_about(row)),
+            block(f"arlarena-bench reproduce {entry}", "command of the reproduction"),
+            note("It runs these commands, which --dry-run prints:"),
+            block("\n".join(commands), "commands, one by one"),
         ]
     )
 
 
-def _play(row: Row) -> Markup:
-    """The recorded commands, and what a reader must put in their place."""
-    commands = [command for point in row.checkpoints for command in point.commands]
-    if not commands:
-        return note("Which commands have played it is not known.")
+def _about(row: Row) -> str:
+    """What a reproduction does with this entry."""
+    logged = [str(point.seed) for point in row.checkpoints if point.log_sha256]
     kinds = {point.model.kind for point in row.checkpoints}
-    parts = ["With the weights: these are the authors' own commands, as they were recorded."]
-    if "folder" in kinds:
-        parts.append(
-            "Their folders exist on the authors' machine alone. After --model give your copy of "
-            "the weights of that seed, whose hash stands above; submission.json says under "
-            "weights where they can be had, if the authors offer them."
+    if logged:
+        return (
+            f"With a model: train every seed again ({', '.join(logged)}; --seed chooses one) with "
+            "the configuration of its log, play the panels, and compare weights, logs and success. "
+            "On one thread in float32 with the same versions the weights are equal to the bit."
         )
-    if "hub" in kinds:
-        parts.append("A hub id with its revision can be followed as it is.")
-    if "init" in kinds:
-        parts.append("An init's name can be followed as it is.")
     if kinds == {"policy"}:
-        parts = ["A program without weights: the recorded command can be followed as it is."]
-    parts.append("After --out give a folder of your own.")
-    if any(command.startswith(_PROGRAM) for command in commands):
-        parts.append("Where it begins with cli.py, type arlarena-bench.")
-    if kinds != {"policy"}:
-        parts.append("On another engine or device single answers may differ.")
-    return note(" ".join(parts)) + block("\n".join(commands), "commands of the authors")
-
-
-def _train(row: Row) -> Markup:
-    """Where the whole configuration of a training is; nothing without logs."""
-    logged = [point.seed for point in row.checkpoints if point.log_sha256]
-    if not logged:
-        return NOTHING
-    folder = f"submissions/{shlex.quote(row.id)}/training"
-    start = row.init.name if row.init is not None and row.init.kind == "init" else "INIT"
-    seeds = ", ".join(map(str, logged))
-    return joined(
-        [
-            note(
-                f"By training again (seeds {seeds}): the first line of a training log is its whole "
-                "configuration, with recipe, init, seed, engine and versions. Give what differs "
-                "from the recipe at its scale with --set; --dry-run prints the configuration, to "
-                "compare."
-            ),
-            block(
-                f"zstd -dc {folder}/s{logged[0]}.jsonl.zst | head -n 1\n"
-                f"arlarena-bench train --recipe {shlex.quote(row.recipe)} "
-                f"--init {shlex.quote(start)} --seed {logged[0]} --dry-run",
-                "commands of a training",
-            ),
-        ]
-    )
+        return "Play the panels again by the same program."
+    if "folder" in kinds:
+        return (
+            "With the weights, which the authors may offer (submission.json says where): give your "
+            "copy, whose hash stands above, in the place of the angle brackets."
+        )
+    return "With the weights: play the panels again. On another device single answers may differ."

@@ -49,12 +49,12 @@ def stability_page(board: Board, state: State) -> str:
         view_link(query_of(state)),
         element("h2", "Which choice helps"),
         note(
-            "The four dimensions of a recipe. Two entries are held against each other if they "
-            "trained from the same init with the same configuration in all but one of the four "
-            "and the learning rate, which may be tuned for each. A gain is a difference of success "
-            "in points. Its 95 % interval is over trainings: over pairs of entries (small dots) "
-            "where there are three or more, over their seeds otherwise. A few seeds say little, "
-            "and nothing is corrected for the number of comparisons."
+            "The four dimensions of a recipe. Two entries are compared if they trained from the "
+            "same init with the same configuration in all but one of the four and the learning "
+            "rate, which may be tuned for each. A gain is a difference of success in points. Its "
+            "95 % interval is that of every comparison of two entries; where there are three "
+            "pairs of entries or more (small dots), it is over pairs. A few seeds say little, and "
+            "nothing is corrected for the number of comparisons."
         ),
         element(
             "div",
@@ -172,7 +172,7 @@ def _trainings(contrast: Contrast) -> str:
 
 def _gain(contrast: Contrast) -> str:
     if math.isnan(contrast.gain.low):
-        return f"{_signed(100 * contrast.gain.value)}, one seed: no interval"
+        return f"{_signed(100 * contrast.gain.value)}, no spread: no interval"
     return points(contrast.gain)
 
 
@@ -180,7 +180,8 @@ def _contrasts(dimension: Dimension) -> Markup:
     heads = [
         Head("choice"),
         Head("over"),
-        Head("gain (points)", number=True, text="with its 95 % interval over trainings"),
+        Head("gain (points)", number=True, text="with its 95 % interval"),
+        Head("interval"),
         Head("trainings"),
         Head("collapsed", number=True, text="seeds of the choice that collapsed"),
         Head("of the other", number=True, text="seeds of the other choice that collapsed"),
@@ -191,6 +192,7 @@ def _contrasts(dimension: Dimension) -> Markup:
             line(each.choice),
             line(each.over),
             _gain(each),
+            each.method,
             _trainings(each),
             *(f"{side.happened} of {side.known}" for side in each.collapses),
             joined(map(line, each.settings), "; "),

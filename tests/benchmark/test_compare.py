@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from benchmark.compare import PanelComparison, RunComparison, compare, comparison_text
 from benchmark.engines.base import Sampling
 from benchmark.manifest import Manifest
+from benchmark.paired import OVER_EPISODES, Side, difference
 from benchmark.records import EpisodeRecord
 from benchmark.statistics import bootstrap_mean, mcnemar_exact, newcombe_paired, sign_flip
 from tasks.errors import UserError
@@ -44,9 +45,11 @@ def test_single_plays_are_compared_with_mcnemar_and_newcombe() -> None:
     assert (panel.only_a, panel.only_b) == (2, 12)
     success = panel.success
     assert (success.a, success.b) == (22 / 50, 32 / 50)
-    assert success.difference == newcombe_paired(20, 12, 2, 16)
+    wanted = newcombe_paired(20, 12, 2, 16)
+    assert success.difference.low == pytest.approx(wanted.low)
+    assert success.difference.high == pytest.approx(wanted.high)
     # Newcombe (1998), Table III; McNemar: 2 (1 + 14 + 91) / 2^14.
-    assert success.difference.value == 0.2
+    assert success.difference.value == pytest.approx(0.2)
     assert success.difference.low == pytest.approx(0.0562, abs=5e-5)
     assert success.difference.high == pytest.approx(0.3292, abs=5e-5)
     assert success.p_value == pytest.approx(212 / 2**14)
@@ -83,7 +86,10 @@ def test_repeats_are_compared_episode_by_episode() -> None:
     assert (panel.episodes, panel.plays, panel.expected) == (3, 6, 6)
     assert (panel.only_a, panel.only_b) == (1, 1)  # e2 in any play of A, e1 in any of B
     assert (panel.success.a, panel.success.b) == pytest.approx((1 / 3, 1 / 2))
-    assert panel.success.difference == bootstrap_mean([0.5, 0.5, -0.5])
+    a, b = Side.of(list(outcomes_a.values())), Side.of(list(outcomes_b.values()))
+    assert panel.success.difference == difference(b, a)
+    assert panel.success.difference.value == pytest.approx(1 / 6)
+    assert panel.success.interval == OVER_EPISODES
     assert panel.success.p_value == sign_flip([0.5, 0.5, -0.5]) == 1.0
     line = comparison_text(compare(run_a, run_b, TASKS)).splitlines()[4]
     assert "sign-flip p = 1.000, 3 paired episodes in 6 plays" in line
@@ -230,8 +236,8 @@ def test_the_text_can_be_pasted() -> None:
     )
     assert lines[5].startswith("  reward: A 0.543, B 0.617 points: difference +0.074 [+0.0")
     assert lines[-1] == (
-        "Differences are B minus A, with 95 % intervals (Newcombe's paired score interval and "
-        "BCa bootstrap over episodes)."
+        "Differences are B minus A, with 95 % intervals. Success: paired over episodes (Newcombe). "
+        "Scores: BCa bootstrap over episodes."
     )
 
 

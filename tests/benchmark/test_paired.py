@@ -8,14 +8,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmark.paired import Side, difference, differences, no_difference
+from benchmark.paired import (
+    NOT_PAIRED,
+    OVER_EPISODES,
+    OVER_SEEDS,
+    PairedDifference,
+    Side,
+    difference,
+    differences,
+    method_of,
+    no_difference,
+)
 from benchmark.statistics import (
     Interval,
     clustered_wilson,
     mcnemar_exact,
     newcombe_paired,
     sign_flip,
+    wilson,
 )
+from benchmark.training_lines import Validation
+from tests.training_logs import validation_line
 
 
 def a_side(solved: Sequence[int], plays: int = 1) -> Side:
@@ -29,6 +42,7 @@ def ends(found: Interval) -> tuple[float, float, float]:
 
 def test_what_is_kept_of_plays() -> None:
     found = Side.of([[True, False], [True, True], [False, False]])
+    assert found.shares is not None
     assert found.shares.tolist() == [0.5, 1.0, 0.0]
     assert not found.single and Side.of([[True], [False]]).single
     assert found.success == clustered_wilson([1, 2, 0], [2, 2, 2])
@@ -152,3 +166,47 @@ def test_single_plays_are_tested_by_mcnemar_and_others_by_signs() -> None:
     assert no_difference(one, other) == ("McNemar exact", mcnemar_exact(3, 1))
     twice = a_side([2, 2, 1, 0, 2], 2)
     assert no_difference(twice, other) == ("sign-flip", sign_flip([1.0, 1.0, -0.5, -1.0, 1.0]))
+
+
+def validations(*solved: int) -> list[Validation]:
+    """The last validations of several seeds, with so many of 256 levels solved."""
+    return [Validation.model_validate(validation_line(3, count)) for count in solved]
+
+
+def test_logs_alone_give_an_interval_that_is_not_paired() -> None:
+    """Rates .5 and .25 with the Wilson intervals of 256 levels; seeds are equal: no spread."""
+    one, other = (Side.of_validations(validations(count, count)) for count in (128, 64))
+    assert (one.success, one.seeds) == (wilson(128, 256), (0.5, 0.5))
+    found = difference(one, other)
+    below = math.hypot(0.5 - wilson(128, 256).low, wilson(64, 256).high - 0.25)
+    assert (found.value, found.low) == pytest.approx((0.25, 0.25 - below))
+    assert method_of(one, other) == method_of(one, a_side([1, 0])) == NOT_PAIRED
+    with pytest.raises(ValueError, match="played the same episodes"):
+        PairedDifference.of(one, other)
+
+
+def test_seeds_of_logs_widen_the_interval() -> None:
+    """Rates 96/256 and 160/256: variance 1/32, so s^2 = 1/64 of one side, and t(1) = 12.7062."""
+    varied = Side.of_validations(validations(96, 160))
+    fixed = Side.of_validations(validations(64))
+    found = difference(varied, fixed)
+    assert found.value == pytest.approx(0.25)
+    assert (found.low, found.high) == (-1.0, 1.0)  # 12.7062 / 8 is more than the whole range
+    steady = difference(Side.of_validations(validations(128)), fixed)
+    assert -0.1 < steady.low < steady.high < 0.4
+
+
+def test_validations_of_two_protocols_are_no_side() -> None:
+    lines = [validation_line(3), validation_line(3, fingerprint="0" * 64)]
+    for few in ([Validation.model_validate(line) for line in lines], []):
+        with pytest.raises(ValueError, match="of one protocol"):
+            Side.of_validations(few)
+
+
+def test_a_difference_says_what_it_is() -> None:
+    one, other = a_side([1, 1, 1, 0, 1]), a_side([0, 0, 1, 1, 0])
+    found = PairedDifference.of(one, other)
+    assert found.difference == difference(one, other)
+    assert (found.method, found.test, found.episodes) == (OVER_EPISODES, "McNemar exact", 5)
+    seeds = Side.of([[True, False], [True, True]], (1.0, 0.5))
+    assert PairedDifference.of(seeds, a_side([1, 0])).method == OVER_SEEDS

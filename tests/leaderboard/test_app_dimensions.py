@@ -1,6 +1,7 @@
 """Which choice helps."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +9,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from benchmark.paired import OVER_EPISODES, OVER_SEEDS
+from benchmark.statistics import Interval, newcombe_paired
 from leaderboard.dimensions import (
+    OVER_PAIRS,
     Collapses,
     Dimension,
     dimensions,
     over_pairs,
-    over_seeds,
 )
-from leaderboard.rows import Choices, FullRow
+from leaderboard.paired import compare, mean_of
+from leaderboard.rows import Choices, FullRow, Row
 from leaderboard.training_rows import EventCount, Stability
 from tasks.seeding import sha256_text
 from tests.board_rows import board_row, choices
@@ -50,32 +54,47 @@ def clipping(boards: Boards, *rows: FullRow, base: str | None = None) -> Dimensi
     return found["clipping"]
 
 
+def between(boards: Boards, first: FullRow, second: FullRow) -> Interval:
+    """The difference that the page `Compare` shows."""
+    board = boards(*sorted((first, second), key=lambda row: row.id))
+    rows: Sequence[Row] = [board.row(row.id, "v1") or row for row in (first, second)]
+    found = compare(board, rows[0], rows[1], KEYS[0])
+    assert found is not None
+    return found.difference
+
+
 def shown(dimension: Dimension) -> list[tuple[str, str]]:
     return [(each.choice, each.over) for each in dimension.contrasts]
 
 
 def test_a_pair_by_hand(boards: Boards) -> None:
-    found = clipping(
-        boards,
+    rows = [
         entry(1, PLAIN, 50, 54, stability=collapsed(2, 2)),
         entry(2, GSPO, 60, 62, 70, stability=collapsed(0, 3)),
         entry(3, PLAIN, 1, init=None),
-    )
+    ]
+    found = clipping(boards, *rows)
     (contrast,) = found.contrasts
     assert (contrast.choice, contrast.over, contrast.seeds) == ("gspo", "ppo", (3, 2))
     assert contrast.collapses == (Collapses(0, 3), Collapses(2, 2))
     assert contrast.settings == ("24 updates",)
     assert contrast.gains == pytest.approx((0.12,))
+    assert contrast.gain == between(boards, rows[1], rows[0])
+    assert contrast.method == OVER_SEEDS
+    # Longer than Welch's interval over the seeds alone.
     welch = stats.ttest_ind([0.6, 0.62, 0.7], [0.5, 0.54], equal_var=False)
     ends = welch.confidence_interval(0.95)
-    assert (contrast.gain.low, contrast.gain.high) == pytest.approx((ends.low, ends.high))
+    assert contrast.gain.low < ends.low < ends.high < contrast.gain.high
     assert (found.alone, found.unknown) == ((), 0)
 
 
-def test_a_single_seed_has_no_interval(boards: Boards) -> None:
-    (contrast,) = clipping(boards, entry(1, PLAIN, 50), entry(2, GSPO, 60, 62)).contrasts
-    assert contrast.gain.value == pytest.approx(0.11)
-    assert math.isnan(contrast.gain.low) and math.isnan(contrast.gain.high)
+def test_a_single_seed_has_the_interval_over_episodes(boards: Boards) -> None:
+    rows = [entry(1, PLAIN, 50), entry(2, GSPO, 60)]
+    (contrast,) = clipping(boards, *rows).contrasts
+    # Both solve the first 50 of 100, and GSPO ten more.
+    wanted = newcombe_paired(50, 10, 0, 40)
+    assert (contrast.gain.low, contrast.gain.high) == pytest.approx((wanted.low, wanted.high))
+    assert contrast.method == OVER_EPISODES
 
 
 def test_from_three_pairs_on_the_interval_is_over_pairs(boards: Boards) -> None:
@@ -92,16 +111,19 @@ def test_from_three_pairs_on_the_interval_is_over_pairs(boards: Boards) -> None:
     student = stats.ttest_1samp([0.1, -0.05, 0.05], 0).confidence_interval(0.95)
     assert (contrast.gain.low, contrast.gain.high) == pytest.approx((student.low, student.high))
     assert contrast.gain.low < 0 < contrast.gain.high
+    assert contrast.method == OVER_PAIRS
 
 
-def test_two_pairs_share_their_seeds() -> None:
-    pairs = [([0.6, 0.7], [0.5, 0.5]), ([0.4, 0.5], [0.3, 0.5])]
-    found = over_seeds(pairs)
-    parts = [0.0025, 0.0, 0.0025, 0.01]  # variances 0.005, 0, 0.005 and 0.02, each by 2
-    freedom = sum(parts) ** 2 / sum(part**2 for part in parts)
-    width = stats.t.ppf(0.975, freedom) * math.sqrt(sum(parts)) / 2
-    assert found.value == pytest.approx(0.1)
-    assert (found.low, found.high) == pytest.approx((0.1 - width, 0.1 + width))
+def test_two_pairs_have_the_interval_of_their_mean(boards: Boards) -> None:
+    one = [entry(1, PLAIN, 50, 54), entry(2, GSPO, 60, 62)]
+    two = [
+        entry(3, PLAIN, 20, 25, base_model="other"),
+        entry(4, GSPO, 40, 41, base_model="other"),
+    ]
+    (contrast,) = clipping(boards, *one, *two).contrasts
+    pairs = [between(boards, one[1], one[0]), between(boards, two[1], two[0])]
+    assert contrast.gain == mean_of(pairs)
+    assert contrast.gains == pytest.approx((0.09, 0.18))
 
 
 def test_where_nothing_helps_intervals_hold_zero() -> None:
@@ -214,7 +236,6 @@ def test_gains_stay_in_their_range() -> None:
 
 
 def test_numbers_that_do_not_vary_say_nothing_of_how_they_would() -> None:
-    for found in (over_pairs([0.1, 0.1, 0.1]), over_seeds([((0.5, 0.5), (0.0, 0.0))])):
-        assert found.value > 0
-        assert math.isnan(found.low) and math.isnan(found.high)
-    assert math.isfinite(over_seeds([((0.5, 0.5), (0.0, 0.1))]).low)
+    found = over_pairs([0.1, 0.1, 0.1])
+    assert found.value == pytest.approx(0.1)
+    assert math.isnan(found.low) and math.isnan(found.high)

@@ -31,8 +31,9 @@ def test_a_comparison_names_the_episodes_that_differ(boards: Boards) -> None:
     assert found.difference.value == pytest.approx(0.03)
     assert found.difference.low == pytest.approx(wanted.low)
     assert found.difference.high == pytest.approx(wanted.high)
-    assert (found.test, found.p_value) == ("McNemar exact", mcnemar_exact(3, 0))
-    assert found.episodes == 100
+    assert (found.found.test, found.found.p_value) == ("McNemar exact", mcnemar_exact(3, 0))
+    assert found.found.episodes == 100
+    assert found.found.method == "paired over episodes (Newcombe)"
     names = [(each.episode, each.first, each.second) for each in found.differing]
     assert names == [(f"builtin-00{number}", 1.0, 0.0) for number in (57, 58, 59)]
     assert [each.category for each in found.differing] == ["kind 2", "kind 3", "kind 4"]
@@ -43,9 +44,10 @@ def test_the_largest_differences_come_first(boards: Boards) -> None:
     one, other = board.rows()
     found = compare(board, one, other, KEY)
     assert found is not None
-    assert found.test == "sign-flip"
+    assert found.found.test == "sign-flip"
+    assert found.found.method == "paired over episodes and seeds (Newcombe, Welch)"
     # Of the three differences .5 .5 1 two of eight sign patterns have a sum as large.
-    assert found.p_value == 0.25
+    assert found.found.p_value == 0.25
     shares = [(each.episode[-2:], each.first) for each in found.differing]
     assert shares == [("57", 1.0), ("58", 0.5), ("59", 0.5)]
 

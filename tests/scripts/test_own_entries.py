@@ -1,16 +1,21 @@
 """The project's own submissions, as they are planned."""
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from baselines.registry import INITS
+from baselines.study.cells import unpack
+from baselines.study.ground import grounds_of
+from baselines.study.schema import Cell
 from benchmark.arguments import evaluation
 from benchmark.models import weights_in
+from benchmark.submissions.prepare import parts_of
 from scripts.own_entries import PANELS, Plan, inits, policies, study
-from scripts.study import aggressive
-from tests.study_runs import STEADY, write_run
+from tests.study_cells import finish
+from tests.tiny_study import make_tracks, use_tracks
 
 
 def _accepted(plan: Plan) -> None:
@@ -37,25 +42,57 @@ def test_every_shipped_init_plays_its_own_task() -> None:
     assert plans["tiny-tir-math"].evaluations["tiny-tir-math"][-1] == "tir_math/builtin"
 
 
-def test_recipes_of_the_study_are_sent_when_all_their_seeds_are_finished(tmp_path: Path) -> None:
-    for run in aggressive(["sapo", "cispo_sm"], [0, 1]):
-        write_run(tmp_path, run, STEADY)
-    for run in aggressive(["gspo"], [0, 1]):
-        write_run(tmp_path, run, STEADY, made=15 if run.seed == 0 else 3)
-    plans = study(tmp_path, [0, 1])
-    assert [plan.folder for plan in plans] == [
-        "sapo-tiny-sokoban-aggressive",
-        "cispo-sm-tiny-sokoban-aggressive",
+def test_recipes_of_a_study_are_sent_when_all_their_seeds_are_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_tracks(tmp_path)
+    use_tracks(tmp_path, monkeypatch)
+    file, results = tmp_path / "study.yaml", tmp_path / "results"
+    file.write_text(
+        "name: s\nblocks: [{tracks: [fixed], recipes: [grpo, cispo_sm], seeds: [0, 1]}]"
+    )
+    assert study(file, results) == []
+    ground = grounds_of([Cell("fixed", "grpo", 0)], "s")["fixed"]
+    cells = [
+        Cell("fixed", recipe, seed)
+        for recipe, seed in (("cispo_sm", 1), ("grpo", 0), ("cispo_sm", 0))
     ]
-    assert plans[1].about["name"] == "CISPO_SM (aggressive)"
-    assert [path.name for path in plans[0].logs] == ["sapo-5e-4-s0", "sapo-5e-4-s1"]
-    assert [a[1] for a in plans[0].evaluations.values()] == [f"{f}/last" for f in plans[0].logs]
-    _accepted(plans[0])
+    made = {cell: finish(results, cell, ground, [0]) for cell in cells}
+    (plan,) = study(file, results)
+    assert plan.folder == "cispo-sm-fixed"
+    assert plan.about["name"] == "CISPO_SM, fixed"
+    assert plan.about["training_data"]["training_streams"] == ["sokoban"]
+    assert (
+        "4 updates from tiny-sokoban at the learning rate 0.0005"
+        in (plan.about["method"]["description"])
+    )
+    assert plan.cells == (made[cells[2]], made[cells[0]])
 
 
-@pytest.mark.parametrize("seeds", [[0, 1, 2], [2]])
-def test_a_study_without_runs_has_no_entries(tmp_path: Path, seeds: list[int]) -> None:
-    assert study(tmp_path, seeds) == []
+def test_a_cell_is_unpacked_as_the_folders_that_a_submission_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_tracks(tmp_path)
+    use_tracks(tmp_path, monkeypatch)
+    ground = grounds_of([Cell("fixed", "grpo", 0)], "s")["fixed"]
+    cells = [finish(tmp_path / "results", Cell("fixed", "grpo", s), ground, [s]) for s in (0, 1)]
+    runs, logs = [], []
+    for number, cell in enumerate(cells):
+        # The invented cells were played by weights of one hash.
+        identity = cell.facts.evaluation.model.model_copy(update={"sha256": str(number) * 64})
+        evaluation = cell.facts.evaluation.model_copy(update={"model": identity})
+        facts = cell.facts.model_copy(update={"evaluation": evaluation})
+        run, log = unpack(replace(cell, facts=facts), tmp_path / "entries" / cell.cell.stem)
+        runs.append(run)
+        logs.append(log)
+    parts = parts_of(runs, logs)
+    assert [part.seed for part in parts] == [0, 1]
+    for part, cell in zip(parts, cells, strict=True):
+        assert part.log is not None
+        assert cell.log is not None
+        assert part.log.updates == cell.log.updates
+        solved = [record.success for record in part.runs[0].records]
+        assert [number for number, won in enumerate(solved) if won] == [cell.cell.seed]
 
 
 def test_sizes_are_those_that_the_check_asks_for() -> None:

@@ -1,7 +1,7 @@
 """Whole logs are taken as they are written; short ones and such with holes are seen."""
 
+import copy
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmark.submissions.archive import read_compressed
+from benchmark.submissions.folder import read_submission
 from benchmark.submissions.log_checks import equal_updates, traced
 from benchmark.submissions.log_counts import check_counts
 from benchmark.submissions.log_course import Course, check_course, course_of, early_stop
-from benchmark.training_log import TrainingLog, parse_training_log, read_training_log
+from benchmark.training_log import TrainingLog, parse_training_log
 from tests.submissions import trainer_line
 from tests.training_logs import Line, start_line, update_line, validation_line
 
-STUDY = Path(__file__).parents[3] / "baselines" / "results" / "sokoban-tiny"
-COLLAPSED = STUDY / "aggressive" / "cispo-s0.jsonl"
-"""It has 15 updates, validations every 3, and success 53.5, 27.3, 0.4, 0.8, 0 and 0 %. Smoothed, it
-is below half of 53.5 % for the first time after update 9: (27.3 + 0.4 + 0.8) / 3."""
+SUBMISSIONS = Path(__file__).parents[3] / "submissions"
+LOGS = sorted(SUBMISSIONS.glob("*/training/*.zst"))
 
 
 def log_of(lines: list[Line]) -> TrainingLog:
@@ -29,9 +29,17 @@ def log_of(lines: list[Line]) -> TrainingLog:
     )
 
 
-def lines_of(path: Path, keep: Callable[[Line], bool] = lambda line: True) -> list[Line]:
-    lines = [json.loads(line) for line in path.read_bytes().splitlines()]
-    return [line for line in lines if keep(line)]
+def lines_until(lines: list[Line], last: int) -> list[Line]:
+    """The lines of a log up to an update, to be changed."""
+    return copy.deepcopy([line for line in lines if line.get("update", 0) <= last])
+
+
+def own_log(path: Path) -> list[Line]:
+    """The lines of a log of one of this project's entries."""
+    stored = read_submission(path.parents[1]).files
+    (size,) = (f.content_bytes for f in stored if f.path == f"training/{path.name}")
+    assert size is not None
+    return [json.loads(line) for line in read_compressed(path, size).splitlines()]
 
 
 def problems(log: TrainingLog) -> list[str]:
@@ -52,16 +60,32 @@ def trained(last: int, every: int | None, validated: set[int], updates: int = 20
     return log_of(lines)
 
 
-@pytest.mark.parametrize("path", sorted(STUDY.rglob("*.jsonl")), ids=lambda path: path.stem)
-def test_the_logs_of_the_study_are_whole(path: Path) -> None:
-    log = read_training_log(path)
+COLLAPSED = [
+    trainer_line(start_line(), updates=15, every=3),
+    exact(0, solved=137),
+    *(
+        line
+        for number in range(1, 16)
+        for line in (
+            update_line(number, {"policy/entropy": 0.1}),
+            *([exact(number, solved={3: 70, 6: 1, 9: 2}.get(number, 0))] * (number % 3 == 0)),
+        )
+    ),
+]
+"""It has 15 updates, validations every 3, and success 53.5, 27.3, 0.4, 0.8, 0 and 0 %. Smoothed, it
+is below half of 53.5 % for the first time after update 9: (27.3 + 0.4 + 0.8) / 3."""
+
+
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: f"{path.parents[1].name}-{path.stem}")
+def test_the_logs_of_our_own_entries_are_whole(path: Path) -> None:
+    log = log_of(own_log(path))
     assert course_of(log) is not None
     assert problems(log) == []
     assert early_stop(log) is None
 
 
 def test_a_run_that_was_stopped_for_its_collapse() -> None:
-    log = log_of(lines_of(COLLAPSED, lambda line: line.get("update", 0) <= 9))
+    log = log_of(lines_until(COLLAPSED, 9))
     assert problems(log) == []
     reason = early_stop(log)
     assert reason is not None
@@ -79,16 +103,17 @@ def test_a_run_that_was_stopped_between_two_validations() -> None:
 
 
 def test_a_run_that_was_cut_before_its_collapse() -> None:
-    log = log_of(lines_of(COLLAPSED, lambda line: line.get("update", 0) <= 8))
+    log = log_of(lines_until(COLLAPSED, 8))
     (problem,) = problems(log)
     assert problem.startswith("l, updates: ends at update 8, the configuration says 15, and noth")
     assert early_stop(log) is None
 
 
-def test_every_recipe_of_the_study_cut_anywhere_is_seen_or_has_collapsed() -> None:
-    for path in sorted(STUDY.rglob("*.jsonl")):
-        for last in range(1, 15):
-            log = log_of([line for line in lines_of(path) if line.get("update", 0) <= last])
+def test_every_log_of_our_entries_cut_anywhere_is_seen_or_has_collapsed() -> None:
+    for path in LOGS:
+        lines = own_log(path)
+        for last in range(1, lines[-1]["update"]):
+            log = log_of(lines_until(lines, last))
             assert bool(problems(log)) == (early_stop(log) is None)
 
 
@@ -120,7 +145,7 @@ def test_every_panel_must_have_all_validations() -> None:
 
 def test_a_log_that_does_not_say_how_long_it_is_could_be_cut_anywhere() -> None:
     """Without these words nobody sees that the collapse is missing."""
-    cut = lines_of(COLLAPSED, lambda line: line.get("update", 0) <= 3)
+    cut = lines_until(COLLAPSED, 3)
     for name in ("optimisation", "validation"):
         del cut[0]["configuration"][name]
     assert course_of(log_of(cut)) is None

@@ -67,7 +67,9 @@ def test_the_readme_says_what_was_done(tmp_path: Path, expert_run: Path) -> None
     assert readme.startswith("# A policy entry\n\nAs the name says.\n")
     assert "| authors | Ada Lovelace, Alan |" in readme
     assert "| method | grpo (policy) |" in readme
-    assert "\narlarena-bench eval --engine expert --task sokoban/builtin\n" in readme
+    command = "arlarena-bench eval --engine expert --task sokoban/builtin"
+    assert f"\n{command} --out runs/reproduce-20260102_a/s0-eval\n" in readme
+    assert "`arlarena-bench reproduce submissions/20260102_a` trains again" in readme
     assert "| weights | not given |" in readme
     assert "arlarena-bench submit check submissions/20260102_a" in readme
 

@@ -1,0 +1,269 @@
+"""From a training log to the command that writes it again.
+
+The first line of a log holds the whole configuration. A run on a track is a short command; any
+other run is a recipe at the shipped scale that needs the fewest `--set`. Every command is checked
+before it is given: resolved, it is the logged configuration.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import yaml
+from pydantic import ValidationError
+
+from baselines.recipes import RECIPES, SCALES, Settings, names, resolve
+from baselines.registry import find_model, read_registry
+from baselines.tracks import load_track, read_rates, resolve_on_track, track_names
+from baselines.train_config import TrainConfig
+from benchmark.flat import flat
+from benchmark.manifest import ModelIdentity
+from benchmark.reproduction import PROGRAM, TrainCommand, Words
+from benchmark.submissions.log_course import early_stop
+from benchmark.tracks import FREE, METHOD, deviations
+from benchmark.training_lines import Start, TrackClaim
+from benchmark.training_log import TrainingLog
+from tasks.errors import UserError, near
+from tasks.registry import load_task
+from tasks.settings import parse_settings
+from tasks.strict import first_fault
+
+_DEPTH: Final = 4
+"""Rounds in which settings are looked for: a choice's name brings defaults of its own."""
+
+
+def train_command(log: TrainingLog, folder: str) -> TrainCommand:
+    """The command of the training that wrote a log, without `--out`.
+
+    Args:
+        log: The log; its configuration may come from somebody else.
+        folder: Where files that the command needs are to be written.
+
+    Raises:
+        UserError: This version cannot repeat the run: its configuration, track or task is unknown,
+            or the track is another one now.
+    """
+    start = log.start
+    config, tasks = logged_configuration(start)
+    recipe, files = _recipe(start.recipe, config, folder)
+    stop = ("--stop-on-collapse",) if early_stop(log) is not None else ()
+    if start.track is None:
+        words = _open_words(start, config, tasks, recipe, files)
+        return TrainCommand((*words, *stop), files)
+    track_words, note = _track_words(start, start.track, config, recipe, files)
+    if track_words is None:
+        track_words = _open_words(start, config, tasks, recipe, files)
+    return TrainCommand((*track_words, *stop), files, note)
+
+
+def logged_configuration(start: Start) -> tuple[TrainConfig, Mapping[str, Mapping[str, str]]]:
+    """The configuration of a log's first line, and the settings of each task.
+
+    Settings that were added since the log was written have their defaults, which do what was done
+    before they were there.
+
+    Raises:
+        UserError: It has a setting or a value that this version does not know.
+    """
+    given = {k: v for k, v in start.configuration.items() if k not in ("tasks", "seed")}
+    try:
+        # As JSON: tuples are lists in a log.
+        config = TrainConfig.model_validate(given)
+    except ValidationError as error:
+        version = start.versions.get("arlarena-bench", "unknown")
+        raise UserError(
+            f"the configuration of the log is not one of this version ({first_fault(error)}): "
+            f"take the version that wrote it ({version})"
+        ) from error
+    stated = start.configuration.get("tasks", {})
+    tasks = {}
+    for name in start.task.split("+"):
+        chosen = stated.get(name, {}) if isinstance(stated, dict) else {}
+        task = load_task(name).configured({key: str(value) for key, value in chosen.items()})
+        tasks[name] = dict(task.settings())
+    return config, tasks
+
+
+def check_init(start: Start) -> None:
+    """Check that the weights which a training started from are here, the very same.
+
+    Raises:
+        UserError: They are not.
+    """
+    init = start.init
+    found = find_model(_init_word(init)).identity
+    if init.sha256 is not None and found.sha256 != init.sha256:
+        raise UserError(
+            f"the training started from the init {init.name} with SHA-256 {init.sha256[:12]}..., "
+            f"and here it has {str(found.sha256)[:12]}...: the shipped init has changed since; "
+            "check out the version of this project that ships the former"
+        )
+
+
+def _init_word(init: ModelIdentity) -> str:
+    """What `--init` names.
+
+    Raises:
+        UserError: The weights were a folder of the authors' own.
+    """
+    if init.kind == "init":
+        registry = read_registry()
+        if init.name not in registry:
+            raise UserError(
+                f"the training started from the init {init.name!r}, which is not in the registry "
+                f"any more{near(init.name, tuple(registry))}"
+            )
+        return init.name
+    if init.kind == "hub":
+        return f"{init.name}@{init.revision}" if init.revision else init.name
+    same = [n for n, each in read_registry().items() if each.sha256 and each.sha256 == init.sha256]
+    if not same:
+        raise UserError(
+            f"the training started from weights of the authors' own ({init.text}), which nobody "
+            "else has"
+        )
+    return same[0]
+
+
+def _recipe(name: str, config: TrainConfig, folder: str) -> tuple[str, dict[str, str]]:
+    """What `--recipe` names; a recipe of the authors' own is written from the log."""
+    if name in names(RECIPES):
+        return name, {}
+    method = config.model_dump(mode="json", include=set(METHOD))
+    path = f"{folder}/{name}.yaml"
+    return path, {path: yaml.safe_dump(method, sort_keys=False)}
+
+
+def _track_words(
+    start: Start,
+    claim: TrackClaim,
+    config: TrainConfig,
+    recipe: str,
+    files: Mapping[str, str],
+) -> tuple[Words | None, str]:
+    """The short command of a run on a track; none, and why, where it would take another rate.
+
+    Raises:
+        UserError: The track is gone or another one now, or the run is not on it.
+    """
+    name, known = claim.name, track_names()
+    if name not in known:
+        raise UserError(
+            f"the log is of track {name!r}, which does not exist any more{near(name, known)}"
+        )
+    track = load_track(name)
+    if track.sha256 != claim.sha256:
+        raise UserError(
+            f"the log is of track {name} with SHA-256 {claim.sha256[:12]}..., and here it has "
+            f"{track.sha256[:12]}...: the track has changed since"
+        )
+    if found := deviations(track, start):
+        raise UserError(f"the log claims track {name} and has another configuration: {found[0]}")
+    rate = config.optimisation.learning_rate
+    if not files:
+        _check_same(resolve_on_track(track, recipe, rate), config, recipe, FREE)
+    tuned = read_rates(track).get(start.recipe, rate)
+    if tuned != rate:
+        return None, (
+            f"track {name} has since tuned the learning rate of {start.recipe} to {tuned:g}, so "
+            "this command names all settings instead of the track"
+        )
+    return (PROGRAM, "train", "--track", name, "--recipe", recipe, "--seed", str(start.seed)), ""
+
+
+def _open_words(
+    start: Start,
+    config: TrainConfig,
+    tasks: Mapping[str, Mapping[str, str]],
+    recipe: str,
+    files: Mapping[str, str],
+) -> Words:
+    """The command that names recipe, init, tasks, scale and every setting that differs.
+
+    Raises:
+        UserError: There is none.
+    """
+    target = flat(config.model_dump(mode="json"))
+    # A recipe of the authors' own is not written yet, and is GRPO with the four choices replaced.
+    known = "grpo" if files else recipe
+    method = _as_settings({k: config.model_dump(mode="json")[k] for k in METHOD}) if files else ()
+    found = {scale: _needed(known, scale, list(tasks), target, method) for scale in names(SCALES)}
+    scale = min(found, key=lambda name: (len(found[name]), name != "tiny"))
+    own = found[scale]
+    _check_same(resolve(known, scale, list(tasks), [*method, *own]), config, recipe)
+    of_tasks = [
+        f"{name}.{key}={value}"
+        for name, settings in tasks.items()
+        for key, value in settings.items()
+        if value != load_task(name).settings()[key]
+    ]
+    parse_settings(of_tasks)  # a value that cannot be given by `--set` is refused
+    words = [PROGRAM, "train", "--recipe", recipe, "--init", _init_word(start.init)]
+    words += [word for name in tasks for word in ("--task", name)]
+    words += ["--scale", scale, "--seed", str(start.seed)]
+    words += [word for setting in (*own, *of_tasks) for word in ("--set", setting)]
+    return (*words, *_engine(start.engine))
+
+
+def _engine(engine: Mapping[str, Any]) -> Words:
+    """The options that choose the engine of the rollouts, where it was in process."""
+    kind, dtype = engine.get("kind"), engine.get("dtype")
+    if kind not in ("transformers", "vllm"):
+        return ()
+    known = isinstance(dtype, str) and dtype in ("float32", "bfloat16", "float16")
+    return ("--engine", str(kind), *(("--dtype", str(dtype)) if known else ()))
+
+
+def _needed(
+    recipe: str, scale: str, tasks: list[str], target: Mapping[str, Any], method: Sequence[str]
+) -> tuple[str, ...]:
+    """The settings that a recipe at a scale needs to become a configuration, and no others.
+
+    Parts that are off are turned on first, and a choice's name comes before its constants, since
+    both bring defaults. What has a value comes before what has none: giving one of two ways to say
+    a thing takes the other one away.
+    """
+    own: list[str] = []
+    for _ in range(_DEPTH):
+        here = flat(resolve(recipe, scale, tasks, [*method, *own]).model_dump(mode="json"))
+        # A part that is off has no settings below it.
+        differing = {k: v for k, v in target.items() if k not in here or not _same(here[k], v)}
+        if not differing:
+            break
+        parts: Settings = {key.rpartition(".")[0]: {} for key in differing}
+        off = {part: empty for part, empty in parts.items() if part in here and here[part] is None}
+        named = {k: v for k, v in differing.items() if k.endswith(".name")}
+        given = {k: v for k, v in differing.items() if v is not None}
+        own += _as_settings(off or named or given or differing)
+    return tuple(dict.fromkeys(own))
+
+
+def _as_settings(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """Settings as `--set` takes them."""
+    return tuple(f"{key}={_as_value(value)}" for key, value in settings.items())
+
+
+def _as_value(value: Any) -> str:
+    """A value in YAML's short form, on one line; numbers keep every digit."""
+    text = yaml.safe_dump(value, default_flow_style=True, width=10**6, sort_keys=False)
+    return text.removesuffix("\n").removesuffix("\n...").strip()
+
+
+def _same(one: Any, other: Any) -> bool:
+    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+
+
+def _check_same(
+    found: TrainConfig, wanted: TrainConfig, recipe: str, free: frozenset[str] = frozenset()
+) -> None:
+    """Check that a command resolves to what was logged.
+
+    Raises:
+        UserError: It does not, and no settings make it so.
+    """
+    here, there = (flat(each.model_dump(mode="json")) for each in (found, wanted))
+    for name in dict.fromkeys((*there, *here)):
+        if name not in free and not _same(here.get(name), there.get(name)):
+            raise UserError(
+                f"no command of this version gives the logged configuration: {name} is "
+                f"{there.get(name)} in the log and {here.get(name)} of recipe {recipe}"
+            )

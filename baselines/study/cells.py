@@ -1,0 +1,283 @@
+"""Finished cells: what is kept of a training run, as small files that are committed one by one.
+
+    <results>/<track>/<recipe>-s<seed>.jsonl.zst            the training log
+    <results>/<track>/<recipe>-s<seed>.episodes.jsonl.zst   the panel, played with the last weights
+    <results>/<track>/<recipe>-s<seed>.json                 facts; written last: it is there or not
+    <results>/<track>/init.*                                the same of the init, without a log
+
+A cell whose facts are there is finished, whatever machine made it. If its track or the protocol of
+its validations is not today's, it is outdated: it is named, and no number is taken from it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from pydantic import Field, ValidationError
+
+from baselines.study.schema import Cell
+from benchmark.files import write_atomically
+from benchmark.manifest import Manifest
+from benchmark.records import Sha256
+from benchmark.run_folder import MANIFEST, RECORDS, parse_records, read_run
+from benchmark.submissions.archive import compress, lines_of, read_compressed, unpacked
+from benchmark.training_lines import TrackClaim, Word
+from benchmark.training_log import LOG, MAX_BYTES, TrainingLog, parse_training_log
+from tasks.errors import UserError
+from tasks.strict import Strict, first_fault
+
+INIT: Final = "init"
+"""Stands for a recipe where nothing was trained: the panel played with the init."""
+MAX_FACTS = 2**20
+MAX_EPISODES = 2**30
+MAX_LINE = 2**22
+"""Longest accepted sizes, in bytes: facts, records of a cell, one record."""
+
+_Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Plays = Mapping[tuple[str, str], Mapping[str, bool]]
+"""Whether each episode was solved, by task and panel, then by the episode's id."""
+
+
+class Facts(Strict):
+    """The JSON file of a cell.
+
+    Attributes:
+        schema_version: Version of this schema.
+        track: The track as it was.
+        recipe: Name of the recipe; `init` where nothing was trained.
+        seed: Of the training.
+        learning_rate: That of the log; null without a training.
+        weights: Hash of the last model.
+        cpu_seconds: Processor time by step, over all sessions: `train`, `eval`, and `tune` where
+            this run made the short trainings of its recipe. Work redone after a kill counts.
+        log_bytes: Length of the training log, uncompressed; null without one.
+        episodes_bytes: Length of the records, uncompressed.
+        evaluation: `run.json` of the evaluation.
+        versions: Versions of this program, Python and the libraries that matter.
+        commit: Commit of the code; null outside of a checkout.
+    """
+
+    schema_version: Literal[1] = 1
+    track: TrackClaim
+    recipe: Word
+    seed: Annotated[int, Field(ge=0, lt=2**63)]
+    learning_rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
+    weights: Sha256
+    cpu_seconds: dict[Word, _Seconds]
+    log_bytes: Annotated[int, Field(ge=1, le=MAX_BYTES)] | None
+    episodes_bytes: Annotated[int, Field(ge=1, le=MAX_EPISODES)]
+    evaluation: Manifest
+    versions: dict[str, str]
+    commit: str | None
+
+    @property
+    def own_seconds(self) -> float:
+        """Processor time without the tuning, which serves all seeds of a recipe, in seconds."""
+        return sum(value for step, value in self.cpu_seconds.items() if step != "tune")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the files of a cell are.
+
+    Attributes:
+        results: Folder of all results.
+        cell: The cell.
+    """
+
+    results: Path
+    cell: Cell
+
+    @property
+    def facts(self) -> Path:
+        """The JSON file."""
+        return self._file("json")
+
+    @property
+    def log(self) -> Path:
+        """The compressed training log."""
+        return self._file("jsonl.zst")
+
+    @property
+    def episodes(self) -> Path:
+        """The compressed records."""
+        return self._file("episodes.jsonl.zst")
+
+    def _file(self, ending: str) -> Path:
+        return self.results / self.cell.track / f"{stem(self.cell)}.{ending}"
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A cell whose files are there.
+
+    Attributes:
+        place: Where.
+        facts: What its JSON file says.
+        log: Its training log; None of an init.
+    """
+
+    place: Place
+    facts: Facts
+    log: TrainingLog | None
+
+    @property
+    def cell(self) -> Cell:
+        """Which cell it is."""
+        return self.place.cell
+
+
+def init_cell(track: str) -> Cell:
+    """The evaluation of a track's init."""
+    return Cell(track, INIT, 0)
+
+
+def stem(cell: Cell) -> str:
+    """What a cell's files are called."""
+    return INIT if cell.recipe == INIT else cell.stem
+
+
+def read_cell(results: Path, cell: Cell) -> Finished | None:
+    """Read a finished cell; None if its facts are not there.
+
+    Raises:
+        UserError: A file is missing, damaged, or not of this cell.
+    """
+    place = Place(results, cell)
+    if not place.facts.exists():
+        return None
+    facts = _read_facts(place)
+    if (facts.track.name, facts.recipe, facts.seed) != (cell.track, cell.recipe, cell.seed):
+        raise UserError(
+            f"{place.facts} is of {facts.track.name} {facts.recipe} seed {facts.seed}: its name "
+            "says another cell; restore the file"
+        )
+    log = None
+    if facts.log_bytes is not None:
+        content = read_compressed(place.log, facts.log_bytes)
+        log = parse_training_log(content, place.log)
+        if (log.start.recipe, log.start.seed) != (cell.recipe, cell.seed):
+            raise UserError(
+                f"{place.log} is of {log.start.recipe} seed {log.start.seed}: its name says "
+                "another cell; restore the file"
+            )
+    elif cell.recipe != INIT:
+        raise UserError(f"{place.facts} says that there is no log; remove it to run the cell again")
+    return Finished(place, facts, log)
+
+
+def read_plays(finished: Finished) -> Plays:
+    """What the last weights have solved.
+
+    Raises:
+        UserError: The records are missing or damaged, or not one play of each episode.
+    """
+    place, facts = finished.place, finished.facts
+    found: dict[tuple[str, str], dict[str, bool]] = {}
+    lines = lines_of(unpacked(place.episodes, facts.episodes_bytes), MAX_LINE)
+    for record in parse_records(lines, str(place.episodes)):
+        panel = found.setdefault((record.task, record.panel), {})
+        if record.episode in panel:
+            raise UserError(f"{place.episodes}: {record.episode} is there twice; restore the file")
+        panel[record.episode] = record.success
+    for protocol in facts.evaluation.panels:
+        played = len(found.get((protocol.task, protocol.panel), {}))
+        if played != protocol.episodes:
+            raise UserError(
+                f"{place.episodes} has {played} episodes of {protocol.task}/{protocol.panel}, "
+                f"which has {protocol.episodes}; restore the file"
+            )
+    return found
+
+
+def outdated(facts: Facts, track_sha256: str, fingerprint: str) -> str | None:
+    """Why no number may be taken from a cell; None if all is as it is today.
+
+    Args:
+        facts: Of the cell.
+        track_sha256: Hash of its track as it is now.
+        fingerprint: Protocol fingerprint of the track's validations as it is now.
+    """
+    if facts.track.sha256 != track_sha256:
+        return f"the track was {facts.track.sha256[:12]}... and is {track_sha256[:12]}..."
+    was = facts.evaluation.fingerprint
+    if was != fingerprint:
+        return f"the protocol was {was[:12]}... and is {fingerprint[:12]}..."
+    return None
+
+
+def write_cell(place: Place, facts: Facts, run: Path, evaluation: Path) -> None:
+    """Keep a cell: log and records first, then the facts, each at once or not at all.
+
+    Args:
+        place: Where.
+        facts: What is known of it, with the sizes of both files.
+        run: Folder of the training; without a log for an init.
+        evaluation: Run folder of the evaluation.
+
+    Raises:
+        UserError: A file cannot be written.
+    """
+    try:
+        place.facts.parent.mkdir(parents=True, exist_ok=True)
+        if facts.log_bytes is not None:
+            write_atomically(place.log, compress((run / LOG).read_bytes()))
+        write_atomically(place.episodes, compress(record_lines(evaluation)))
+        content = facts.model_dump_json(indent=1) + "\n"
+        write_atomically(place.facts, content.encode())
+    except OSError as error:
+        raise UserError(f"{place.facts.parent} cannot be written: {error.strerror}") from error
+
+
+def unpack(finished: Finished, folder: Path) -> tuple[Path, Path]:
+    """Write a cell of a training as the folders that it was made from.
+
+    Args:
+        finished: The cell.
+        folder: Where to; what is there is overwritten.
+
+    Returns:
+        The run folder of the evaluation, and the training log.
+
+    Raises:
+        UserError: The cell is damaged, or a file cannot be written.
+    """
+    place, facts = finished.place, finished.facts
+    assert facts.log_bytes is not None
+    run, log = folder / "eval", folder / LOG
+    manifest = facts.evaluation.model_dump_json(indent=2) + "\n"
+    contents = {
+        run / MANIFEST: manifest.encode(),
+        run / RECORDS: read_compressed(place.episodes, facts.episodes_bytes),
+        log: read_compressed(place.log, facts.log_bytes),
+    }
+    try:
+        run.mkdir(parents=True, exist_ok=True)
+        for path, content in contents.items():
+            write_atomically(path, content)
+    except OSError as error:
+        raise UserError(f"{folder} cannot be written: {error.strerror}") from error
+    return run, log
+
+
+def record_lines(evaluation: Path) -> bytes:
+    """The records of a run folder as lines, as a submission stores them."""
+    _, records = read_run(evaluation)
+    return b"".join(record.model_dump_json().encode() + b"\n" for record in records)
+
+
+def _read_facts(place: Place) -> Facts:
+    try:
+        with place.facts.open("rb") as file:
+            content = file.read(MAX_FACTS + 1)
+    except OSError as error:
+        raise UserError(f"{place.facts} cannot be read: {error.strerror}") from error
+    if len(content) > MAX_FACTS:
+        raise UserError(f"{place.facts} is longer than {MAX_FACTS} bytes")
+    try:
+        facts = Facts.model_validate_json(content)
+    except ValidationError as error:
+        raise UserError(f"{place.facts}: {first_fault(error)}") from error
+    facts.evaluation.check()
+    return facts

@@ -1,0 +1,86 @@
+"""One process of a study: its output in a file, its processor time measured, never left behind."""
+
+import ctypes
+import os
+import signal
+import subprocess
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+_PR_SET_PDEATHSIG: Final = 1
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+GRACE: Final = 60.0
+"""Seconds that a process has to end after it was asked to."""
+
+
+class Child:
+    """A process that is running or has ended.
+
+    It has one thread for mathematics, so that results repeat to the bit, and dies with this
+    process, so that a study that was killed can be started again at once.
+
+    Args:
+        command: What is run.
+        output: File that gets what it prints, after what is there.
+
+    Attributes:
+        cpu_seconds: Processor time so far, of the processes that it has waited for, too.
+    """
+
+    def __init__(self, command: Sequence[str], output: Path) -> None:
+        self.cpu_seconds = 0.0
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+        with output.open("ab") as file:
+            self._process = subprocess.Popen(  # noqa: S603 - our own command
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                # Ctrl-C is for the study, which ends its processes in order.
+                start_new_session=True,
+                preexec_fn=partial(_die_with, os.getpid()),  # noqa: PLW1509 - one thread here
+            )
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self._process.pid
+
+    def poll(self) -> int | None:
+        """Its exit code, negative for a signal; None while it is running."""
+        if self._process.returncode is not None:
+            return self._process.returncode
+        pid, status, usage = os.wait4(self.pid, os.WNOHANG)
+        if pid == 0:
+            self.cpu_seconds = max(self.cpu_seconds, _cpu_so_far(self.pid))
+            return None
+        self.cpu_seconds = usage.ru_utime + usage.ru_stime
+        self._process.returncode = os.waitstatus_to_exitcode(status)
+        return self._process.returncode
+
+    def ask_to_stop(self) -> None:
+        """Ask it to end; a training then stops where it can go on."""
+        if self._process.returncode is None:
+            self._process.terminate()
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self._process.returncode is None:
+            self._process.kill()
+
+
+def _die_with(parent: int) -> None:
+    """In the new process: end when the parent does, also if it has already."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _cpu_so_far(pid: int) -> float:
+    """Processor time of a running process and of those that it has waited for, in seconds."""
+    # The name, in parentheses, may hold anything; user, system, and both of children follow.
+    fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+    return sum(int(field) for field in fields[11:15]) / _TICKS

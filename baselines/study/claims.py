@@ -1,0 +1,211 @@
+"""Claims and what the finished cells say of them: rules in a YAML file, verdicts computed.
+
+A verdict has a rule and numbers, and no other words. A claim of which a planned run is missing is
+not run: what happens to be finished decides nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from pydantic import Field, ValidationError, model_validator
+
+from baselines.study.methods import Method, PanelKey, TrackResults, collapse_share
+from baselines.study.schema import read_yaml
+from benchmark.statistics import Interval
+from benchmark.training_lines import Word
+from tasks.errors import UserError, near
+from tasks.strict import Strict, first_fault
+
+Outcome = Literal["reproduced", "contradicted", "not decided", "not run"]
+MOST: Final = 2 / 3
+"""Share of the seeds that must collapse where a method is said to."""
+
+
+class Claim(Strict):
+    """One claim; it has one rule: `better`, `best`, `learns`, or `collapses` and `holds`.
+
+    Attributes:
+        claim: What is claimed, one sentence.
+        track: Where.
+        better: The first method ends higher than the second one. Reproduced if the interval of the
+            difference is above 0, contradicted if it is below.
+        best: The method ends higher than every other one of the track. Reproduced if all
+            differences are above 0, contradicted if one is below.
+        learns: The method gains on its init. Reproduced if the interval of the gain is above `by`,
+            contradicted if it is below.
+        by: Least gain, a difference of success rates.
+        collapses: At least two thirds of the method's seeds collapse.
+        holds: No seed of the method collapses. Either is contradicted where the other holds; in
+            between nothing is decided.
+    """
+
+    claim: Annotated[str, Field(min_length=1, max_length=300)]
+    track: Word
+    better: Annotated[tuple[Word, Word], Field(strict=False)] | None = None
+    best: Word | None = None
+    learns: Word | None = None
+    by: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    collapses: Word | None = None
+    holds: Word | None = None
+
+    @model_validator(mode="after")
+    def _one_rule(self) -> "Claim":
+        rules = [self.better, self.best, self.learns, self.collapses or self.holds]
+        if sum(rule is not None for rule in rules) != 1:
+            raise ValueError("give one rule: better, best, learns, or collapses and holds")
+        if self.by and self.learns is None:
+            raise ValueError("by belongs to learns")
+        return self
+
+    @property
+    def recipes(self) -> tuple[str, ...]:
+        """The methods that it names."""
+        named = (*(self.better or ()), self.best, self.learns, self.collapses, self.holds)
+        return tuple(recipe for recipe in named if recipe is not None)
+
+
+class _Claims(Strict):
+    claims: Annotated[tuple[Claim, ...], Field(max_length=1000, strict=False)]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a claim.
+
+    Attributes:
+        claim: The claim.
+        outcome: Whether it is reproduced.
+        numbers: What decides, as text; empty if nothing is there.
+    """
+
+    claim: Claim
+    outcome: Outcome
+    numbers: str
+
+
+def read_claims(path: Path) -> tuple[Claim, ...]:
+    """Read a file of claims.
+
+    Raises:
+        UserError: It cannot be read or breaks the schema.
+    """
+    try:
+        return _Claims.model_validate(read_yaml(path)).claims
+    except ValidationError as error:
+        raise UserError(f"{path}: {first_fault(error)}") from error
+
+
+def verdicts(claims: Sequence[Claim], found: Mapping[str, TrackResults]) -> list[Verdict]:
+    """Judge the claims on tracks of a study.
+
+    Args:
+        claims: Claims; those on other tracks are left out.
+        found: What is finished, by track.
+
+    Raises:
+        UserError: A claim names a method that the study does not run on its track.
+    """
+    judged = []
+    for claim in claims:
+        results = found.get(claim.track)
+        if results is None:
+            continue
+        known = tuple(results.methods)
+        for recipe in claim.recipes:
+            if recipe not in known:
+                raise UserError(
+                    f"the claim {claim.claim!r} is about {recipe}, which the study does not run on "
+                    f"{claim.track}{near(recipe, known)}"
+                )
+        judged.append(_judge(claim, results))
+    return judged
+
+
+def _judge(claim: Claim, results: TrackResults) -> Verdict:
+    named = results.methods.values() if claim.best else map(results.methods.get, claim.recipes)
+    methods = [method for method in named if method is not None]
+    if lacking := [method for method in methods if method.missing]:
+        return Verdict(claim, "not run", "; ".join(map(_missing, lacking)))
+    if claim.learns is not None and results.init is None:
+        return Verdict(claim, "not run", "the init was not played")
+    panel = results.panels[0]
+    if claim.collapses is not None or claim.holds is not None:
+        return _collapses(claim, results)
+    if claim.best is not None:
+        return _best(claim, claim.best, results, panel)
+    if claim.better is not None:
+        first, second = claim.better
+        margin, least = results.between(first, second, panel), 0.0
+        text = f"{first} minus {second}"
+    else:
+        assert claim.learns is not None
+        margin, least = results.gain(claim.learns, panel), claim.by
+        text = f"{claim.learns} minus its init"
+    assert margin is not None
+    return Verdict(claim, _above(margin, least), f"{text}: {points(margin)}")
+
+
+def _best(claim: Claim, best: str, results: TrackResults, panel: PanelKey) -> Verdict:
+    others = [recipe for recipe in results.methods if recipe != best]
+    margins = {other: results.between(best, other, panel) for other in others}
+    found = {other: margin for other, margin in margins.items() if margin is not None}
+    if not found:
+        return Verdict(claim, "not run", "there is no other method")
+    outcomes = {_above(margin, 0.0) for margin in found.values()}
+    if outcomes == {"reproduced"}:
+        outcome: Outcome = "reproduced"
+    else:
+        outcome = "contradicted" if "contradicted" in outcomes else "not decided"
+    nearest = sorted(found, key=lambda other: found[other].value)[:3]
+    numbers = ", ".join(f"{other} {points(found[other])}" for other in nearest)
+    return Verdict(claim, outcome, f"{best} minus the nearest others: {numbers}")
+
+
+def _collapses(claim: Claim, results: TrackResults) -> Verdict:
+    outcomes: list[Outcome] = []
+    numbers = []
+    for recipe, wanted in ((claim.collapses, True), (claim.holds, False)):
+        if recipe is None:
+            continue
+        method = results.methods[recipe]
+        share = collapse_share(method).value
+        most, none = share >= MOST, share == 0
+        if most or none:
+            outcomes.append("reproduced" if most == wanted else "contradicted")
+        else:
+            outcomes.append("not decided")
+        numbers.append(f"{recipe} {collapsed_text(method)}")
+    outcome: Outcome = "reproduced"
+    for worse in ("not decided", "contradicted"):
+        if worse in outcomes:
+            outcome = worse
+    return Verdict(claim, outcome, "; ".join(numbers))
+
+
+def _above(margin: Interval, least: float) -> Outcome:
+    if margin.low > least:
+        return "reproduced"
+    return "contradicted" if margin.high < least else "not decided"
+
+
+def _missing(method: Method) -> str:
+    seeds = ", ".join(map(str, method.missing))
+    return f"{method.recipe} lacks seed{'s' * (len(method.missing) > 1)} {seeds}"
+
+
+def points(margin: Interval) -> str:
+    """A difference of success rates in points, with its interval."""
+    value, low, high = (
+        f"{100 * end + 0.0:+.1f}" for end in (margin.value, margin.low, margin.high)
+    )
+    return f"{value} [{low}, {high}] points"
+
+
+def collapsed_text(method: Method) -> str:
+    """How many seeds collapsed, where, and the interval of the share."""
+    count, runs = len(method.collapsed), len(method.runs)
+    share = collapse_share(method)
+    when = f" after update {', '.join(map(str, method.collapsed))}" if count else ""
+    return f"{count} of {runs}{when} ({100 * share.low:.0f} to {100 * share.high:.0f} %)"

@@ -1,0 +1,140 @@
+"""What a study will cost: measured where something was measured, else said to be a guess."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from baselines.recipes import RECIPES, read_recipe
+from baselines.study.cells import INIT, Finished
+from baselines.study.ground import Ground
+from baselines.study.schema import Cell
+from benchmark.tracks import RateGrid
+from benchmark.training_log import TrainingLog
+
+RESAMPLED = 2.0
+"""Episodes of a recipe with dynamic sampling over those of one without, where no run has said: 34
+to 17 CPU seconds an update were measured for SAMPO and GSPO on Sokoban."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What is left to pay.
+
+    Attributes:
+        cpu_seconds: Processor time.
+        measured: Cells whose cost comes from a finished cell or the track's own measurement.
+        unknown: Cells of which nothing is known; they are not in the sum.
+    """
+
+    cpu_seconds: float
+    measured: int
+    unknown: int
+
+    def text(self, jobs: int) -> str:
+        """One line for people.
+
+        Args:
+            jobs: Runs at a time.
+        """
+        if not self.measured:
+            return "what is left cannot be estimated yet: nothing like it has finished"
+        wall = self.cpu_seconds / jobs
+        text = f"about {duration(self.cpu_seconds)} of CPU time left, {duration(wall)} at {jobs}"
+        text += " job" if jobs == 1 else " jobs"
+        return text + (f", and {self.unknown} runs of unknown cost" if self.unknown else "")
+
+
+def estimate(
+    cells: Sequence[Cell],
+    finished: Sequence[Finished],
+    grounds: Mapping[str, Ground],
+    cpu_minutes: Mapping[str, float | None],
+) -> Estimate:
+    """Estimate the cost of cells.
+
+    Args:
+        cells: What is left; playing a panel with an init costs next to nothing.
+        finished: What was measured.
+        grounds: The tracks.
+        cpu_minutes: Measured cost of one run of each track, as its index has it.
+    """
+    tuned = {(each.cell.track, each.cell.recipe) for each in finished}
+    total, known = 0.0, 0
+    trained = [cell for cell in cells if cell.recipe != INIT]
+    for cell in trained:
+        seconds = cost(cell, finished, grounds, cpu_minutes)
+        if seconds is None:
+            continue
+        method = cell.track, cell.recipe
+        if method not in tuned:
+            seconds *= 1 + _tuning_share(grounds[cell.track])
+            tuned.add(method)
+        total, known = total + seconds, known + 1
+    return Estimate(total, known, len(trained) - known)
+
+
+def cost(
+    cell: Cell,
+    finished: Sequence[Finished],
+    grounds: Mapping[str, Ground],
+    cpu_minutes: Mapping[str, float | None],
+) -> float | None:
+    """CPU seconds that a cell will take, without tuning; None if nothing is known.
+
+    Those of the track's finished cells of the recipe; else of its other cells, and else of the
+    track as its index has it, times the episodes that the recipe plays relative to those.
+    """
+    own = [each for each in finished if each.cell.track == cell.track]
+    same = [each for each in own if each.cell.recipe == cell.recipe]
+    if same:
+        return statistics.fmean(each.facts.own_seconds for each in same)
+    mine = relative_episodes(cell.recipe, finished, grounds)
+    if others := [each for each in own if each.cell.recipe != INIT]:
+        plain = (
+            each.facts.own_seconds / relative_episodes(each.cell.recipe, finished, grounds)
+            for each in others
+        )
+        return statistics.fmean(plain) * mine
+    minutes = cpu_minutes.get(cell.track)
+    return None if minutes is None else 60 * minutes * mine
+
+
+def relative_episodes(
+    recipe: str, finished: Sequence[Finished], grounds: Mapping[str, Ground]
+) -> float:
+    """Episodes that a recipe plays over those that its track plans without dynamic sampling."""
+    ratios = [
+        episodes_of(each.log)
+        / (len(each.log.updates) * grounds[each.cell.track].episodes_per_update)
+        for each in finished
+        if each.log is not None and each.cell.recipe == recipe and each.cell.track in grounds
+    ]
+    if ratios:
+        return statistics.fmean(ratios)
+    resamples = recipe in _dynamic()
+    return RESAMPLED if resamples else 1.0
+
+
+def episodes_of(log: TrainingLog) -> int:
+    """Training episodes that a run has played."""
+    return round(sum(line.values.get("rollout/episodes", 0.0) for line in log.updates))
+
+
+def duration(seconds: float) -> str:
+    """`45 s`, `12 min`, `3.4 h`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _tuning_share(ground: Ground) -> float:
+    """Updates of the short trainings over those of a run."""
+    rule = ground.track.learning_rate
+    return len(rule.grid) * rule.updates / ground.updates if isinstance(rule, RateGrid) else 0.0
+
+
+def _dynamic() -> frozenset[str]:
+    """Shipped recipes that draw again."""
+    paths = RECIPES.glob("*.yaml")
+    found = {path.stem: read_recipe(path.stem).get("sampling") or {} for path in paths}
+    return frozenset(name for name, sampling in found.items() if "dynamic" in sampling)

@@ -1,0 +1,77 @@
+"""What a study's cells stand on: their tracks as they are today, checked before anything runs."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from baselines.held_out import validation_plan
+from baselines.study.schema import Cell
+from baselines.tracks import load_track, resolve_on_track
+from baselines.training_run import TrainingRun
+from benchmark.evaluation import Plan
+from benchmark.manifest import ModelIdentity
+from benchmark.models import ModelSource
+from benchmark.tracks import Track
+from tasks.errors import UserError
+from tasks.registry import load_task
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """A track as it is today.
+
+    Attributes:
+        track: The track.
+        validation: What its validations play.
+    """
+
+    track: Track
+    validation: Plan
+
+    @property
+    def updates(self) -> int:
+        """Updates of a run."""
+        return int(self.track.settings["optimisation"]["updates"])
+
+    @property
+    def episodes_per_update(self) -> int:
+        """Episodes of an update without dynamic sampling."""
+        rollout = self.track.settings["rollout"]
+        return int(rollout["groups"]) * int(rollout["group_size"])
+
+    def evaluation_options(self) -> list[str]:
+        """Options of `eval` that play what a validation plays."""
+        options = []
+        for planned in self.validation.panels:
+            options += ["--task", f"{planned.protocol.task}/{planned.protocol.panel}"]
+        for name in ("temperature", "top_p", "top_k", "max_tokens"):
+            value = self.track.settings["validation"].get(name)
+            if value is not None:
+                options += [f"--{name.replace('_', '-')}", str(value)]
+        return [*options, "--repeats", "1"]
+
+
+def grounds_of(cells: Iterable[Cell], where: str) -> Mapping[str, Ground]:
+    """The tracks of a study's cells, by name, in order.
+
+    Args:
+        cells: The cells.
+        where: Name of the study file, for messages.
+
+    Raises:
+        UserError: A track is unknown or was changed, or a recipe cannot be used on it.
+    """
+    grounds: dict[str, Ground] = {}
+    for track_name, recipe in dict.fromkeys((cell.track, cell.recipe) for cell in cells):
+        try:
+            track = grounds[track_name].track if track_name in grounds else load_track(track_name)
+            tasks = tuple(load_task(name) for name in track.tasks)
+            config = resolve_on_track(track, recipe, track.learning_rate.rates[0])
+            # Refuses what cannot be trained; where weights start does not matter to that.
+            nowhere = ModelSource(ModelIdentity(name=track.init.name, kind="init"), None)
+            TrainingRun(recipe, config, tasks, nowhere, seed=0, folder=Path())
+            if track_name not in grounds:
+                grounds[track_name] = Ground(track, validation_plan(config, tasks))
+        except UserError as error:
+            raise UserError(f"{where}: {track_name} {recipe}: {error}") from error
+    return grounds

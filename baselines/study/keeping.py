@@ -1,0 +1,83 @@
+"""From a run that has come to its end to the files of its cell."""
+
+import subprocess
+from pathlib import Path
+from typing import Final
+
+from baselines.checkpoints import LAST
+from baselines.study.cells import (
+    INIT,
+    Facts,
+    Finished,
+    Place,
+    read_cell,
+    record_lines,
+    write_cell,
+)
+from baselines.study.schema import Cell
+from baselines.study.setting import Setting, read_state
+from benchmark.models import folder_sha256
+from benchmark.run_folder import read_manifest
+from benchmark.training_log import LOG, read_training_log
+from benchmark.versions import versions
+from tasks.errors import UserError
+
+EVALUATION: Final = "eval"
+"""Folder of the evaluation, in that of its run."""
+_ROOT = Path(__file__).parents[2]
+
+
+def keep(cell: Cell, setting: Setting) -> Finished:
+    """Write the files of a cell whose run has come to its end.
+
+    Raises:
+        UserError: The run is not the cell's, is not whole, or the files cannot be written.
+    """
+    folder, ground = setting.folder(cell), setting.grounds[cell.track]
+    evaluation = folder / EVALUATION
+    manifest = read_manifest(evaluation)
+    weights = manifest.model.sha256
+    log = read_training_log(folder / LOG) if cell.recipe != INIT else None
+    if manifest.fingerprint != ground.validation.fingerprint:
+        raise UserError(f"{evaluation} was played under another protocol; remove {folder}")
+    if log is not None:
+        if log.start.track != ground.track.claim:
+            raise UserError(f"{folder} is not a run on today's track {cell.track}; remove it")
+        if (log.start.recipe, log.start.seed) != (cell.recipe, cell.seed):
+            raise UserError(f"{folder} is a run of {log.start.recipe} seed {log.start.seed}")
+        if len(log.updates) != ground.updates:
+            raise UserError(f"{folder / LOG} has {len(log.updates)} of {ground.updates} updates")
+        if weights != folder_sha256(folder / LAST):
+            raise UserError(f"{evaluation} was not played by {folder / LAST}; remove {evaluation}")
+    assert weights is not None
+    spent = read_state(folder).cpu_seconds
+    rate = None if log is None else log.start.configuration["optimisation"]["learning_rate"]
+    facts = Facts(
+        track=ground.track.claim,
+        recipe=cell.recipe,
+        seed=cell.seed,
+        learning_rate=rate,
+        weights=weights,
+        cpu_seconds={step: round(value, 1) for step, value in spent.items()},
+        log_bytes=None if log is None else (folder / LOG).stat().st_size,
+        episodes_bytes=len(record_lines(evaluation)),
+        evaluation=manifest,
+        versions=versions(),
+        commit=_commit(),
+    )
+    write_cell(Place(setting.results, cell), facts, folder, evaluation)
+    finished = read_cell(setting.results, cell)
+    assert finished is not None
+    return finished
+
+
+def _commit() -> str | None:
+    """The commit of the code, `-dirty` if files were changed; None outside of a checkout."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        found = subprocess.run(  # noqa: S603 - our own command
+            command, cwd=_ROOT, capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError:
+        return None
+    return found.stdout.strip() or None

@@ -1,0 +1,187 @@
+"""What the finished cells of one track say: a method's success, its gain, its collapses.
+
+Differences between methods, and between a method and the init, are those of `benchmark.paired`:
+episode by episode over the panel, with the spread of the seeds.
+"""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+from baselines.study.cells import INIT, Finished, Plays, read_plays
+from baselines.study.estimate import episodes_of
+from baselines.study.schema import Cell
+from benchmark.paired import Side, difference
+from benchmark.statistics import Interval, wilson
+from benchmark.training_curves import collapse_update
+from benchmark.training_lines import Validation
+from benchmark.training_log import TrainingLog
+
+PanelKey = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A recipe on a track.
+
+    Attributes:
+        recipe: Its name.
+        planned: Seeds that the study wants.
+        runs: Finished cells of these, in the order of the seeds.
+        plays: What each run's last weights have solved.
+    """
+
+    recipe: str
+    planned: tuple[int, ...]
+    runs: tuple[Finished, ...]
+    plays: tuple[Plays, ...]
+
+    @property
+    def logs(self) -> tuple[TrainingLog, ...]:
+        """Training logs of the runs."""
+        return tuple(run.log for run in self.runs if run.log is not None)
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """Planned seeds that are not finished."""
+        there = {run.cell.seed for run in self.runs}
+        return tuple(seed for seed in self.planned if seed not in there)
+
+    @property
+    def collapsed(self) -> tuple[int, ...]:
+        """Updates after which runs have collapsed, of those that have."""
+        updates = (collapse_update(log) for log in self.logs)
+        return tuple(update for update in updates if update is not None)
+
+    @property
+    def learning_rate(self) -> float | None:
+        """Of its runs: a track gives a recipe one."""
+        return self.runs[0].facts.learning_rate if self.runs else None
+
+    @property
+    def cpu_minutes(self) -> float | None:
+        """Processor time of a run, tuning left out, mean."""
+        seconds = [run.facts.own_seconds for run in self.runs]
+        return statistics.fmean(seconds) / 60 if seconds else None
+
+    @property
+    def episodes(self) -> float | None:
+        """Training episodes of a run, mean."""
+        return statistics.fmean(map(episodes_of, self.logs)) if self.logs else None
+
+    def side_at(self, panel: str, budget: int) -> Side | None:
+        """Its runs at equal episodes (`at_episodes`); None without runs."""
+        if not self.logs:
+            return None
+        return Side.of_validations([at_episodes(log, panel, budget) for log in self.logs])
+
+    def side(self, panel: PanelKey) -> Side | None:
+        """What its runs have solved of a panel, for comparisons; None without runs."""
+        played = [plays[panel] for plays in self.plays]
+        if not played:
+            return None
+        episodes = sorted(played[0])
+        seeds = [statistics.fmean(map(float, each.values())) for each in played]
+        return Side.of([[each[e] for each in played] for e in episodes], seeds)
+
+
+@dataclass(frozen=True, slots=True)
+class TrackResults:
+    """Everything that is finished on a track.
+
+    Attributes:
+        track: Its name.
+        panels: Its validation panels, (task, panel).
+        methods: By recipe, in the order of the study.
+        init: What the init solves; None if it was not played yet.
+    """
+
+    track: str
+    panels: tuple[PanelKey, ...]
+    methods: Mapping[str, Method]
+    init: Plays | None
+
+    @property
+    def equal_episodes(self) -> int | None:
+        """Fewest training episodes that any run on the track has played; None without runs."""
+        logs = [log for method in self.methods.values() for log in method.logs]
+        return min(map(episodes_of, logs), default=None)
+
+    def init_side(self, panel: PanelKey) -> Side | None:
+        """What the init has solved of a panel, for comparisons."""
+        if self.init is None:
+            return None
+        played = self.init[panel]
+        return Side.of([[played[episode]] for episode in sorted(played)])
+
+    def gain(self, recipe: str, panel: PanelKey) -> Interval | None:
+        """Success of a method minus that of the init; None where either is missing."""
+        return _difference(self.methods[recipe].side(panel), self.init_side(panel))
+
+    def between(self, first: str, second: str, panel: PanelKey) -> Interval | None:
+        """Success of a method minus that of another; None where either is missing."""
+        return _difference(self.methods[first].side(panel), self.methods[second].side(panel))
+
+
+def results_of(
+    track: str, panels: Sequence[PanelKey], cells: Sequence[Cell], finished: Sequence[Finished]
+) -> TrackResults:
+    """Sort what is finished on a track by method.
+
+    Args:
+        track: Name of the track.
+        panels: Its validation panels.
+        cells: What the study wants of it.
+        finished: What there is, of any track.
+
+    Raises:
+        UserError: A file is damaged.
+    """
+    there = {each.cell: each for each in finished if each.cell.track == track}
+    methods = {}
+    for recipe in dict.fromkeys(cell.recipe for cell in cells if cell.track == track):
+        if recipe == INIT:
+            continue
+        wanted = sorted(cell for cell in cells if (cell.track, cell.recipe) == (track, recipe))
+        runs = tuple(there[cell] for cell in wanted if cell in there)
+        planned = tuple(cell.seed for cell in wanted)
+        methods[recipe] = Method(recipe, planned, runs, tuple(map(read_plays, runs)))
+    init = next((read_plays(e) for e in there.values() if e.cell.recipe == INIT), None)
+    return TrackResults(track, tuple(panels), methods, init)
+
+
+def with_seeds(side: Side) -> Interval:
+    """A success rate with an interval over episodes and seeds, in [0, 1].
+
+    It is the difference from a side that never succeeds.
+    """
+    nothing = replace(side, shares=None, success=Interval(0.0, 0.0, 0.0), seeds=())
+    found = difference(side, nothing)
+    return Interval(found.value, max(found.low, 0.0), found.high)
+
+
+def at_episodes(log: TrainingLog, panel: str, budget: int) -> Validation:
+    """The last validation of a run before it had played more training episodes than a budget.
+
+    Args:
+        log: The run.
+        panel: Name of the panel in the log.
+        budget: Training episodes; the init's validation needs none.
+    """
+    played = [0, *accumulate(line.values.get("rollout/episodes", 0.0) for line in log.updates)]
+    within = [line for line in log.of_panel(panel) if played[line.update] <= budget]
+    return within[-1]
+
+
+def collapse_share(method: Method) -> Interval:
+    """Share of a method's runs that have collapsed, with Wilson's interval.
+
+    Raises:
+        ValueError: There are no runs.
+    """
+    return wilson(len(method.collapsed), len(method.runs))
+
+
+def _difference(first: Side | None, second: Side | None) -> Interval | None:
+    return None if first is None or second is None else difference(first, second)

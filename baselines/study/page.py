@@ -1,0 +1,188 @@
+"""A track's page: a table, curves and verdicts, from its finished cells alone."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from jinja2 import Environment, StrictUndefined
+
+from baselines.study.cells import Finished
+from baselines.study.claims import Claim, Verdict, collapsed_text, verdicts
+from baselines.study.ground import Ground
+from baselines.study.methods import Method, PanelKey, TrackResults, results_of, with_seeds
+from baselines.study.schema import Cell
+from baselines.study.setting import Setting
+from benchmark.files import write_atomically
+from benchmark.paired import Side
+from benchmark.statistics import Interval
+from benchmark.tracks import RateGrid, Track
+from benchmark.training_curves import curves_of, plotted
+from benchmark.training_plot import figure_bytes
+from tasks.errors import UserError
+
+TEMPLATE: Final = Path(__file__).with_name("page.md.j2")
+PAGE, CURVES = "README.md", "curves.svg"
+PLOTS: Final = ("validation/success", "rollout/success", "policy/entropy", "kl_old/clipped_mean")
+HEAD: Final = (
+    "recipe",
+    "seeds",
+    "success at equal updates",
+    "gain over the init",
+    "success at equal episodes",
+    "collapsed",
+    "learning rate",
+    "episodes",
+    "CPU minutes",
+)
+
+
+def write_pages(
+    cells: Sequence[Cell], finished: Sequence[Finished], setting: Setting, claims: Sequence[Claim]
+) -> Iterator[Path]:
+    """Write the page and the curves of every track of which a run is finished.
+
+    Args:
+        cells: What the study wants.
+        finished: What there is.
+        setting: Where.
+        claims: What is judged; claims about other tracks are left out.
+
+    Yields:
+        The pages.
+
+    Raises:
+        UserError: A cell is damaged, a claim is about nothing, or a file cannot be written.
+    """
+    found = {
+        name: results_of(name, _panels(ground), cells, finished)
+        for name, ground in setting.grounds.items()
+    }
+    judged = verdicts(claims, found)
+    for name, results in found.items():
+        logs = [log for method in results.methods.values() for log in method.logs]
+        if not logs:
+            continue
+        folder = setting.results / name
+        own = [verdict for verdict in judged if verdict.claim.track == name]
+        content = page_of(setting.grounds[name], results, own)
+        curves = figure_bytes(curves_of(logs), plotted(PLOTS, logs))
+        try:
+            write_atomically(folder / CURVES, curves)
+            write_atomically(folder / PAGE, content.encode())
+        except OSError as error:
+            raise UserError(f"{folder} cannot be written: {error.strerror}") from error
+        yield folder / PAGE
+
+
+def page_of(ground: Ground, results: TrackResults, judged: Sequence[Verdict]) -> str:
+    """The page of a track, as Markdown.
+
+    Args:
+        ground: The track.
+        results: What is finished on it, at least one run.
+        judged: Verdicts on claims about it.
+    """
+    budget = results.equal_episodes
+    assert budget is not None
+    environment = Environment(undefined=StrictUndefined, autoescape=False)  # noqa: S701 - Markdown
+    rows = [[v.claim.claim, f"**{v.outcome}**", v.numbers] for v in judged]
+    return environment.from_string(TEMPLATE.read_text("utf-8")).render(
+        track={
+            "name": ground.track.name,
+            "description": ground.track.description.rstrip("."),
+            "init": ground.track.init.name,
+            "updates": ground.updates,
+            "episodes": ground.episodes_per_update,
+            "rate": _rate_rule(ground.track),
+            "sha256": ground.track.sha256,
+            "budget": f"{budget:,}",
+        },
+        panels=[_panel(ground, results, panel, budget) for panel in results.panels],
+        verdicts=_table(("claim", "verdict", "numbers"), rows) if rows else "",
+        missing=list(_missing(results)),
+        example=next(m.recipe for m in results.methods.values() if m.runs),
+    )
+
+
+def _panel(
+    ground: Ground, results: TrackResults, panel: PanelKey, budget: int
+) -> dict[str, object]:
+    side = results.init_side(panel)
+    name = panel[1] if len(results.panels) == 1 else ".".join(panel)
+    methods = [method for method in results.methods.values() if method.runs]
+    rows = [_row(results, method, panel, name, budget) for method in methods]
+    episodes = next(
+        planned.protocol.episodes
+        for planned in ground.validation.panels
+        if (planned.protocol.task, planned.protocol.panel) == panel
+    )
+    return {
+        "name": f"{panel[0]}/{panel[1]}",
+        "init": "-" if side is None else _percent(side.success) + " %",
+        "episodes": episodes,
+        "table": _table(HEAD, rows),
+    }
+
+
+def _row(
+    results: TrackResults, method: Method, panel: PanelKey, name: str, budget: int
+) -> list[str]:
+    gain = results.gain(method.recipe, panel)
+    planned = len(method.planned)
+    rate, episodes, minutes = method.learning_rate, method.episodes, method.cpu_minutes
+    return [
+        method.recipe,
+        str(planned) if not method.missing else f"{len(method.runs)} of {planned}",
+        _success(method.side(panel)),
+        "-" if gain is None else _interval(gain, "+.1f"),
+        _success(method.side_at(name, budget)),
+        collapsed_text(method),
+        "-" if rate is None else f"{rate:g}",
+        "-" if episodes is None else f"{episodes:,.0f}",
+        "-" if minutes is None else f"{minutes:.1f}",
+    ]
+
+
+def _missing(results: TrackResults) -> Iterator[str]:
+    if results.init is None:
+        yield "the init's own evaluation"
+    for method in results.methods.values():
+        if method.missing:
+            seeds = ", ".join(map(str, method.missing))
+            yield f"{method.recipe}: seed{'s' if len(method.missing) > 1 else ''} {seeds}"
+
+
+def _rate_rule(track: Track) -> str:
+    rule = track.learning_rate
+    if not isinstance(rule, RateGrid):
+        return f"All methods have the learning rate {rule.fixed:g}."
+    rates = ", ".join(f"{rate:g}" for rate in rule.grid)
+    return (
+        f"Each method has the learning rate among {rates} whose rollouts succeed most in "
+        f"{rule.updates} updates with seed {rule.seed} ([rates.yaml](rates.yaml))."
+    )
+
+
+def _panels(ground: Ground) -> list[PanelKey]:
+    planned = (each.protocol for each in ground.validation.panels)
+    return [(protocol.task, protocol.panel) for protocol in planned]
+
+
+def _success(side: Side | None) -> str:
+    return "-" if side is None else _percent(with_seeds(side))
+
+
+def _percent(rate: Interval) -> str:
+    return _interval(rate, ".1f")
+
+
+def _interval(interval: Interval, form: str) -> str:
+    value, low, high = (
+        format(100 * end + 0.0, form) for end in (interval.value, interval.low, interval.high)
+    )
+    return f"{value} [{low}, {high}]"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

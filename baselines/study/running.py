@@ -1,0 +1,217 @@
+"""Making the runs of a study: processes of their own, some at a time, resumed where stopped."""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from baselines.checkpoints import LAST
+from baselines.study.cells import INIT, Finished
+from baselines.study.child import GRACE, Child
+from baselines.study.keeping import EVALUATION, keep
+from baselines.study.rates import keep_rate, known_rate, share_tuning, tuning_commands
+from baselines.study.schema import Cell
+from baselines.study.setting import Setting, State, read_state, write_state
+from benchmark.files import lock_folder
+from benchmark.tracks import RateGrid
+from tasks.errors import UserError
+
+OUTPUT: Final = "output.txt"
+_POLL, _SAVE = 0.2, 10.0
+"""Seconds between two looks at the processes, and between two savings of their processor time."""
+
+
+@dataclass(slots=True)
+class _Job:
+    """A cell that is being made."""
+
+    cell: Cell
+    folder: Path
+    steps: Iterator[tuple[str, list[str]]]
+    step: str
+    child: Child
+    cpu: dict[str, float]
+    saved: float
+
+    @property
+    def cpu_seconds(self) -> dict[str, float]:
+        """Processor time by step, that of the running process included."""
+        before = self.cpu.get(self.step, 0.0)
+        return self.cpu | {self.step: before + self.child.cpu_seconds}
+
+    def save(self, pid: int | None, failure: str | None = None) -> None:
+        """Write down how the job stands."""
+        write_state(self.folder, State(cpu_seconds=self.cpu_seconds, pid=pid, failure=failure))
+        self.saved = time.monotonic()
+
+
+def run_cells(
+    cells: Sequence[Cell],
+    setting: Setting,
+    done: Callable[[Cell, Finished], None],
+    failed: Callable[[Cell, str], None],
+) -> None:
+    """Make cells that are not finished, in order.
+
+    Cells of one track and recipe wait for the first of them where a learning rate is tuned: it
+    makes the short trainings, and the others take its rate.
+
+    Args:
+        cells: What is made.
+        setting: Where and how.
+        done: Told of a cell that is finished; its files are there.
+        failed: Told of a cell that failed, and why.
+
+    Raises:
+        UserError: Another study is run in the folder, or it cannot be written.
+        KeyboardInterrupt: After Ctrl-C or SIGTERM, when all processes have ended.
+    """
+    try:
+        setting.out.mkdir(parents=True, exist_ok=True)
+        lock = lock_folder(setting.out)
+    except BlockingIOError:
+        raise UserError(f"{setting.out} is in use by another study; wait for it") from None
+    except OSError as error:
+        raise UserError(f"{setting.out} cannot be written: {error.strerror}") from error
+    jobs: list[_Job] = []
+    pending = list(cells)
+    try:
+        with _interrupted_by(signal.SIGTERM):
+            while pending or jobs:
+                while len(jobs) < setting.jobs and (cell := _next(pending, jobs, setting)):
+                    pending.remove(cell)
+                    jobs.append(_begin(cell, setting))
+                time.sleep(_POLL)
+                for job in list(jobs):
+                    if not _advance(job, setting, done, failed):
+                        jobs.remove(job)
+    finally:
+        _end([job.child for job in jobs])
+        for job in jobs:
+            job.save(pid=None)
+        os.close(lock)
+
+
+def _next(pending: Sequence[Cell], jobs: Sequence[_Job], setting: Setting) -> Cell | None:
+    """The first cell that does not wait for another one's tuning."""
+    busy = {(job.cell.track, job.cell.recipe) for job in jobs}
+    for cell in pending:
+        waits = (cell.track, cell.recipe) in busy and _tunes(cell, setting)
+        if not waits:
+            return cell
+    return None
+
+
+def _tunes(cell: Cell, setting: Setting) -> bool:
+    """Whether a run has to find its learning rate first."""
+    track = setting.grounds[cell.track].track
+    return cell.recipe != INIT and known_rate(setting.results, track, cell.recipe) is None
+
+
+def _steps(cell: Cell, setting: Setting) -> Iterator[tuple[str, list[str]]]:
+    """The command lines of a cell, in order."""
+    ground, folder = setting.grounds[cell.track], setting.folder(cell)
+    alone = ["--env-processes", "1"]
+    model = ground.track.init.name
+    if cell.recipe != INIT:
+        if isinstance(ground.track.learning_rate, RateGrid):
+            share_tuning(folder, cell.recipe)
+        if _tunes(cell, setting):
+            for command in tuning_commands(ground.track, folder, cell.recipe):
+                yield "tune", [*command, *alone]
+            keep_rate(setting.results, ground.track, folder, cell.recipe)
+        train = ["train", "--track", cell.track, "--recipe", cell.recipe, "--seed", str(cell.seed)]
+        yield "train", [*train, "--out", str(folder), *alone]
+        model = str(folder / LAST)
+    evaluate = ["eval", "--model", model, *ground.evaluation_options()]
+    yield "eval", [*evaluate, "--out", str(folder / EVALUATION), *alone]
+
+
+def _begin(cell: Cell, setting: Setting) -> _Job:
+    folder = setting.folder(cell)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{folder} cannot be written: {error.strerror}") from error
+    steps = _steps(cell, setting)
+    step, arguments = next(steps)
+    child = Child([*setting.command, *arguments], folder / OUTPUT)
+    cpu = read_state(folder).cpu_seconds
+    job = _Job(cell, folder, steps, step, child, cpu, time.monotonic())
+    job.save(child.pid)
+    return job
+
+
+def _advance(
+    job: _Job,
+    setting: Setting,
+    done: Callable[[Cell, Finished], None],
+    failed: Callable[[Cell, str], None],
+) -> bool:
+    """Look at a job's process and begin the next one; whether the job goes on."""
+    code = job.child.poll()
+    if code is None:
+        if time.monotonic() - job.saved > _SAVE:
+            job.save(job.child.pid)
+        return True
+    job.save(pid=None)
+    reason = None
+    if code != 0:
+        how = f"exit code {code}" if code > 0 else f"signal {signal.Signals(-code).name}"
+        output = job.folder / OUTPUT
+        reason = f"{job.step} ended with {how}: {_last_line(output)}; see {output}"
+    else:
+        try:
+            following = next(job.steps, None)
+            if following is None:
+                done(job.cell, keep(job.cell, setting))
+                return False
+        except UserError as error:
+            reason = str(error)
+    if reason is not None:
+        job.save(pid=None, failure=reason)
+        failed(job.cell, reason)
+        return False
+    assert following is not None
+    job.cpu = job.cpu_seconds
+    job.step, arguments = following
+    job.child = Child([*setting.command, *arguments], job.folder / OUTPUT)
+    job.save(job.child.pid)
+    return True
+
+
+def _last_line(path: Path) -> str:
+    """The last line that a process has printed."""
+    lines = path.read_text("utf-8", errors="replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "it printed nothing")
+
+
+def _end(children: Sequence[Child]) -> None:
+    """End processes in order, and those that do not end in time at once."""
+    for child in children:
+        child.ask_to_stop()
+    deadline = time.monotonic() + GRACE
+    while any(child.poll() is None for child in children):
+        if time.monotonic() > deadline:
+            for child in children:
+                child.kill()
+        time.sleep(_POLL)
+
+
+@contextlib.contextmanager
+def _interrupted_by(number: signal.Signals) -> Iterator[None]:
+    """Treat a signal as Ctrl-C."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)

@@ -1,0 +1,156 @@
+"""The study file: which tracks, recipes and seeds are run, and in which order.
+
+Blocks are priorities. Within a block coverage comes before depth: one seed of every track and
+recipe before the second seed of any.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Self
+
+import yaml
+from pydantic import Field, ValidationError, model_validator
+
+from baselines.recipes import RECIPES, names
+from benchmark.training_lines import Word
+from tasks.errors import UserError, near
+from tasks.strict import Strict, first_fault
+
+MAX_FILE = 2**20
+"""Longest accepted file, in bytes."""
+SEEDS = (0, 1, 2)
+"""Seeds of a block that names none."""
+
+_Seed = Annotated[int, Field(ge=0, lt=2**63)]
+_Seeds = Annotated[tuple[_Seed, ...], Field(min_length=1, max_length=100, strict=False)]
+_Words = Annotated[tuple[Word, ...], Field(min_length=1, max_length=100, strict=False)]
+
+
+class Block(Strict):
+    """Runs of one priority: every recipe on every track.
+
+    Attributes:
+        tracks: Names of tracks.
+        recipes: Names of shipped recipes.
+        seeds: Of every recipe.
+        more_seeds: Further seeds of some of these recipes.
+    """
+
+    tracks: _Words
+    recipes: _Words
+    seeds: _Seeds = SEEDS
+    more_seeds: dict[Word, _Seeds] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Self:
+        for name in ("tracks", "recipes"):
+            listed = getattr(self, name)
+            if twice := sorted({each for each in listed if listed.count(each) > 1}):
+                raise ValueError(f"{name} lists {', '.join(twice)} twice")
+        if others := sorted(set(self.more_seeds) - set(self.recipes)):
+            raise ValueError(f"more_seeds names {', '.join(others)}, which recipes does not list")
+        for recipe in self.recipes:
+            seeds = self.seeds_of(recipe)
+            if twice_seeds := sorted({seed for seed in seeds if seeds.count(seed) > 1}):
+                raise ValueError(f"{recipe} has seed {twice_seeds[0]} twice")
+        return self
+
+    def seeds_of(self, recipe: str) -> tuple[int, ...]:
+        """All seeds of a recipe, in order."""
+        return (*self.seeds, *self.more_seeds.get(recipe, ()))
+
+
+class Study(Strict):
+    """A study file.
+
+    Attributes:
+        name: What the study is called.
+        blocks: In the order of their priority.
+    """
+
+    name: Word
+    blocks: Annotated[tuple[Block, ...], Field(min_length=1, max_length=100, strict=False)]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cell:
+    """One training run of a study.
+
+    Attributes:
+        track: Name of its track.
+        recipe: Name of its recipe.
+        seed: Its seed.
+    """
+
+    track: str
+    recipe: str
+    seed: int
+
+    @property
+    def stem(self) -> str:
+        """What its files are called."""
+        return f"{self.recipe}-s{self.seed}"
+
+    @property
+    def text(self) -> str:
+        """What it is called in messages."""
+        return f"{self.track} {self.recipe} seed {self.seed}"
+
+
+def read_study(path: Path) -> Study:
+    """Read a study file; tracks are not looked up here.
+
+    Raises:
+        UserError: It cannot be read, breaks the schema, or names a recipe that is not shipped.
+    """
+    content = read_yaml(path)
+    try:
+        study = Study.model_validate(content)
+    except ValidationError as error:
+        raise UserError(f"{path}: {first_fault(error)}") from error
+    known = names(RECIPES)
+    for number, block in enumerate(study.blocks, 1):
+        for recipe in block.recipes:
+            if recipe not in known:
+                raise UserError(
+                    f"{path}: block {number}: there is no shipped recipe {recipe!r}"
+                    f"{near(recipe, known)}"
+                )
+    return study
+
+
+def read_yaml(path: Path) -> object:
+    """The content of a YAML file of bounded size.
+
+    Raises:
+        UserError: It cannot be read, is too long, or is not YAML.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE + 1)
+        if len(content) > MAX_FILE:
+            raise UserError(f"{path} is longer than {MAX_FILE} bytes")
+        return yaml.safe_load(content.decode())
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8 text"
+        raise UserError(f"{path} cannot be read: {reason}") from error
+    except yaml.YAMLError as error:
+        # YAML's parser shows the place on lines of its own.
+        raise UserError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+
+
+def cells_of(study: Study) -> tuple[Cell, ...]:
+    """All runs of a study in the order in which they are made, each once."""
+    return tuple(dict.fromkeys(_ordered(study)))
+
+
+def _ordered(study: Study) -> Iterator[Cell]:
+    for block in study.blocks:
+        most = max(len(block.seeds_of(recipe)) for recipe in block.recipes)
+        for number in range(most):
+            for track in block.tracks:
+                for recipe in block.recipes:
+                    seeds = block.seeds_of(recipe)
+                    if number < len(seeds):
+                        yield Cell(track, recipe, seeds[number])

@@ -1,0 +1,131 @@
+"""Where a study is run, how its runs stand, and what of it is finished."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from baselines.study.cells import Finished, init_cell, outdated, read_cell, stem
+from baselines.study.ground import Ground
+from baselines.study.schema import Cell
+from benchmark.files import write_atomically
+from tasks.errors import UserError
+from tasks.strict import Strict, first_fault
+
+COMMAND = (sys.executable, "-m", "benchmark.cli")
+"""The program itself, as a process of its own."""
+STATE: Final = "study.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Where and how a study is run.
+
+    Attributes:
+        grounds: Its tracks, by name.
+        out: Folder of the runs.
+        results: Folder of the finished cells.
+        jobs: Runs at a time.
+        command: What begins every command line; the program itself.
+    """
+
+    grounds: Mapping[str, Ground]
+    out: Path
+    results: Path
+    jobs: int
+    command: tuple[str, ...]
+
+    def folder(self, cell: Cell) -> Path:
+        """Folder of a cell's run."""
+        return self.out / cell.track / stem(cell)
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What there is of a study.
+
+    Attributes:
+        finished: Cells whose files are there and of today.
+        outdated: Others whose files are there, with the reason.
+        missing: The rest, in order.
+    """
+
+    finished: tuple[Finished, ...]
+    outdated: Mapping[Cell, str]
+    missing: tuple[Cell, ...]
+
+
+def with_inits(cells: Sequence[Cell]) -> tuple[Cell, ...]:
+    """The cells, each track's init before the first of its runs."""
+    return tuple(dict.fromkeys(each for cell in cells for each in (init_cell(cell.track), cell)))
+
+
+def survey(cells: Sequence[Cell], grounds: Mapping[str, Ground], results: Path) -> Survey:
+    """Look up which cells are finished.
+
+    Raises:
+        UserError: A file is damaged.
+    """
+    finished, old, missing = [], {}, []
+    for cell in cells:
+        found = read_cell(results, cell)
+        if found is None:
+            missing.append(cell)
+            continue
+        ground = grounds[cell.track]
+        reason = outdated(found.facts, ground.track.sha256, ground.validation.fingerprint)
+        if reason is None:
+            finished.append(found)
+        else:
+            old[cell] = reason
+    return Survey(tuple(finished), old, tuple(missing))
+
+
+class State(Strict):
+    """How a run stands, in its folder.
+
+    Attributes:
+        cpu_seconds: Processor time by step, over all sessions.
+        pid: Process that is at work on it; one that no longer exists was killed.
+        failure: Why the last process failed; null if it did not.
+    """
+
+    cpu_seconds: dict[str, float]
+    pid: int | None
+    failure: str | None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a process is at work on it."""
+        return self.pid is not None and Path(f"/proc/{self.pid}").exists()
+
+
+def read_state(folder: Path) -> State:
+    """How the run in a folder stands.
+
+    Raises:
+        UserError: The file is damaged.
+    """
+    path = folder / STATE
+    try:
+        return State.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return State(cpu_seconds={}, pid=None, failure=None)
+    except ValidationError as error:
+        reason = first_fault(error)
+        raise UserError(f"{path}: {reason}; remove it to count its time from 0") from error
+
+
+def write_state(folder: Path, state: State) -> None:
+    """Write down how the run in a folder stands.
+
+    Raises:
+        UserError: It cannot be written.
+    """
+    try:
+        write_atomically(folder / STATE, state.model_dump_json(indent=1).encode() + b"\n")
+    except OSError as error:
+        raise UserError(f"{folder / STATE} cannot be written: {error.strerror}") from error

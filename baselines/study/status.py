@@ -1,0 +1,88 @@
+"""Where a study is: one row for every track and recipe."""
+
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypedDict
+
+from baselines.study.schema import Cell
+from baselines.study.setting import Setting, Survey, read_state
+from benchmark.training_curves import collapse_update
+from benchmark.training_log import LOG, read_training_log
+
+
+class Row(TypedDict):
+    """A recipe on a track.
+
+    Attributes:
+        track: The track.
+        recipe: The recipe; `init` for the panel played with the init.
+        finished: Seeds that are finished.
+        running: Seeds that a process is at work on, with how far it is.
+        missing: Seeds that are not.
+        failed: Seeds whose last process failed, with what it said.
+        outdated: Seeds whose files are of another track or protocol, with the reason.
+        collapsed: Finished seeds that have collapsed.
+        gain: Last validation minus the first one, mean over finished seeds.
+    """
+
+    track: str
+    recipe: str
+    finished: list[int]
+    running: dict[int, str]
+    missing: list[int]
+    failed: dict[int, str]
+    outdated: dict[int, str]
+    collapsed: int
+    gain: float | None
+
+
+def rows_of(cells: Sequence[Cell], found: Survey, setting: Setting) -> list[Row]:
+    """The rows of a study, in its order.
+
+    Raises:
+        UserError: A log cannot be read.
+    """
+    rows: dict[tuple[str, str], Row] = {}
+    finished = {each.cell: each for each in found.finished}
+    for cell in cells:
+        new = Row(
+            track=cell.track,
+            recipe=cell.recipe,
+            finished=[],
+            running={},
+            missing=[],
+            failed={},
+            outdated={},
+            collapsed=0,
+            gain=None,
+        )
+        row = rows.setdefault((cell.track, cell.recipe), new)
+        folder = setting.folder(cell)
+        if cell in finished:
+            row["finished"].append(cell.seed)
+        elif cell in found.outdated:
+            row["outdated"][cell.seed] = found.outdated[cell]
+        elif (state := read_state(folder)).is_running:
+            row["running"][cell.seed] = _progress(folder, setting.grounds[cell.track].updates)
+        elif state.failure is not None:
+            row["failed"][cell.seed] = state.failure
+        else:
+            row["missing"].append(cell.seed)
+    for (track, recipe), row in rows.items():
+        logs = [
+            each.log
+            for each in found.finished
+            if (each.cell.track, each.cell.recipe) == (track, recipe) and each.log is not None
+        ]
+        row["collapsed"] = sum(collapse_update(log) is not None for log in logs)
+        gains = [log.validations[-1].success - log.validations[0].success for log in logs]
+        row["gain"] = statistics.fmean(gains) if gains else None
+    return list(rows.values())
+
+
+def _progress(folder: Path, updates: int) -> str:
+    if not (folder / LOG).exists():
+        return "begins"
+    made = len(read_training_log(folder / LOG, allow_torn=True).updates)
+    return f"{made} of {updates}"

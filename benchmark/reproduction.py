@@ -1,0 +1,240 @@
+"""How an entry is made again: its exact commands, and whether the result is the same.
+
+Every page and README that prints a command for an entry takes it from `commands_of`. How a training
+log becomes a command is known to `baselines.reproduction`, which callers hand in: this package does
+not import `baselines`.
+"""
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from pathlib import PurePosixPath
+from typing import Final
+
+from benchmark.manifest import Manifest, ModelIdentity
+from benchmark.training_lines import Update, Validation
+from benchmark.training_log import TrainingLog
+from tasks.errors import UserError
+
+PROGRAM: Final = "arlarena-bench"
+"""How every command begins."""
+BEST, LAST = "best", "last"
+"""Folders of a training's checkpoints."""
+_LOADED: Final = ("transformers", "vllm")
+"""Engines that load a model in a type of numbers that can be chosen."""
+_MEASURED: Final = ("seconds", "memory")
+"""Beginnings of the names of numbers that differ from machine to machine."""
+
+Words = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainCommand:
+    """The command of a training.
+
+    Attributes:
+        words: All but `--out`.
+        files: Files that it reads and this project does not ship, by path, with their text.
+        note: What a reader must know of it, on one line; empty if nothing.
+    """
+
+    words: Words
+    files: Mapping[str, str] = field(default_factory=dict)
+    note: str = ""
+
+
+TrainCommandOf = Callable[[TrainingLog, str], TrainCommand]
+"""From a log and a folder for files to the command that writes the log again; raises `UserError`
+where no command of this version does (`baselines.reproduction.train_command`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """How one checkpoint of an entry is made and played again.
+
+    Attributes:
+        seed: Of its training.
+        train: The training; None where there is no log, or `reason` says why not.
+        out: Folder of the training.
+        model: What the evaluation plays: a folder, a name, or words in angle brackets that stand
+            for weights which the authors alone have; None for a policy.
+        runs: For each run of the checkpoint the words of its evaluation and its folder.
+        reason: Why the training has no command, on one line; empty if it has one or no log.
+    """
+
+    seed: int
+    train: TrainCommand | None
+    out: str
+    model: str | None
+    runs: tuple[tuple[Words, str], ...]
+    reason: str = ""
+
+    @property
+    def train_words(self) -> Words | None:
+        """The whole command of the training."""
+        return None if self.train is None else (*self.train.words, "--out", self.out)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """All of it as text for a shell, with remarks behind `#`."""
+        found = [f"# seed {self.seed}: {self.reason}"] if self.reason else []
+        if self.train is not None and self.train_words is not None:
+            found += [f"# {self.train.note}"] if self.train.note else []
+            for path, text in self.train.files.items():
+                folder = shlex.quote(str(PurePosixPath(path).parent))
+                found += [f"mkdir -p {folder}", f"cat > {shlex.quote(path)} <<'END'"]
+                found += [*text.splitlines(), "END"]
+            found.append(command_text(self.train_words))
+        return (*found, *(command_text((*words, "--out", out)) for words, out in self.runs))
+
+
+def command_text(words: Sequence[str]) -> str:
+    """A command for a shell; words in angle brackets stay as they are, for people to replace."""
+    return " ".join(each if each.startswith("<") else shlex.quote(each) for each in words)
+
+
+def reproduction_folder(entry: str) -> str:
+    """Where `arlarena-bench reproduce` puts what it makes of an entry, if nobody says otherwise."""
+    return f"runs/reproduce-{entry}"
+
+
+def eval_words(model: str | None, panels: Sequence[str], options: Sequence[str] = ()) -> Words:
+    """The command that plays panels.
+
+    Args:
+        model: An init's name, a folder or a hub id; None where the options name a policy.
+        panels: As `task/panel`.
+        options: Further words.
+    """
+    chosen = () if model is None else ("--model", model)
+    tasks = tuple(word for panel in panels for word in ("--task", panel))
+    return (PROGRAM, "eval", *chosen, *options, *tasks)
+
+
+def commands_of(
+    seed: int,
+    manifests: Sequence[Manifest],
+    log: TrainingLog | None,
+    train_command: TrainCommandOf | None,
+    out: str,
+) -> Commands:
+    """The commands of one checkpoint: train it again where there is a log, and play its panels.
+
+    Args:
+        seed: Of its training.
+        manifests: Of its runs, at least one, all of the same weights.
+        log: Of its training, if there is one.
+        train_command: See `TrainCommandOf`; None to leave trainings out.
+        out: Folder for everything that the commands write.
+    """
+    train, reason = None, ""
+    if log is not None and train_command is not None:
+        try:
+            train = train_command(log, out)
+        except UserError as error:
+            reason = " ".join(str(error).split())
+    folder = f"{out}/s{seed}"
+    model = _model(manifests[0].model, seed, None if train is None else folder)
+    runs = []
+    for number, manifest in enumerate(manifests):
+        panels = [f"{panel.task}/{panel.panel}" for panel in manifest.panels]
+        suffix = f"-{number}" if number else ""
+        runs.append((eval_words(model, panels, _engine(manifest)), f"{folder}-eval{suffix}"))
+    return Commands(seed, train, folder, model, tuple(runs), reason)
+
+
+def _model(model: ModelIdentity, seed: int, trained: str | None) -> str | None:
+    """What `--model` names; of what was trained again, the folder of the same checkpoint."""
+    if model.kind == "policy":
+        return None
+    if trained is not None:
+        return f"{trained}/{BEST if model.name == BEST else LAST}"
+    if model.kind == "folder":
+        return f"<weights of seed {seed}, SHA-256 {model.sha256}>"
+    if model.kind == "hub" and model.revision is not None:
+        return f"{model.name}@{model.revision}"
+    return model.name
+
+
+def _engine(manifest: Manifest) -> Words:
+    """The options that choose the engine of a run."""
+    if manifest.model.kind == "policy":
+        return ("--engine", manifest.model.name)
+    kind, dtype = manifest.engine.get("kind"), manifest.engine.get("dtype")
+    if kind not in _LOADED:
+        return ()
+    return ("--engine", str(kind), *(("--dtype", dtype) if isinstance(dtype, str) else ()))
+
+
+@dataclass(frozen=True, slots=True)
+class LogDifference:
+    """The first place where two logs of one configuration and seed differ.
+
+    Attributes:
+        update: The update.
+        name: What differs; a number's name, or `lines` where one log ends.
+        theirs: Its value in the first log; None if it has none.
+        ours: Its value in the second.
+    """
+
+    update: int
+    name: str
+    theirs: object
+    ours: object
+
+    @property
+    def text(self) -> str:
+        """One line for people."""
+        return f"update {self.update}, {self.name}: {self.theirs} (entry) and {self.ours} (here)"
+
+
+def first_difference(theirs: TrainingLog, ours: TrainingLog) -> LogDifference | None:
+    """Where two logs differ first, line by line, with times and memory left out.
+
+    A number that one of the logs has nowhere is not compared: it was added to the log later.
+
+    Args:
+        theirs: One log.
+        ours: Another one.
+    """
+    known = {name for line in theirs.updates for name in (*line.values, *line.nonfinite)}
+    known &= {name for line in ours.updates for name in (*line.values, *line.nonfinite)}
+    pairs = zip_longest(_by_update(theirs), _by_update(ours))
+    return next((d for one, other in pairs if (d := _differing(one, other, known))), None)
+
+
+_Line = Update | Validation
+
+
+def _by_update(log: TrainingLog) -> list[_Line]:
+    """Updates and validations in their order; the update comes before its validations."""
+    return sorted(
+        [*log.updates, *log.validations],
+        key=lambda line: (line.update, isinstance(line, Validation)),
+    )
+
+
+def _differing(one: _Line | None, other: _Line | None, known: set[str]) -> LogDifference | None:
+    if one is None or other is None or (type(one), one.update) != (type(other), other.update):
+        update = min(line.update for line in (one, other) if line is not None)
+        return LogDifference(update, "lines", _what(one), _what(other))
+    theirs, ours = _numbers(one), _numbers(other)
+    for name in dict.fromkeys((*theirs, *ours)):
+        compared = isinstance(one, Validation) or name in known
+        if compared and not name.startswith(_MEASURED) and theirs.get(name) != ours.get(name):
+            return LogDifference(one.update, name, theirs.get(name), ours.get(name))
+    return None
+
+
+def _what(line: _Line | None) -> str:
+    if line is None:
+        return "ends before"
+    kind = "validation" if isinstance(line, Validation) else "update"
+    return f"{kind} of {line.update}"
+
+
+def _numbers(line: _Line) -> Mapping[str, object]:
+    if isinstance(line, Validation):
+        return line.model_dump()
+    return {**line.values, **dict.fromkeys(line.nonfinite, "not finite")}

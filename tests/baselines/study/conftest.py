@@ -1,0 +1,30 @@
+"""The tracks of `tests.tiny_study`, in this process."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from baselines.study.ground import Ground, grounds_of
+from baselines.study.schema import Cell
+from tests.tiny_study import make_tracks, use_tracks
+
+
+@pytest.fixture(scope="session")
+def made_tracks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tracks")
+    make_tracks(folder)
+    return folder
+
+
+@pytest.fixture
+def tiny_tracks(made_tracks: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder of the tracks, which this process takes as the shipped ones."""
+    use_tracks(made_tracks, monkeypatch)
+    yield made_tracks
+
+
+@pytest.fixture
+def ground(tiny_tracks: Path) -> Ground:
+    """The track `fixed`."""
+    return grounds_of([Cell("fixed", "grpo", 0)], "study.yaml")["fixed"]

@@ -1,0 +1,91 @@
+"""Finished cells: they are there or not, are of today or not, and nothing damaged is read."""
+
+from pathlib import Path
+
+import pytest
+
+from baselines.study.cells import Place, init_cell, outdated, read_cell, read_plays
+from baselines.study.ground import Ground
+from baselines.study.schema import Cell
+from baselines.study.setting import survey
+from tasks.errors import UserError
+from tests.study_cells import finish, rewrite
+
+CELL = Cell("fixed", "grpo", 0)
+
+
+def test_a_cell_is_read_as_it_was_written(tmp_path: Path, ground: Ground) -> None:
+    found = finish(tmp_path / "results", CELL, ground, {0, 3, 7})
+    assert read_cell(tmp_path / "results", CELL) == found
+    assert found.log is not None
+    assert [line.update for line in found.log.validations] == [0, 2, 4]
+    (solved,) = read_plays(found).values()
+    assert [number for number, won in enumerate(solved.values()) if won] == [0, 3, 7]
+    assert found.facts.own_seconds == 60.0
+    names = {path.name for path in (tmp_path / "results" / "fixed").iterdir()}
+    assert names == {"grpo-s0.json", "grpo-s0.jsonl.zst", "grpo-s0.episodes.jsonl.zst"}
+
+
+def test_a_cell_without_facts_is_not_finished(tmp_path: Path, ground: Ground) -> None:
+    """They are written last: a kill between the files leaves a cell that is run again."""
+    found = finish(tmp_path / "results", CELL, ground, {0})
+    found.place.facts.unlink()
+    assert read_cell(tmp_path / "results", CELL) is None
+
+
+def test_a_cell_of_another_track_or_protocol_is_outdated(tmp_path: Path, ground: Ground) -> None:
+    facts = finish(tmp_path / "results", CELL, ground, {0}).facts
+    track, protocol = ground.track.sha256, ground.validation.fingerprint
+    assert outdated(facts, track, protocol) is None
+    assert (outdated(facts, "0" * 64, protocol) or "").startswith(f"the track was {track[:12]}")
+    assert (outdated(facts, track, "0" * 64) or "").startswith(f"the protocol was {protocol[:12]}")
+
+
+def test_an_outdated_cell_is_neither_used_nor_missing(tmp_path: Path, ground: Ground) -> None:
+    results = tmp_path / "results"
+    old = finish(results, CELL, ground, {0})
+    other = Cell("fixed", "grpo", 1)
+    current = finish(results, other, ground, {1})
+    rewrite(old.place.facts, track={"name": "fixed", "sha256": "0" * 64})
+    missing = Cell("fixed", "grpo", 2)
+    found = survey([CELL, other, missing], {"fixed": ground}, results)
+    assert found.finished == (current,)
+    assert list(found.outdated) == [CELL]
+    assert found.missing == (missing,)
+
+
+def test_damaged_files_are_named(tmp_path: Path, ground: Ground) -> None:
+    results = tmp_path / "results"
+    found = finish(results, CELL, ground, {0})
+    found.place.log.write_bytes(b"no archive")
+    with pytest.raises(UserError, match=r"grpo-s0\.jsonl\.zst cannot be unpacked"):
+        read_cell(results, CELL)
+    found.place.log.unlink()
+    with pytest.raises(UserError, match=r"grpo-s0\.jsonl\.zst"):
+        read_cell(results, CELL)
+    rewrite(found.place.facts, weights="short")
+    with pytest.raises(UserError, match=r"grpo-s0\.json: weights: "):
+        read_cell(results, CELL)
+
+
+def test_files_under_the_name_of_another_cell_are_refused(tmp_path: Path, ground: Ground) -> None:
+    results = tmp_path / "results"
+    place = finish(results, CELL, ground, {0}).place
+    other = Place(results, Cell("fixed", "grpo", 1))
+    place.facts.rename(other.facts)
+    with pytest.raises(UserError, match="is of fixed grpo seed 0: its name says another cell"):
+        read_cell(results, other.cell)
+
+
+def test_records_that_are_not_the_whole_panel_are_refused(tmp_path: Path, ground: Ground) -> None:
+    results = tmp_path / "results"
+    found = finish(results, init_cell("fixed"), ground, {0})
+    assert found.log is None
+    assert found.place.facts.name == "init.json"
+    evaluation = found.facts.evaluation.model_dump(mode="json")
+    evaluation["panels"][0]["episodes"] = 9
+    more = found.facts.evaluation.model_validate_json(found.facts.evaluation.model_dump_json())
+    assert more == found.facts.evaluation
+    rewrite(found.place.facts, evaluation=evaluation)
+    with pytest.raises(UserError, match="the fingerprint is not that of its panels"):
+        read_cell(results, init_cell("fixed"))

@@ -1,0 +1,167 @@
+"""Claims: rules, verdicts and numbers, from cells with invented numbers."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from baselines.study.cells import Finished, init_cell
+from baselines.study.claims import Claim, Verdict, read_claims, verdicts
+from baselines.study.ground import Ground
+from baselines.study.methods import TrackResults, results_of, with_seeds
+from baselines.study.schema import Cell
+from benchmark.paired import difference
+from tasks.errors import UserError
+from tests.study_cells import finish
+
+FALLS = (6, 0, 0)
+"""Means .75 .375 .25 of eight: half of the best is lost at the second validation, update 2."""
+EVERY = range(8)
+PANEL = ("sokoban", "builtin")
+
+
+def track_results(
+    folder: Path, ground: Ground, methods: dict[str, Sequence[Sequence[int]]], init: Sequence[int]
+) -> TrackResults:
+    """Each method's seeds with the episodes that they solve; an empty one is not finished."""
+    cells, finished = [], []
+    for recipe, seeds in methods.items():
+        for seed, solved in enumerate(seeds):
+            cells.append(Cell("fixed", recipe, seed))
+            if solved:
+                finished.append(finish(folder / "results", cells[-1], ground, solved))
+    finished.append(finish(folder / "results", init_cell("fixed"), ground, init))
+    return results_of("fixed", [PANEL], cells, finished)
+
+
+def judge(results: TrackResults, **rule: object) -> Verdict:
+    claim = Claim.model_validate({"claim": "So it is.", "track": "fixed", **rule})
+    (verdict,) = verdicts([claim], {"fixed": results})
+    return verdict
+
+
+def test_a_method_is_better_if_the_interval_says_so(tmp_path: Path, ground: Ground) -> None:
+    results = track_results(
+        tmp_path,
+        ground,
+        {"gspo": [EVERY, EVERY, EVERY], "grpo": [[0], [0], [0]], "ppo": [[0, 1], [0], [1]]},
+        init=[0],
+    )
+    better = judge(results, better=["gspo", "grpo"])
+    assert better.outcome == "reproduced"
+    assert better.numbers.startswith("gspo minus grpo: +87.5 [")
+    assert judge(results, better=["grpo", "gspo"]).outcome == "contradicted"
+    assert judge(results, better=["ppo", "grpo"]).outcome == "not decided"
+    assert judge(results, best="gspo").outcome == "reproduced"
+    assert judge(results, best="grpo").outcome == "contradicted"
+    gspo, grpo = (results.methods[name].side(PANEL) for name in ("gspo", "grpo"))
+    assert gspo is not None
+    assert grpo is not None
+    assert results.between("gspo", "grpo", PANEL) == difference(gspo, grpo)
+
+
+def test_a_method_learns_if_its_gain_is_large_enough(tmp_path: Path, ground: Ground) -> None:
+    methods = {"gspo": [EVERY, EVERY], "grpo": [[0], [0]]}
+    results = track_results(tmp_path, ground, methods, init=[0])
+    learns = judge(results, learns="gspo")
+    assert learns.outcome == "reproduced"
+    assert learns.numbers.startswith("gspo minus its init: +87.5 [")
+    gain = results.gain("gspo", PANEL)
+    assert gain is not None
+    assert judge(results, learns="gspo", by=gain.low + 0.01).outcome == "not decided"
+    assert judge(results, learns="grpo").outcome == "not decided"
+
+
+def test_a_claim_of_which_a_seed_is_missing_is_not_run(tmp_path: Path, ground: Ground) -> None:
+    methods = {"gspo": [EVERY, EVERY, []], "grpo": [[0], [], []]}
+    results = track_results(tmp_path, ground, methods, init=[0])
+    verdict = judge(results, better=["gspo", "grpo"])
+    assert verdict.outcome == "not run"
+    assert verdict.numbers == "gspo lacks seed 2; grpo lacks seeds 1, 2"
+    assert judge(results, best="gspo").outcome == "not run"
+
+
+def collapsing(folder: Path, ground: Ground, counts: dict[str, tuple[int, int]]) -> TrackResults:
+    """Methods with so many seeds of which the first so many collapse."""
+    finished: list[Finished] = []
+    for recipe, (fallen, seeds) in counts.items():
+        for seed in range(seeds):
+            curve = FALLS if seed < fallen else (6, 6, 6)
+            cell = Cell("fixed", recipe, seed)
+            finished.append(finish(folder / "results", cell, ground, [0], curve))
+    return results_of("fixed", [PANEL], [each.cell for each in finished], finished)
+
+
+def test_collapses_are_counted_and_held_to_the_rule(tmp_path: Path, ground: Ground) -> None:
+    counts = {"cispo": (2, 3), "cispo_sm": (0, 3), "sapo": (1, 3), "gspo": (3, 3)}
+    results = collapsing(tmp_path, ground, counts)
+    verdict = judge(results, collapses="cispo", holds="cispo_sm")
+    assert verdict.outcome == "reproduced"
+    # Wilson: 2 of 3 is 21 to 94 %, 0 of 3 is 0 to 56 %.
+    assert verdict.numbers == (
+        "cispo 2 of 3 after update 2, 2 (21 to 94 %); cispo_sm 0 of 3 (0 to 56 %)"
+    )
+    assert judge(results, collapses="cispo_sm").outcome == "contradicted"
+    assert judge(results, holds="gspo").outcome == "contradicted"
+    assert judge(results, holds="sapo").outcome == "not decided"
+    assert judge(results, collapses="sapo", holds="cispo_sm").outcome == "not decided"
+    assert judge(results, collapses="sapo", holds="gspo").outcome == "contradicted"
+
+
+def test_a_claim_about_a_method_that_is_not_run_is_a_mistake(
+    tmp_path: Path, ground: Ground
+) -> None:
+    results = track_results(tmp_path, ground, {"gspo": [EVERY]}, init=[0])
+    with pytest.raises(UserError, match="about gpso, which the study does not run on fixed; did"):
+        judge(results, learns="gpso")
+    elsewhere = Claim(claim="Elsewhere.", track="other", learns="gspo")
+    assert verdicts([elsewhere], {"fixed": results}) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ("", "give one rule"),
+        (", best: grpo, learns: grpo", "give one rule"),
+        (", best: grpo, by: 0.1", "by belongs to learns"),
+        (", better: [grpo]", "better"),
+        (", bets: grpo", "bets: Extra inputs"),
+    ],
+)
+def test_a_claim_has_one_rule(tmp_path: Path, rule: str, message: str) -> None:
+    path = tmp_path / "claims.yaml"
+    path.write_text(f"claims: [{{claim: So., track: t{rule}}}]")
+    with pytest.raises(UserError) as refused:
+        read_claims(path)
+    assert message in str(refused.value)
+    assert "claims.0" in str(refused.value)
+
+
+def test_success_at_equal_episodes_is_the_last_validation_within_the_fewest(
+    tmp_path: Path, ground: Ground
+) -> None:
+    """GRPO plays 8 episodes in each of 4 updates, SAMPO 16: 32 are 2 updates of SAMPO."""
+    grpo = finish(tmp_path / "results", Cell("fixed", "grpo", 0), ground, [0], (2, 3, 4))
+    sampo = finish(
+        tmp_path / "results", Cell("fixed", "sampo", 0), ground, EVERY, (2, 6, 8), played=16
+    )
+    cells = [grpo.cell, sampo.cell]
+    results = results_of("fixed", [PANEL], cells, [grpo, sampo])
+    assert results.equal_episodes == 32
+    values = {
+        recipe: (side.success.value, len(side.seeds))
+        for recipe, method in results.methods.items()
+        if (side := method.side_at("builtin", 32)) is not None
+    }
+    assert values == {"grpo": (4 / 8, 1), "sampo": (6 / 8, 1)}
+    assert results.methods["sampo"].episodes == 64
+
+
+def test_the_interval_of_one_method_knows_of_its_seeds(tmp_path: Path, ground: Ground) -> None:
+    methods = {"grpo": [range(4), range(4)], "gspo": [range(2), range(6)]}
+    results = track_results(tmp_path, ground, methods, init=[0])
+    alike, apart = (with_seeds(s) for m in results.methods.values() if (s := m.side(PANEL)))
+    assert alike.value == apart.value == 0.5
+    assert apart.low < alike.low < 0.5 < alike.high < apart.high
+    # Both seeds solved the same four episodes: Wilson's interval of 4 of 8.
+    assert alike.low == pytest.approx(0.2152, abs=1e-4)

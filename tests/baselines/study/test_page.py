@@ -1,0 +1,171 @@
+"""Pages, status and estimates, from cells with invented numbers."""
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from baselines.study.cells import init_cell
+from baselines.study.estimate import duration, estimate, relative_episodes
+from baselines.study.ground import Ground, grounds_of
+from baselines.study.schema import Cell
+from baselines.study.setting import State, write_state
+from benchmark.cli import main
+from tests.study_cells import finish, rewrite
+
+STUDY = "name: tiny\nblocks: [{tracks: [fixed], recipes: [grpo, sampo, cispo], seeds: [0, 1]}]\n"
+CLAIMS = """claims:
+  - {claim: SAMPO beats GRPO., track: fixed, better: [sampo, grpo]}
+  - {claim: CISPO collapses., track: fixed, collapses: cispo}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, ground: Ground) -> Path:
+    """Two seeds of GRPO and SAMPO, one of CISPO, and the init."""
+    (tmp_path / "study.yaml").write_text(STUDY)
+    (tmp_path / "claims.yaml").write_text(CLAIMS)
+    results = tmp_path / "results"
+    for seed in (0, 1):
+        finish(results, Cell("fixed", "grpo", seed), ground, [0, 1], (2, 2, 2))
+        sampo = Cell("fixed", "sampo", seed)
+        finish(results, sampo, ground, range(8), (2, 4, 8), played=16, cpu=120)
+    finish(results, Cell("fixed", "cispo", 0), ground, [0], (6, 0, 0))
+    finish(results, init_cell("fixed"), ground, [0, 1])
+    return tmp_path
+
+
+def study(folder: Path, action: str, *options: str) -> int:
+    places = ["--out", str(folder / "runs"), "--results", str(folder / "results")]
+    return main(["study", action, str(folder / "study.yaml"), *places, *options])
+
+
+def test_a_page_has_table_curves_verdicts_and_what_is_missing(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert study(folder, "page") == 0
+    place = folder / "results" / "fixed"
+    assert capsys.readouterr().out == f"{place / 'README.md'}\n"
+    ElementTree.fromstring((place / "curves.svg").read_bytes())
+    text = (place / "README.md").read_text("utf-8")
+    # Two of eight solved, twice the same two: Wilson's interval of 2 of 8.
+    assert "The init solves 25.0 [7.1, 59.1] % of 8 episodes." in text
+    row = next(line for line in text.splitlines() if line.startswith("| grpo |"))
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells[:3] == ["grpo", "2", "25.0 [7.1, 59.1]"]
+    assert cells[3].startswith("+0.0 [")
+    assert cells[4:] == ["25.0 [7.1, 59.1]", "0 of 2 (0 to 66 %)", "0.0005", "32", "1.0"]
+    sampo = next(line for line in text.splitlines() if line.startswith("| sampo |"))
+    # At 32 episodes, two updates of 16, four of eight were solved; in the end all.
+    assert re.match(r"\| sampo \| 2 \| 100\.0 \[[\d.]+, 100\.0\] \| \+75\.0 \[", sampo)
+    assert "| 50.0 [21.5, 78.5] | 0 of 2 (0 to 66 %) | 0.0005 | 64 | 2.0 |" in sampo
+    assert "| cispo | 1 of 2 |" in text
+    assert "1 of 1 after update 2 (21 to 100 %)" in text
+    assert "| SAMPO beats GRPO. | **reproduced** | sampo minus grpo: +75.0 [" in text
+    assert "| CISPO collapses. | **not run** | cispo lacks seed 1 |" in text
+    assert "- cispo: seed 1\n" in text
+    assert "arlarena-bench train --track fixed --recipe grpo --seed 0" in text
+    check_markdown(text)
+
+
+def test_the_same_cells_give_the_same_page(folder: Path) -> None:
+    assert study(folder, "page") == 0
+    place = folder / "results" / "fixed"
+    before = {path.name: path.read_bytes() for path in place.iterdir()}
+    assert study(folder, "page") == 0
+    assert {path.name: path.read_bytes() for path in place.iterdir()} == before
+
+
+def test_claims_of_ones_own_are_judged(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert study(folder, "page", "--claims", str(folder / "none.yaml")) == 2
+    assert "none.yaml does not exist" in capsys.readouterr().err
+    (folder / "own.yaml").write_text("claims: [{claim: It gains., track: fixed, learns: sampo}]")
+    assert study(folder, "page", "--claims", str(folder / "own.yaml")) == 0
+    text = (folder / "results" / "fixed" / "README.md").read_text("utf-8")
+    assert "| It gains. | **reproduced** | sampo minus its init: +75.0 [" in text
+    assert "SAMPO beats GRPO." not in text
+
+
+def test_an_outdated_cell_is_named_and_not_used(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = folder / "results" / "fixed" / "cispo-s0.json"
+    rewrite(facts, track={"name": "fixed", "sha256": "0" * 64})
+    assert study(folder, "page") == 0
+    said = capsys.readouterr().err
+    assert said.startswith("fixed cispo seed 0 is outdated: the track was 000000000000... and is ")
+    assert f"remove {facts} to run it again" in said
+    text = (folder / "results" / "fixed" / "README.md").read_text("utf-8")
+    assert "- cispo: seeds 0, 1\n" in text
+    assert "| cispo |" not in text
+
+
+def test_status_says_what_is_finished_running_failed_and_missing(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = folder / "runs" / "fixed" / "cispo-s1"
+    run.mkdir(parents=True)
+    assert study(folder, "status", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    rows = {row["recipe"]: row for row in found["rows"]}
+    assert list(rows) == ["init", "grpo", "sampo", "cispo"]
+    assert rows["sampo"]["finished"] == [0, 1]
+    assert rows["sampo"]["gain"] == 0.75
+    assert rows["cispo"]["collapsed"] == 1
+    assert rows["cispo"]["missing"] == [1]
+    # The one finished run of CISPO took a minute.
+    assert found["left"] == "about 60 s of CPU time left, 60 s at 1 job"
+    # This process exists; process 0 is none that can be asked for.
+    write_state(run, State(cpu_seconds={}, pid=1, failure=None))
+    assert study(folder, "status", "--json") == 0
+    (row,) = (r for r in json.loads(capsys.readouterr().out)["rows"] if r["recipe"] == "cispo")
+    assert row["running"] == {"1": "begins"}
+    write_state(run, State(cpu_seconds={}, pid=None, failure="train ended with exit code 2"))
+    assert study(folder, "status") == 0
+    said = capsys.readouterr().out
+    assert "fixed cispo seed 1 failed: train ended with exit code 2" in said
+    assert "6 of 7 runs are finished" in said
+
+
+def test_what_is_left_is_estimated_from_what_was_measured(
+    tmp_path: Path, tiny_tracks: Path
+) -> None:
+    del tiny_tracks
+    cells = [Cell(t, r, s) for t in ("fixed", "tuned") for r in ("grpo", "sampo") for s in (0, 1)]
+    grounds = grounds_of(cells, "study.yaml")
+    nothing = estimate(cells, [], grounds, {})
+    assert (nothing.measured, nothing.unknown) == (0, 8)
+    assert nothing.text(1).startswith("what is left cannot be estimated yet")
+    done = finish(tmp_path / "results", cells[0], grounds["fixed"], [0], cpu=60)
+    # GRPO a minute; SAMPO, never measured, twice as long.
+    left = estimate(cells[1:4], [done], grounds, {})
+    assert left.cpu_seconds == 60 + 120 + 120
+    assert left.text(2) == "about 5 min of CPU time left, 2 min at 2 jobs"
+    # A run of `tuned` takes 2 minutes by its index, the first of a recipe 2 of 4 updates more.
+    left = estimate(cells, [done], grounds, {"tuned": 2.0})
+    assert left.cpu_seconds == 60 * 2 + 120 * 2 + 120 * 2.5 + 240 * 2.5
+    # SAMPO has played three times as many episodes as planned.
+    sampo = finish(tmp_path / "results", cells[2], grounds["fixed"], [0], played=24, cpu=90)
+    assert relative_episodes("sampo", [done, sampo], grounds) == 3.0
+    left = estimate([cells[6]], [done, sampo], grounds, {"tuned": 2.0})
+    assert left.cpu_seconds == 120 * 3 * 1.5
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0 s"), (89, "89 s"), (150, "2 min"), (5400, "1.5 h")]
+)
+def test_durations_are_short(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def check_markdown(text: str) -> None:
+    """Rows of a table are as long as its head, and nothing is left of a template or of Python."""
+    assert not re.search(r"\{\{|\{%|None|nan|Interval\(", text)
+    assert "\n\n\n" not in text
+    for table in re.findall(r"(?:^\|.*\|\n)+", text, re.MULTILINE):
+        head, rule, *rows = table.splitlines()
+        assert re.fullmatch(r"\|( ?-+:? ?\|)+", rule)
+        assert {line.count("|") for line in (rule, *rows)} == {head.count("|")}
+        assert rows

@@ -1,0 +1,163 @@
+"""A study as it is run: real processes, killed, resumed, failing. Every start takes seconds.
+
+`STUDY_KILLS=20` kills it as often.
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from baselines.study.cells import Finished, Place, init_cell, read_cell
+from baselines.study.schema import Cell, cells_of, read_study
+from baselines.study.setting import read_state
+from benchmark.submissions.archive import read_compressed
+from tests.tiny_study import command, make_tracks
+
+KILLS = int(os.environ.get("STUDY_KILLS", "3"))
+PATIENCE = 900.0
+"""Seconds that a study on a busy machine may take."""
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
+
+
+def begin(folder: Path, name: str, *options: str) -> "subprocess.Popen[str]":
+    """Begin or go on with a study whose runs and results have a name."""
+    places = ["--out", str(folder / name / "runs"), "--results", str(folder / name / "results")]
+    words = ["study", "run", str(folder / "study.yaml"), *places, *options]
+    return subprocess.Popen(
+        [*command(folder), *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def end(process: "subprocess.Popen[str]") -> str:
+    said, _ = process.communicate(timeout=PATIENCE)
+    return said
+
+
+def lines_written(folder: Path) -> int:
+    """Lines of all logs and records of a study's runs."""
+    files = [*folder.rglob("training_log.jsonl"), *folder.rglob("episodes.jsonl")]
+    return sum(path.read_bytes().count(b"\n") for path in files)
+
+
+def kill_when_it_has_done_something(
+    process: "subprocess.Popen[str]", runs: Path, rng: random.Random
+) -> bool:
+    """Kill a study a little after its runs have written something; False if it has ended first."""
+    before, deadline = lines_written(runs), time.monotonic() + PATIENCE
+    while process.poll() is None:
+        assert time.monotonic() < deadline, "nothing is written"
+        if lines_written(runs) != before:
+            time.sleep(rng.uniform(0, 1.5))
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def content(found: Finished) -> list[dict[str, Any]]:
+    """The lines of a cell's log without times and memory."""
+    assert found.facts.log_bytes is not None
+    lines = read_compressed(found.place.log, found.facts.log_bytes).splitlines()
+    timed = ("seconds", "memory", "created")
+    return [
+        {name: value for name, value in json.loads(line).items() if not name.startswith(timed)}
+        for line in lines
+    ]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    make_tracks(tmp_path)
+    study = "name: tiny\nblocks: [{tracks: [tuned], recipes: [grpo, sampo], seeds: [0]}]\n"
+    (tmp_path / "study.yaml").write_text(study)
+    yield tmp_path
+
+
+def test_a_killed_study_ends_with_the_logs_of_one_that_was_not(folder: Path) -> None:
+    whole = begin(folder, "whole", "--jobs", "2")
+    said = end(whole)
+    assert whole.returncode == 0, said
+    assert "0 of 3 runs are finished" in said
+    assert "3 of 3: " in said
+
+    rng, kills = random.Random(17), 0
+    while kills < KILLS:
+        process = begin(folder, "killed", "--jobs", "2")
+        killed = kill_when_it_has_done_something(process, folder / "killed" / "runs", rng)
+        if not killed:
+            pytest.fail(f"the study ended after {kills} kills: {end(process)}")
+        kills += 1
+    last = begin(folder, "killed", "--jobs", "2")
+    said = end(last)
+    assert last.returncode == 0, said
+
+    for cell in (init_cell("tuned"), *cells_of(read_study(folder / "study.yaml"))):
+        one = read_cell(folder / "whole" / "results", cell)
+        other = read_cell(folder / "killed" / "results", cell)
+        assert one is not None
+        assert other is not None
+        assert one.facts.weights == other.facts.weights
+        assert one.place.episodes.read_bytes() == other.place.episodes.read_bytes()
+        if one.log is not None:
+            assert content(one) == content(other)
+            # The short trainings were made once, and their cost is not that of a run.
+            assert one.facts.cpu_seconds["tune"] > 1
+    rates = [folder / name / "results" / "tuned" / "rates.yaml" for name in ("whole", "killed")]
+    assert rates[0].read_bytes() == rates[1].read_bytes()
+    once_more = begin(folder, "whole")
+    assert "3 of 3 runs are finished; nothing is left" in end(once_more)
+    assert once_more.returncode == 0
+
+
+def test_a_failing_run_is_reported_and_the_rest_goes_on(folder: Path) -> None:
+    (folder / "study.yaml").write_text(
+        "name: tiny\nblocks: [{tracks: [fixed], recipes: [grpo], seeds: [0, 1]}]\n"
+    )
+    # A file where the first run's folder of checkpoints should be.
+    cells = [Cell("fixed", "grpo", seed) for seed in (0, 1)]
+    run = folder / "some" / "runs" / "fixed" / "grpo-s0"
+    run.mkdir(parents=True)
+    (run / "training_log.jsonl").mkdir()
+    process = begin(folder, "some")
+    said = end(process)
+    assert process.returncode == 1
+    results = folder / "some" / "results"
+    assert not Place(results, cells[0]).facts.exists()
+    assert read_cell(results, cells[1]) is not None
+    (line,) = (line for line in said.splitlines() if line.startswith("fixed grpo seed 0 failed: "))
+    assert "train ended with exit code" in line
+    assert str(run / "output.txt") in line
+    assert (read_state(run).failure or "").startswith("train ended with exit code")
+    assert (run / "output.txt").stat().st_size > 0
+    assert "1 of 3 runs failed; the same command tries them again" in said
+
+
+def test_a_study_that_is_asked_to_stop_ends_its_processes(folder: Path) -> None:
+    process = begin(folder, "some")
+    runs = folder / "some" / "runs"
+    deadline = time.monotonic() + PATIENCE
+    while not lines_written(runs):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    children = {
+        pid
+        for path in runs.glob("*/*/study.json")
+        if (pid := json.loads(path.read_bytes())["pid"]) is not None
+    }
+    process.send_signal(signal.SIGTERM)
+    said = end(process)
+    assert process.returncode == 130
+    assert "stopped; the same command goes on from the last checkpoints" in said
+    assert children
+    assert not any(Path(f"/proc/{pid}").exists() for pid in children)
+    assert all(json.loads(path.read_bytes())["pid"] is None for path in runs.glob("*/*/study.json"))

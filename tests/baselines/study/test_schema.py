@@ -1,0 +1,109 @@
+"""The study file: its order, and what is refused before anything runs."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from baselines.study.claims import read_claims
+from baselines.study.ground import grounds_of
+from baselines.study.schema import Block, Cell, Study, cells_of, read_study
+from tasks.errors import UserError
+
+STUDIES = Path(__file__).parents[3] / "baselines" / "studies"
+
+
+def study_file(folder: Path, text: str) -> Path:
+    path = folder / "study.yaml"
+    path.write_text(text, "utf-8")
+    return path
+
+
+def test_one_seed_of_every_cell_comes_before_the_second_of_any() -> None:
+    first = Block(
+        tracks=("t", "u"), recipes=("grpo", "gspo"), seeds=(0, 1), more_seeds={"gspo": (7,)}
+    )
+    second = Block(tracks=("t",), recipes=("grpo", "ppo"), seeds=(1, 2))
+    assert cells_of(Study(name="s", blocks=(first, second))) == (
+        Cell("t", "grpo", 0),
+        Cell("t", "gspo", 0),
+        Cell("u", "grpo", 0),
+        Cell("u", "gspo", 0),
+        Cell("t", "grpo", 1),
+        Cell("t", "gspo", 1),
+        Cell("u", "grpo", 1),
+        Cell("u", "gspo", 1),
+        Cell("t", "gspo", 7),
+        Cell("u", "gspo", 7),
+        # Seed 1 of grpo is there already.
+        Cell("t", "ppo", 1),
+        Cell("t", "grpo", 2),
+        Cell("t", "ppo", 2),
+    )
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=4, unique=True), st.integers(1, 3))
+def test_no_run_is_listed_twice(seeds: list[int], blocks: int) -> None:
+    block = Block(tracks=("t",), recipes=("grpo", "gspo"), seeds=tuple(seeds))
+    cells = cells_of(Study(name="s", blocks=(block,) * blocks))
+    assert len(set(cells)) == len(cells) == 2 * len(seeds)
+
+
+def test_the_shipped_study_and_its_claims_can_be_run() -> None:
+    study = read_study(STUDIES / "table.yaml")
+    cells = cells_of(study)
+    grounds = grounds_of(cells, "table.yaml")
+    for claim in read_claims(STUDIES / "claims.yaml"):
+        known = {cell.recipe for cell in cells if cell.track == claim.track}
+        assert set(claim.recipes) <= known, claim
+        assert claim.track in grounds
+    # 13 recipes on two tracks, three seeds, two more of five of them; then the other blocks.
+    assert sum(cell.track == "sokoban-stress" for cell in cells) == 13 * 3 + 5 * 2 + 4 * 3
+    assert sum(cell.track == "tir_math-standard" for cell in cells) == 9 * 3
+
+
+@pytest.mark.parametrize(
+    ("blocks", "message"),
+    [
+        ("[{tracks: [t], recipes: [gpro]}]", "no shipped recipe 'gpro'; did you mean gspo or grpo"),
+        ("[{tracks: [t], recipes: [grpo], seed: [0]}]", "blocks.0.seed: Extra inputs"),
+        ("[{tracks: [t], recipes: [grpo, grpo]}]", "recipes lists grpo twice"),
+        ("[{tracks: [t], recipes: [grpo], seeds: [0, 0]}]", "grpo has seed 0 twice"),
+        ("[{tracks: [t], recipes: [grpo], more_seeds: {ppo: [3]}}]", "more_seeds names ppo"),
+        ("[{tracks: [t], recipes: [grpo], more_seeds: {grpo: [2]}}]", "grpo has seed 2 twice"),
+        ("[{tracks: [../t], recipes: [grpo]}]", "blocks.0.tracks.0: String should match"),
+        ("[]", "blocks: Tuple should have at least 1 item"),
+        ("[", "is not valid YAML"),
+    ],
+)
+def test_a_wrong_study_file_is_refused_in_one_line(
+    tmp_path: Path, blocks: str, message: str
+) -> None:
+    path = study_file(tmp_path, f"name: s\nblocks: {blocks}\n")
+    with pytest.raises(UserError) as refused:
+        read_study(path)
+    assert message in str(refused.value)
+    assert str(path) in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_study_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"none\.yaml cannot be read: No such file"):
+        read_study(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize(
+    ("track", "recipe", "message"),
+    [
+        ("sokoban-standart", "grpo", "did you mean sokoban-standard"),
+        ("tir_math-standard", "gigpo", "compares the turns of episodes"),
+        ("tir_math-stress", "empg", "compares the turns of episodes"),
+    ],
+)
+def test_what_cannot_be_trained_is_an_error_of_the_file(
+    track: str, recipe: str, message: str
+) -> None:
+    with pytest.raises(UserError, match=message) as refused:
+        grounds_of([Cell(track, recipe, 0)], "study.yaml")
+    assert str(refused.value).startswith(f"study.yaml: {track} {recipe}: ")

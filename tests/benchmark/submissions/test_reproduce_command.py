@@ -1,0 +1,146 @@
+"""`arlarena-bench reproduce`: prints, refuses, and makes an entry again to the same weights."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from benchmark.cli import EXIT_USER_ERROR, main
+from benchmark.models import from_folder
+from benchmark.run_folder import read_run
+from benchmark.submissions.prepare import Part, prepare
+from benchmark.training_log import LOG, read_training_log
+from tests.submissions import Copy, Json, about, played_by
+from tests.training_logs import Line
+
+SMALL = (
+    "rollout.groups=2",
+    "rollout.group_size=4",
+    "rollout.max_turns=4",
+    "rollout.max_tokens=32",
+    "optimisation.updates=2",
+    "optimisation.mini_batches=2",
+    "optimisation.warmup_updates=0",
+    "validation.every=null",
+    "checkpoint_every=1",
+)
+
+
+@pytest.fixture(scope="module")
+def entries(tmp_path_factory: pytest.TempPathFactory, expert_run: Path, random_run: Path) -> Path:
+    """A folder with one entry that was trained here, shortly; its plays are scripted."""
+    root = tmp_path_factory.mktemp("entries")
+    sets = [word for setting in SMALL for word in ("--set", setting)]
+    train = ["train", "--recipe", "grpo", "--init", "tiny-sokoban", "--out", str(root / "run")]
+    assert main([*train, "--seed", "7", "--threads", "1", *sets]) == 0
+    weights = from_folder(root / "run" / "last").identity
+    played = played_by(weights, expert_run, random_run, seed=0)
+    log = read_training_log(root / "run" / LOG)
+    folder = root / "submissions" / "20260102_small"
+    prepare([Part(7, weights, (played,), log)], about("trained"), folder)
+    return root / "submissions"
+
+
+def reproduce(folder: Path, *arguments: str) -> int:
+    return main(["reproduce", *arguments, "--submissions", str(folder)])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_an_entry_is_made_again_to_the_same_weights(
+    entries: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    out = ("--out", str(tmp_path / "again"))
+    assert reproduce(entries, "20260102_small", *out) == 0
+    said = capfd.readouterr().out
+    assert "the weights are equal: SHA-256 " in said
+    assert (tmp_path / "again" / "s7" / "last").is_dir()
+    _, records = read_run(tmp_path / "again" / "s7-eval")
+    own = [record.success for record in records]
+    assert len(own) == 256
+    # The entry's plays are not the model's: what success says of them is said, too.
+    (shown,) = re.findall(r"success: A ([0-9.]+) %, B ([0-9.]+) %", said)
+    assert shown[1] == f"{100 * sum(own) / 256:.1f}"
+
+    # Weights of another hash, as on another machine: the log says from where on.
+    copy = Copy(Path(shutil.copytree(entries / "20260102_small", tmp_path / "20260102_small")))
+    _change_weights(copy)
+    copy.log(lambda lines: [*lines[:-1], {**lines[-1], "policy/loss": 0.125}], seed=7)
+    ((low, high),) = re.findall(r"points \[([+-][0-9.]+), ([+-][0-9.]+)\], McNemar", said)
+    tied = float(low) <= 0 <= float(high)
+    assert reproduce(tmp_path, "20260102_small", *out) == (0 if tied else 1)
+    said = capfd.readouterr().out
+    assert f"the weights differ: SHA-256 {'0' * 64} (entry), " in said
+    assert "first difference of the logs: update 2, policy/loss: 0.125 (entry) and " in said
+
+
+def _change_weights(copy: Copy) -> None:
+    """Let an entry say that its weights have another hash."""
+    other = {"sha256": "0" * 64}
+
+    def change(submission: Json) -> None:
+        submission["checkpoints"][0]["model"] |= other
+
+    copy.manifest(lambda run: run["model"].update(other))
+    copy.about(change)
+
+
+def test_the_commands_are_printed(policy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert reproduce(policy.parent, policy.name, "--dry-run", "--out", "o") == 0
+    assert capsys.readouterr().out == (
+        "arlarena-bench eval --engine expert --task sokoban/builtin --out o/s0-eval\n"
+    )
+
+
+def refused(capsys: pytest.CaptureFixture[str], folder: Path, *arguments: str) -> str:
+    assert reproduce(folder, *arguments) == EXIT_USER_ERROR
+    (line,) = capsys.readouterr().err.splitlines()
+    return line.removeprefix("arlarena-bench reproduce: ")
+
+
+def test_what_is_not_there_is_named(policy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    around = policy.parent
+    assert refused(capsys, around, "20260102_polici") == (
+        f"there is no entry '20260102_polici' in {around}; did you mean 20260102_policy?"
+    )
+    found = refused(capsys, around, policy.name, "--seed", "5")
+    assert found == "20260102_policy has no seed 5; it has 0"
+    found = refused(capsys, around / "none", policy.name)
+    assert found == f"there is no folder {around}/none: name that of entries (--submissions)"
+
+
+def test_weights_of_the_authors_own_cannot_be_played(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Their log is of a configuration that this version does not know, or there is none."""
+    found = refused(capsys, trained.parent, trained.name)
+    assert found.startswith(f"{trained.name}, seed 0: the configuration of the log is not one of")
+    copy = Copy(Path(shutil.copytree(trained, tmp_path / trained.name)))
+
+    def without_logs(submission: Json) -> None:
+        for point in submission["checkpoints"]:
+            point["training_log"] = None
+        submission["files"] = [f for f in submission["files"] if "training" not in f["path"]]
+
+    copy.about(without_logs)
+    shutil.rmtree(copy.folder / "training")
+    found = refused(capsys, tmp_path, trained.name)
+    assert found.startswith(f"{trained.name}, seed 0: there is no training log, and the weights")
+    assert reproduce(tmp_path, trained.name, "--dry-run") == 0
+    shown = capsys.readouterr()
+    assert shown.out.count("arlarena-bench eval --model <weights of seed ") == 2
+    assert "note: there is no training log" in shown.err
+
+
+def test_an_init_that_has_changed_is_said(
+    entries: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = Copy(Path(shutil.copytree(entries / "20260102_small", tmp_path / "20260102_small")))
+
+    def change(lines: list[Line]) -> None:
+        lines[0]["init"] |= {"sha256": "0" * 64}
+
+    copy.log(change, seed=7)
+    found = refused(capsys, tmp_path, "20260102_small")
+    assert "the shipped init has changed since" in found

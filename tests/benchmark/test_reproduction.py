@@ -1,0 +1,136 @@
+"""Commands of entries, and where two logs differ first."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmark.manifest import Manifest, ModelIdentity
+from benchmark.reproduction import (
+    Commands,
+    LogDifference,
+    TrainCommand,
+    commands_of,
+    first_difference,
+)
+from benchmark.training_log import TrainingLog, read_training_log
+from tasks.errors import UserError
+from tasks.seeding import sha256_text
+from tests.factories import make_manifest
+from tests.training_logs import Line, start_line, update_line, validation_line, write_log
+
+WEIGHTS = sha256_text("weights")
+LOADED = {"kind": "transformers", "dtype": "float32", "device": "cpu"}
+
+
+def manifest(model: ModelIdentity) -> Manifest:
+    return make_manifest().model_copy(update={"model": model, "engine": LOADED})
+
+
+def log_of(folder: Path, *lines: Line, name: str = "log") -> TrainingLog:
+    return read_training_log(write_log(folder / f"{name}.jsonl", [start_line(), *lines]))
+
+
+def trained(log: TrainingLog, folder: str) -> TrainCommand:
+    """The command of any log, with a file that it needs."""
+    words = ("arlarena-bench", "train", "--recipe", f"{folder}/my own.yaml")
+    return TrainCommand(words, {f"{folder}/my own.yaml": "a: 1\nb: 2\n"}, "only a test")
+
+
+def refused(log: TrainingLog, folder: str) -> TrainCommand:
+    raise UserError("the track\nis gone")
+
+
+def commands(model: ModelIdentity, log: TrainingLog | None = None) -> Commands:
+    return commands_of(4, [manifest(model)], log, trained, "out")
+
+
+PLAYED = "--engine transformers --dtype float32 --task sokoban/builtin --out out/s4-eval"
+
+
+@pytest.mark.parametrize(
+    ("model", "line"),
+    [
+        (ModelIdentity(name="expert", kind="policy"), "--engine expert --task sokoban/builtin"),
+        (ModelIdentity(name="tiny-sokoban", kind="init", sha256=WEIGHTS), "--model tiny-sokoban"),
+        (ModelIdentity(name="a/b", kind="hub", revision="c" * 40), f"--model a/b@{'c' * 40}"),
+        (
+            ModelIdentity(name="last", kind="folder", sha256=WEIGHTS),
+            f"--model <weights of seed 4, SHA-256 {WEIGHTS}>",
+        ),
+    ],
+)
+def test_without_a_log_there_is_an_evaluation_alone(model: ModelIdentity, line: str) -> None:
+    (found,) = commands(model).lines
+    end = "--out out/s4-eval" if model.kind == "policy" else PLAYED
+    assert found == f"arlarena-bench eval {line} {end}"
+
+
+@pytest.mark.parametrize("name", ["best", "last", "my-model"])
+def test_with_a_log_the_same_checkpoint_is_trained_and_played(tmp_path: Path, name: str) -> None:
+    model = ModelIdentity(name=name, kind="folder", sha256=WEIGHTS)
+    log = log_of(tmp_path, update_line(1))
+    checkpoint = "best" if name == "best" else "last"
+    assert commands(model, log).lines == (
+        "# only a test",
+        "mkdir -p out",
+        "cat > 'out/my own.yaml' <<'END'",
+        "a: 1",
+        "b: 2",
+        "END",
+        "arlarena-bench train --recipe 'out/my own.yaml' --out out/s4",
+        f"arlarena-bench eval --model out/s4/{checkpoint} {PLAYED}",
+    )
+
+
+def test_a_training_without_a_command_says_why(tmp_path: Path) -> None:
+    model = ModelIdentity(name="last", kind="folder", sha256=WEIGHTS)
+    log = log_of(tmp_path, update_line(1))
+    found = commands_of(4, [manifest(model)], log, refused, "out")
+    assert found.lines[0] == "# seed 4: the track is gone"
+    assert found.lines[1].startswith("arlarena-bench eval --model <weights of seed 4")
+    assert found.train_words is None
+
+
+def test_every_run_of_a_checkpoint_has_its_folder() -> None:
+    model = ModelIdentity(name="tiny-sokoban", kind="init", sha256=WEIGHTS)
+    found = commands_of(0, [manifest(model)] * 2, None, None, "out")
+    assert [out for _, out in found.runs] == ["out/s0-eval", "out/s0-eval-1"]
+
+
+def lines(loss: float = 0.5, seconds: float = 1.0, solved: int = 128) -> list[Line]:
+    values = {"policy/loss": loss, "seconds/total": seconds}
+    updates = [update_line(number, values) for number in (1, 2)]
+    return [validation_line(0), *updates, validation_line(2, solved)]
+
+
+def test_logs_are_equal_whatever_time_they_took(tmp_path: Path) -> None:
+    one = log_of(tmp_path, *lines(), name="one")
+    other = log_of(tmp_path, *lines(seconds=9.0), name="other")
+    assert first_difference(one, other) is None
+
+
+def test_the_first_number_that_differs_is_named(tmp_path: Path) -> None:
+    one = log_of(tmp_path, *lines(), name="one")
+    other = log_of(tmp_path, *lines(loss=0.25, solved=64), name="other")
+    found = first_difference(one, other)
+    assert found == LogDifference(1, "policy/loss", 0.5, 0.25)
+    assert found.text == "update 1, policy/loss: 0.5 (entry) and 0.25 (here)"
+    later = log_of(tmp_path, *lines(solved=64), name="later")
+    assert first_difference(one, later) == LogDifference(2, "success", 0.5, 0.25)
+
+
+def test_a_number_that_came_later_is_not_compared(tmp_path: Path) -> None:
+    one = log_of(tmp_path, *lines(), name="one")
+    more = [update_line(n, {"policy/loss": 0.5, "policy/grad_norm": 1.0}) for n in (1, 2)]
+    other = log_of(tmp_path, validation_line(0), *more, validation_line(2), name="other")
+    assert first_difference(one, other) is None
+    gone = [update_line(1, {"policy/loss": 0.5}), update_line(2)]
+    third = log_of(tmp_path, validation_line(0), *gone, validation_line(2), name="third")
+    assert first_difference(one, third) == LogDifference(2, "policy/loss", 0.5, None)
+
+
+def test_a_log_that_ends_before_differs_there(tmp_path: Path) -> None:
+    one = log_of(tmp_path, *lines(), name="one")
+    short = log_of(tmp_path, *lines()[:2], name="short")
+    assert first_difference(one, short) == LogDifference(2, "lines", "update of 2", "ends before")
+    assert first_difference(short, one) == LogDifference(2, "lines", "ends before", "update of 2")
