@@ -9,7 +9,7 @@ what is shared, so that nothing but the time changes.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -60,9 +60,10 @@ class RowBatch:
 
     def to(self, device: torch.device) -> Self:
         """The same on another device."""
-        tensors = {
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        tensors: dict[str, Any] = {
             name: value.to(device)
-            for name, value in ((field.name, getattr(self, field.name)) for field in fields(self))
+            for name, value in values.items()
             if isinstance(value, torch.Tensor)
         }
         return replace(self, **tensors)

@@ -185,6 +185,7 @@ def run_ours(turns: Turns, case: Case, share_prefix: bool) -> None:
             assert isinstance(trainer.learner, TimedLearner)
             learner = trainer.learner
             learner.updater.share_prefix &= share_prefix
+            learner.updater.packs &= share_prefix
             await trainer.train()
 
     with tempfile.TemporaryDirectory() as out:
