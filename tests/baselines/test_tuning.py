@@ -1,6 +1,7 @@
 """The learning rate of a track's grid: which short trainings, how they are judged, which wins."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,8 +25,8 @@ def run(tmp_path: Path) -> TrainingRun:
     return TrainingRun("grpo", config, (task,), init, 7, tmp_path, track=track.claim)
 
 
-def log_of(run: TrainingRun, curve: list[float | None], **changes: object) -> None:
-    facts = {
+def log_of(run: TrainingRun, curve: list[float | None], **changes: Any) -> None:
+    facts: dict[str, Any] = {
         "configuration": run.configuration,
         "init": run.init.identity.model_dump(),
         "seed": run.seed,
