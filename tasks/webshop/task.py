@@ -2,6 +2,7 @@
 
 import random
 import re
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from importlib.metadata import version
@@ -47,7 +48,9 @@ SEARCH = "search[your words]"
 
 _ON, _OFF = "on", "off"
 _LONGEST_SHOWN = 200
-"""Characters of an action that the prompt repeats."""
+"""Characters of an action that the history repeats."""
+_LONGEST_PROMPT = 13_000
+"""Characters; a longer prompt is shown without the past turns, as in the field."""
 _WORD = re.compile(r"[a-z0-9]+")
 _RANDOM_WORDS = 4
 """Words of the task that the random policy searches for."""
@@ -60,6 +63,7 @@ class WebShopEpisode(Episode):
         goal: What is to be bought.
         catalogue: Name of the catalogue.
         max_turns: Turns after which the episode ends.
+        history_turns: Past turns that the prompt repeats.
         template: The prompt.
         tagger: Finds nouns.
         as_original: Whether pages, actions and rewards are the original's.
@@ -70,6 +74,7 @@ class WebShopEpisode(Episode):
         goal: Goal,
         catalogue: str,
         max_turns: int,
+        history_turns: int,
         template: Template,
         tagger: Tagger,
         as_original: bool,
@@ -80,7 +85,7 @@ class WebShopEpisode(Episode):
         self._template = template
         self._tagger = tagger
         self._as_original = as_original
-        self._done: list[str] = []
+        self._history: deque[dict[str, str | int]] = deque(maxlen=history_turns)
         self._turn = 0
         self._visit = Visit(self._catalogue, goal)
         self._page: Page | None = None
@@ -98,7 +103,7 @@ class WebShopEpisode(Episode):
     def reset(self) -> View:
         """Enter the shop."""
         self._visit = Visit(self._catalogue, self.goal)
-        self._done.clear()
+        self._history.clear()
         self._turn = 1
         self._left = None
         return self._look()
@@ -111,7 +116,9 @@ class WebShopEpisode(Episode):
         action = None if parsed.action is None else self._normalised(parsed.action)
         act = compat.act if self._as_original else pages.act
         done = action is not None and act(self._visit, before, action)
-        self._done.append(_shown(action) if done else f"{_shown(action)} (no effect)")
+        self._history.append(
+            {"turn": self._turn, "observation": before.shown, "action": _shown(action)}
+        )
         reward = self._judge() if self._visit.place is Place.DONE else None
         ended = reward is not None or self._turn == self._max_turns
         view = self._last_look(reward) if ended else None
@@ -155,14 +162,9 @@ class WebShopEpisode(Episode):
     def _look(self) -> View:
         page = self._see(None)
         self._page = page
-        text = self._template.render(
-            task=self.goal.instruction,
-            turn=self._turn,
-            max_turns=self._max_turns,
-            done=self._done,
-            observation=page.shown,
-            actions=_listed(page),
-        )
+        text = self._render(page, self._history)
+        if len(text) > _LONGEST_PROMPT:
+            text = self._render(page, ())
         search = (SEARCH,) if page.searchable else ()
         actions = (*search, *(f"click[{name}]" for name in page.clicks))
         return View((Message(role="user", content=text),), page.observation, actions)
@@ -175,6 +177,16 @@ class WebShopEpisode(Episode):
             return compat.page_of(self._visit, None if reward is None else reward.value)
         return pages.page_of(self._visit)
 
+    def _render(self, page: Page, history: "deque[dict[str, str | int]] | tuple[()]") -> str:
+        return self._template.render(
+            task=self.goal.instruction,
+            turn=self._turn,
+            max_turns=self._max_turns,
+            history=history,
+            observation=page.shown,
+            actions=_listed(page),
+        )
+
 
 class WebShopTask(Task):
     """Find a product that fits a wish, and buy it."""
@@ -182,10 +194,9 @@ class WebShopTask(Task):
     info = TaskInfo(
         name="webshop",
         title="WebShop",
-        version="2",
+        version="1",
         summary="Find a product that fits a wish, and buy it.",
-        # What was done, not what was seen: pages show what was chosen, and are long.
-        history_turns=15,
+        history_turns=2,
         format_penalty=0.1,
         score_name="reward",
         score_unit="%",
@@ -244,6 +255,7 @@ class WebShopTask(Task):
             goal_of(entry),
             str(entry.data["catalogue"]),
             max_turns,
+            self.info.history_turns,
             self._prompt.template,
             find_tagger(settings["tagger"]),
             settings["compat"] == _ON,
@@ -315,7 +327,7 @@ def _listed(page: Page) -> list[str]:
 
 
 def _shown(action: str | None) -> str:
-    """An action for the list of what was done: a model may have written anything."""
+    """An action for the history: a model may have written anything."""
     if not action:
         return "no action"
     return action if len(action) <= _LONGEST_SHOWN else action[: _LONGEST_SHOWN - 3] + "..."

@@ -40,14 +40,14 @@ def test_the_prompt_names_task_turn_page_and_actions() -> None:
     entry = first_entry()
     episode = TASK.episode(entry, 15)
     text = prompt(episode.reset())
-    assert (
-        f"Task: {entry.data['instruction']}\nTurn 1 of 15.\n\nYou are at the search page.\n\n"
-        in text
-    )
+    assert f"Task: {entry.data['instruction']}\nTurn 1 of 15.\n\nNow:\n" in text
     assert text.endswith("Possible actions:\nsearch[your words]")
-    act(episode, "click[nothing]")
-    text = prompt(act(episode, "search[bottle]").view)
-    assert "Turn 3 of 15.\nDone so far: click[nothing] (no effect); search[bottle]\n\n" in text
+    for turn in range(1, 4):
+        text = prompt(act(episode, f"click[nothing {turn}]").view)
+    assert "Turn 4 of 15." in text
+    assert "Turn 1:" not in text
+    assert text.count("You did: ") == 2
+    assert "You did: click[nothing 3]" in text
 
 
 def test_values_of_an_option_stand_on_one_line() -> None:
@@ -140,17 +140,17 @@ def test_responses_of_all_kinds(response: str, format_ok: bool, action_ok: bool)
     assert len(prompt(step.view)) < 13_000
 
 
-def test_the_prompt_lists_all_that_was_done_and_no_past_page() -> None:
+def test_a_long_prompt_is_shown_without_the_past() -> None:
+    """As the field does it: from 13,000 characters on."""
     episode = TASK.episode(first_entry(), 15)
     episode.reset()
     act(episode, "search[bottle]")
-    act(episode, "click[nowhere" + "x" * 300 + "]")
-    view = act(episode, "click[next >]").view
-    text = prompt(view)
-    shortened = "click[nowhere" + "x" * 184 + "... (no effect)"
-    assert f"Done so far: search[bottle]; {shortened}; click[next >]\n\nFound for" in text
-    assert text.count("Found for") == 1
-    assert "Done so far" not in prompt(episode.reset())
+    text = prompt(act(episode, "click[" + "x" * 199 + "]").view)
+    assert "You did:" in text
+    episode._page = None  # type: ignore[attr-defined]
+    own = TASK._own(episode)  # type: ignore[attr-defined]
+    own._history[0]["observation"] = "x" * 13_000
+    assert "You did:" not in prompt(own._look())
 
 
 def test_the_standard_settings_are_part_of_the_protocol() -> None:
@@ -169,10 +169,10 @@ def test_with_compat_the_originals_pages_are_played() -> None:
     episode = task.episode(first_entry(), 15)
     view = episode.reset()
     assert view.observation.startswith("WebShop [SEP] Instruction: [SEP] ")
-    assert "\n\n'Search'\n" in prompt(view)
+    assert "Now:\n'Search'\n" in prompt(view)
     step = act(episode, "search[bottle]")
     assert step.view.observation.startswith("Instruction: [SEP] ")
-    assert "\n\n'Back to Search' [SEP] 'Page 1 (Total results: " in prompt(step.view)
+    assert "Now:\n'Back to Search' [SEP] 'Page 1 (Total results: " in prompt(step.view)
 
 
 def test_the_panel_is_balanced_and_asks_for_a_product_once() -> None:
