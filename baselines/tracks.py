@@ -147,7 +147,8 @@ def settings_on_track(track: Track, recipe: str, rate: float) -> Settings:
     # Of a shipped recipe the track has the last word: REINFORCE++ has its KL where all have theirs.
     method = {name: choice for name, choice in method.items() if name in METHOD}
     method = merge(method, track.recipes.get(recipe, {}))
-    return merge(merge(track.settings, method), {"optimisation": {"learning_rate": rate}})
+    pinned_settings = merge(track.settings, track.added)
+    return merge(merge(pinned_settings, method), {"optimisation": {"learning_rate": rate}})
 
 
 def read_rates(track: Track) -> Mapping[str, float]:
@@ -234,7 +235,7 @@ def _check_complete(path: Path, track: Track) -> None:
             raise UserError(f"{path}: recipes: there is no recipe {recipe!r}{near(recipe, known)}")
     config = resolve_on_track(track, "grpo", track.learning_rate.rates[0])
     dumped = config.model_dump(mode="json", exclude=set(METHOD))
-    wanted, given = flat(dumped), flat(track.settings)
+    wanted, given = flat(dumped), flat(merge(track.settings, track.added))
     missing = [name for name in wanted if name not in given and name != LEARNING_RATE]
     if missing:
         defaults = ", ".join(f"{name} ({wanted[name]})" for name in missing)

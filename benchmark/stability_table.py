@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
+from benchmark.equal_progress import equal_text
 from benchmark.foreign_logs import Reading
 from benchmark.stability.bootstrap import Estimate
 from benchmark.stability.comparison import Comparison
@@ -136,6 +137,26 @@ def comparisons_text(comparisons: Comparisons) -> str:
         legend = [f"{DEFINITIONS[name].name}: {DEFINITIONS[name].text}" for name in COMPARED]
         parts.append("\n".join(map(_wrapped, [*legend, FEW_SEEDS])))
     return "\n\n".join(parts)
+
+
+def equal_lines(rows: Sequence[Compared], comparisons: Comparisons) -> str:
+    """Recipes of every comparison at equal updates and at equal episodes; empty without any.
+
+    Args:
+        rows: What is compared.
+        comparisons: What they come to.
+    """
+    known = {row.label: row for row in rows}
+    lines = []
+    for one in comparisons.each:
+        group = [known[label] for label in one.labels]
+        names = [run.success_curve or "" for row in group for run in row.stability.runs]
+        runs = {printable(row.label): [each.run for each in row.runs] for row in group}
+        lines += [
+            _wrapped(f"{', '.join(one.tasks)}: {line}")
+            for line in equal_text(runs, names).splitlines()
+        ]
+    return "\n".join(lines)
 
 
 def comparison_cells(one: Comparison, place: int) -> list[str]:

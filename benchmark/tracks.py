@@ -130,6 +130,8 @@ class Track(Strict):
         settings: The trainer's configuration without `METHOD` and the learning rate, each resolved.
         learning_rate: Which rates a run may have, and how one is chosen.
         recipes: Constants that the track's source gives shipped recipes, by recipe.
+        added: Settings that the trainer has gained since the track was pinned, with the values that
+            leave it as it was. They move no hash, and older logs lack them.
     """
 
     name: Word
@@ -139,8 +141,9 @@ class Track(Strict):
     settings: dict[str, Any]
     learning_rate: RateRule
     recipes: dict[Word, dict[str, Any]] = Field(default_factory=dict)
+    added: dict[str, Any] = Field(default_factory=dict)
 
-    @field_validator("settings")
+    @field_validator("settings", "added")
     @classmethod
     def _leaves_the_method(cls, settings: dict[str, Any]) -> dict[str, Any]:
         given = [name for name in METHOD if name in settings]
@@ -162,13 +165,21 @@ class Track(Strict):
         canonical_json(recipes)
         return recipes
 
+    @model_validator(mode="after")
+    def _each_once(self) -> Self:
+        twice = sorted(flat(self.settings).keys() & flat(self.added).keys())
+        if twice:
+            raise ValueError(f"added repeats {', '.join(twice)}: it is pinned among the settings")
+        return self
+
     @property
     def sha256(self) -> str:
         """Hash of the canonical form: of all that can move a number.
 
-        Name, description and the settings that move no result (`FREE`) are not part of it.
+        Name, description, the settings that move no result (`FREE`) and `added` are no part of it.
         """
-        pinned = self.model_dump(mode="json", exclude={"name", "description", "settings"})
+        apart = {"name", "description", "settings", "added"}
+        pinned = self.model_dump(mode="json", exclude=apart)
         return sha256_text(canonical_json(pinned | {"settings": self.pinned}))
 
     @property
@@ -203,6 +214,7 @@ def deviations(track: Track, start: Start) -> list[str]:
         found.append(_differs("init", init.name, pinned.name))
     configuration = {k: v for k, v in start.configuration.items() if k not in ("seed", *METHOD)}
     theirs, ours = flat(configuration), dict(track.pinned)
+    ours |= {name: value for name, value in flat(track.added).items() if name in theirs}
     ours |= flat({"tasks": {task: load_task(task).settings() for task in track.tasks}})
     rate = theirs.pop(LEARNING_RATE, None)
     if rate not in track.learning_rate.rates:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +16,12 @@ from benchmark.training_metrics import METRICS, VALIDATION_METRICS, Metric
 from tasks.errors import UserError, near
 from tasks.seeding import canonical_json
 
-XAxis = Literal["updates", "tokens", "seconds"]
+XAxis = Literal["updates", "episodes", "tokens", "seconds"]
 Values = npt.NDArray[np.float64]
 
 _SHOWN_DIFFERENCES = 2
+_COUNTS: Final[Mapping[str, str]] = {"episodes": "rollout/episodes", "tokens": "tokens/response"}
+"""What an axis adds up, by its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +164,11 @@ def series_of(log: TrainingLog, what: Plotted, x: XAxis = "updates") -> Series:
     Args:
         log: The run.
         what: The number.
-        x: `updates`, `tokens` (response tokens sampled so far) or `seconds` (compute so far).
+        x: `updates`, `episodes` (played so far, resampled ones included), `tokens` (response tokens
+            sampled so far) or `seconds` (compute so far).
 
     Raises:
-        UserError: The log has no tokens to put on the axis.
+        UserError: The log does not count what is on the axis.
     """
     if what.panel is None:
         lines = [(line, line.values.get(what.name)) for line in log.updates]
@@ -180,8 +183,8 @@ def series_of(log: TrainingLog, what: Plotted, x: XAxis = "updates") -> Series:
     places = updates
     if x == "seconds":
         places = np.array([seconds for _, seconds, _ in measured], dtype=np.float64)
-    elif x == "tokens":
-        places = _tokens(log)[np.searchsorted(_numbers(log), updates, side="right")]
+    elif x != "updates":
+        places = _spent(log, _COUNTS[x])[np.searchsorted(_numbers(log), updates, side="right")]
     return Series(updates, places, np.array([y for _, _, y in measured], dtype=np.float64))
 
 
@@ -228,14 +231,12 @@ def _numbers(log: TrainingLog) -> Values:
     return np.array([line.update for line in log.updates], dtype=np.float64)
 
 
-def _tokens(log: TrainingLog) -> Values:
-    """Response tokens up to every update; one more than there are updates, from 0."""
-    counts = log.series("tokens/response")
+def _spent(log: TrainingLog, name: str) -> Values:
+    """What was counted up to every update; one more than there are updates, from 0."""
+    counts = log.series(name)
     if None in counts:
         update = log.updates[counts.index(None)].update
-        raise UserError(
-            f"{log.path} lacks tokens/response of update {update}; use --x updates or seconds"
-        )
+        raise UserError(f"{log.path} lacks {name} of update {update}; use --x updates or seconds")
     return np.array(list(accumulate((c for c in counts if c is not None), initial=0.0)))
 
 

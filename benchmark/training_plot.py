@@ -159,4 +159,5 @@ def _grid(plots: int) -> tuple[int, tuple[float, float]]:
 
 
 def _x_label(x: XAxis) -> str:
-    return {"updates": "update", "tokens": "response tokens", "seconds": "compute (s)"}[x]
+    labels = {"updates": "update", "episodes": "episodes played", "tokens": "response tokens"}
+    return labels.get(x, "compute (s)")

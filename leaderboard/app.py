@@ -117,6 +117,7 @@ def _board(board: Board) -> Part:
                 ),
                 "sort": _one(choices, state, "sort", "Sort by"),
             }
+            track = _one(choices, state, "track", "Track")
         with gr.Accordion("Filters and columns", open=False):
             with gr.Row(elem_classes="lb-controls"):
                 controls |= {
@@ -129,6 +130,7 @@ def _board(board: Board) -> Part:
             shown = list(state.columns)
             controls["columns"] = gr.CheckboxGroup(choices["columns"], value=shown, label="Columns")
             controls["reverse"] = gr.Checkbox(False, label="The worse first")
+            controls["track"] = track
         drawn: tuple[tuple[gr.components.Component, Draw], ...] = (
             _content(partial(board_page, board), state),
             # A panel that is not shown any more cannot be sorted by.

@@ -14,6 +14,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmark.tracks import OPEN
 from leaderboard.plain import from_plain, json_text, schema_of, to_plain
 from leaderboard.protocols import BoardFacts
 from leaderboard.rows import FullRow
@@ -26,6 +27,8 @@ JSON: Final = "leaderboard.json"
 KEY: Final = b"arlarena-bench.leaderboard"
 SCHEMA: Final[pa.Schema] = schema_of(FullRow)
 """Columns of the Parquet file."""
+_ADDED: Final = {"track": OPEN}
+"""What stands in columns that older files of this version do not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +79,23 @@ def read_table(path: Path) -> tuple[BoardFacts, pa.Table]:
             f"{path} cannot be read: {reason}; make it with arlarena-bench leaderboard build"
         ) from error
     stated = (table.schema.metadata or {}).get(KEY)
+    table = _completed(table)
     if stated is None or not table.schema.remove_metadata().equals(SCHEMA):
         raise UserError(
             f"{path} is no board of version {VERSION}; make it anew with arlarena-bench "
             "leaderboard build"
         )
     return _facts(path, stated), table
+
+
+def _completed(table: pa.Table) -> pa.Table:
+    """A table with the columns that have come since it was written, in the order of today's."""
+    for name, value in _ADDED.items():
+        if name not in table.column_names:
+            values = pa.array([value] * len(table), SCHEMA.field(name).type)
+            table = table.append_column(SCHEMA.field(name), values)
+    whole = set(table.column_names) == set(SCHEMA.names)
+    return table.select(SCHEMA.names) if whole else table
 
 
 def _facts(path: Path, stated: bytes) -> BoardFacts:

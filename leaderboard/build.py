@@ -23,6 +23,7 @@ from benchmark.submissions.check import Verdict, check_submission
 from benchmark.submissions.known import Known
 from benchmark.submissions.schema import SUBMISSION
 from benchmark.submissions.texts import on_one_line
+from benchmark.tracks import Track
 from leaderboard.board_file import (
     JSON,
     PARQUET,
@@ -72,6 +73,7 @@ def build(
     env_processes: int | None = None,
     *,
     shipped: Mapping[str, int] | None = None,
+    tracks: Mapping[str, Track] | None = None,
     checked: Callable[[Verdict, int, int], None] | None = None,
     train_command: TrainCommandOf | None = None,
 ) -> Built:
@@ -84,6 +86,7 @@ def build(
             submissions' folder `ARCHIVES`, by their names, the last one first.
         env_processes: See `benchmark.replay.replay_run`.
         shipped: See `check_submission`.
+        tracks: Likewise.
         checked: Told of every verdict, with its number from 1 and how many there will be.
         train_command: From a training log to its command, for entries' pages; None to name none.
 
@@ -106,7 +109,7 @@ def build(
         for folder in sorted(submissions.iterdir())
         if folder.is_dir() and not folder.name.startswith(".")
     ]
-    verdicts = _verdicts(folders, inits, shipped, env_processes)
+    verdicts = _verdicts(folders, inits, shipped, tracks, env_processes)
     for number, verdict in enumerate(verdicts, 1):
         if checked is not None:
             checked(verdict, number, len(folders))
@@ -157,6 +160,7 @@ def _verdicts(
     folders: Sequence[Path],
     inits: Mapping[str, str | None],
     shipped: Mapping[str, int] | None,
+    tracks: Mapping[str, Track] | None,
     env_processes: int | None,
 ) -> Iterator[Verdict]:
     """Check every submission, against those accepted before it: the first one is no copy."""
@@ -164,7 +168,12 @@ def _verdicts(
     for folder in folders:
         try:
             verdict = check_submission(
-                folder, inits, before, env_processes=env_processes, shipped=shipped
+                folder,
+                inits,
+                before,
+                env_processes=env_processes,
+                shipped=shipped,
+                tracks=tracks,
             )
         except UserError as error:
             raise UserError(f"{on_one_line(folder.name)}: {error}") from error

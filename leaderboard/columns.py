@@ -68,12 +68,15 @@ _LAST: Final = (
 )  # fmt: skip
 
 _FIRST: Final = (
-    Column(RANK, "rank", "place", "places that noise leaves open to the entry: behind all that are "
-           "surely better, before all that are surely worse. Policies have none", "lower"),
+    Column(RANK, "rank", "place", "places that noise leaves open to the entry in its track: behind "
+           "all that are surely better, before all that are surely worse. Policies have none",
+           "lower"),
     Column("name", "entry", "", "what its authors call it"),
     Column("kind", "kind", "", "policy: a program without weights; init: a starting checkpoint as "
            "it is; trained: what training made of one"),
     Column("recipe", "recipe", "", "name of the method"),
+    Column("track", "track", "", "what pins everything of the training but the method; open: on "
+           "none. Entries of one track are ranked among each other"),
     Column("base_model", "base model", "", "what the weights were before anything of this"),
     Column("parameters", "size", "parameters", "number of weights, as its authors say; "
            "checked where they come from a registered init"),

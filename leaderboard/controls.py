@@ -36,6 +36,7 @@ def choices_of(board: Board, protocol: str) -> dict[str, Choices]:
     entries = _entries(rows)
     return {
         "panels": list(panel_choices(board, protocol)),
+        "track": [("all tracks", ""), *_texts(known.tracks)],
         "sort": sorts,
         "kinds": _texts(known.kinds),
         "bases": _texts(known.bases),

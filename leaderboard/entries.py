@@ -26,6 +26,8 @@ from benchmark.submissions.results import (
 )
 from benchmark.submissions.schema import SUBMISSION
 from benchmark.submissions.texts import on_one_line
+from benchmark.submissions.track_checks import track_of
+from benchmark.tracks import OPEN
 from benchmark.training_log import TrainingLog
 from leaderboard.choices import choices_of
 from leaderboard.curves import seed_curves
@@ -86,6 +88,7 @@ def row_of(
         contact=submission.contact,
         kind=method.kind,
         recipe=method.recipe,
+        track=claim.name if (claim := track_of(entry)) else OPEN,
         description=method.description,
         code=method.code,
         paper=method.paper,

@@ -46,7 +46,7 @@ BEYOND: Final = "beyond"
 _MAX_SHOWN = 3
 _OF_TAB: Final[Mapping[str, tuple[str, ...]]] = {
     "board": (
-        "panels", "search", "kinds", "bases", "inits", "badges", "size", "columns", "sort",
+        "panels", "track", "search", "kinds", "bases", "inits", "badges", "size", "columns", "sort",
         "reverse", "all",
     ),
     "stability": ("panels", "measure", "base"),
@@ -221,6 +221,7 @@ def _known(board: Board, protocol: Protocol) -> Callable[[str, Mapping[str, Any]
     plain: dict[str, Iterable[str]] = {
         "tab": TABS,
         "panels": {name for _, name in panel_choices(board, protocol.name)},
+        "track": choices.tracks,
         "kinds": choices.kinds,
         "bases": choices.bases,
         "inits": choices.inits,

@@ -9,8 +9,10 @@ overlap, since ties are not handed on: a tie with b, and b with c, leaves room f
 Each interval is that of one comparison. Among many entries some differences will seem sure that are
 not: nothing is corrected for the number of comparisons.
 
-Filters move no rank: it is the entry's among all that have played the same panels under the same
-protocol. Scripted policies have none; they mark floor and ceiling.
+Filters move no rank: it is the entry's among all of its track that have played the same panels
+under the same protocol. What differs between tracks is more than the method. Inits, and trainings
+on no track, are ranked among each other. Scripted policies have no rank; they mark floor and
+ceiling.
 """
 
 from collections.abc import Mapping, Sequence
@@ -61,7 +63,7 @@ def ranks_of(better: npt.NDArray[np.bool_]) -> list[Rank]:
 
 @lru_cache(maxsize=256)
 def ranks(board: Board, protocol: str, panels: tuple[PanelKey, ...]) -> Mapping[str, Rank]:
-    """Ranks by success on a panel, or by the mean over several.
+    """Ranks by success on a panel, or by the mean over several; each within its track.
 
     Args:
         board: The board.
@@ -71,15 +73,15 @@ def ranks(board: Board, protocol: str, panels: tuple[PanelKey, ...]) -> Mapping[
     Returns:
         By id.
     """
-    sides = {
-        row.id: found
-        for row in board.rows(protocol)
-        if row.kind in RANKED and (found := _sides(board, row, panels)) is not None
-    }
-    if not sides:
-        return {}
-    panel_by_panel = [differences(each) for each in zip(*sides.values(), strict=True)]
-    return dict(zip(sides, ranks_of(_surely_better(panel_by_panel)), strict=True))
+    tracks: dict[str, dict[str, list[Side]]] = {}
+    for row in board.rows(protocol):
+        if row.kind in RANKED and (found := _sides(board, row, panels)) is not None:
+            tracks.setdefault(row.track, {})[row.id] = found
+    places: dict[str, Rank] = {}
+    for sides in tracks.values():
+        panel_by_panel = [differences(each) for each in zip(*sides.values(), strict=True)]
+        places |= zip(sides, ranks_of(_surely_better(panel_by_panel)), strict=True)
+    return places
 
 
 def _surely_better(found: Sequence[Differences]) -> npt.NDArray[np.bool_]:

@@ -196,6 +196,8 @@ class Row:
         contact: Where questions go.
         kind: `policy`, `init` or `trained`.
         recipe: Name of the method.
+        track: Name of the track that its trainings are on; `open` where they are on none, or
+            nothing is known of them.
         description: What is done.
         code: https address; None if not given.
         paper: Likewise.
@@ -219,6 +221,7 @@ class Row:
     contact: str
     kind: str
     recipe: str
+    track: str
     description: str
     code: str | None
     paper: str | None

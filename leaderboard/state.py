@@ -23,7 +23,7 @@ SIZES: Final[Mapping[str, tuple[str, int | None, int | None]]] = {
 """Ranges of parameters by name: title, fewest, most; every number is in one of them but `any`."""
 SHOW: Final = ("all", "solved", "failed")
 """Which episodes the entry page lists."""
-USUAL: Final = ("init", *STABILITY, "badges", "date")
+USUAL: Final = ("track", "init", *STABILITY, "badges", "date")
 """Columns that can be left out and are there if nobody says otherwise."""
 FIXED: Final = (RANK, "name")
 """Columns that are always there, beside those of success."""
@@ -41,6 +41,7 @@ class State:
         tab: One of `TABS`.
         protocol: Name of the protocol.
         panels: A name in `SETS`, or `task/panel` for one panel.
+        track: Name of the one track that is shown; empty for all.
         search: Words that an entry must hold.
         kinds: See `leaderboard.view.View`, as the next three.
         bases: Base models.
@@ -68,6 +69,7 @@ class State:
     tab: str = "board"
     protocol: str = ""
     panels: str = ""
+    track: str = ""
     search: str = ""
     kinds: tuple[str, ...] = ()
     bases: tuple[str, ...] = ()
@@ -102,6 +104,7 @@ def view_of(board: Board, state: State) -> View:
         bases=state.bases,
         inits=state.inits,
         badges=state.badges,
+        track=state.track,
         least_parameters=least,
         most_parameters=most,
         sort=state.sort,

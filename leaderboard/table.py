@@ -166,6 +166,7 @@ def _line(row: Row, panels: Sequence[PanelFacts], rank: Rank | None) -> dict[str
         "name": row.name,
         "kind": row.kind,
         "recipe": row.recipe,
+        "track": row.track,
         "base_model": row.base_model,
         "parameters": row.parameters,
         "init": init_of(row),

@@ -26,6 +26,7 @@ class View:
         bases: Base models.
         inits: Names of inits; an entry of kind `init` counts as its own.
         badges: Badges that an entry must all have, from `BADGES`.
+        track: Name of the one track that is shown.
         least_parameters: Fewest weights; leaves out entries that have none, as the next.
         most_parameters: Most weights.
         sort: Name of the column that it is sorted by.
@@ -39,6 +40,7 @@ class View:
     bases: tuple[str, ...] = ()
     inits: tuple[str, ...] = ()
     badges: tuple[str, ...] = ()
+    track: str = ""
     least_parameters: int | None = None
     most_parameters: int | None = None
     sort: str = SUCCESS
@@ -54,6 +56,7 @@ class Options:
         bases: For `View.bases`.
         inits: For `View.inits`.
         badges: For `View.badges`.
+        tracks: For `View.track`.
         parameters: Fewest and most weights of all entries; None if none has any.
     """
 
@@ -61,6 +64,7 @@ class Options:
     bases: tuple[str, ...]
     inits: tuple[str, ...]
     badges: tuple[str, ...]
+    tracks: tuple[str, ...]
     parameters: tuple[int, int] | None
 
 
@@ -110,6 +114,7 @@ def options(board: Board, protocol: str | None = None) -> Options:
         bases=tuple(sorted({row.base_model for row in rows if row.base_model})),
         inits=tuple(sorted({name for row in rows if (name := init_of(row))})),
         badges=tuple(badge for badge in BADGES if badge in badges),
+        tracks=tuple(sorted({row.track for row in rows})),
         parameters=(min(sizes), max(sizes)) if sizes else None,
     )
 
@@ -147,6 +152,8 @@ def wanted(row: Row, view: View) -> bool:
     if view.bases and row.base_model not in view.bases:
         return False
     if view.inits and init_of(row) not in view.inits:
+        return False
+    if view.track and row.track != view.track:
         return False
     if not set(view.badges) <= set(badges_of(row)):
         return False

@@ -9,7 +9,7 @@ be measured again and written into the index by hand.
 
 import sys
 
-from baselines.tracks import INDEX, TRACKS, index_text, pinned_index
+from baselines import tracks
 from benchmark.files import write_atomically
 from tasks.errors import UserError
 
@@ -17,11 +17,11 @@ from tasks.errors import UserError
 def main() -> int:
     """Rewrite the index."""
     try:
-        index = pinned_index()
+        index = tracks.pinned_index()
     except UserError as error:
         print(f"pin_tracks: {error}", file=sys.stderr)
         return 2
-    write_atomically(TRACKS / INDEX, index_text(index).encode())
+    write_atomically(tracks.TRACKS / tracks.INDEX, tracks.index_text(index).encode())
     unmeasured = [name for name, pin in index.items() if pin.cpu_minutes is None]
     print(f"{len(index)} tracks pinned; without measured CPU minutes: {', '.join(unmeasured)}")
     return 0

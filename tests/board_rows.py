@@ -148,6 +148,7 @@ def board_row(
         "contact": "https://example.org/ada",
         "kind": "trained",
         "recipe": "grpo",
+        "track": "open",
         "description": "As the name says.",
         "code": "https://example.org/code",
         "paper": None,

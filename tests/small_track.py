@@ -2,22 +2,42 @@
 
 from typing import Any
 
-import yaml
+from baselines.recipes import merge, resolve
+from baselines.registry import read_registry
+from benchmark.tracks import METHOD, Track
 
-from baselines import tracks
-
-SHIPPED = tracks.TRACKS / "sokoban-standard.yaml"
-
-
-def small_track() -> dict[str, Any]:
-    """The content of its file."""
-    content: dict[str, Any] = yaml.safe_load(SHIPPED.read_text())
-    settings = content["settings"]
-    settings["rollout"] |= {"groups": 2, "group_size": 4, "max_turns": 4, "max_tokens": 32}
-    settings["optimisation"] |= {"updates": 2, "mini_batches": 2, "warmup_updates": 0}
-    settings["kl"]["coef"] = 0.01
+OWN = (
+    "rollout.groups=2",
+    "rollout.group_size=4",
+    "rollout.max_turns=4",
+    "rollout.max_tokens=32",
+    "optimisation.updates=2",
+    "optimisation.mini_batches=2",
+    "optimisation.warmup_updates=0",
+    "kl.coef=0.01",
+    "format_penalty=0.1",
+    "unit=turn",
     # Validations play all of a panel, and these tests do not need them.
-    settings["validation"]["every"] = None
-    settings["checkpoint_every"] = 1
-    rule = {"grid": [1e-4, 1e-2], "seed": 1000, "updates": 2, "last": 1}
-    return content | {"description": "Small", "learning_rate": rule}
+    "validation.panel=builtin",
+    "validation.every=null",
+    "checkpoint_every=1",
+)
+
+
+def small_track(changes: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The content of its file, with changes laid over it."""
+    settings = resolve("grpo", "tiny", ["sokoban"], OWN).model_dump(mode="json", exclude={*METHOD})
+    del settings["optimisation"]["learning_rate"]
+    content = {
+        "description": "Sokoban in seconds",
+        "init": {"name": "tiny-sokoban", "sha256": read_registry()["tiny-sokoban"].sha256},
+        "tasks": ["sokoban"],
+        "learning_rate": {"grid": [1e-4, 1e-2], "seed": 1000, "updates": 2, "last": 1},
+        "settings": settings,
+    }
+    return merge(content, changes or {})
+
+
+def small(changes: dict[str, Any] | None = None) -> Track:
+    """The track."""
+    return Track.model_validate({"name": "small", **small_track(changes)})

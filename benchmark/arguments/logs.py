@@ -33,9 +33,9 @@ def _add_plot(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     parser.add_argument(
         "--x",
         default="updates",
-        choices=("updates", "tokens", "seconds"),
-        help="along what: updates, response tokens sampled, or seconds of compute "
-        "(default: updates)",
+        choices=("updates", "episodes", "tokens", "seconds"),
+        help="along what: updates, episodes played, response tokens sampled, or seconds of "
+        "compute (default: updates)",
     )
     parser.add_argument(
         "--metrics", metavar="A,B,...", help="what to draw, by name in the log (default: eight)"

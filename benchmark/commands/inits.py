@@ -1,10 +1,11 @@
-"""What commands ask of `baselines`: the registry of inits, and how a training log is repeated."""
+"""What commands ask of `baselines`: its inits and tracks, and how a training log is repeated."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from benchmark.models import ModelSource, weights_in
 from benchmark.reproduction import TrainCommand
+from benchmark.tracks import Track
 from benchmark.training_log import TrainingLog
 
 if TYPE_CHECKING:
@@ -27,6 +28,13 @@ def shipped_weights() -> Mapping[str, int]:
     """Number of weights of the inits that come with this project, by name."""
     inits = registered_inits().items()
     return {name: weights_in(init.folder) for name, init in inits if init.folder is not None}
+
+
+def registered_tracks() -> Mapping[str, Track]:
+    """All tracks, by name."""
+    from baselines.tracks import all_tracks
+
+    return all_tracks()
 
 
 def find_model(name: str) -> ModelSource:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from benchmark.commands.inits import (
     pinned_hashes,
     registered_inits,
+    registered_tracks,
     shipped_weights,
     train_command,
 )
@@ -54,6 +55,7 @@ def _build(arguments: argparse.Namespace) -> int:
         archives,
         arguments.env_processes,
         shipped=shipped_weights(),
+        tracks=registered_tracks(),
         checked=_tell,
         train_command=train_command,
     )

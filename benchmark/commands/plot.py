@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from benchmark.equal_progress import SUCCESS, equal_text
 from benchmark.files import write_atomically
-from benchmark.training_curves import curves_of, plotted
+from benchmark.run_curves import run_curves_of
+from benchmark.training_curves import Curve, curves_of, plotted, printable
 from benchmark.training_log import LOG, find_log, read_training_log
 from benchmark.training_plot import DEFAULT_METRICS, ImageFormat, figure_bytes
 from tasks.errors import UserError
@@ -42,7 +44,21 @@ def run(arguments: argparse.Namespace) -> int:
     except OSError as error:
         raise UserError(f"{out} cannot be written: {error.strerror or error}") from error
     print(f"curves of {_count(len(logs), 'run')}: {out.absolute()}")
+    if text := _compared(curves):
+        print(text)
     return 0
+
+
+def _compared(curves: Sequence[Curve]) -> str:
+    """Curves at equal updates and episodes; empty where their panels are not one."""
+    logs = [log for curve in curves for log in curve.runs]
+    if not all(log.panels for log in logs):
+        return ""
+    if len({log.of_panel(log.panels[0])[0].fingerprint for log in logs}) > 1:
+        return ""
+    runs = {printable(curve.label): [run_curves_of(log) for log in curve.runs] for curve in curves}
+    names = [f"{SUCCESS}@{log.panels[0]}" if len(log.panels) > 1 else SUCCESS for log in logs]
+    return equal_text(runs, names)
 
 
 def _found(names: Sequence[str]) -> list[Path]:

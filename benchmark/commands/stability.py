@@ -8,6 +8,7 @@ from benchmark.foreign_logs import own_words
 from benchmark.stability_runs import Choices, compared, comparisons_of
 from benchmark.stability_table import (
     comparisons_text,
+    equal_lines,
     json_text,
     legend_text,
     log_text,
@@ -36,6 +37,8 @@ def run(arguments: argparse.Namespace) -> int:
     print(table_text(rows))
     print(f"\n{legend_text()}")
     if text := comparisons_text(comparisons):
+        print(f"\n{text}")
+    if text := equal_lines(rows, comparisons):
         print(f"\n{text}")
     pairs = [pair for row in rows for pair in zip(row.runs, row.stability.runs, strict=True)]
     if texts := [text for one, stability in pairs if (text := log_text(one, stability))]:

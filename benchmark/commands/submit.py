@@ -12,7 +12,12 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from benchmark.commands.inits import find_model, pinned_hashes, shipped_weights
+from benchmark.commands.inits import (
+    find_model,
+    pinned_hashes,
+    registered_tracks,
+    shipped_weights,
+)
 from benchmark.files import write_atomically
 from benchmark.metrics import PanelKey, summarise
 from benchmark.run_folder import MANIFEST
@@ -123,7 +128,12 @@ def _objections(fresh: Path, around: Path) -> tuple[Finding, ...]:
     """What the check says of a folder, all but the replay."""
     others = read_others(around) if around.is_dir() else ()
     verdict = check_submission(
-        fresh, pinned_hashes(), others, shipped=shipped_weights(), replay=False
+        fresh,
+        pinned_hashes(),
+        others,
+        shipped=shipped_weights(),
+        replay=False,
+        tracks=registered_tracks(),
     )
     return verdict.findings
 
@@ -237,6 +247,7 @@ def _judged(arguments: argparse.Namespace, folder: Path, around: Path) -> Verdic
         repository=Path(arguments.repository) if arguments.repository else None,
         hub=True,
         shipped=shipped_weights(),
+        tracks=registered_tracks(),
     )
 
 

@@ -26,6 +26,8 @@ from benchmark.submissions.remote import is_on_hub
 from benchmark.submissions.results import Peer
 from benchmark.submissions.schema import FOLDER_NAME, SUBMISSION
 from benchmark.submissions.texts import on_one_line
+from benchmark.submissions.track_checks import check_tracks
+from benchmark.tracks import Track
 from tasks.errors import UserError
 
 MAX_SHOWN = 10
@@ -85,6 +87,7 @@ def check_submission(
     hub: bool = False,
     shipped: Mapping[str, int] | None = None,
     replay: bool = True,
+    tracks: Mapping[str, Track] | None = None,
 ) -> Verdict:
     """Check a submission, all of it.
 
@@ -99,6 +102,7 @@ def check_submission(
         hub: Ask the hub whether it has the models that are named as its own.
         shipped: Number of weights of the inits that come with this project, by name.
         replay: Also execute the episodes again, without which nothing is accepted.
+        tracks: All tracks that a log can claim, by name; none by default.
 
     Raises:
         UserError: The check itself cannot be made (a task's data is not here, git fails).
@@ -126,6 +130,7 @@ def check_submission(
                 doubts += doubted
         findings += check_declaration(entry, shipped or {})
         findings += check_logs(entry)
+        findings += check_tracks(entry, tracks or {})
         findings += check_copies(entry, _compared(others, peers, notes))
         if hub:
             findings += _look_up(entry, notes)

@@ -24,6 +24,8 @@ from benchmark.submissions.results import (
     stability_of,
 )
 from benchmark.submissions.texts import on_one_line
+from benchmark.submissions.track_checks import track_of
+from benchmark.tracks import OPEN
 
 REPORT_VERSION = 1
 COLUMNS = ("collapse_rate", "worst_seed", "max_drawdown", "retention", "mismatch_p95")
@@ -57,11 +59,14 @@ def verdict_json(verdict: Verdict, badges: Badges | None) -> str:
         "turns_in_doubt": verdict.doubts,
         "notes": list(verdict.notes),
         "badges": asdict(badges) if badges else None,
+        "track": None,
         "panels": None,
         "stability": None,
         "stability_infinite": [],
     }
     if verdict.accepted and verdict.entry is not None:
+        claim = track_of(verdict.entry)
+        content["track"] = claim.model_dump() if claim else None
         content["panels"] = {
             "/".join(key): _panel_json(result)
             for key, result in panel_results(verdict.entry).items()
@@ -153,7 +158,8 @@ def head_rows(entry: Entry) -> list[tuple[str, str]]:
     ]
     seeds = ", ".join(str(point.checkpoint.seed) for point in entry.checkpoints)
     if said.method.kind == "trained":
-        rows.append(("seeds", seeds))
+        claim = track_of(entry)
+        rows += [("track", claim.name if claim else OPEN), ("seeds", seeds)]
     else:
         rows.append(("model", entry.checkpoints[0].checkpoint.model.text))
     if said.base_model is not None and said.parameters is not None:

@@ -246,12 +246,14 @@ def _how_to_read(board: Board, state: State) -> Markup:
         text = f"{column.text}{better}"
         terms.append((column.title + (f" ({unit})" if unit else ""), text))
     rule = note(
-        "A rank is the range of places that noise leaves open: behind all entries that are surely "
-        "better, before all that are surely worse. One is surely better where the 95 % interval of "
-        "the paired difference does not hold 0; nothing is corrected for many comparisons. The "
-        "small numbers below a success rate are its 95 % interval over episodes; below a collapse "
-        "rate they are seeds. A dash is unknown, never 0. Filters move no rank. Policies are "
-        "programs without weights and have none: they mark floor and ceiling."
+        "A rank is the range of places that noise leaves open in the entry's track: behind all of "
+        "it that are surely better, before all that are surely worse. A track pins everything of "
+        "a training but the method; entries on none are ranked as open ones. One is surely "
+        "better where the 95 % interval of the paired difference does not hold 0; nothing is "
+        "corrected for many comparisons. The small numbers below a success rate are its 95 % "
+        "interval over episodes; below a collapse rate they are seeds. A dash is unknown, never "
+        "0. Filters move no rank. Policies are programs without weights and have none: they mark "
+        "floor and ceiling."
     )
     return folded("What ranks and columns mean", joined([rule, facts(terms)]))
 

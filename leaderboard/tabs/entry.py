@@ -98,6 +98,7 @@ def _about(row: Row) -> Markup:
                 [
                     ("kind", _KINDS.get(row.kind, row.kind)),
                     ("recipe", line(row.recipe)),
+                    ("track", line(row.track)),
                     ("choices", joined((joined([f"{n} ", line(v)]) for n, v in picked), ", ")),
                     ("setting", line(choices.setting) if choices.setting else NOTHING),
                     ("base model", joined([base, size]) if base else NOTHING),

@@ -1,6 +1,9 @@
 """Tracks are pinned, say every setting, and give a recipe its configuration."""
 
+import math
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -18,33 +21,33 @@ from baselines.tracks import (
     rates_text,
     read_index,
     read_rates,
+    read_track,
     resolve_on_track,
     track_names,
 )
 from baselines.train_config import GSPO, PPOClip
 from benchmark.tracks import FREE, FixedRate, RateGrid, Track
 from tasks.errors import UserError
+from tests.small_track import small, small_track
 
 TASKS = ("alfworld", "sokoban", "tir_math", "webshop")
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A registry of one's own with one of the shipped tracks."""
-    for name in (INDEX, "sokoban-standard.yaml"):
-        (tmp_path / name).write_bytes((tracks.TRACKS / name).read_bytes())
+    """A registry of one's own with the track `small`."""
     monkeypatch.setattr(tracks, "TRACKS", tmp_path)
     monkeypatch.setattr(tracks, "RESULTS", tmp_path / "results")
+    write(tmp_path)
+    (tmp_path / INDEX).write_text(index_text(pinned_index()))
     return tmp_path
 
 
-def edit(path: Path, old: str, new: str) -> None:
-    text = path.read_text()
-    assert text.count(old) == 1
-    path.write_text(text.replace(old, new))
+def write(folder: Path, changes: dict[str, Any] | None = None) -> None:
+    (folder / "small.yaml").write_text(yaml.safe_dump(small_track(changes)))
 
 
-def fault(name: str = "sokoban-standard") -> str:
+def fault(name: str = "small") -> str:
     with pytest.raises(UserError) as caught:
         load_track(name)
     (line,) = str(caught.value).splitlines()
@@ -80,8 +83,8 @@ def test_tiny_tracks_start_from_the_shipped_inits(task: str) -> None:
 def test_stress_tracks_are_a_high_fixed_rate_two_passes_and_no_kl() -> None:
     for task in TASKS:
         track = load_track(f"{task}-stress")
-        config = resolve_on_track(track, "grpo", 5e-4)
         assert isinstance(track.learning_rate, FixedRate)
+        config = resolve_on_track(track, "grpo", track.learning_rate.fixed)
         assert (config.kl.coef, config.optimisation.epochs) == (0, 2)
         assert config.optimisation.warmup_updates == 0
 
@@ -118,82 +121,117 @@ def test_an_unknown_track_is_named_with_near_matches() -> None:
 
 
 def test_a_track_with_a_changed_value_is_refused(folder: Path) -> None:
-    before = load_track("sokoban-standard").sha256
-    edit(folder / "sokoban-standard.yaml", "coef: 0.01", "coef: 0.02")
+    before = load_track("small").sha256
+    write(folder, {"settings": {"kl": {"coef": 0.02}}})
     line = fault()
-    assert line.startswith("track sokoban-standard was changed: ")
+    assert line.startswith(f"track small was changed: {folder}/small.yaml has SHA-256 ")
     assert line.endswith(f"the index pins {before[:12]}...; restore the file")
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
+    "changes",
     [
-        ("description: ", "description: Other. "),
-        ("micro_batch_tokens: 8192", "micro_batch_tokens: 4096"),
-        ("gradient_checkpointing: false", "gradient_checkpointing: true"),
-        ("concurrency: null", "concurrency: 8"),
-        ("checkpoint_every: 10", "checkpoint_every: 1"),
+        {"description": "Other words"},
+        {"settings": {"optimisation": {"micro_batch_tokens": 4096}}},
+        {"settings": {"optimisation": {"gradient_checkpointing": True}}},
+        {"settings": {"rollout": {"concurrency": 8}}},
+        {"settings": {"checkpoint_every": 7}},
     ],
 )
-def test_what_moves_no_result_moves_no_hash(old: str, new: str, folder: Path) -> None:
-    before = load_track("sokoban-standard").sha256
-    edit(folder / "sokoban-standard.yaml", old, new)
-    assert load_track("sokoban-standard").sha256 == before
+def test_what_moves_no_result_moves_no_hash(changes: dict[str, Any], folder: Path) -> None:
+    before = load_track("small").sha256
+    write(folder, changes)
+    assert load_track("small").sha256 == before
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("changes", "message"),
     [
-        ("tasks: [sokoban]", "tasks: []", "tasks: Tuple should have at least 1 item"),
-        ("tasks: [sokoban]", "tsks: [sokoban]", "tsks: Extra inputs are not permitted"),
-        ("updates: 24", "learning_rate: 1.0", "leave optimisation.learning_rate out: a track"),
-        ("kl: {coef", "advantage: {name: grpo}\n  kl: {coef", "leave advantage out: a track"),
-        ("last: 5", "last: 11", "last is 11, and there are 10 updates"),
-        ("grid: [0.0003, 0.001]", "grid: [0.001, 0.0003]", "grid must be ascending, each rate onc"),
-        ("grid: [0.0003, 0.001]", "grid: [0.0003, .inf]", "grid.grid.1: Input should be a finite"),
-        ("settings:", "recipes: {gspo: {kl: {coef: 1}}}\nsettings:", "gspo sets kl, which is not"),
-        ("settings:", "settings: [", "cannot be read"),
+        ({"tasks": []}, "tasks: Tuple should have at least 1 item"),
+        ({"tsks": ["sokoban"]}, "tsks: Extra inputs are not permitted"),
+        (
+            {"settings": {"optimisation": {"learning_rate": 1.0}}},
+            "leave optimisation.learning_rate out: a track does not pin it",
+        ),
+        ({"settings": {"advantage": {"name": "grpo"}}}, "leave advantage out: a track does not"),
+        ({"learning_rate": {"last": 3}}, "last is 3, and there are 2 updates"),
+        ({"learning_rate": {"grid": [1e-2, 1e-4]}}, "grid must be ascending, each rate once"),
+        ({"learning_rate": {"grid": [1e-4, math.inf]}}, "grid.1: Input should be a finite number"),
+        ({"learning_rate": {"fixed": 1e-4}}, "learning_rate.fixed.grid: Extra inputs"),
+        ({"recipes": {"gspo": {"kl": {"coef": 1}}}}, "gspo sets kl, which is not of the method"),
+        ({"init": {"sha256": "none"}}, "init.sha256: String should match pattern"),
     ],
 )
 def test_a_file_that_is_not_a_track_is_one_line(
-    old: str, new: str, message: str, folder: Path
+    changes: dict[str, Any], message: str, folder: Path
 ) -> None:
-    edit(folder / "sokoban-standard.yaml", old, new)
+    write(folder, changes)
     line = fault()
-    assert line.startswith(str(folder / "sokoban-standard.yaml"))
+    assert line.startswith(f"{folder}/small.yaml: ")
     assert message in line
 
 
+def test_a_file_that_is_not_yaml_is_one_line(folder: Path) -> None:
+    (folder / "small.yaml").write_text("settings: [")
+    assert fault().startswith(f"{folder}/small.yaml cannot be read: while parsing")
+
+
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("changes", "message"),
     [
-        ("  entropy_coef: 0.0\n", "", "settings lack entropy_coef (0.0); a track says all of them"),
-        ("unit: turn", "unit: null", "unit: null leaves it to the task; say the value"),
-        ("max_turns: 15", "max_turns: null", "rollout.max_turns: null leaves it to the task"),
-        ("kl: {coef", "kll: {coef", "recipe grpo on track sokoban-standard: there is no kll"),
+        ({"unit": None}, "unit: null leaves it to the task; say the value"),
+        ({"rollout": {"max_turns": None}}, "rollout.max_turns: null leaves it to the task"),
         (
-            "settings:",
-            "recipes: {gpso: {}}\nsettings:",
-            "recipes: there is no recipe 'gpso'; did you mean gspo",
+            {"kll": {"coef": 0}},
+            "recipe grpo on track small: there is no kll; did you mean kl.coef?",
         ),
     ],
 )
 def test_a_track_that_leaves_something_open_is_not_pinned(
-    old: str, new: str, message: str, folder: Path
+    changes: dict[str, Any], message: str, folder: Path
 ) -> None:
-    edit(folder / "sokoban-standard.yaml", old, new)
-    with pytest.raises(UserError) as caught:
+    write(folder, {"settings": changes})
+    with pytest.raises(UserError, match=re.escape(message)):
         pinned_index()
-    assert message in str(caught.value)
+
+
+def test_a_track_without_one_of_the_trainers_settings_is_not_pinned(folder: Path) -> None:
+    content = small_track()
+    del content["settings"]["entropy_coef"]
+    (folder / "small.yaml").write_text(yaml.safe_dump(content))
+    with pytest.raises(UserError, match=r"settings lack entropy_coef \(0.0\); a track says all of"):
+        pinned_index()
+
+
+def test_a_setting_that_came_later_moves_no_hash_and_is_trained_with(folder: Path) -> None:
+    content = small_track()
+    del content["settings"]["entropy_coef"]
+    (folder / "small.yaml").write_text(yaml.safe_dump(content))
+    before = read_track(folder / "small.yaml").sha256
+    (folder / "small.yaml").write_text(yaml.safe_dump(content | {"added": {"entropy_coef": 0.5}}))
+    assert pinned_index()["small"].sha256 == before
+    config = resolve_on_track(read_track(folder / "small.yaml"), "grpo", 1e-4)
+    assert config.entropy_coef == 0.5
+
+
+def test_a_setting_is_not_pinned_and_added(folder: Path) -> None:
+    write(folder, {"added": {"entropy_coef": 0.5}})
+    assert fault().endswith("added repeats entropy_coef: it is pinned among the settings")
+
+
+def test_constants_for_an_unknown_recipe_are_not_pinned(folder: Path) -> None:
+    write(folder, {"recipes": {"gpso": {}}})
+    with pytest.raises(UserError, match=r"recipes: there is no recipe 'gpso'; did you mean gspo"):
+        pinned_index()
 
 
 def test_pinning_drops_the_measurements_of_what_has_changed(folder: Path) -> None:
-    kept = load_track("sokoban-standard")
-    index = {"sokoban-standard": Pin(sha256=kept.sha256, cpu_minutes=12.5)}
+    kept = load_track("small")
+    index = {"small": Pin(sha256=kept.sha256, cpu_minutes=12.5)}
     (folder / INDEX).write_text(index_text(index))
     assert pinned_index() == index
-    edit(folder / "sokoban-standard.yaml", "coef: 0.01", "coef: 0.02")
-    changed = pinned_index()["sokoban-standard"]
+    write(folder, {"settings": {"kl": {"coef": 0.02}}})
+    changed = pinned_index()["small"]
     assert changed.cpu_minutes is None and changed.sha256 != kept.sha256
 
 
@@ -201,40 +239,43 @@ def test_a_recipe_that_sets_what_the_track_pins_is_refused(tmp_path: Path) -> No
     recipe = tmp_path / "mine.yaml"
     content = yaml.safe_load((RECIPES / "grpo.yaml").read_text())
     recipe.write_text(yaml.safe_dump(content | {"kl": {"coef": 1.0}}))
-    with pytest.raises(UserError, match=r"sets kl, which track sokoban-standard pins: leave it"):
-        resolve_on_track(load_track("sokoban-standard"), str(recipe), 3e-4)
+    with pytest.raises(UserError, match=r"sets kl, which track small pins: leave it out of the"):
+        resolve_on_track(small(), str(recipe), 1e-4)
+
+
+def test_a_shipped_recipe_has_the_tracks_kl() -> None:
+    config = resolve_on_track(small(), "reinforce_pp", 1e-4)
+    assert (config.kl.coef, config.kl.place, config.kl.estimator) == (0.01, "loss", "k3")
 
 
 def test_a_rate_that_is_not_the_tracks_is_refused() -> None:
-    with pytest.raises(UserError, match=r"sokoban-stress has the learning rate 0.0005, not 0.001"):
-        resolve_on_track(load_track("sokoban-stress"), "grpo", 1e-3)
+    with pytest.raises(UserError, match=r"track small has the learning rate 0.0001 or 0.01, not 1"):
+        resolve_on_track(small(), "grpo", 1.0)
 
 
 def write_rates(folder: Path, text: str) -> None:
-    (folder / "results" / "sokoban-standard").mkdir(parents=True)
-    (folder / "results" / "sokoban-standard" / "rates.yaml").write_text(text)
+    (folder / "results" / "small").mkdir(parents=True)
+    (folder / "results" / "small" / "rates.yaml").write_text(text)
 
 
 def test_rates_of_a_study_are_read_back(folder: Path) -> None:
-    track = load_track("sokoban-standard")
+    track = load_track("small")
     assert read_rates(track) == {}
-    write_rates(folder, rates_text(track, {"sampo": 1e-3, "grpo": 3e-4}))
-    assert read_rates(track) == {"grpo": 3e-4, "sampo": 1e-3}
+    write_rates(folder, rates_text(track, {"sampo": 1e-2, "grpo": 1e-4}))
+    assert read_rates(track) == {"grpo": 1e-4, "sampo": 1e-2}
 
 
 def test_rates_that_were_tuned_on_an_older_track_are_not_used(folder: Path) -> None:
-    track = load_track("sokoban-standard")
+    track = load_track("small")
     older = track.model_copy(update={"tasks": ("sokoban", "alfworld")})
-    write_rates(folder, rates_text(older, {"sampo": 1e-3}))
+    write_rates(folder, rates_text(older, {"sampo": 1e-2}))
     assert read_rates(track) == {}
 
 
 def test_a_rate_outside_of_the_grid_is_refused(folder: Path) -> None:
-    track = load_track("sokoban-standard")
+    track = load_track("small")
     write_rates(folder, rates_text(track, {"sampo": 2e-3}))
-    with pytest.raises(
-        UserError, match=r"rates.yaml: sampo: track sokoban-standard does not allow"
-    ):
+    with pytest.raises(UserError, match=r"rates.yaml: sampo: track small does not allow"):
         read_rates(track)
 
 

@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from baselines.registry import find_model
-from baselines.tracks import load_track, resolve_on_track
+from baselines.tracks import resolve_on_track
 from baselines.training_run import TrainingRun
 from baselines.tuning import best_rate, tuning_runs, tuning_success
 from benchmark.tracks import RateGrid
 from tasks.registry import load_task
+from tests.small_track import small
 from tests.training_logs import start_line, update_line, write_log
 
 RULE = RateGrid(grid=(3e-4, 1e-3), seed=1000, updates=4, last=2)
@@ -17,8 +18,8 @@ RULE = RateGrid(grid=(3e-4, 1e-3), seed=1000, updates=4, last=2)
 
 @pytest.fixture
 def run(tmp_path: Path) -> TrainingRun:
-    track = load_track("sokoban-standard")
-    config = resolve_on_track(track, "grpo", 3e-4)
+    track = small()
+    config = resolve_on_track(track, "grpo", 1e-4)
     task, init = load_task("sokoban"), find_model("tiny-sokoban")
     return TrainingRun("grpo", config, (task,), init, 7, tmp_path, track=track.claim)
 

@@ -180,8 +180,7 @@ def test_a_mistake_is_one_line(
 def test_a_track_file_that_was_changed_is_refused(
     registry: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    content = small_track()
-    content["settings"]["kl"]["coef"] = 0.5
+    content = small_track({"settings": {"kl": {"coef": 0.5}}})
     (registry / "small.yaml").write_text(yaml.safe_dump(content))
     line = refused(capsys, train(tmp_path / "run"))
     assert "track small was changed: " in line and line.endswith("; restore the file")
@@ -191,7 +190,7 @@ def test_an_init_that_is_not_the_tracks_is_refused(
     registry: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (registry / "small.yaml").write_text(
-        yaml.safe_dump(small_track() | {"init": {"name": "tiny-sokoban", "sha256": "0" * 64}})
+        yaml.safe_dump(small_track({"init": {"sha256": "0" * 64}}))
     )
     (registry / INDEX).write_text(index_text(pinned_index()))
     line = refused(capsys, train(tmp_path / "run"))

@@ -12,7 +12,7 @@ PREDICT = "/gradio_api/run/predict"
 BOARD, LINK, SLOW, LOAD = 0, 7, 8, 9
 """Events by their numbers: the board's controls, a link, what takes long, and opening the page."""
 CONTROLS: list[Any] = [
-    "v1", "built-in", "good", "success", [], [], [], [], "any", list(USUAL), False,
+    "v1", "built-in", "good", "success", [], [], [], [], "any", list(USUAL), False, "",
 ]  # fmt: skip
 
 

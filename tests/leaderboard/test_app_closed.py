@@ -94,7 +94,7 @@ def test_values_that_a_control_does_not_offer_are_passed_over(
     client: TestClient, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     usual = client.post(PREDICT, json=call(BOARD, CONTROLS)).json()["data"]
-    for place in (1, 3, 8):
+    for place in (1, 3, 8, 11):
         answer = client.post(PREDICT, json=with_value(place, "nothing"))
         assert (answer.status_code, answer.json()["data"]) == (200, usual)
     assert client.post(PREDICT, json=with_value(4, ["nothing"])).json()["data"] == usual
@@ -118,13 +118,13 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "nothing": ("", "must be JSON"),
     "no object": ("[]", "must be an object"),
     "deep": (deep(30_000), "must be JSON"),
-    "not so deep": (deep(100), "a list of 11 values"),
+    "not so deep": (deep(100), "a list of 12 values"),
     "a long number": ('{"fn_index": ' + "9" * 10_000 + ', "data": []}', "must be JSON"),
     "no event": (json.dumps(call(99, [])), "fn_index"),
     "no number": (json.dumps(call(True, ["v1"])), "fn_index"),
     "an event by name": ('{"fn_index": {"a": 1}, "data": []}', "fn_index"),
-    "no data": ('{"fn_index": 0}', "a list of 11 values"),
-    "too few": (json.dumps(call(BOARD, CONTROLS[:-1])), "a list of 11 values"),
+    "no data": ('{"fn_index": 0}', "a list of 12 values"),
+    "too few": (json.dumps(call(BOARD, CONTROLS[:-1])), "a list of 12 values"),
     "too many": (json.dumps(call(LOAD, ["v1", "v1"])), "a list of 1 values"),
     "a further field": (json.dumps(call(BOARD, CONTROLS, batched=True)), "'batched'"),
     "an event id": (json.dumps(call(BOARD, CONTROLS, event_id="a")), "'event_id'"),

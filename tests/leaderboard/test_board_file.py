@@ -114,3 +114,11 @@ def test_a_board_of_another_version(tmp_path: Path) -> None:
     pq.write_table(SCHEMA.with_metadata({KEY: b'{"version": 2}'}).empty_table(), path)
     with pytest.raises(UserError, match="a board of version 2, this program reads 1"):
         read_table(path)
+
+
+def test_a_board_from_before_tracks_has_open_entries(tmp_path: Path) -> None:
+    path = written(tmp_path, SMALL)
+    table = pq.read_table(path)
+    pq.write_table(table.drop_columns(["track"]), path)
+    assert read_content(path) == SMALL
+    assert {row.track for row in read_content(path).rows} == {"open"}

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from benchmark.cli import main
+from benchmark.submissions.badges import Badges
 from benchmark.submissions.check import read_accepted
 from benchmark.submissions.results import panel_results, stability_of
 from leaderboard.board_file import json_bytes, parquet_bytes, read_content
 from leaderboard.build import Built, build, write
 from leaderboard.data import load
+from leaderboard.entries import row_of as make_row
 from leaderboard.rows import Checkpoint, Choices, FullRow
 from leaderboard.table import table
 from leaderboard.view import default_view
@@ -20,6 +22,7 @@ from tasks.errors import UserError
 from tasks.registry import load_task
 from tasks.seeding import sha256_text
 from tests.submissions import INITS, SEEDS, Copy, copied
+from tests.track_submissions import on_track
 
 POLICY, TRAINED = "20260102_policy", "20260102_trained"
 KEY = ("sokoban", "builtin")
@@ -103,6 +106,13 @@ def test_what_a_policy_has_and_what_not(built: Built) -> None:
     assert row.panels[0].success == 1  # the expert
     (point,) = row.checkpoints
     assert (point.model.name, point.model.kind, point.log_sha256) == ("expert", "policy", None)
+
+
+def test_an_entry_is_on_the_track_of_its_logs(submissions: Path, tmp_path: Path) -> None:
+    copy = on_track(copied(submissions / TRAINED, tmp_path))
+    proven = Badges(replayed=True, stability="logs", init="fixed", rerun=False)
+    row = make_row(read_accepted(copy.folder), proven, None, "v1")
+    assert row.track == "small"
 
 
 def test_who_has_played(built: Built, submissions: Path) -> None:

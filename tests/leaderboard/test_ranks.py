@@ -99,3 +99,21 @@ def test_panels_that_cancel_are_a_tie(boards: Boards) -> None:
         "right": (1, 2),
     }
     assert by_name(dict(ranks(board, PROTOCOL, (ALFWORLD.key,))))["right"] == (1, 1)
+
+
+def test_ranks_are_made_within_a_track(boards: Boards) -> None:
+    solved = {"a": ("one", 100), "b": ("one", 50), "c": ("two", 70), "d": ("open", 20)}
+    rows = [
+        board_row(f"2026010{number}_{name}", {SOKOBAN: [first(count)]}, track=track)
+        for number, (name, (track, count)) in enumerate(solved.items(), 1)
+    ]
+    # An init is on no track.
+    init = board_row("20260105_e", {SOKOBAN: [first(90)]}, kind="init", init=None)
+    found = ranks(boards(*rows, init), PROTOCOL, (SOKOBAN.key,))
+    assert by_name(dict(found)) == {
+        "a": (1, 1),
+        "b": (2, 2),
+        "c": (1, 1),
+        "d": (2, 2),
+        "e": (1, 1),
+    }

@@ -8,7 +8,7 @@ from leaderboard.data import BUILT_IN, FIELD, Board
 from leaderboard.rows import Badges, Model
 from leaderboard.view import Options, View, default_view, options, panels_of, wanted
 from tasks.errors import UserError
-from tests.board_rows import board_content, board_of, board_row, panel_facts
+from tests.board_rows import PROTOCOL, board_content, board_of, board_row, panel_facts
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, Boards, first
 
 SEEN = panel_facts("alfworld", "valid_seen", "ALFWorld", "points", 100)
@@ -84,9 +84,10 @@ def test_what_can_be_chosen(board: Board) -> None:
         bases=("Qwen3-4B", "tiny-sokoban"),
         inits=("own", "tiny-sokoban"),
         badges=("replayed", "stability: logs", "init: fixed", "init: open", "re-run"),
+        tracks=("open",),
         parameters=(407_904, 4_000_000_000),
     )
-    assert options(board, "v0") == Options((), (), (), (), None)
+    assert options(board, "v0") == Options((), (), (), (), (), None)
 
 
 def test_an_init_counts_as_its_own(boards: Boards) -> None:
@@ -131,3 +132,16 @@ def test_a_task_counts_once(tmp_path_factory: pytest.TempPathFactory) -> None:
     board = board_of(tmp_path_factory.mktemp("two"), board_content([row], ALFWORLD, SEEN))
     with pytest.raises(UserError, match="alfworld/valid_seen: choose one panel of alfworld"):
         panels_of(board, View("v1", (ALFWORLD.key, SEEN.key)))
+
+
+def test_a_track_is_chosen_alone(boards: Boards) -> None:
+    rows = [
+        board_row(f"2026010{number}_{track}", {SOKOBAN: [first(50)]}, track=track)
+        for number, track in enumerate(("one", "two", "open"), 1)
+    ]
+    board = boards(*rows)
+    assert options(board).tracks == ("one", "open", "two")
+    chosen = View(PROTOCOL, (SOKOBAN.key,), track="two")
+    assert [row.id for row in board.rows() if wanted(row, chosen)] == ["20260102_two"]
+    every = View(PROTOCOL, (SOKOBAN.key,))
+    assert sum(wanted(row, every) for row in board.rows()) == 3

@@ -116,6 +116,7 @@ def test_the_head_says_what_was_sent(copies: Copies) -> None:
         "entry": "A trained entry",
         "authors": "Ada Lovelace",
         "method": "trained checkpoints: GRPO; its training logs say grpo",
+        "track": "open",
         "seeds": "0, 1",
         "base model": "tiny-sokoban, 407,904 weights",
         "init": f"tiny-sokoban (init, SHA-256 {digest}...)",
