@@ -148,13 +148,11 @@ def test_success_at_equal_episodes_is_the_last_validation_within_the_fewest(
     )
     cells = [grpo.cell, sampo.cell]
     results = results_of("fixed", [PANEL], cells, [grpo, sampo])
-    assert results.equal_episodes == 32
-    values = {
-        recipe: (side.success.value, len(side.seeds))
-        for recipe, method in results.methods.items()
-        if (side := method.side_at("builtin", 32)) is not None
-    }
-    assert values == {"grpo": (4 / 8, 1), "sampo": (6 / 8, 1)}
+    equal = results.at_equal_episodes("builtin")
+    assert equal is not None
+    assert equal.limit == 32
+    values = {recipe: side.success.value for recipe, side in equal.sides.items()}
+    assert values == {"grpo": 4 / 8, "sampo": 6 / 8}
     assert results.methods["sampo"].episodes == 64
 
 
