@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from baselines.study.cells import Finished, Place, init_cell, read_cell
+from baselines.study.cells import Finished, Place, init_cell, read_cell, read_plays
 from baselines.study.schema import Cell, cells_of, read_study
 from baselines.study.setting import read_state
 from benchmark.submissions.archive import read_compressed
@@ -112,7 +112,8 @@ def test_a_killed_study_ends_with_the_logs_of_one_that_was_not(folder: Path) -> 
         assert one is not None
         assert other is not None
         assert one.facts.weights == other.facts.weights
-        assert one.place.episodes.read_bytes() == other.place.episodes.read_bytes()
+        # Not the bytes: a resumed evaluation plays in other batches, whose last bits differ.
+        assert read_plays(one) == read_plays(other)
         if one.log is not None:
             assert content(one) == content(other)
             # The short trainings were made once, and their cost is not that of a run.
