@@ -69,8 +69,8 @@ benchmarks: $(BENCH) ## run every script in tests/benchmarks, or one: ONLY=name
 	    echo "== $$script"; $(BIN)/python -m tests.benchmarks.$$script $(ARGS); \
 	done
 
-study: $(BASE) ## train recipes on Sokoban and write up what came out (hours, resumable)
-	@$(BIN)/python scripts/study.py $(ARGS)
+study: $(BASE) ## make the runs of the whole table that are missing (days, resumable)
+	@$(BIN)/arlarena-bench study run baselines/studies/table.yaml $(ARGS)
 
 # Exit code 1 of the build: a submission is not accepted and was named; the others are on the board.
 leaderboard: $(BOARD) ## check all submissions, then show the board at http://127.0.0.1:7860

@@ -1,7 +1,7 @@
 """Finished cells with invented numbers, at the places where a study looks for them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from baselines.study.cells import INIT, Facts, Finished, Place, read_cell, record_lines, write_cell
@@ -19,7 +19,7 @@ def finish(
     results: Path,
     cell: Cell,
     ground: Ground,
-    solved: Sequence[int],
+    solved: Collection[int],
     curve: Sequence[int] = (4, 4, 4),
     *,
     played: int = 8,
@@ -41,7 +41,7 @@ def finish(
     run = results.parent / "made" / cell.track / cell.stem
     evaluation = run / "eval"
     evaluation.mkdir(parents=True)
-    protocols = [planned.protocol for planned in ground.validation.panels]
+    protocols = tuple(planned.protocol for planned in ground.validation.panels)
     manifest = make_manifest(*protocols)
     assert manifest.fingerprint == run_fingerprint(protocols) == ground.validation.fingerprint
     (evaluation / MANIFEST).write_text(manifest.model_dump_json())

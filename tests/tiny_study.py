@@ -48,7 +48,7 @@ def make_tracks(folder: Path) -> None:
     for name, rule in rules.items():
         content = {**shipped, "description": name, "learning_rate": rule}
         (tracks / f"{name}.yaml").write_text(yaml.safe_dump(content), "utf-8")
-    pins = {
+    pins: dict[str, dict[str, str | None]] = {
         name: {"sha256": baselines.tracks.read_track(tracks / f"{name}.yaml").sha256}
         for name in rules
     }

@@ -48,7 +48,9 @@ class Ground:
             value = self.track.settings["validation"].get(name)
             if value is not None:
                 options += [f"--{name.replace('_', '-')}", str(value)]
-        return [*options, "--repeats", "1"]
+        # Validations play everything once, whatever a panel's standard is.
+        once = all(planned.panel.info.standard.repeats == 1 for planned in self.validation.panels)
+        return options if once else [*options, "--repeats", "1"]
 
 
 def grounds_of(cells: Iterable[Cell], where: str) -> Mapping[str, Ground]:

@@ -7,12 +7,13 @@ episode by episode over the panel, with the spread of the seeds.
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 
 from baselines.study.cells import INIT, Finished, Plays, read_plays
 from baselines.study.estimate import episodes_of
 from baselines.study.schema import Cell
+from benchmark.equal_progress import SUCCESS, equal_success
 from benchmark.paired import Side, difference
+from benchmark.run_curves import run_curves_of
 from benchmark.statistics import Interval, wilson
 from benchmark.training_curves import collapse_update
 from benchmark.training_lines import Validation
@@ -70,12 +71,6 @@ class Method:
         """Training episodes of a run, mean."""
         return statistics.fmean(map(episodes_of, self.logs)) if self.logs else None
 
-    def side_at(self, panel: str, budget: int) -> Side | None:
-        """Its runs at equal episodes (`at_episodes`); None without runs."""
-        if not self.logs:
-            return None
-        return Side.of_validations([at_episodes(log, panel, budget) for log in self.logs])
-
     def side(self, panel: PanelKey) -> Side | None:
         """What its runs have solved of a panel, for comparisons; None without runs."""
         played = [plays[panel] for plays in self.plays]
@@ -84,6 +79,19 @@ class Method:
         episodes = sorted(played[0])
         seeds = [statistics.fmean(map(float, each.values())) for each in played]
         return Side.of([[each[e] for each in played] for e in episodes], seeds)
+
+
+@dataclass(frozen=True, slots=True)
+class EqualEpisodes:
+    """Methods after the same number of training episodes.
+
+    Attributes:
+        limit: How many.
+        sides: The last validations of each method's runs within them, by recipe.
+    """
+
+    limit: int
+    sides: Mapping[str, Side]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +110,30 @@ class TrackResults:
     methods: Mapping[str, Method]
     init: Plays | None
 
-    @property
-    def equal_episodes(self) -> int | None:
-        """Fewest training episodes that any run on the track has played; None without runs."""
+    def at_equal_episodes(self, panel: str) -> EqualEpisodes | None:
+        """All methods after as many training episodes as the shortest run has played.
+
+        Args:
+            panel: Name of the panel in the logs.
+
+        Returns:
+            None without runs, or if a log does not say how many episodes it has played.
+        """
         logs = [log for method in self.methods.values() for log in method.logs]
-        return min(map(episodes_of, logs), default=None)
+        if not logs:
+            return None
+        name = SUCCESS if len(self.panels) == 1 else f"{SUCCESS}@{panel}"
+        curves = [run_curves_of(log) for log in logs]
+        found = equal_success(curves, "episodes", [name] * len(logs))
+        if found is None:
+            return None
+        at = iter(found.updates)
+        sides = {}
+        for recipe, method in self.methods.items():
+            lines = [_validation(log, panel, next(at)) for log in method.logs]
+            if lines:
+                sides[recipe] = Side.of_validations(lines)
+        return EqualEpisodes(found.limit, sides)
 
     def init_side(self, panel: PanelKey) -> Side | None:
         """What the init has solved of a panel, for comparisons."""
@@ -161,19 +188,6 @@ def with_seeds(side: Side) -> Interval:
     return Interval(found.value, max(found.low, 0.0), found.high)
 
 
-def at_episodes(log: TrainingLog, panel: str, budget: int) -> Validation:
-    """The last validation of a run before it had played more training episodes than a budget.
-
-    Args:
-        log: The run.
-        panel: Name of the panel in the log.
-        budget: Training episodes; the init's validation needs none.
-    """
-    played = [0, *accumulate(line.values.get("rollout/episodes", 0.0) for line in log.updates)]
-    within = [line for line in log.of_panel(panel) if played[line.update] <= budget]
-    return within[-1]
-
-
 def collapse_share(method: Method) -> Interval:
     """Share of a method's runs that have collapsed, with Wilson's interval.
 
@@ -185,3 +199,9 @@ def collapse_share(method: Method) -> Interval:
 
 def _difference(first: Side | None, second: Side | None) -> Interval | None:
     return None if first is None or second is None else difference(first, second)
+
+
+def _validation(log: TrainingLog, panel: str, update: int) -> Validation:
+    """The validation of a panel after an update."""
+    (found,) = (line for line in log.of_panel(panel) if line.update == update)
+    return found

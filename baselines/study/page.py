@@ -9,7 +9,14 @@ from jinja2 import Environment, StrictUndefined
 from baselines.study.cells import Finished
 from baselines.study.claims import Claim, Verdict, collapsed_text, verdicts
 from baselines.study.ground import Ground
-from baselines.study.methods import Method, PanelKey, TrackResults, results_of, with_seeds
+from baselines.study.methods import (
+    EqualEpisodes,
+    Method,
+    PanelKey,
+    TrackResults,
+    results_of,
+    with_seeds,
+)
 from baselines.study.schema import Cell
 from baselines.study.setting import Setting
 from benchmark.files import write_atomically
@@ -82,8 +89,8 @@ def page_of(ground: Ground, results: TrackResults, judged: Sequence[Verdict]) ->
         results: What is finished on it, at least one run.
         judged: Verdicts on claims about it.
     """
-    budget = results.equal_episodes
-    assert budget is not None
+    equal = {panel: results.at_equal_episodes(_name(results, panel)) for panel in results.panels}
+    limits = {found.limit for found in equal.values() if found is not None}
     environment = Environment(undefined=StrictUndefined, autoescape=False)  # noqa: S701 - Markdown
     rows = [[v.claim.claim, f"**{v.outcome}**", v.numbers] for v in judged]
     return environment.from_string(TEMPLATE.read_text("utf-8")).render(
@@ -95,9 +102,9 @@ def page_of(ground: Ground, results: TrackResults, judged: Sequence[Verdict]) ->
             "episodes": ground.episodes_per_update,
             "rate": _rate_rule(ground.track),
             "sha256": ground.track.sha256,
-            "budget": f"{budget:,}",
+            "budget": " and ".join(f"{limit:,}" for limit in sorted(limits)) or "as many",
         },
-        panels=[_panel(ground, results, panel, budget) for panel in results.panels],
+        panels=[_panel(ground, results, panel, equal[panel]) for panel in results.panels],
         verdicts=_table(("claim", "verdict", "numbers"), rows) if rows else "",
         missing=list(_missing(results)),
         example=next(m.recipe for m in results.methods.values() if m.runs),
@@ -105,12 +112,11 @@ def page_of(ground: Ground, results: TrackResults, judged: Sequence[Verdict]) ->
 
 
 def _panel(
-    ground: Ground, results: TrackResults, panel: PanelKey, budget: int
+    ground: Ground, results: TrackResults, panel: PanelKey, equal: EqualEpisodes | None
 ) -> dict[str, object]:
     side = results.init_side(panel)
-    name = panel[1] if len(results.panels) == 1 else ".".join(panel)
     methods = [method for method in results.methods.values() if method.runs]
-    rows = [_row(results, method, panel, name, budget) for method in methods]
+    rows = [_row(results, method, panel, equal) for method in methods]
     episodes = next(
         planned.protocol.episodes
         for planned in ground.validation.panels
@@ -125,7 +131,7 @@ def _panel(
 
 
 def _row(
-    results: TrackResults, method: Method, panel: PanelKey, name: str, budget: int
+    results: TrackResults, method: Method, panel: PanelKey, equal: EqualEpisodes | None
 ) -> list[str]:
     gain = results.gain(method.recipe, panel)
     planned = len(method.planned)
@@ -135,7 +141,7 @@ def _row(
         str(planned) if not method.missing else f"{len(method.runs)} of {planned}",
         _success(method.side(panel)),
         "-" if gain is None else _interval(gain, "+.1f"),
-        _success(method.side_at(name, budget)),
+        _success(None if equal is None else equal.sides.get(method.recipe)),
         collapsed_text(method),
         "-" if rate is None else f"{rate:g}",
         "-" if episodes is None else f"{episodes:,.0f}",
@@ -166,6 +172,11 @@ def _rate_rule(track: Track) -> str:
 def _panels(ground: Ground) -> list[PanelKey]:
     planned = (each.protocol for each in ground.validation.panels)
     return [(protocol.task, protocol.panel) for protocol in planned]
+
+
+def _name(results: TrackResults, panel: PanelKey) -> str:
+    """What logs call a panel."""
+    return panel[1] if len(results.panels) == 1 else ".".join(panel)
 
 
 def _success(side: Side | None) -> str:

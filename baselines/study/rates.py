@@ -1,5 +1,6 @@
 """Tuned learning rates of a study: one for every track and recipe, shared by the seeds."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -46,14 +47,16 @@ def share_tuning(folder: Path, recipe: str) -> None:
 
 
 def tuning_commands(track: Track, folder: Path, recipe: str) -> list[list[str]]:
-    """Arguments of `train` that make the short trainings of a recipe, one for each rate.
+    """Arguments of `train` that make the short trainings of a recipe that are not finished.
 
     What they set is what `tuning_runs` sets; `trials_of` checks that it is.
     """
     rule = track.learning_rate
     assert isinstance(rule, RateGrid)
     commands = []
-    for rate in rule.grid:
+    for rate, trial in _trials(track, rule, folder, recipe).items():
+        if tuning_success(trial, rule) is not None:
+            continue
         command = ["train", "--track", track.name, "--recipe", recipe, "--seed", str(rule.seed)]
         for setting in (
             f"optimisation.learning_rate={rate!r}",
@@ -61,7 +64,7 @@ def tuning_commands(track: Track, folder: Path, recipe: str) -> list[list[str]]:
             "validation.every=null",
         ):
             command += ["--set", setting]
-        commands.append([*command, "--out", str(folder / TUNING / f"{rate:g}")])
+        commands.append([*command, "--out", str(trial.folder)])
     return commands
 
 
@@ -91,6 +94,17 @@ def trials_of(track: Track, folder: Path, recipe: str) -> dict[float, float]:
     """
     rule = track.learning_rate
     assert isinstance(rule, RateGrid)
+    found = {}
+    for rate, trial in _trials(track, rule, folder, recipe).items():
+        success = tuning_success(trial, rule)
+        if success is None:
+            raise UserError(f"the short training in {trial.folder} is not whole; remove the folder")
+        found[rate] = success
+    return found
+
+
+def _trials(track: Track, rule: RateGrid, folder: Path, recipe: str) -> Mapping[float, TrainingRun]:
+    """The short trainings of a recipe, by rate."""
     run = TrainingRun(
         recipe=recipe,
         config=resolve_on_track(track, recipe, rule.grid[0]),
@@ -99,10 +113,4 @@ def trials_of(track: Track, folder: Path, recipe: str) -> dict[float, float]:
         seed=rule.seed,
         folder=folder,
     )
-    found = {}
-    for rate, trial in tuning_runs(run, rule).items():
-        success = tuning_success(trial, rule)
-        if success is None:
-            raise UserError(f"the short training in {trial.folder} is not whole; remove the folder")
-        found[rate] = success
-    return found
+    return tuning_runs(run, rule)

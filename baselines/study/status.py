@@ -76,7 +76,8 @@ def rows_of(cells: Sequence[Cell], found: Survey, setting: Setting) -> list[Row]
             if (each.cell.track, each.cell.recipe) == (track, recipe) and each.log is not None
         ]
         row["collapsed"] = sum(collapse_update(log) is not None for log in logs)
-        gains = [log.validations[-1].success - log.validations[0].success for log in logs]
+        validated = [log.validations for log in logs if log.validations]
+        gains = [lines[-1].success - lines[0].success for lines in validated]
         row["gain"] = statistics.fmean(gains) if gains else None
     return list(rows.values())
 

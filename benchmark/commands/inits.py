@@ -1,4 +1,4 @@
-"""What commands ask of `baselines`: inits, tracks, and how a training log is repeated."""
+"""What commands ask of `baselines`: its inits and tracks, and how a training log is repeated."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING

@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,7 +126,7 @@ def _status(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "
     return 0
 
 
-def _seeds(seeds: "list[int | str]") -> str:
+def _seeds(seeds: Iterable[int]) -> str:
     return ", ".join(map(str, seeds)) or "-"
 
 

@@ -1,6 +1,6 @@
 """Claims: rules, verdicts and numbers, from cells with invented numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,10 +18,11 @@ FALLS = (6, 0, 0)
 """Means .75 .375 .25 of eight: half of the best is lost at the second validation, update 2."""
 EVERY = range(8)
 PANEL = ("sokoban", "builtin")
+Methods = Mapping[str, Sequence[Collection[int]]]
 
 
 def track_results(
-    folder: Path, ground: Ground, methods: dict[str, Sequence[Sequence[int]]], init: Sequence[int]
+    folder: Path, ground: Ground, methods: Methods, init: Collection[int]
 ) -> TrackResults:
     """Each method's seeds with the episodes that they solve; an empty one is not finished."""
     cells, finished = [], []
@@ -61,7 +62,7 @@ def test_a_method_is_better_if_the_interval_says_so(tmp_path: Path, ground: Grou
 
 
 def test_a_method_learns_if_its_gain_is_large_enough(tmp_path: Path, ground: Ground) -> None:
-    methods = {"gspo": [EVERY, EVERY], "grpo": [[0], [0]]}
+    methods: Methods = {"gspo": [EVERY, EVERY], "grpo": [[0], [0]]}
     results = track_results(tmp_path, ground, methods, init=[0])
     learns = judge(results, learns="gspo")
     assert learns.outcome == "reproduced"
@@ -73,7 +74,7 @@ def test_a_method_learns_if_its_gain_is_large_enough(tmp_path: Path, ground: Gro
 
 
 def test_a_claim_of_which_a_seed_is_missing_is_not_run(tmp_path: Path, ground: Ground) -> None:
-    methods = {"gspo": [EVERY, EVERY, []], "grpo": [[0], [], []]}
+    methods: Methods = {"gspo": [EVERY, EVERY, []], "grpo": [[0], [], []]}
     results = track_results(tmp_path, ground, methods, init=[0])
     verdict = judge(results, better=["gspo", "grpo"])
     assert verdict.outcome == "not run"
@@ -147,13 +148,11 @@ def test_success_at_equal_episodes_is_the_last_validation_within_the_fewest(
     )
     cells = [grpo.cell, sampo.cell]
     results = results_of("fixed", [PANEL], cells, [grpo, sampo])
-    assert results.equal_episodes == 32
-    values = {
-        recipe: (side.success.value, len(side.seeds))
-        for recipe, method in results.methods.items()
-        if (side := method.side_at("builtin", 32)) is not None
-    }
-    assert values == {"grpo": (4 / 8, 1), "sampo": (6 / 8, 1)}
+    equal = results.at_equal_episodes("builtin")
+    assert equal is not None
+    assert equal.limit == 32
+    values = {recipe: side.success.value for recipe, side in equal.sides.items()}
+    assert values == {"grpo": 4 / 8, "sampo": 6 / 8}
     assert results.methods["sampo"].episodes == 64
 
 
