@@ -109,7 +109,7 @@ def test_grpo_by_hand() -> None:
 
 
 def test_penalties_outside_of_the_scores_by_hand() -> None:
-    # Group 7 compares rewards, 4 and 1 with the mean 2.5; then the fourth row pays its penalty of 1.
+    # Group 7 compares rewards, 4 and 1 (mean 2.5); then the fourth row pays its penalty of 1.
     outside = found(choose("dr_grpo", "penalty_in=advantages"))
     assert_rows(outside, spread(doubles(-1, 1, 1.5, 0.5, -1.5)))
     # What GRPO's standard deviation would make of a penalty no longer depends on the group.
