@@ -19,7 +19,7 @@ how much seeds differ, too. The tests do not: they are about the checkpoints as 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,9 @@ from benchmark.statistics import (
     sign_flip,
     wilson_rate,
 )
-from benchmark.training_lines import Validation
+
+if TYPE_CHECKING:
+    from benchmark.training_lines import Validation
 
 Values = npt.NDArray[np.float64]
 
@@ -74,7 +76,7 @@ class Side:
         )
 
     @classmethod
-    def of_validations(cls, lines: Sequence[Validation]) -> Self:
+    def of_validations(cls, lines: "Sequence[Validation]") -> Self:
         """A recipe by one validation of each of its trainings, all on one panel.
 
         Logs do not say which episodes were solved. The interval is that of the mean rate over the

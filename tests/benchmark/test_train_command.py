@@ -19,7 +19,7 @@ from baselines.train_config import TrainConfig
 from benchmark.cli import EXIT_ENGINE_DOWN, EXIT_INTERRUPTED, EXIT_USER_ERROR, main
 from benchmark.engines.decoding import Decoder
 from benchmark.files import lock_folder
-from benchmark.models import from_folder
+from benchmark.models import folder_sha256, from_folder
 from benchmark.training_log import LOG, read_training_log
 
 TINY = {
@@ -142,6 +142,7 @@ def test_a_finished_run_has_nothing_left_to_do(
     assert said.splitlines() == [
         "nothing was validated: the log does not say how good the policy is",
         f"evaluate it: arlarena-bench eval --model {out}/last --task sokoban/builtin",
+        f"weights of last: SHA-256 {folder_sha256(out / 'last')}",
         f"log and checkpoints: {out}",
     ]
     assert "sampo on sokoban from tiny-sokoban, scale tiny, seed 5, engine transformers" in shown

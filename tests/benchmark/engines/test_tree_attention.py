@@ -61,7 +61,9 @@ def test_values_and_gradients_are_those_of_each_sequence_alone(key_heads: int) -
     alone = torch.zeros_like(found)
     for places in map(torch.from_numpy, tree.places):
         own = torch.nn.functional.scaled_dot_product_attention(
-            *(part[:, :, places] for part in (query, key, value)),
+            query[:, :, places],
+            key[:, :, places],
+            value[:, :, places],
             is_causal=True,
             scale=0.3,
             enable_gqa=True,
@@ -77,9 +79,11 @@ def test_values_and_gradients_are_those_of_each_sequence_alone(key_heads: int) -
 
 
 def test_without_a_tree_attention_is_the_usual_one() -> None:
-    parts = [torch.randn(2, 4, 9, 8) for _ in range(3)]
+    query, key, value = (torch.randn(2, 4, 9, 8) for _ in range(3))
     module = torch.nn.Identity()
     module.is_causal = True  # type: ignore[assignment]
-    found, _ = tree_attention(module, *parts, attention_mask=None, scaling=0.5)
-    usual = torch.nn.functional.scaled_dot_product_attention(*parts, is_causal=True, scale=0.5)
+    found, _ = tree_attention(module, query, key, value, attention_mask=None, scaling=0.5)
+    usual = torch.nn.functional.scaled_dot_product_attention(
+        query, key, value, is_causal=True, scale=0.5
+    )
     torch.testing.assert_close(found, usual.transpose(1, 2))

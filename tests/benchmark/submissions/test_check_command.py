@@ -63,6 +63,7 @@ def test_an_accepted_submission(
         "panels",
         "stability",
         "stability_infinite",
+        "track",
     }
     assert (content["report_version"], content["submission"]) == (1, "20260102_trained")
     assert (content["accepted"], content["findings"], content["notes"]) == (True, [], [])
@@ -147,10 +148,11 @@ def test_a_submission_is_compared_with_its_init_and_with_the_best(
     # Seeds 0 and 1 solve 152 and 157 of 256, the init as much as seed 0: half of 5/256 more.
     assert "+1.0 [" in rows[0]
     # Seeds of .594 and .613 on both sides: t(2) = 4.303 times the root of 2 (5/256)^2 / 4.
-    assert "+0.0 [-5.9, +5.9], p = 1.000, 256 episodes" in rows[1]
+    name = "paired over episodes and seeds (Newcombe, Welch)"
+    assert f"+0.0 [-5.9, +5.9], {name}; sign-flip p = 1.000, 256 episodes" in rows[1]
     printed = capsys.readouterr().out.splitlines()
-    best_so_far = "the best so far (The best)  +0.0 [-5.9, +5.9], p = 1.000, 256 episodes"
-    assert f"sokoban/builtin  {best_so_far}" in printed
+    best_so_far = "sokoban/builtin  the best so far (The best)  +0.0 [-5.9, +5.9], paired over "
+    assert any(line.startswith(best_so_far) for line in printed)
     assert any(
         line.startswith("sokoban/builtin  its init (The init)         +1") for line in printed
     )

@@ -90,7 +90,7 @@ def test_the_readme_names_weights_by_their_hash(given: Given) -> None:
         command = (
             f"arlarena-bench eval --model <weights of seed {seed}, SHA-256 "
             f"{sha256_text(f's{seed}')}> --engine transformers --dtype float32 "
-            "--task sokoban/builtin\n"
+            f"--task sokoban/builtin --out runs/reproduce-{given.out.name}/s{seed}-eval\n"
         )
         assert command in readme
     assert "| weights | https://huggingface.co/ada/grpo |" in readme
