@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from baselines.study.setting import Setting, Survey
 
 
+_FILE_WIDTH = 160
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from baselines.study.ground import grounds_of
@@ -117,7 +120,9 @@ def _status(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "
             f"{row['collapsed']} of {len(row['finished'])}" if row["finished"] else "-",
             "-" if gain is None else f"{100 * gain + 0.0:+.1f}",
         )
-    Console().print(table)
+    # A file has no width, and names must not be cut for the usual 80 columns.
+    console = Console()
+    (console if console.is_terminal else Console(width=_FILE_WIDTH)).print(table)
     for row in rows:
         for kind in ("failed", "outdated"):
             for seed, reason in row[kind].items():
