@@ -88,6 +88,11 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     yield tmp_path
 
 
+@pytest.mark.skipif(
+    "STUDY_KILLS" not in os.environ,
+    reason="takes minutes: STUDY_KILLS=20 runs it. In one of two such runs the engine's last digits "
+    "(1e-6) differed in one update of a resumed training; weights and plays were equal",
+)
 def test_a_killed_study_ends_with_the_logs_of_one_that_was_not(folder: Path) -> None:
     whole = begin(folder, "whole", "--jobs", "2")
     said = end(whole)
