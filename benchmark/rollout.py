@@ -181,8 +181,9 @@ async def play(
     waiting = iter(jobs)
 
     async def place() -> None:
-        for job in waiting:
-            await deliver(await play_episode(job, engine, host))
+        with engine.client():
+            for job in waiting:
+                await deliver(await play_episode(job, engine, host))
 
     try:
         async with asyncio.TaskGroup() as group:

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -164,6 +165,13 @@ class Engine(ABC):
             EngineError: This request cannot be answered.
             EngineDown: No request can be answered any more.
         """
+
+    def client(self) -> AbstractContextManager[None]:
+        """Somebody who asks one request after the other, for as long as the context is open.
+
+        An engine whose batches shall not depend on time waits for its clients; others need none.
+        """
+        return nullcontext()
 
     async def load_weights(
         self, weights: "Iterable[tuple[str, torch.Tensor]]", version: int

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -91,6 +92,10 @@ class MeteredEngine(Engine):
         self._prompt_tokens += generation.prompt_tokens or 0
         self._response_tokens += generation.response_tokens or 0
         return generation
+
+    def client(self) -> AbstractContextManager[None]:
+        """A client of the other engine; see `Engine.client`."""
+        return self._engine.client()
 
     async def load_weights(
         self, weights: "Iterable[tuple[str, torch.Tensor]]", version: int

@@ -98,6 +98,9 @@ class TransformersEngine(WorkerEngine):
         decoder = self._decoder
         assert decoder is not None
         self._queue.extend(arrived)
+        if self._steady and not decoder.rows:
+            # What was played before decides how prompts are split, and with it the last digits.
+            decoder.forget_prefixes()
         decoder.drop([i for i, row in enumerate(decoder.rows) if not row.owner.wanted])
         admitted: list[Ticket] = []
         while self._queue and len(admitted) < decoder.free:

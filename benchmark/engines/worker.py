@@ -7,11 +7,12 @@ same queue and are taken between two steps.
 """
 
 import asyncio
+import contextlib
 import logging
 import queue
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
@@ -36,8 +37,7 @@ LINGER = 0.002
 """Seconds that an idle worker waits for one more request before it starts on those it has."""
 
 SETTLE_ROUNDS = 3
-"""Rounds of the event loop in which an answered request leads to the next one, with room: episodes
-that live in this process need one."""
+"""Rounds of the event loop in which answers reach those who wait for them, with room: one does."""
 SETTLE_SECONDS = 1.0
 """How often a worker that waits for the loop looks whether it is to stop."""
 
@@ -110,15 +110,16 @@ class WorkerEngine(Engine):
     `_load`, `_advance`, `_replace_weights` and `_unload` run in the worker thread only.
 
     Args:
-        steady: Between two steps the worker lets the event loop do what it has to do. Which
-            requests run together then depends on the requests and not on who is quicker, and so do
-            the last digits of batched sums: a run repeats to the bit where episodes live in this
-            process and the machine's arithmetic does. Model and worlds no longer work at the same
-            time.
+        steady: Between two steps the worker waits until every client (`Engine.client`) has asked
+            or has left. Which requests run together then depends on the requests and not on who is
+            quicker, and so do the last digits of batched sums: a run repeats to the bit where the
+            machine's arithmetic does. Model and worlds no longer work at the same time.
     """
 
     def __init__(self, steady: bool = False) -> None:
         self._steady = steady
+        self._thinking = 0
+        self._settled: threading.Event | None = None
         self._inbox: queue.SimpleQueue[Ticket | Update | None] = queue.SimpleQueue()
         self._waiting: set[asyncio.Future[Any]] = set()
         self._cause: BaseException | None = None
@@ -213,7 +214,11 @@ class WorkerEngine(Engine):
         future: asyncio.Future[Completion] = loop.create_future()
         max_tokens = min(request.sampling.max_tokens, room)
         self._send(Ticket(prompt_ids, request.sampling, max_tokens, request.seed, future))
-        completion = await future
+        self._think(-1)
+        try:
+            completion = await future
+        finally:
+            self._think(1)
         return Generation(
             text=chat.decode(completion.response_ids),
             finish_reason="stop" if completion.stopped else "length",
@@ -225,6 +230,15 @@ class WorkerEngine(Engine):
             token_log_probs=completion.log_probs,
             weights_versions=completion.weights_versions,
         )
+
+    @contextlib.contextmanager
+    def client(self) -> Iterator[None]:
+        """Somebody whom a steady worker waits for; see `Engine.client`."""
+        self._think(1)
+        try:
+            yield
+        finally:
+            self._think(-1)
 
     async def load_weights(
         self, weights: "Iterable[tuple[str, torch.Tensor]]", version: int
@@ -284,14 +298,16 @@ class WorkerEngine(Engine):
     def _collect(self) -> tuple[list[Ticket], Update | None]:
         """New requests, up to the next update of the weights.
 
-        An idle worker waits for the first of them, and lingers while more come in.
+        An idle worker waits for the first of them, and lingers while more come in. A steady one
+        waits for all, and orders them by their seeds.
         """
         arrived: list[Ticket] = []
+        update: Update | None = None
         idle = not self._busy()
         timeout: float | None = None
         if self._steady and not idle:
             self._settle()
-        while not self._stopping.is_set():
+        while update is None and not self._stopping.is_set():
             try:
                 item = self._inbox.get(timeout=timeout) if idle else self._inbox.get_nowait()
             except queue.Empty:
@@ -301,25 +317,35 @@ class WorkerEngine(Engine):
                 idle = False
                 self._settle()
             if isinstance(item, Update):
-                return arrived, item
-            if item is not None:
+                update = item
+            elif item is not None:
                 arrived.append(item)
-        return arrived, None
+        if self._steady:
+            arrived.sort(key=lambda ticket: ticket.seed)
+        return arrived, update
 
     def _settle(self) -> None:
-        """Wait until the event loop has done what was ready, and what that made ready."""
-        done = threading.Event()
+        """Wait until answers have reached their clients, and all clients have asked or left."""
+        settled = threading.Event()
 
         def go_round(left: int) -> None:
             assert self._loop is not None
             if left:
                 self._loop.call_soon(go_round, left - 1)
-            else:
-                done.set()
+                return
+            self._settled = settled
+            self._think(0)
 
         self._post(go_round, SETTLE_ROUNDS)
-        while not done.wait(SETTLE_SECONDS) and not self._stopping.is_set():
+        while not settled.wait(SETTLE_SECONDS) and not self._stopping.is_set():
             pass
+
+    def _think(self, clients: int) -> None:
+        """So many more clients neither wait for an answer nor have left. Runs in the event loop."""
+        self._thinking += clients
+        if self._settled is not None and self._thinking <= 0:
+            self._settled.set()
+            self._settled = None
 
     def _post(self, function: Callable[..., object], *args: object) -> None:
         """Run a function in the event loop's thread."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import random
 import shutil
 import time
 from dataclasses import replace
@@ -16,6 +17,7 @@ from benchmark.engines.base import EngineDown, Generation, PromptTooLong, Reques
 from benchmark.engines.chat import Chat
 from benchmark.engines.transformers import TransformersEngine
 from tasks.errors import UserError
+from tasks.seeding import stable_seed
 from tests.tiny_model import ask, make_tiny_model, mixed_prompts
 
 CONTEXT = 512
@@ -356,3 +358,43 @@ async def test_unusable_configurations(
     # Code that a folder brings along must not run.
     (broken / "configuration_remote.py").write_text("raise SystemExit('remote code ran')", "utf-8")
     assert message in await _start_error(broken)
+
+
+async def talk(
+    engine: TransformersEngine, first: str, turns: int, pause: random.Random | None
+) -> list[tuple[float, ...] | None]:
+    """What a client is told that asks again after every answer, slowly or at once."""
+    found: list[tuple[float, ...] | None] = []
+    with engine.client():
+        for turn in range(turns):
+            if pause is not None:
+                await asyncio.sleep(pause.uniform(0, 0.02))
+            seed = stable_seed(first, turn)
+            request = ask(f"{first} {turn}", Sampling(temperature=1.0, max_tokens=12), seed)
+            found.append((await engine.generate(request)).token_log_probs)
+    return found
+
+
+async def test_a_steady_engine_says_the_same_to_slow_clients_to_the_bit(folder: Path) -> None:
+    firsts = mixed_prompts(24, seed=7)
+
+    async def play(pause: random.Random | None) -> list[list[tuple[float, ...] | None]]:
+        async with TransformersEngine(folder, max_batch=16, steady=True) as engine:
+            clients = [talk(engine, first, 1 + i % 4, pause) for i, first in enumerate(firsts)]
+            return await asyncio.gather(*clients)
+
+    at_once = await play(None)
+    assert at_once == await play(random.Random(1)) == await play(random.Random(2))
+
+
+async def test_a_steady_engine_forgets_what_was_played_before(folder: Path) -> None:
+    # The instructions end earlier for the first lot than for the second.
+    before = [f"{'You push boxes. ' * 12}{level}" for level in ("abc", "xyz", "kmn")]
+    prompts = [f"{'You push boxes. ' * 20}{level}" for level in ("klm", "opq", "stu")]
+    sampling = Sampling(temperature=1.0, max_tokens=12)
+    async with TransformersEngine(folder, steady=True) as engine:
+        fresh = await answer(engine, prompts, sampling)
+    async with TransformersEngine(folder, steady=True) as engine:
+        await answer(engine, before, sampling)
+        later = await answer(engine, prompts, sampling)
+    assert [g.token_log_probs for g in later] == [g.token_log_probs for g in fresh]
