@@ -122,7 +122,12 @@ def clone(
     out.mkdir(parents=True, exist_ok=True)
     shown = recipe.demonstrations
     demonstrations = demonstrate(
-        load_task(recipe.task), shown.episodes, shown.stream, env_processes, shown.noise
+        load_task(recipe.task),
+        shown.episodes,
+        shown.stream,
+        env_processes,
+        shown.noise,
+        shown.mistakes,
     )
     model, chat = _start(recipe, demonstrations)
     examples = [_encode(chat, turn) for turn in demonstrations]

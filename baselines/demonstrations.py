@@ -30,6 +30,7 @@ def demonstrate(
     stream: int,
     env_processes: int | None = None,
     noise: float = 0.0,
+    mistakes: float = 0.0,
 ) -> list[Demonstration]:
     """Play the first entries of a training stream with `Task.demonstration_response`.
 
@@ -39,16 +40,19 @@ def demonstrate(
         stream: Seed of the training stream. It holds no panel's episode, whatever the seed.
         env_processes: Worker processes for tasks that want them, at most; None for one for each
             usable core. Nothing depends on it.
-        noise: Share of turns in which something else is done than what is demonstrated.
+        noise: Share of turns in which something else is done than what the player says.
+        mistakes: Share of turns in which a mistake is demonstrated.
 
     Returns:
         The turns of all episodes that were solved, in order.
     """
-    calls = ((task, (index, stream, noise)) for index in range(episodes))
+    calls = ((task, (index, stream, noise, mistakes)) for index in range(episodes))
     return [turn for turns in spread(_solve, calls, env_processes) for turn in turns]
 
 
-def _solve(task: Task, index: int, stream: int, noise: float) -> list[Demonstration]:
+def _solve(
+    task: Task, index: int, stream: int, noise: float, mistakes: float
+) -> list[Demonstration]:
     """The turns of one episode; none if it was not solved."""
     episode = task.episode(task.training_entry(index, stream), task.training_max_turns)
     rng = random.Random(stable_seed("demonstration-noise", stream, index))
@@ -58,7 +62,9 @@ def _solve(task: Task, index: int, stream: int, noise: float) -> list[Demonstrat
         done = ""
         while True:
             response = task.demonstration_response(episode)
-            turns.append(Demonstration(view.messages, response, first=not turns))
+            wrong = rng.random() < mistakes if mistakes else False
+            shown = task.mistaken_response(episode, rng) if wrong else response
+            turns.append(Demonstration(view.messages, shown, first=not turns))
             if rng.random() < noise:
                 again = rng.random() < 0.5
                 response = done if again else task.mistaken_response(episode, rng)

@@ -29,8 +29,6 @@ class TinyModelConfig(BaseModel):
         vocab_size: Tokens of the tokenizer, 256 bytes and special tokens included.
         symbol_runs: Symbols that stand together (a row of a board, a comma and what follows it) may
             become one token, and so may the line breaks after them. Prompts are shorter for it.
-        phrases: Fixed wordings of the task's prompts that may become one token each. None of them
-            should hold a word that a response copies.
         hidden_size: Width.
         layers: Depth.
         heads: Query heads.
@@ -44,7 +42,6 @@ class TinyModelConfig(BaseModel):
 
     vocab_size: int = Field(ge=300)
     symbol_runs: bool = False
-    phrases: tuple[str, ...] = ()
     hidden_size: int = Field(gt=0)
     layers: int = Field(gt=0)
     heads: int = Field(gt=0)
@@ -97,8 +94,7 @@ def train_tokenizer(texts: Iterable[str], config: TinyModelConfig) -> "PreTraine
 
 def _pieces(config: TinyModelConfig) -> str:
     """The pattern of what a token never goes beyond."""
-    pieces = [re.escape(phrase) for phrase in sorted(config.phrases, key=len, reverse=True)]
-    pieces += [r" ?\p{L}[\p{L}\p{N}]*", r" ?\p{N}"]
+    pieces = [r" ?\p{L}[\p{L}\p{N}]*", r" ?\p{N}"]
     if config.symbol_runs:
         pieces += [r" ?[^\p{L}\p{N}\s]+\n*", r"\n+"]
     return "|".join([*pieces, r"[^\p{L}\p{N}]"])

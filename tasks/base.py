@@ -400,7 +400,8 @@ class Task(ABC):
     def mistaken_response(self, episode: Episode, rng: random.Random) -> str:
         """What a clone may do wrong here; any admissible action where nothing better is known.
 
-        Demonstrations with noise do it now and then, so that a clone has seen how to go on.
+        Demonstrations with noise do it now and then, so that a clone has seen how to go on; those
+        with mistakes also show it as what is to be done.
         """
         return self.random_response(episode, rng)
 

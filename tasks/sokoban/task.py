@@ -2,7 +2,6 @@
 
 import math
 import random
-from collections import deque
 from collections.abc import Mapping
 from functools import cache, cached_property
 from pathlib import Path
@@ -27,6 +26,7 @@ from tasks.panels import read_index, read_panel
 from tasks.prompts import read_prompt
 from tasks.response import CONTRACT, format_response, normalise_action, parse_response
 from tasks.seeding import stable_seed
+from tasks.sokoban.beeline import beeline
 from tasks.sokoban.env import DIRECTIONS, TURN_REWARD, World
 from tasks.sokoban.expert import Expert
 from tasks.sokoban.generator import Size, generate
@@ -47,16 +47,12 @@ class SokobanEpisode(Episode):
     Args:
         board: The level's rows.
         max_turns: Turns after which the episode ends.
-        history_turns: Past turns that the prompt repeats.
         template: The prompt.
     """
 
-    def __init__(
-        self, board: tuple[str, ...], max_turns: int, history_turns: int, template: Template
-    ) -> None:
+    def __init__(self, board: tuple[str, ...], max_turns: int, template: Template) -> None:
         self._board = board
         self._max_turns = max_turns
-        self._history: deque[dict[str, str | int]] = deque(maxlen=history_turns)
         self._template = template
         self._world: World | None = None
         self._turn = 0
@@ -75,7 +71,6 @@ class SokobanEpisode(Episode):
     def reset(self) -> View:
         """Set the level up."""
         self._world = World(self._board)
-        self._history.clear()
         self._turn = 1
         self._rewards.clear()
         return self._view(self._world)
@@ -86,13 +81,10 @@ class SokobanEpisode(Episode):
         parsed = parse_response(response)
         action = normalise_action(parsed.action) if parsed.action is not None else None
         action_ok = action in DIRECTIONS
-        pieces = world.pieces()
         reward = world.move(action if action_ok else None)
         self._rewards.append(reward)
         done = world.solved or self._turn == self._max_turns
         outcome = Outcome(world.solved, math.fsum(self._rewards)) if done else None
-        shown = action if action_ok else "no valid move"
-        self._history.append({"turn": self._turn, "pieces": pieces, "action": str(shown)})
         self._turn += 1
         view = View((), world.observation()) if done else self._view(world)
         if done:
@@ -109,10 +101,7 @@ class SokobanEpisode(Episode):
     def _view(self, world: World) -> View:
         observation = world.observation()
         text = self._template.render(
-            turn=self._turn,
-            max_turns=self._max_turns,
-            history=self._history,
-            observation=observation,
+            turn=self._turn, max_turns=self._max_turns, observation=observation
         )
         return View((Message(role="user", content=text),), observation, DIRECTIONS)
 
@@ -123,9 +112,10 @@ class SokobanTask(Task):
     info = TaskInfo(
         name="sokoban",
         title="Sokoban",
-        version="1",
+        version="2",
         summary="Push every box onto a target; one move a turn.",
-        history_turns=2,
+        # The board says everything; past turns would double the length of every prompt.
+        history_turns=0,
         format_penalty=0.1,
         score_name="reward",
         score_unit="points",
@@ -179,12 +169,17 @@ class SokobanTask(Task):
     def episode(self, entry: PanelEntry, max_turns: int) -> SokobanEpisode:
         """Open a level."""
         board = tuple(entry.data["board"])
-        return SokobanEpisode(board, max_turns, self.info.history_turns, self._prompt.template)
+        return SokobanEpisode(board, max_turns, self._prompt.template)
 
     def expert_response(self, episode: Episode) -> str:
         """The next move of a shortest solution."""
         own = self._own(episode)
         return format_response(*own.expert.turn(own.board))
+
+    def mistaken_response(self, episode: Episode, rng: random.Random) -> str:
+        """The next move of a player who makes straight for the target."""
+        del rng
+        return format_response(*beeline(self._own(episode).board))
 
     def random_response(self, episode: Episode, rng: random.Random) -> str:
         """One of the four directions."""

@@ -47,3 +47,14 @@ def test_noise_is_done_and_not_cloned() -> None:
     assert all(thoughts)
     assert data_sha256(noisy) == data_sha256(demonstrate(task, 12, 5, noise=0.3))
     assert data_sha256(noisy) == data_sha256(demonstrate(task, 12, 5, 1, noise=0.3))
+
+
+def test_mistakes_are_cloned_and_not_done() -> None:
+    task = load_task("sokoban")
+    plain, mixed = demonstrate(task, 40, 5), demonstrate(task, 40, 5, mistakes=0.5)
+    # The same boards are seen, since what the expert says is done.
+    assert [turn.messages for turn in mixed] == [turn.messages for turn in plain]
+    other = [m.response != p.response for m, p in zip(mixed, plain, strict=True)]
+    assert 0.15 < sum(other) / len(other) < 0.5
+    assert all(re.search(r"Push \w+ from r\dc\d, so go \w+", turn.response) for turn in mixed)
+    assert data_sha256(mixed) == data_sha256(demonstrate(task, 40, 5, mistakes=0.5))

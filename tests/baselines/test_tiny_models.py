@@ -20,9 +20,7 @@ SHAPE: dict[str, Any] = {
 }
 TEXTS = ["######\n#_@$.#\n\ngo to shelf 12\ngo to shelf 3", "<action>go to shelf 12</action>"] * 20
 PLAIN = train_tokenizer(TEXTS, TinyModelConfig(**SHAPE))
-SHORT = train_tokenizer(
-    TEXTS, TinyModelConfig(**SHAPE, symbol_runs=True, phrases=("go to", "\ngo to"))
-)
+SHORT = train_tokenizer(TEXTS, TinyModelConfig(**SHAPE, symbol_runs=True))
 
 
 def pieces(tokenizer: Any, text: str) -> list[str]:
@@ -37,13 +35,6 @@ def test_symbols_stay_apart_unless_a_recipe_joins_them() -> None:
 def test_digits_stay_apart() -> None:
     for tokenizer in (PLAIN, SHORT):
         assert pieces(tokenizer, " shelf 12") == [" shelf", " 1", "2"]
-
-
-def test_a_phrase_is_a_token_and_what_a_response_copies_is_not_part_of_it() -> None:
-    listed, said = "\ngo to shelf 3", "<action>go to shelf 3</action>"
-    assert pieces(PLAIN, listed) == ["\n", "go", " to", " shelf", " 3"]
-    assert pieces(SHORT, listed) == ["\ngo to", " shelf", " 3"]
-    assert pieces(SHORT, said) == ["<action>", "go to", " shelf", " 3", "</action>"]
 
 
 @pytest.mark.parametrize("tokenizer", [PLAIN, SHORT], ids=["plain", "short"])

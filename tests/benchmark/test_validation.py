@@ -48,7 +48,7 @@ class Shared(SokobanTask):
                 return replace(super().step(response), info={"turns": task.turns})
 
         board = tuple(entry.data["board"])
-        return Counting(board, max_turns, self.info.history_turns, self._prompt.template)
+        return Counting(board, max_turns, self._prompt.template)
 
 
 class Generous(SokobanTask):
@@ -60,7 +60,7 @@ class Generous(SokobanTask):
                 return replace(super().step(response), reward=1.0)
 
         board = tuple(entry.data["board"])
-        return Paying(board, max_turns, self.info.history_turns, self._prompt.template)
+        return Paying(board, max_turns, self._prompt.template)
 
 
 class Fragile(SokobanTask):
@@ -72,7 +72,7 @@ class Fragile(SokobanTask):
                 return super().step(response[0] + response[1:])
 
         board = tuple(entry.data["board"])
-        return Breaking(board, max_turns, self.info.history_turns, self._prompt.template)
+        return Breaking(board, max_turns, self._prompt.template)
 
 
 class Doubled(SokobanTask):
