@@ -38,7 +38,7 @@ def test_policies_play_all_built_in_panels() -> None:
 def test_every_shipped_init_plays_its_own_task() -> None:
     plans = {plan.folder: plan for plan in inits()}
     assert set(plans) == {path.parent.name for path in INITS.glob("*/model.safetensors")}
-    assert plans["tiny-sokoban"].about["parameters"] == 407_904
+    assert plans["tiny-sokoban"].about["parameters"] == 442_272
     assert plans["tiny-tir-math"].evaluations["tiny-tir-math"][-1] == "tir_math/builtin"
 
 

@@ -29,7 +29,7 @@ POLICY: dict[str, Any] = {
 }
 TRAINED = POLICY | {
     "base_model": "tiny-sokoban",
-    "parameters": 407_904,
+    "parameters": 442_272,
     "init": "tiny-sokoban",
     "training_data": DATA,
 }

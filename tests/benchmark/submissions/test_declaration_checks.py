@@ -9,7 +9,7 @@ from benchmark.submissions.check import check_submission, read_accepted
 from benchmark.submissions.declaration_checks import check_declaration
 from tests.submissions import INITS, copied
 
-SHIPPED = {"tiny-sokoban": 407_904}
+SHIPPED = {"tiny-sokoban": 442_272}
 
 
 def findings(trained: Path, to: Path, **changes: Any) -> list[str]:
@@ -49,8 +49,8 @@ def test_base_and_size_are_those_of_a_shipped_init(trained: Path, tmp_path: Path
     assert findings(trained, tmp_path, base_model="Qwen3-4B", parameters=4_000_000_000) == [
         "submission.json, base_model: Qwen3-4B, the weights come from the init tiny-sokoban; "
         "write tiny-sokoban",
-        "submission.json, parameters: 4,000,000,000, the init tiny-sokoban has 407,904 weights; "
-        "write 407904",
+        "submission.json, parameters: 4,000,000,000, the init tiny-sokoban has 442,272 weights; "
+        "write 442272",
     ]
 
 

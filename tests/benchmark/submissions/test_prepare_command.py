@@ -114,7 +114,7 @@ def test_what_cannot_be_accepted_is_not_made(
     assert given.prepare(*given.runs, "--training-log", *given.logs) == 1
     printed = capsys.readouterr().out.splitlines()
     about = given.root / "about.yaml"
-    assert f"{about}, parameters: 4, the init tiny-sokoban has 407,904 weights; write 407904" in (
+    assert f"{about}, parameters: 4, the init tiny-sokoban has 442,272 weights; write 442272" in (
         printed
     )
     assert any(line.startswith("training/s7.jsonl.zst, line 1, recipe: ") for line in printed)

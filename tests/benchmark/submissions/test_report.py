@@ -118,7 +118,7 @@ def test_the_head_says_what_was_sent(copies: Copies) -> None:
         "method": "trained checkpoints: GRPO; its training logs say grpo",
         "track": "open",
         "seeds": "0, 1",
-        "base model": "tiny-sokoban, 407,904 weights",
+        "base model": "tiny-sokoban, 442,272 weights",
         "init": f"tiny-sokoban (init, SHA-256 {digest}...)",
         "training data, as declared": "streams: sokoban; without other data for these tasks; "
         "Levels of the training stream.",
