@@ -1,6 +1,5 @@
 """New models small enough for a CPU: a Qwen3 network and a byte-level BPE tokenizer of its own."""
 
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 

@@ -19,6 +19,26 @@ _PLAYED: Final = "rollout/episodes"
 
 
 @dataclass(frozen=True, slots=True)
+class Progress:
+    """Success of one run along what it has spent.
+
+    Attributes:
+        updates: (T,) updates before each of its validations, ascending; 0 is the init.
+        episodes: (T,) episodes played before each, resampled ones included; None if not all of its
+            updates say how many they have played.
+        success: (T,) shares.
+        last_update: Updates of the whole run.
+        all_episodes: Episodes of the whole run; None likewise.
+    """
+
+    updates: Values
+    episodes: Values | None
+    success: Values
+    last_update: float
+    all_episodes: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class EqualSuccess:
     """Several runs after the same updates or episodes.
 
@@ -35,37 +55,55 @@ class EqualSuccess:
     success: tuple[float, ...]
 
 
-def equal_success(
-    runs: Sequence[RunCurves], by: By, names: Sequence[str] | None = None
-) -> EqualSuccess | None:
+def progress_of(run: RunCurves, success: str = SUCCESS) -> Progress | None:
+    """What a log says of it.
+
+    Args:
+        run: The log.
+        success: Name of its curve of success.
+
+    Returns:
+        None for a run without validations.
+    """
+    if success not in run.curves:
+        return None
+    points, played, last = run.curves[success].finite, _played(run), _last(run)
+    return Progress(
+        updates=points.steps.astype(np.float64),
+        episodes=None if played is None else played[points.steps],
+        success=points.values,
+        last_update=last,
+        all_episodes=None if played is None else float(played[last]),
+    )
+
+
+def equal_success(runs: Sequence[Progress | None], by: By) -> EqualSuccess | None:
     """Success of runs at their last validation within the smallest number that all of them have.
 
     Args:
         runs: At least one.
-        by: `updates`, or `episodes` that were played, resampled ones included.
-        names: Name of each run's curve of success; `validation/success` by default.
+        by: `updates` or `episodes`.
 
     Returns:
         None if a run was not validated within the limit, or does not say how many episodes each of
         its updates has played.
     """
-    named = names or [SUCCESS] * len(runs)
     totals: list[float] = []
-    places: list[Values] = []
-    for run, name in zip(runs, named, strict=True):
-        played = _played(run) if by == "episodes" else np.arange(_last(run) + 1, dtype=np.float64)
-        if played is None or name not in run.curves:
+    places: list[tuple[Progress, Values]] = []
+    for run in runs:
+        place = None if run is None else run.updates if by == "updates" else run.episodes
+        total = None if run is None else run.last_update if by == "updates" else run.all_episodes
+        if run is None or place is None or total is None:
             return None
-        totals.append(float(played[-1]))
-        places.append(played[run.curves[name].finite.steps])
+        totals.append(total)
+        places.append((run, place))
     limit, updates, success = min(totals), [], []
-    for run, name, place in zip(runs, named, places, strict=True):
+    for run, place in places:
         within = np.flatnonzero(place <= limit)
         if not within.size:
             return None
-        points = run.curves[name].finite
-        updates.append(int(points.steps[within[-1]]))
-        success.append(float(points.values[within[-1]]))
+        updates.append(int(run.updates[within[-1]]))
+        success.append(float(run.success[within[-1]]))
     return EqualSuccess(by, int(limit), tuple(updates), tuple(success))
 
 
@@ -83,9 +121,12 @@ def equal_text(
     """
     if len(recipes) < 2:
         return ""
+    together = [run for runs in recipes.values() for run in runs]
+    curves = names or [SUCCESS] * len(together)
+    progress = [progress_of(run, name) for run, name in zip(together, curves, strict=True)]
     lines = []
     for by in BY:
-        found = equal_success([run for runs in recipes.values() for run in runs], by, names)
+        found = equal_success(progress, by)
         if found is not None:
             left = list(found.success)
             parts = []

@@ -158,4 +158,7 @@ CURVES: Final[Mapping[str, CurveKind]] = {
     "entropy": CurveKind("entropy", "nats", "of the next token, full softmax, mean over tokens"),
     "format": CurveKind("valid format", "share", "validation responses that keep the contract"),
 }
-"""The curves of `SeedCurves.series`, by name."""
+"""The curves of `SeedCurves.series` that are drawn, by name."""
+
+EPISODES: Final = "episodes"
+"""The series of the episodes that were played before each validation and before the end."""

@@ -4,9 +4,10 @@ from typing import Final
 
 import numpy as np
 
+from benchmark.equal_progress import progress_of
 from benchmark.run_curves import Points, RunCurves
 from benchmark.stability.runs import RunStability
-from leaderboard.columns import CURVES
+from leaderboard.columns import CURVES, EPISODES
 from leaderboard.training_rows import SeedCurves, Series
 
 MAX_POINTS: Final = 400
@@ -41,6 +42,8 @@ def seed_curves(
         points = run.curves.get(_name(name, stability))
         if points is not None and points.steps.size:
             series.append(_series(name, points))
+    if (played := _episodes(run, stability)) is not None:
+        series.append(_series(EPISODES, played))
     return SeedCurves(
         seed=run.seed,
         panel=panel,
@@ -58,6 +61,16 @@ def _name(name: str, stability: RunStability) -> str:
         return _UPDATES[name]
     _, at, panel = (stability.success_curve or "").partition("@")
     return f"{_VALIDATIONS[name]}{at}{panel}"
+
+
+def _episodes(run: RunCurves, stability: RunStability) -> Points | None:
+    """Episodes played before each validation, and before the end; None if the log cannot say."""
+    progress = progress_of(run, _name("success", stability))
+    if progress is None or progress.episodes is None or progress.all_episodes is None:
+        return None
+    played = dict(zip(progress.updates.tolist(), progress.episodes.tolist(), strict=True))
+    played[progress.last_update] = progress.all_episodes
+    return Points(np.array([*played], np.int64), np.array([*played.values()]))
 
 
 def _series(name: str, points: Points) -> Series:

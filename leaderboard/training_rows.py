@@ -127,7 +127,7 @@ class Series:
     """One number along the updates of one training, thinned out where it is long.
 
     Attributes:
-        name: In `leaderboard.columns.CURVES`.
+        name: In `leaderboard.columns.CURVES`, or its `EPISODES`.
         steps: Updates, ascending; 0 is the init.
         values: As measured, none of them smoothed; may be NaN or infinite.
         measured: Points before the curve was thinned out.

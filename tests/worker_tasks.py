@@ -62,7 +62,7 @@ class Misbehaving(WorkerSokoban):
 
     def episode(self, entry: PanelEntry, max_turns: int) -> SokobanEpisode:
         board = tuple(entry.data["board"])
-        return Act(board, max_turns, self.info.history_turns, self._prompt.template)
+        return Act(board, max_turns, self._prompt.template)
 
     def expert_response(self, episode: Episode) -> str:
         assert isinstance(episode, Act)
@@ -81,7 +81,7 @@ class Deadly(WorkerSokoban):
                 return super().step(response)
 
         board = tuple(entry.data["board"])
-        return Dying(board, max_turns, self.info.history_turns, self._prompt.template)
+        return Dying(board, max_turns, self._prompt.template)
 
 
 class Once(WorkerSokoban):
@@ -98,7 +98,7 @@ class Once(WorkerSokoban):
                 return super().step(response)
 
         board = tuple(entry.data["board"])
-        return Dying(board, max_turns, self.info.history_turns, self._prompt.template)
+        return Dying(board, max_turns, self._prompt.template)
 
 
 class Broken(WorkerSokoban):
@@ -124,7 +124,7 @@ class Broken(WorkerSokoban):
                     raise BrokenPipeError("no end")
 
         board = tuple(entry.data["board"])
-        return Raising(board, max_turns, self.info.history_turns, self._prompt.template)
+        return Raising(board, max_turns, self._prompt.template)
 
 
 class InlineBroken(Broken):

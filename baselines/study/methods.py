@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from baselines.study.cells import INIT, Finished, Plays, read_plays
 from baselines.study.estimate import episodes_of
 from baselines.study.schema import Cell
-from benchmark.equal_progress import SUCCESS, equal_success
+from benchmark.equal_progress import SUCCESS, equal_success, progress_of
 from benchmark.paired import Side, difference
 from benchmark.run_curves import run_curves_of
 from benchmark.statistics import Interval, wilson
@@ -123,8 +123,7 @@ class TrackResults:
         if not logs:
             return None
         name = SUCCESS if len(self.panels) == 1 else f"{SUCCESS}@{panel}"
-        curves = [run_curves_of(log) for log in logs]
-        found = equal_success(curves, "episodes", [name] * len(logs))
+        found = equal_success([progress_of(run_curves_of(log), name) for log in logs], "episodes")
         if found is None:
             return None
         at = iter(found.updates)

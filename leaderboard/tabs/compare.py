@@ -9,6 +9,7 @@ from markupsafe import Markup
 from leaderboard import cells
 from leaderboard.columns import panel_name
 from leaderboard.data import Board
+from leaderboard.equal import equal_means
 from leaderboard.figures import Estimate, intervals
 from leaderboard.links import query_of
 from leaderboard.markup import (
@@ -26,7 +27,7 @@ from leaderboard.markup import (
 )
 from leaderboard.paired import Comparison, DifferingEpisode, compare
 from leaderboard.protocols import PanelFacts
-from leaderboard.rows import Row
+from leaderboard.rows import OPEN, Row
 from leaderboard.scales import Scale
 from leaderboard.state import State
 from leaderboard.tabs.stability import points
@@ -59,6 +60,7 @@ def compare_page(board: Board, state: State) -> str:
         _headline(first, second, found),
         _figure(found),
         _listed(first, second, found, state),
+        _while_training(board, first, second),
         view_link(query_of(state)),
         element("h2", f"Episodes of {chosen} on which they differ"),
         _differing(first, second, found[chosen], known[chosen]),
@@ -138,6 +140,38 @@ def _row(first: Row, second: Row, name: str, found: Comparison, state: State) ->
         f"{len(found.differing):,}",
         _verdict(first, second, found),
     ]
+
+
+def _while_training(board: Board, first: Row, second: Row) -> Markup:
+    """Success at equal updates and at equal episodes; nothing where the logs cannot say."""
+    means = equal_means(board.curves(first), board.curves(second))
+    if not means:
+        return NOTHING
+    heads = [
+        Head("after"),
+        Head("first (%)", number=True, text="mean over its seeds"),
+        Head("second (%)", number=True, text="mean over its seeds"),
+        Head("difference (points)", number=True),
+    ]
+    rows = [
+        [
+            f"{each.limit:,} {each.by}",
+            f"{100 * each.first:.1f}",
+            f"{100 * each.second:.1f}",
+            f"{100 * (each.first - each.second):+.1f}",
+        ]
+        for each in means
+    ]
+    about = "At the last validation that all of their trainings have within the limit. "
+    same = first.track == second.track and first.track != OPEN
+    apart = "" if same else "They are not on one track: more than their methods may differ."
+    return joined(
+        [
+            element("h2", f"While training, on {means[0].panel}"),
+            note(about + apart),
+            table("Success at equal cost", heads, rows),
+        ]
+    )
 
 
 def _differing(first: Row, second: Row, found: Comparison, panel: PanelFacts) -> Markup:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from benchmark.cli import main
-from benchmark.equal_progress import EqualSuccess, equal_success, equal_text
+from benchmark.equal_progress import By, EqualSuccess, equal_text, progress_of
+from benchmark.equal_progress import equal_success as equal_success_of
 from benchmark.run_curves import Points, RunCurves
 from tests.training_logs import Line, start_line, update_line, validation_line, write_log
 
@@ -24,6 +25,10 @@ def run_of(success: Mapping[int, float], episodes: Sequence[float | None]) -> Ru
         "policy/entropy": Points(np.arange(1, len(episodes) + 1), np.zeros(len(episodes))),
     }
     return RunCurves("run", "arlarena-bench", "grpo", 0, curves)
+
+
+def equal_success(runs: Sequence[RunCurves], by: By) -> EqualSuccess | None:
+    return equal_success_of([progress_of(run) for run in runs], by)
 
 
 PLAIN = run_of({0: 0.5, 2: 0.55, 4: 0.6, 6: 0.65}, [64] * 6)

@@ -18,7 +18,11 @@ TASK = load_task("sokoban")
         # The cell to push from is reached past the box.
         (["#####", "#.$_#", "#@__#", "#####"], "Push left from r1c3, so go right", "right"),
         # Down and right are as far: rows first. Walls are not looked at.
-        (["#####", "#@#_#", "#_$_#", "#__.#", "#####"], "Push down from r1c2, so go right", "right"),
+        (
+            ["#####", "#@#_#", "#_$_#", "#__.#", "#####"],
+            "Push down from r1c2, so go right",
+            "right",
+        ),
         # A box on a target stays there.
         (["######", "#*@$.#", "######"], "Push right from r1c2, so go right", "right"),
     ],

@@ -1,0 +1,70 @@
+"""Two entries' trainings at equal updates and at equal episodes, from the board's curves."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmark.equal_progress import BY, By, Progress, equal_success
+from leaderboard.columns import EPISODES
+from leaderboard.training_rows import SeedCurves
+
+
+@dataclass(frozen=True, slots=True)
+class EqualMeans:
+    """Mean success over the seeds of two entries.
+
+    Attributes:
+        by: What is equal.
+        limit: How much of it: as much as the shortest of all trainings has.
+        panel: `task/panel` of the validations.
+        first: A share.
+        second: A share.
+    """
+
+    by: By
+    limit: int
+    panel: str
+    first: float
+    second: float
+
+
+def equal_means(
+    first: Sequence[SeedCurves], second: Sequence[SeedCurves]
+) -> tuple[EqualMeans, ...]:
+    """What can be said of two entries; nothing if they were not validated on one panel."""
+    seeds = [*first, *second]
+    panels = {seed.panel for seed in seeds}
+    panel = panels.pop() if len(panels) == 1 else None
+    if panel is None or not first or not second:
+        return ()
+    runs = [_progress(seed) for seed in seeds]
+    means = []
+    for by in BY:
+        found = equal_success(runs, by)
+        if found is not None:
+            one, other = found.success[: len(first)], found.success[len(first) :]
+            means.append(EqualMeans(by, found.limit, panel, _mean(one), _mean(other)))
+    return tuple(means)
+
+
+def _mean(shares: Sequence[float]) -> float:
+    return sum(shares) / len(shares)
+
+
+def _progress(seed: SeedCurves) -> Progress | None:
+    """None for a training without validations, or with so many that the board thins them out."""
+    success, played = seed.of("success"), seed.of(EPISODES)
+    if success is None or len(success.steps) < success.measured or seed.last_step is None:
+        return None
+    before = None
+    if played is not None:
+        counts = dict(zip(played.steps, played.values, strict=True))
+        before = np.array([counts[step] for step in success.steps])
+    return Progress(
+        updates=np.array(success.steps, np.float64),
+        episodes=before,
+        success=np.array(success.values),
+        last_update=seed.last_step,
+        all_episodes=None if played is None else played.values[-1],
+    )
