@@ -57,14 +57,15 @@ def _progress(seed: SeedCurves) -> Progress | None:
     success, played = seed.of("success"), seed.of(EPISODES)
     if success is None or len(success.steps) < success.measured or seed.last_step is None:
         return None
-    before = None
-    if played is not None:
+    before = total = None
+    if played is not None and len(played.steps) == played.measured:
         counts = dict(zip(played.steps, played.values, strict=True))
         before = np.array([counts[step] for step in success.steps])
+        total = played.values[-1]
     return Progress(
         updates=np.array(success.steps, np.float64),
         episodes=before,
         success=np.array(success.values),
         last_update=seed.last_step,
-        all_episodes=None if played is None else played.values[-1],
+        all_episodes=total,
     )

@@ -111,7 +111,7 @@ def _trained(recipe: str, ground: Ground, cells: Sequence[Finished]) -> Plan:
     init = track.init.name
     shipped = read_registry()[init].folder
     about = _about(
-        f"{recipe.upper()}, {track.name}",
+        f"{recipe.upper()} {track.name}",
         {
             "recipe": recipe,
             "description": f"The recipe {recipe} on the track {track.name}: {ground.updates} "

@@ -72,7 +72,7 @@ def about(kind: str = "policy", **changes: Any) -> Json:
         "contact": "https://example.org/ada",
         "method": {"kind": kind, "recipe": "grpo", "description": "As the name says."},
         "base_model": "tiny-sokoban" if weights else None,
-        "parameters": 407_904 if weights else None,
+        "parameters": 442_272 if weights else None,
         "init": INIT if trained else None,
         "training_data": data if weights else None,
     }
@@ -164,6 +164,13 @@ def check(
     return check_submission(folder, INITS, others, base, env_processes)
 
 
+def unpacked(stored: bytes) -> bytes:
+    """Decompress."""
+    with pa.CompressedInputStream(pa.BufferReader(stored), "zstd") as stream:
+        content: bytes = stream.read()
+    return content
+
+
 def squeezed(content: bytes) -> bytes:
     """Compress, quickly."""
     compressed: bytes = pa.Codec("zstd", compression_level=1).compress(content, asbytes=True)
@@ -179,11 +186,7 @@ class Copy:
     def read(self, name: str) -> bytes:
         """A file's content, unpacked."""
         content = (self.folder / name).read_bytes()
-        if not name.endswith(".zst"):
-            return content
-        with pa.CompressedInputStream(pa.BufferReader(content), "zstd") as stream:
-            unpacked: bytes = stream.read()
-        return unpacked
+        return unpacked(content) if name.endswith(".zst") else content
 
     def write(self, name: str, content: bytes) -> None:
         """Store content and list it as what it is."""

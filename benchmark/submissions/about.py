@@ -34,7 +34,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "method.code": "code: https://github.com/OWNER/NAME",
     "method.paper": "paper: https://arxiv.org/abs/NUMBER",
     "base_model": "base_model: tiny-sokoban",
-    "parameters": "parameters: 407904",
+    "parameters": "parameters: 442272",
     "init": "init: tiny-sokoban",
     "training_data": "training_data: {statement: Levels., training_streams: [sokoban], "
     "other: false, panel_episodes: false}",

@@ -18,7 +18,7 @@ PROTOCOL = PanelProtocol.of(TASK, TASK.panel("builtin"))
 
 CHANGES: dict[str, Any] = {
     "task": "other",
-    "task_version": "2",
+    "task_version": "99",
     "panel": "other",
     "panel_sha256": "0" * 64,
     "episodes": 255,

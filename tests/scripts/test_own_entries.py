@@ -5,13 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
-from baselines.registry import INITS
+from baselines.registry import INITS, find_model
 from baselines.study.cells import unpack
 from baselines.study.ground import grounds_of
 from baselines.study.schema import Cell
 from benchmark.arguments import evaluation
 from benchmark.models import weights_in
+from benchmark.submissions.about import read_about
 from benchmark.submissions.prepare import parts_of
 from scripts.own_entries import PANELS, Plan, inits, policies, study
 from tests.study_cells import finish
@@ -60,13 +62,16 @@ def test_recipes_of_a_study_are_sent_when_all_their_seeds_are_finished(
     made = {cell: finish(results, cell, ground, [0]) for cell in cells}
     (plan,) = study(file, results)
     assert plan.folder == "cispo-sm-fixed"
-    assert plan.about["name"] == "CISPO_SM, fixed"
+    assert plan.about["name"] == "CISPO_SM fixed"
     assert plan.about["training_data"]["training_streams"] == ["sokoban"]
     assert (
         "4 updates from tiny-sokoban at the learning rate 0.0005"
         in (plan.about["method"]["description"])
     )
     assert plan.cells == (made[cells[2]], made[cells[0]])
+    about = tmp_path / "about.yaml"
+    about.write_text(yaml.safe_dump(plan.about))
+    read_about(about, "trained", "2027-01-02", lambda name: find_model(name).identity)
 
 
 def test_a_cell_is_unpacked_as_the_folders_that_a_submission_takes(

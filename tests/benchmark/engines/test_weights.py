@@ -81,7 +81,7 @@ def test_the_layout_of_a_folder_is_that_of_its_model() -> None:
     layout = read_layout(TINY_SOKOBAN)
     assert layout == layout_of(AutoModelForCausalLM.from_pretrained(TINY_SOKOBAN))
     assert layout.tied == {"lm_head.weight": "model.embed_tokens.weight"}
-    assert layout.shapes["lm_head.weight"] == (496, 96)
+    assert layout.shapes["lm_head.weight"] == (854, 96)
     stored = load_file(TINY_SOKOBAN / "model.safetensors")
     assert {*layout.shapes} - {*layout.tied} == {*stored}
 
@@ -233,5 +233,5 @@ async def test_a_trainer_sees_the_engines_log_probs() -> None:
             assert trainee.mean_k3(responses) < 1e-6
             assert {one.weights_versions for one in responses} == {(trainee.version,) * 2}
             trainee.perturb(0.05)
-            assert trainee.mean_k3(responses) > 1e-4
+            assert trainee.mean_k3(responses) > 1e-5
             await trainee.hand_over(engine)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.benchmark.submissions.forgery import Forgery
-from tests.submissions import Copy, Json, big_frame, squeezed
+from tests.submissions import Copy, Json, big_frame, squeezed, unpacked
 
 RECORDS = "runs/r0/episodes.jsonl.zst"
 RUN = "runs/r0/run.json"
@@ -36,8 +36,13 @@ def stored(make: Callable[[bytes], bytes], size: int | None = None) -> Callable[
     return change
 
 
-def flipped(content: bytes) -> bytes:
-    return content[:99] + bytes([content[99] ^ 1]) + content[100:]
+def flipped(stored: bytes) -> bytes:
+    """The last bit of the first decimal digit in the hash of a prompt."""
+    content = bytearray(unpacked(stored))
+    at = content.index(b'"prompt_sha256":"') + len(b'"prompt_sha256":"')
+    at = next(place for place in range(at, at + 64) if chr(content[place]).isdecimal())
+    content[at] ^= 1
+    return squeezed(bytes(content))
 
 
 def zipped(_: bytes) -> bytes:

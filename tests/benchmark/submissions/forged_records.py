@@ -119,6 +119,15 @@ def one_token(copy: Copy) -> None:
     every_turn(response_tokens=1, log_prob=0.0)(copy)
 
 
+def long_answer_of_one_token(copy: Copy) -> None:
+    def change(records: list[Json]) -> None:
+        turn = records[0]["turns"][1]
+        _, action = turn["response"].split("</think>")
+        turn.update(response=f"<think>{'so ' * 99}</think>{action}", response_tokens=1)
+
+    copy.records(change)
+
+
 def certain(copy: Copy) -> None:
     every_turn(log_prob=0.0)(copy)
 
@@ -145,7 +154,7 @@ def nested(depth: int) -> list[Any]:
 FORGERIES = [
     Forgery("edited reward", "trained", edited_reward, "turn 1, reward: recorded"),
     Forgery("flipped success", "trained", flipped_success, "recorded True, replayed False"),
-    Forgery("dropped failures", "trained", dropped_failures, "104 of 256 plays are missing"),
+    Forgery("dropped failures", "trained", dropped_failures, "105 of 256 plays are missing"),
     Forgery("duplicated wins", "trained", duplicated_wins, "is there twice"),
     Forgery(
         "wins under names of failures",
@@ -186,8 +195,8 @@ FORGERIES = [
     Forgery(
         "long answer of one token",
         "trained",
-        turn(response=f"<think>{'so ' * 99}</think><action>up</action>", response_tokens=1),
-        "turn 2: response_tokens 1 is too few for 222 letters",
+        long_answer_of_one_token,
+        "turn 2: response_tokens 1 is too few for 2",
     ),
     Forgery("endless prompt", "trained", turn(prompt_tokens=10**12), "the model's context is 1677"),
     Forgery("improbable", "trained", turn(log_prob=-1e6), "log_prob -1000000.0 is not that of the"),

@@ -4,6 +4,7 @@ import asyncio
 import math
 import re
 import shutil
+import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -190,10 +191,20 @@ def test_invented_log_probabilities_are_seen(
     invent: Callable[[TurnRecord], float], runs: Mapping[str, ReadRun], tiny: Weights
 ) -> None:
     forged = changed(runs["drawn"], lambda _, turn: {"log_prob": invent(turn)})
+    # What is invented may be true: of an episode of a few turns the init can be all but certain.
+    wrong = {
+        record.key: statistics.median(
+            abs((turn.log_prob or 0.0) - invent(turn)) / (turn.response_tokens or 1)
+            for turn in record.turns
+        )
+        > EXACT.off
+        for record in runs["drawn"].records
+    }
+    assert sum(wrong.values()) >= EPISODES - 2
     for audit in audited(forged, tiny):
         assert audit.plausible
-        assert not audit.agrees
-        assert not audit.credible
+        assert audit.agrees != wrong[audit.key]
+        assert audit.credible != wrong[audit.key]
 
 
 @pytest.mark.parametrize(("nats", "fine"), [(-0.04, True), (-0.06, False)])

@@ -127,7 +127,7 @@ def test_the_head_says_what_was_sent(copies: Copies) -> None:
     plain = html.unescape(re.sub("</?code>", "", text))
     weights = sha256_text("s0")[:12]
     assert re.search(
-        r"^\| 0 \| 20 of 20 \| 21 \| none; nearest is update 7 of 20 \(\+0.4 points here\) "
+        r"^\| 0 \| 20 of 20 \| 21 \| update 7 of 20; chosen on this panel \(sokoban/builtin\) "
         rf"\| grpo-s0 \(folder, SHA-256 {weights}\.\.\.\) \|$",
         plain,
         re.M,
