@@ -19,7 +19,7 @@ from benchmark.flat import flat
 from benchmark.manifest import ModelIdentity
 from benchmark.reproduction import PROGRAM, TrainCommand, Words
 from benchmark.submissions.log_course import early_stop
-from benchmark.tracks import FREE, METHOD, deviations
+from benchmark.tracks import FREE, METHOD, RateGrid, Track, deviations
 from benchmark.training_lines import Start, TrackClaim
 from benchmark.training_log import TrainingLog
 from tasks.errors import UserError, near
@@ -53,6 +53,35 @@ def train_command(log: TrainingLog, folder: str) -> TrainCommand:
     if track_words is None:
         track_words = _open_words(start, config, tasks, recipe, files)
     return TrainCommand((*track_words, *stop), files, note)
+
+
+def method_fault(track: Track, start: Start) -> str | None:
+    """How the method of a run on a track is not the one that its log names.
+
+    Args:
+        track: The track that the log claims; the rest of the configuration is its own.
+        start: The log's first line.
+
+    Returns:
+        None where the method is the shipped recipe's, or any valid one of another name.
+    """
+    try:
+        config, _ = logged_configuration(start)
+    except UserError as error:
+        return str(error)
+    if start.recipe not in names(RECIPES):
+        return None
+    shipped = resolve_on_track(track, start.recipe, min(track.learning_rate.rates))
+    theirs, ours = (
+        flat(each.model_dump(mode="json", include=set(METHOD))) for each in (config, shipped)
+    )
+    for name in dict.fromkeys((*ours, *theirs)):
+        if theirs.get(name) != ours.get(name):
+            return (
+                f"its recipe is {start.recipe}, but {name} is {theirs.get(name)!r}, and that "
+                f"recipe has {ours.get(name)!r}"
+            )
+    return None
 
 
 def logged_configuration(start: Start) -> tuple[TrainConfig, Mapping[str, Mapping[str, str]]]:
@@ -161,7 +190,15 @@ def _track_words(
     rate = config.optimisation.learning_rate
     if not files:
         _check_same(resolve_on_track(track, recipe, rate), config, recipe, FREE)
-    tuned = read_rates(track).get(start.recipe, rate)
+    if isinstance(track.learning_rate, RateGrid):
+        tuned = read_rates(track).get(start.recipe)
+        if tuned is None:
+            return None, (
+                f"no study has tuned {start.recipe} on track {name} here, so this command names "
+                "all settings instead of the track"
+            )
+    else:
+        tuned = rate
     if tuned != rate:
         return None, (
             f"track {name} has since tuned the learning rate of {start.recipe} to {tuned:g}, so "

@@ -23,6 +23,7 @@ from benchmark.submissions.check import Verdict, check_submission
 from benchmark.submissions.known import Known
 from benchmark.submissions.schema import SUBMISSION
 from benchmark.submissions.texts import on_one_line
+from benchmark.submissions.track_checks import MethodFault
 from benchmark.tracks import Track
 from leaderboard.board_file import (
     JSON,
@@ -74,6 +75,7 @@ def build(
     *,
     shipped: Mapping[str, int] | None = None,
     tracks: Mapping[str, Track] | None = None,
+    method_fault: MethodFault | None = None,
     checked: Callable[[Verdict, int, int], None] | None = None,
     train_command: TrainCommandOf | None = None,
 ) -> Built:
@@ -87,6 +89,7 @@ def build(
         env_processes: See `benchmark.replay.replay_run`.
         shipped: See `check_submission`.
         tracks: Likewise.
+        method_fault: Likewise.
         checked: Told of every verdict, with its number from 1 and how many there will be.
         train_command: From a training log to its command, for entries' pages; None to name none.
 
@@ -109,7 +112,7 @@ def build(
         for folder in sorted(submissions.iterdir())
         if folder.is_dir() and not folder.name.startswith(".")
     ]
-    verdicts = _verdicts(folders, inits, shipped, tracks, env_processes)
+    verdicts = _verdicts(folders, inits, shipped, tracks, method_fault, env_processes)
     for number, verdict in enumerate(verdicts, 1):
         if checked is not None:
             checked(verdict, number, len(folders))
@@ -161,6 +164,7 @@ def _verdicts(
     inits: Mapping[str, str | None],
     shipped: Mapping[str, int] | None,
     tracks: Mapping[str, Track] | None,
+    method_fault: MethodFault | None,
     env_processes: int | None,
 ) -> Iterator[Verdict]:
     """Check every submission, against those accepted before it: the first one is no copy."""
@@ -174,6 +178,7 @@ def _verdicts(
                 env_processes=env_processes,
                 shipped=shipped,
                 tracks=tracks,
+                method_fault=method_fault,
             )
         except UserError as error:
             raise UserError(f"{on_one_line(folder.name)}: {error}") from error

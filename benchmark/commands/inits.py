@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from benchmark.models import ModelSource, weights_in
 from benchmark.reproduction import TrainCommand
 from benchmark.tracks import Track
+from benchmark.training_lines import Start
 from benchmark.training_log import TrainingLog
 
 if TYPE_CHECKING:
@@ -57,6 +58,13 @@ def train_command(log: TrainingLog, folder: str) -> TrainCommand:
     from baselines import reproduction
 
     return reproduction.train_command(log, folder)
+
+
+def method_fault(track: Track, start: Start) -> str | None:
+    """How a logged method is not its recipe's: see `baselines.reproduction`."""
+    from baselines import reproduction
+
+    return reproduction.method_fault(track, start)
 
 
 def check_init(log: TrainingLog) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmark.commands.inits import (
+    method_fault,
     pinned_hashes,
     registered_inits,
     registered_tracks,
@@ -56,6 +57,7 @@ def _build(arguments: argparse.Namespace) -> int:
         arguments.env_processes,
         shipped=shipped_weights(),
         tracks=registered_tracks(),
+        method_fault=method_fault,
         checked=_tell,
         train_command=train_command,
     )

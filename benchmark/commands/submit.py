@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from benchmark.commands.inits import (
     find_model,
+    method_fault,
     pinned_hashes,
     registered_tracks,
     shipped_weights,
@@ -134,6 +135,7 @@ def _objections(fresh: Path, around: Path) -> tuple[Finding, ...]:
         shipped=shipped_weights(),
         replay=False,
         tracks=registered_tracks(),
+        method_fault=method_fault,
     )
     return verdict.findings
 
@@ -248,6 +250,7 @@ def _judged(arguments: argparse.Namespace, folder: Path, around: Path) -> Verdic
         hub=True,
         shipped=shipped_weights(),
         tracks=registered_tracks(),
+        method_fault=method_fault,
     )
 
 

@@ -26,7 +26,7 @@ from benchmark.submissions.remote import is_on_hub
 from benchmark.submissions.results import Peer
 from benchmark.submissions.schema import FOLDER_NAME, SUBMISSION
 from benchmark.submissions.texts import on_one_line
-from benchmark.submissions.track_checks import check_tracks
+from benchmark.submissions.track_checks import MethodFault, check_tracks
 from benchmark.tracks import Track
 from tasks.errors import UserError
 
@@ -88,6 +88,7 @@ def check_submission(
     shipped: Mapping[str, int] | None = None,
     replay: bool = True,
     tracks: Mapping[str, Track] | None = None,
+    method_fault: MethodFault | None = None,
 ) -> Verdict:
     """Check a submission, all of it.
 
@@ -103,6 +104,7 @@ def check_submission(
         shipped: Number of weights of the inits that come with this project, by name.
         replay: Also execute the episodes again, without which nothing is accepted.
         tracks: All tracks that a log can claim, by name; none by default.
+        method_fault: See `check_tracks`.
 
     Raises:
         UserError: The check itself cannot be made (a task's data is not here, git fails).
@@ -130,7 +132,7 @@ def check_submission(
                 doubts += doubted
         findings += check_declaration(entry, shipped or {})
         findings += check_logs(entry)
-        findings += check_tracks(entry, tracks or {})
+        findings += check_tracks(entry, tracks or {}, method_fault)
         findings += check_copies(entry, _compared(others, peers, notes))
         if hub:
             findings += _look_up(entry, notes)

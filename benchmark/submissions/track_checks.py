@@ -1,18 +1,22 @@
 """Whether an entry's trainings are on the track that their logs claim."""
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, TypeAlias
 
 from benchmark.submissions.entry import Entry
 from benchmark.submissions.findings import Finding
 from benchmark.submissions.log_counts import AS_WRITTEN
 from benchmark.tracks import OPEN, Track, TrackClaim, deviations
+from benchmark.training_lines import Start
 from benchmark.training_log import TrainingLog
 from tasks.errors import near
 
 MAX_SHOWN: Final = 10
 """Deviations of one log that are spelled out; the others are counted."""
 _FIELD: Final = "line 1, track"
+
+MethodFault: TypeAlias = Callable[[Track, Start], str | None]
+"""Says how the method of a log is not the one that its recipe's name stands for."""
 
 
 def track_of(entry: Entry) -> TrackClaim | None:
@@ -24,18 +28,21 @@ def track_of(entry: Entry) -> TrackClaim | None:
     return claims.pop() if len(claims) == 1 else None
 
 
-def check_tracks(entry: Entry, tracks: Mapping[str, Track]) -> Iterator[Finding]:
-    """Compare every log with the track that it claims.
+def check_tracks(
+    entry: Entry, tracks: Mapping[str, Track], method_fault: MethodFault | None = None
+) -> Iterator[Finding]:
+    """Compare every log with the track and the recipe that it claims.
 
     Args:
         entry: The submission.
         tracks: All tracks that there are, by name.
+        method_fault: Looks at the method of logs on a track; None to leave it out.
     """
     logs = [point.log for point in entry.checkpoints if point.log is not None]
     for log in logs:
         claim, first = log.start.track, logs[0]
         if claim is not None:
-            yield from _check_claim(log, claim, tracks)
+            yield from _check_claim(log, claim, tracks, method_fault)
         if claim != first.start.track:
             problem = f"is on track {_name(log)}, {first.path} on {_name(first)}"
             fix = "send seeds of one track as one entry"
@@ -43,7 +50,10 @@ def check_tracks(entry: Entry, tracks: Mapping[str, Track]) -> Iterator[Finding]
 
 
 def _check_claim(
-    log: TrainingLog, claim: TrackClaim, tracks: Mapping[str, Track]
+    log: TrainingLog,
+    claim: TrackClaim,
+    tracks: Mapping[str, Track],
+    method_fault: MethodFault | None,
 ) -> Iterator[Finding]:
     file, track = str(log.path), tracks.get(claim.name)
     if track is None:
@@ -64,6 +74,9 @@ def _check_claim(
     if len(found) > MAX_SHOWN:
         problem = f"claims track {claim.name}, but {len(found)} settings differ from it"
         yield Finding(file, "line 1, configuration", problem, AS_WRITTEN)
+    if not found and method_fault is not None and (fault := method_fault(track, log.start)):
+        fix = "name the recipe that was run; one of your own has a name of its own"
+        yield Finding(file, "line 1, recipe", fault, fix)
 
 
 def _name(log: TrainingLog) -> str:

@@ -243,11 +243,17 @@ def on_track(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Write) -> T
 SHORT = ("arlarena-bench", "train", "--track", "small", "--recipe", "gspo", "--seed", "3")
 
 
-def test_a_run_on_a_track_has_a_short_command(on_track: TrainingLog) -> None:
-    assert train_command(on_track, "out").words == SHORT
+def test_a_rate_that_no_study_has_tuned_is_named(on_track: TrainingLog) -> None:
+    """The short command would tune first, and take whatever wins."""
+    found = train_command(on_track, "out")
+    assert "no study has tuned gspo on track small here" in found.note
+    assert "--track" not in found.words
+    assert resolved(found.words)[0] == logged_configuration(on_track.start)[0]
 
 
-def test_another_tuned_rate_is_said(on_track: TrainingLog) -> None:
+def test_a_run_on_a_track_has_a_short_command_where_its_rate_is_the_tuned_one(
+    on_track: TrainingLog,
+) -> None:
     track = load_track("small")
     first, second = track.learning_rate.rates[:2]
     folder = tracks.RESULTS / "small"

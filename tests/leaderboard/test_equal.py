@@ -64,7 +64,7 @@ def test_what_is_not_known_is_not_said() -> None:
     long = training(dict.fromkeys(range(900), 0.5), [1.0] * 899)
     assert equal_means([long], [PLAIN]) == ()
     # As many validations as are kept, and the end is one point more.
-    full = training({step: 0.5 for step in range(400)}, [1.0] * 401)
+    full = training(dict.fromkeys(range(400), 0.5), [1.0] * 401)
     assert [each.by for each in equal_means([full], [PLAIN])] == ["updates"]
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from benchmark.commands.inits import method_fault
 from benchmark.submissions.check import check_submission, read_accepted
 from benchmark.submissions.track_checks import track_of
 from benchmark.tracks import Track
@@ -11,11 +12,14 @@ from tests.benchmark.submissions.conftest import Copies
 from tests.small_track import small
 from tests.submissions import INITS, SEEDS, Copy
 from tests.track_submissions import TRACK, Change, on_track
+from tests.training_logs import Line
 
 
 def problems(copy: Copy, *tracks: Track) -> list[str]:
     known = {track.name: track for track in tracks}
-    verdict = check_submission(copy.folder, INITS, replay=False, tracks=known)
+    verdict = check_submission(
+        copy.folder, INITS, replay=False, tracks=known, method_fault=method_fault
+    )
     return [finding.text for finding in verdict.findings]
 
 
@@ -44,6 +48,34 @@ def test_one_changed_setting_is_a_finding_with_both_values(copies: Copies) -> No
         "0.5, the track has 0.01; send the log as the trainer has written it"
         for seed in SEEDS
     ]
+
+
+def test_a_method_that_is_not_its_recipe_is_a_finding(copies: Copies) -> None:
+    copy = on_track(copies("trained"), changed("clipping", "clip_high", 0.9))
+    found = problems(copy, TRACK)
+    assert found == [
+        f"training/s{seed}.jsonl.zst, line 1, recipe: its recipe is grpo, but clipping.clip_high "
+        "is 0.9, and that recipe has 0.2; name the recipe that was run; one of your own has a name "
+        "of its own"
+        for seed in SEEDS
+    ]
+
+
+def test_a_recipe_of_another_name_has_the_method_that_it_says(copies: Copies) -> None:
+    def own(line: Line) -> None:
+        line["recipe"] = "wide_grpo"
+        line["configuration"]["clipping"]["clip_high"] = 0.9
+
+    copy = on_track(copies("trained"), own)
+    copy.about(lambda about: about["method"].update(recipe="wide_grpo"))
+    assert problems(copy, TRACK) == []
+
+
+def test_a_method_that_this_program_does_not_know_is_a_finding(copies: Copies) -> None:
+    copy = on_track(copies("trained"), changed("clipping", "clip_low", "wide"))
+    found = problems(copy, TRACK)
+    assert len(found) == 2
+    assert "line 1, recipe: the configuration of the log is not one of this version" in found[0]
 
 
 def test_many_changed_settings_are_counted(copies: Copies) -> None:
