@@ -28,7 +28,7 @@ reinforcement learning has room. It can do nothing else.
 | --- | --- |
 | parameters | {parameters:,} |
 | architecture | {architecture}, float32, own tokenizer with a chat template |
-| trained on | {turns:,} turns of {episodes:,} training episodes (stream {stream}) |
+| trained on | {turns:,} turns of {episodes:,} training episodes (stream {stream}){players} |
 | panels in the training data | none |
 | SHA-256 of the demonstrations | `{data_sha256}` |
 | seed | {seed} |
@@ -43,6 +43,12 @@ Success, greedy decoding, with 95 % interval:
 The weights depend on the machine's arithmetic: the same command on another processor gives a model
 of the same quality, not the same bytes. The registry pins the shipped files by hash.
 """
+
+
+def _players(recipe: BCRecipe) -> str:
+    """What is cloned beside the scripted player; empty if nothing is."""
+    share = recipe.demonstrations.mistakes
+    return f", {share:.0%} of them of a player who makes mistakes" if share else ""
 
 
 def model_card(
@@ -75,6 +81,7 @@ def model_card(
         turns=cloned.turns,
         episodes=recipe.demonstrations.episodes,
         stream=recipe.demonstrations.stream,
+        players=_players(recipe),
         data_sha256=cloned.data_sha256,
         seed=recipe.seed,
         results="\n".join(rows),

@@ -41,7 +41,10 @@ PANELS = (
     "webshop/builtin",
     "tir_math/builtin",
 )
-CLONED = "Episodes of the scripted expert on the task's training stream (recipe.yaml of the init)."
+CLONED = (
+    "Turns of scripted players on the task's training stream (baselines/inits, recipe.yaml of the "
+    "init)."
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from rich.table import Table
 
 from benchmark.tracks import RateGrid, Track
 
+_FILE_WIDTH = 200
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
@@ -18,9 +20,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps([_facts(*each) for each in tracks], indent=2))
         return 0
+    # Names are there to be copied: a pipe and a narrow terminal get whole ones.
     console = Console()
+    console = console if console.is_terminal else Console(width=_FILE_WIDTH)
     table = Table(box=None, pad_edge=False)
-    for column in ("track", "task", "init", "updates", "episodes", "learning rate"):
+    table.add_column("track", no_wrap=True)
+    for column in ("init", "updates", "episodes", "learning rate"):
         table.add_column(column)
     table.add_column("CPU min.", justify="right")
     table.add_column("SHA-256")
@@ -28,7 +33,6 @@ def run(arguments: argparse.Namespace) -> int:
         facts = _facts(track, minutes)
         table.add_row(
             track.name,
-            "+".join(track.tasks),
             track.init.name,
             str(facts["updates"]),
             str(facts["episodes_per_update"]),

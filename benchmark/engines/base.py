@@ -170,6 +170,8 @@ class Engine(ABC):
         """Somebody who asks one request after the other, for as long as the context is open.
 
         An engine whose batches shall not depend on time waits for its clients; others need none.
+        A client has one request under way at a time, and waits for nothing that another client's
+        answer brings about.
         """
         return nullcontext()
 

@@ -313,12 +313,13 @@ class WorkerEngine(Engine):
             except queue.Empty:
                 break
             timeout = LINGER
+            if isinstance(item, Update):
+                update = item
+                break
             if self._steady and idle:
                 idle = False
                 self._settle()
-            if isinstance(item, Update):
-                update = item
-            elif item is not None:
+            if item is not None:
                 arrived.append(item)
         if self._steady:
             arrived.sort(key=lambda ticket: ticket.seed)
