@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
@@ -117,7 +117,7 @@ def _status(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "
             _seeds(row["finished"]),
             ", ".join(f"{seed} ({where})" for seed, where in row["running"].items()) or "-",
             _seeds([*row["missing"], *row["failed"], *row["outdated"]]),
-            f"{row['collapsed']} of {len(row['finished'])}" if row["finished"] else "-",
+            _collapsed(row),
             "-" if gain is None else f"{100 * gain + 0.0:+.1f}",
         )
     # A file has no width, and names must not be cut for the usual 80 columns.
@@ -129,6 +129,15 @@ def _status(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "
                 print(f"{row['track']} {row['recipe']} seed {seed} {kind}: {reason}")
     print(f"{len(found.finished)} of {len(cells)} runs are finished; {left}")
     return 0
+
+
+def _collapsed(row: Mapping[str, Any]) -> str:
+    """An init has no training that could."""
+    from baselines.study.cells import INIT
+
+    if not row["finished"] or row["recipe"] == INIT:
+        return "-"
+    return f"{row['collapsed']} of {len(row['finished'])}"
 
 
 def _seeds(seeds: Iterable[int]) -> str:
