@@ -33,9 +33,11 @@ class Claim(Strict):
             difference is above 0, contradicted if it is below.
         best: The method ends higher than every other one of the track. Reproduced if all
             differences are above 0, contradicted if one is below.
-        learns: The method gains on its init. Reproduced if the interval of the gain is above `by`,
-            contradicted if it is below.
-        by: Least gain, a difference of success rates.
+        among: The others that `best` is held against; none for all of the track.
+        learns: One of these methods gains on its init: that which gains most. Reproduced if it
+            gains `gain` and the interval is above `by`, contradicted if the interval is below `by`.
+        gain: Least gain, a difference of success rates.
+        by: What the interval of the gain is above.
         collapses: At least two thirds of the method's seeds collapse.
         holds: No seed of the method collapses. Either is contradicted where the other holds; in
             between nothing is decided.
@@ -45,7 +47,9 @@ class Claim(Strict):
     track: Word
     better: Annotated[tuple[Word, Word], Field(strict=False)] | None = None
     best: Word | None = None
-    learns: Word | None = None
+    among: Annotated[tuple[Word, ...], Field(strict=False)] = ()
+    learns: Annotated[tuple[Word, ...], Field(strict=False, min_length=1)] | None = None
+    gain: Annotated[float, Field(ge=0, lt=1)] = 0.0
     by: Annotated[float, Field(ge=0, lt=1)] = 0.0
     collapses: Word | None = None
     holds: Word | None = None
@@ -55,14 +59,17 @@ class Claim(Strict):
         rules = [self.better, self.best, self.learns, self.collapses or self.holds]
         if sum(rule is not None for rule in rules) != 1:
             raise ValueError("give one rule: better, best, learns, or collapses and holds")
-        if self.by and self.learns is None:
-            raise ValueError("by belongs to learns")
+        if (self.by or self.gain) and self.learns is None:
+            raise ValueError("by and gain belong to learns")
+        if self.among and self.best is None:
+            raise ValueError("among belongs to best")
         return self
 
     @property
     def recipes(self) -> tuple[str, ...]:
         """The methods that it names."""
-        named = (*(self.better or ()), self.best, self.learns, self.collapses, self.holds)
+        several = (*(self.better or ()), *self.among, *(self.learns or ()))
+        named = (*several, self.best, self.collapses, self.holds)
         return tuple(recipe for recipe in named if recipe is not None)
 
 
@@ -124,7 +131,8 @@ def verdicts(claims: Sequence[Claim], found: Mapping[str, TrackResults]) -> list
 
 
 def _judge(claim: Claim, results: TrackResults) -> Verdict:
-    named = results.methods.values() if claim.best else map(results.methods.get, claim.recipes)
+    whole = claim.best is not None and not claim.among
+    named = results.methods.values() if whole else map(results.methods.get, claim.recipes)
     methods = [method for method in named if method is not None]
     if lacking := [method for method in methods if method.missing]:
         return Verdict(claim, "not run", "; ".join(map(_missing, lacking)))
@@ -137,18 +145,26 @@ def _judge(claim: Claim, results: TrackResults) -> Verdict:
         return _best(claim, claim.best, results, panel)
     if claim.better is not None:
         first, second = claim.better
-        margin, least = results.between(first, second, panel), 0.0
-        text = f"{first} minus {second}"
-    else:
-        assert claim.learns is not None
-        margin, least = results.gain(claim.learns, panel), claim.by
-        text = f"{claim.learns} minus its init"
-    assert margin is not None
-    return Verdict(claim, _above(margin, least), f"{text}: {points(margin)}")
+        margin = results.between(first, second, panel)
+        assert margin is not None
+        return Verdict(claim, _above(margin, 0.0), f"{first} minus {second}: {points(margin)}")
+    assert claim.learns is not None
+    return _learns(claim, claim.learns, results, panel)
+
+
+def _learns(
+    claim: Claim, methods: Sequence[str], results: TrackResults, panel: PanelKey
+) -> Verdict:
+    gains = {each: gain for each in methods if (gain := results.gain(each, panel)) is not None}
+    most = max(gains, key=lambda each: gains[each].value)
+    outcome = _above(gains[most], claim.by)
+    if outcome == "reproduced" and gains[most].value < claim.gain:
+        outcome = "not decided"
+    return Verdict(claim, outcome, f"{most} minus its init: {points(gains[most])}")
 
 
 def _best(claim: Claim, best: str, results: TrackResults, panel: PanelKey) -> Verdict:
-    others = [recipe for recipe in results.methods if recipe != best]
+    others = [recipe for recipe in claim.among or results.methods if recipe != best]
     margins = {other: results.between(best, other, panel) for other in others}
     found = {other: margin for other, margin in margins.items() if margin is not None}
     if not found:

@@ -64,13 +64,17 @@ def test_a_method_is_better_if_the_interval_says_so(tmp_path: Path, ground: Grou
 def test_a_method_learns_if_its_gain_is_large_enough(tmp_path: Path, ground: Ground) -> None:
     methods: Methods = {"gspo": [EVERY, EVERY], "grpo": [[0], [0]]}
     results = track_results(tmp_path, ground, methods, init=[0])
-    learns = judge(results, learns="gspo")
+    learns = judge(results, learns=["gspo"])
     assert learns.outcome == "reproduced"
     assert learns.numbers.startswith("gspo minus its init: +87.5 [")
     gain = results.gain("gspo", PANEL)
     assert gain is not None
-    assert judge(results, learns="gspo", by=gain.low + 0.01).outcome == "not decided"
-    assert judge(results, learns="grpo").outcome == "not decided"
+    assert judge(results, learns=["gspo"], by=gain.low + 0.01).outcome == "not decided"
+    assert judge(results, learns=["grpo"]).outcome == "not decided"
+    # The one that gains most is judged, by the gain itself, too.
+    both = judge(results, learns=["grpo", "gspo"], gain=0.8)
+    assert (both.outcome, both.numbers) == ("reproduced", learns.numbers)
+    assert judge(results, learns=["grpo", "gspo"], gain=0.9).outcome == "not decided"
 
 
 def test_a_claim_of_which_a_seed_is_missing_is_not_run(tmp_path: Path, ground: Ground) -> None:
@@ -80,6 +84,14 @@ def test_a_claim_of_which_a_seed_is_missing_is_not_run(tmp_path: Path, ground: G
     assert verdict.outcome == "not run"
     assert verdict.numbers == "gspo lacks seed 2; grpo lacks seeds 1, 2"
     assert judge(results, best="gspo").outcome == "not run"
+    assert judge(results, best="gspo", among=["grpo"]).outcome == "not run"
+
+
+def test_the_best_among_some_does_not_wait_for_the_others(tmp_path: Path, ground: Ground) -> None:
+    methods: Methods = {"gspo": [EVERY, EVERY], "grpo": [[0], [0]], "ppo": [[], []]}
+    results = track_results(tmp_path, ground, methods, init=[0])
+    assert judge(results, best="gspo").outcome == "not run"
+    assert judge(results, best="gspo", among=["grpo"]).outcome == "reproduced"
 
 
 def collapsing(folder: Path, ground: Ground, counts: dict[str, tuple[int, int]]) -> TrackResults:
@@ -114,8 +126,8 @@ def test_a_claim_about_a_method_that_is_not_run_is_a_mistake(
 ) -> None:
     results = track_results(tmp_path, ground, {"gspo": [EVERY]}, init=[0])
     with pytest.raises(UserError, match="about gpso, which the study does not run on fixed; did"):
-        judge(results, learns="gpso")
-    elsewhere = Claim(claim="Elsewhere.", track="other", learns="gspo")
+        judge(results, learns=["gpso"])
+    elsewhere = Claim(claim="Elsewhere.", track="other", learns=("gspo",))
     assert verdicts([elsewhere], {"fixed": results}) == []
 
 
@@ -123,8 +135,10 @@ def test_a_claim_about_a_method_that_is_not_run_is_a_mistake(
     ("rule", "message"),
     [
         ("", "give one rule"),
-        (", best: grpo, learns: grpo", "give one rule"),
-        (", best: grpo, by: 0.1", "by belongs to learns"),
+        (", best: grpo, learns: [grpo]", "give one rule"),
+        (", best: grpo, by: 0.1", "by and gain belong to learns"),
+        (", holds: grpo, among: [gspo]", "among belongs to best"),
+        (", learns: []", "learns"),
         (", better: [grpo]", "better"),
         (", bets: grpo", "bets: Extra inputs"),
     ],

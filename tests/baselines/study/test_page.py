@@ -81,7 +81,7 @@ def test_the_same_cells_give_the_same_page(folder: Path) -> None:
 def test_claims_of_ones_own_are_judged(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert study(folder, "page", "--claims", str(folder / "none.yaml")) == 2
     assert "none.yaml does not exist" in capsys.readouterr().err
-    (folder / "own.yaml").write_text("claims: [{claim: It gains., track: fixed, learns: sampo}]")
+    (folder / "own.yaml").write_text("claims: [{claim: It gains., track: fixed, learns: [sampo]}]")
     assert study(folder, "page", "--claims", str(folder / "own.yaml")) == 0
     text = (folder / "results" / "fixed" / "README.md").read_text("utf-8")
     assert "| It gains. | **reproduced** | sampo minus its init: +75.0 [" in text
