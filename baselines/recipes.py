@@ -179,7 +179,7 @@ def _find(name: str, folder: Path, kind: str) -> Path:
         if Path(name).is_file():
             return Path(name)
         raise UserError(f"there is no file {name}")
-    raise UserError(f"there is no {kind} {name!r}{near(name, known)}; there are {', '.join(known)}")
+    raise UserError(f"there is no {kind} {name!r}{near(name, known)}")
 
 
 def _check_name(file: Path) -> None:
