@@ -62,7 +62,8 @@ def _solve(
         done = ""
         while True:
             response = task.demonstration_response(episode)
-            wrong = rng.random() < mistakes if mistakes else False
+            # No draw where there are none: recipes without mistakes keep their noise.
+            wrong = mistakes > 0 and rng.random() < mistakes
             shown = task.mistaken_response(episode, rng) if wrong else response
             turns.append(Demonstration(view.messages, shown, first=not turns))
             if rng.random() < noise:

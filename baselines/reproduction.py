@@ -5,7 +5,7 @@ other run is a recipe at the shipped scale that needs the fewest `--set`. Every 
 before it is given: resolved, it is the logged configuration.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import yaml
@@ -72,15 +72,12 @@ def method_fault(track: Track, start: Start) -> str | None:
     if start.recipe not in names(RECIPES):
         return None
     shipped = resolve_on_track(track, start.recipe, min(track.learning_rate.rates))
-    theirs, ours = (
-        flat(each.model_dump(mode="json", include=set(METHOD))) for each in (config, shipped)
-    )
-    for name in dict.fromkeys((*ours, *theirs)):
-        if theirs.get(name) != ours.get(name):
-            return (
-                f"its recipe is {start.recipe}, but {name} is {theirs.get(name)!r}, and that "
-                f"recipe has {ours.get(name)!r}"
-            )
+    found = _first_difference(shipped, config, lambda name: name.partition(".")[0] in METHOD)
+    if found is not None:
+        name, here, there = found
+        return (
+            f"its recipe is {start.recipe}, but {name} is {there!r}, and that recipe has {here!r}"
+        )
     return None
 
 
@@ -297,10 +294,21 @@ def _check_same(
     Raises:
         UserError: It does not, and no settings make it so.
     """
+    differs = _first_difference(found, wanted, lambda name: name not in free)
+    if differs is not None:
+        name, here, there = differs
+        raise UserError(
+            f"no command of this version gives the logged configuration: {name} is {there} in the "
+            f"log and {here} of recipe {recipe}"
+        )
+
+
+def _first_difference(
+    found: TrainConfig, wanted: TrainConfig, counts: Callable[[str], bool]
+) -> tuple[str, object, object] | None:
+    """The first setting that counts and differs, with what is found and what is wanted."""
     here, there = (flat(each.model_dump(mode="json")) for each in (found, wanted))
     for name in dict.fromkeys((*there, *here)):
-        if name not in free and not _same(here.get(name), there.get(name)):
-            raise UserError(
-                f"no command of this version gives the logged configuration: {name} is "
-                f"{there.get(name)} in the log and {here.get(name)} of recipe {recipe}"
-            )
+        if counts(name) and not _same(here.get(name), there.get(name)):
+            return name, here.get(name), there.get(name)
+    return None

@@ -307,7 +307,7 @@ class WorkerEngine(Engine):
         timeout: float | None = None
         if self._steady and not idle:
             self._settle()
-        while update is None and not self._stopping.is_set():
+        while not self._stopping.is_set():
             try:
                 item = self._inbox.get(timeout=timeout) if idle else self._inbox.get_nowait()
             except queue.Empty:

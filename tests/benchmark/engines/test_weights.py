@@ -232,6 +232,6 @@ async def test_a_trainer_sees_the_engines_log_probs() -> None:
             responses = await sokoban_responses(engine, 32)
             assert trainee.mean_k3(responses) < 1e-6
             assert {one.weights_versions for one in responses} == {(trainee.version,) * 2}
-            trainee.perturb(0.05)
-            assert trainee.mean_k3(responses) > 1e-5
+            trainee.perturb(0.1)
+            assert trainee.mean_k3(responses) > 1e-4
             await trainee.hand_over(engine)
