@@ -24,7 +24,7 @@ from tasks.base import Outcome, Task, View
 from tasks.seeding import canonical_json, sha256_text
 from tasks.strict import Strict, first_fault
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 MAX_NAME = 200
 MAX_TEXT = 1_000_000
 MAX_TURNS = 1_000
@@ -37,6 +37,9 @@ MAX_INFO_VALUES = 1_000
 Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)]
 Text = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
+"""The start of a SHA-256. Two a turn are most of a compressed record, and a replay computes them
+anew: they only show where it parts from what was played."""
 Count = Annotated[int, Field(ge=0, le=10**12)]
 TokenId = Annotated[int, Field(ge=0, lt=2**31)]
 Range = Annotated[tuple[Count, Count], Field(strict=False)]
@@ -47,7 +50,7 @@ class TurnRecord(Strict):
     """One prompt and one response.
 
     Attributes:
-        prompt_sha256: Hash of the messages that were shown (`messages_sha256`).
+        prompt_hash: Hash of the messages that were shown (`messages_hash`).
         response: The model's raw response.
         prompt_tokens: Length of the prompt, where the engine counts tokens.
         response_tokens: Length of the response, likewise.
@@ -57,11 +60,11 @@ class TurnRecord(Strict):
         format_ok: The response kept the contract.
         action_ok: The world admitted the action.
         reward: The world's reward.
-        observation_sha256: Hash of the observation after the turn.
+        observation_hash: Hash of the observation after the turn.
         info: Further facts that the task gives.
     """
 
-    prompt_sha256: Sha256
+    prompt_hash: Hash
     response: Text
     prompt_tokens: Count | None
     response_tokens: Count | None
@@ -71,7 +74,7 @@ class TurnRecord(Strict):
     format_ok: bool
     action_ok: bool
     reward: Number
-    observation_sha256: Sha256
+    observation_hash: Hash
     info: dict[str, Any]
 
     @field_validator("info")
@@ -140,7 +143,7 @@ class EpisodeRecord(Strict):
         episode: Id of the panel's entry.
         repeat: Number of the play, from 0.
         category: The entry's category.
-        observation_sha256: Hash of the first observation; null if the world could not be set up.
+        observation_hash: Hash of the first observation; null if the world could not be set up.
         turns: All turns, in order.
         success: The goal was reached. False for an episode that ended in an error.
         score: The task's score; the worst one after an error.
@@ -152,13 +155,13 @@ class EpisodeRecord(Strict):
             null otherwise, or if a prompt did not go on from the one before.
     """
 
-    schema_version: Literal[1]
+    schema_version: Literal[2]
     task: Name
     panel: Name
     episode: Name
     repeat: Count
     category: Name
-    observation_sha256: Sha256 | None
+    observation_hash: Hash | None
     turns: Annotated[tuple[TurnRecord, ...], Field(max_length=MAX_TURNS, strict=False)]
     success: bool
     score: Number
@@ -178,14 +181,19 @@ class EpisodeRecord(Strict):
         return self.reward - self.penalty
 
 
-def observation_sha256(view: View) -> str:
+def observation_hash(view: View) -> str:
     """Hash of a view's bare observation."""
-    return sha256_text(view.observation)
+    return short_hash(view.observation)
 
 
-def messages_sha256(view: View) -> str:
-    """Hash of a view's messages: SHA-256 of their canonical JSON."""
-    return sha256_text(canonical_json(list(view.messages)))
+def messages_hash(view: View) -> str:
+    """Hash of the canonical JSON of a view's messages."""
+    return short_hash(canonical_json(list(view.messages)))
+
+
+def short_hash(text: str) -> str:
+    """The first 16 hexadecimal digits of a text's SHA-256."""
+    return sha256_text(text)[:16]
 
 
 def record_of(trajectory: Trajectory) -> EpisodeRecord:
@@ -212,7 +220,7 @@ def _record(trajectory: Trajectory) -> EpisodeRecord:
         episode=job.entry.id,
         repeat=job.repeat,
         category=job.entry.category,
-        observation_sha256=observation_sha256(trajectory.start) if trajectory.start else None,
+        observation_hash=observation_hash(trajectory.start) if trajectory.start else None,
         turns=turns,
         success=totals.success,
         score=totals.score,
@@ -266,7 +274,7 @@ def totals_of(
 def _turn_record(turn: Turn) -> TurnRecord:
     generation, step = turn.generation, turn.step
     return TurnRecord(
-        prompt_sha256=messages_sha256(turn.view),
+        prompt_hash=messages_hash(turn.view),
         response=generation.text,
         prompt_tokens=generation.prompt_tokens,
         response_tokens=generation.response_tokens,
@@ -276,6 +284,6 @@ def _turn_record(turn: Turn) -> TurnRecord:
         format_ok=step.format_ok,
         action_ok=step.action_ok,
         reward=step.reward,
-        observation_sha256=observation_sha256(step.view),
+        observation_hash=observation_hash(step.view),
         info=dict(step.info),
     )

@@ -19,8 +19,8 @@ from benchmark.protocol import Choices, PanelProtocol
 from benchmark.records import (
     EpisodeRecord,
     Totals,
-    messages_sha256,
-    observation_sha256,
+    messages_hash,
+    observation_hash,
     totals_of,
 )
 from tasks.base import Outcome, Panel, PanelEntry, Step, Task, View
@@ -138,7 +138,7 @@ def replay_records(
 
 def _recorded(record: EpisodeRecord) -> tuple[tuple[str, dict[str, Any]], ...] | None:
     """What is fed to the world; None for a record whose world was never set up."""
-    if record.observation_sha256 is None:
+    if record.observation_hash is None:
         return None
     return tuple((turn.response, turn.info) for turn in record.turns)
 
@@ -209,20 +209,20 @@ def _compare(
 
     check(None, "category", record.category, entry.category)
     check(None, "repeat", record.repeat in range(protocol.repeats), True)
-    if record.observation_sha256 is None:
+    if record.observation_hash is None:
         check(None, "turns", len(record.turns), 0)
     view, outcome = execution.start, None
     if view is not None:
-        check(None, "observation_sha256", record.observation_sha256, observation_sha256(view))
+        check(None, "observation_hash", record.observation_hash, observation_hash(view))
         for number, (turn, step) in enumerate(zip(record.turns, execution.steps, strict=False), 1):
-            check(number, "prompt_sha256", turn.prompt_sha256, messages_sha256(view))
+            check(number, "prompt_hash", turn.prompt_hash, messages_hash(view))
             check(number, "action", turn.action, step.action)
             check(number, "format_ok", turn.format_ok, step.format_ok)
             check(number, "action_ok", turn.action_ok, step.action_ok)
             check(number, "reward", turn.reward, step.reward)
             check(number, "info", canonical_json(turn.info), _json(step.info))
-            observed = observation_sha256(step.view)
-            check(number, "observation_sha256", turn.observation_sha256, observed)
+            observed = observation_hash(step.view)
+            check(number, "observation_hash", turn.observation_hash, observed)
             view, outcome = step.view, step.outcome
     for fault in _sequence_faults(record, task):
         differences.append(Difference(None, "sequence", fault, "what follows from the turns"))

@@ -7,7 +7,7 @@ from benchmark.engines.base import Sampling
 from benchmark.manifest import SCHEMA_VERSION as MANIFEST_VERSION
 from benchmark.manifest import Manifest, ModelIdentity, Shard
 from benchmark.protocol import PanelProtocol, run_fingerprint
-from benchmark.records import SCHEMA_VERSION, EpisodeRecord, TurnRecord
+from benchmark.records import SCHEMA_VERSION, EpisodeRecord, TurnRecord, short_hash
 from tasks.base import TaskInfo
 from tasks.seeding import sha256_text
 
@@ -89,7 +89,7 @@ def make_turn(
 ) -> TurnRecord:
     """One turn; its hashes are those of made-up texts."""
     return TurnRecord(
-        prompt_sha256=sha256_text("prompt"),
+        prompt_hash=short_hash("prompt"),
         response=response,
         prompt_tokens=prompt_tokens,
         response_tokens=response_tokens,
@@ -99,7 +99,7 @@ def make_turn(
         format_ok=format_ok,
         action_ok=action_ok,
         reward=reward,
-        observation_sha256=sha256_text("observation"),
+        observation_hash=short_hash("observation"),
         info={},
     )
 
@@ -141,7 +141,7 @@ def make_record(
         episode=episode,
         repeat=repeat,
         category=category,
-        observation_sha256=sha256_text(episode),
+        observation_hash=short_hash(episode),
         turns=played,
         success=solved,
         score=float(solved) if score is None else score,

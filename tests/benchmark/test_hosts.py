@@ -130,7 +130,7 @@ async def test_what_a_world_raises_is_recorded_as_if_it_lived_here() -> None:
         "ZeroDivisionError: world",
         None,
     ]
-    assert expected[0].observation_sha256 is None
+    assert expected[0].observation_hash is None
     assert len(expected[2].turns) == 1
 
 

@@ -47,8 +47,8 @@ def test_all_records_of_a_run_hold(run: Path) -> None:
         ("penalty", 0.1, "None:penalty"),
         ("category", "14", "None:category"),
         ("repeat", 1, "None:repeat"),
-        ("observation_sha256", "0" * 64, "None:observation_sha256"),
-        ("observation_sha256", None, "None:turns"),
+        ("observation_hash", "0" * 16, "None:observation_hash"),
+        ("observation_hash", None, "None:turns"),
         ("error", "EngineError: x", "None:error"),
     ],
 )
@@ -61,13 +61,13 @@ def test_a_changed_episode_field_is_found(run: Path, field: str, value: object, 
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("prompt_sha256", "0" * 64),
+        ("prompt_hash", "0" * 16),
         ("action", "elsewhere"),
         ("action", None),
         ("format_ok", False),
         ("action_ok", False),
         ("reward", 0.9),
-        ("observation_sha256", "0" * 64),
+        ("observation_hash", "0" * 16),
         ("info", {"x": 1}),
     ],
 )

@@ -221,7 +221,7 @@ async def test_a_world_that_cannot_be_opened_is_a_recorded_failure(
     monkeypatch.setattr("tasks.sokoban.task.SokobanTask.episode", corrupt)
     (record,) = await records(ScriptedEngine("expert"), 1, 1)
     assert record.error == "OSError: corrupt game file"
-    assert record.observation_sha256 is None
+    assert record.observation_hash is None
 
 
 async def test_a_world_that_cannot_be_closed_keeps_its_result(

@@ -72,7 +72,7 @@ def test_a_file_without_any_complete_line_is_resumed(tmp_path: Path) -> None:
 def test_a_broken_line_in_the_middle_is_named(tmp_path: Path) -> None:
     play(tmp_path)
     lines = (tmp_path / RECORDS).read_bytes().splitlines(keepends=True)
-    lines[6] = b'{"schema_version": 1}\n'
+    lines[6] = b'{"schema_version": 2}\n'
     (tmp_path / RECORDS).write_bytes(b"".join(lines))
     with pytest.raises(UserError, match=r"line 7: not a record: task: Field required"):
         read_run(tmp_path)

@@ -98,7 +98,7 @@ def test_replays_are_the_same_in_workers(
         if number % 7 == 0:
             document["turns"].pop()
         if number % 11 == 0:
-            document["observation_sha256"] = None
+            document["observation_hash"] = None
         if number % 13 == 0:
             document["error"] = "EngineError: x"
         changed.append(EpisodeRecord.model_validate_json(json.dumps(document)))

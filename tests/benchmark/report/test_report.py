@@ -245,7 +245,7 @@ def test_boards_are_those_of_the_world(model: Run, page: str) -> None:
         assert (number, name, repeat, category) == (0, record.episode, 0, record.category)
         assert success == record.success
         observations = [start, *(turn[7] for turn in turns)]
-        hashes = [record.observation_sha256, *(turn.observation_sha256 for turn in record.turns)]
+        hashes = [record.observation_hash, *(turn.observation_hash for turn in record.turns)]
         assert [hashlib.sha256(text.encode()).hexdigest() for text in observations] == hashes
         assert model.records[place] is record
 
