@@ -88,7 +88,7 @@ def test_a_broken_line_in_the_middle_is_named(tmp_path: Path) -> None:
         ({"success": 1}, "success: Input should be a valid boolean"),
         ({"penalty": -0.1}, "penalty: Input should be greater than or equal to 0"),
         ({"repeat": -1}, "repeat"),
-        ({"schema_version": 2}, "schema_version"),
+        ({"schema_version": 3}, "schema_version"),
     ],
 )
 def test_records_are_read_strictly(tmp_path: Path, change: dict[str, object], message: str) -> None:

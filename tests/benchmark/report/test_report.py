@@ -18,7 +18,7 @@ from benchmark.engines.scripted import ScriptedEngine
 from benchmark.manifest import Shard
 from benchmark.metrics import summarise
 from benchmark.protocol import Choices
-from benchmark.records import EpisodeRecord
+from benchmark.records import EpisodeRecord, short_hash
 from benchmark.report import report_html
 from benchmark.report.episodes import MAX_TEXT, pack_episodes
 from tasks.errors import UserError
@@ -246,7 +246,7 @@ def test_boards_are_those_of_the_world(model: Run, page: str) -> None:
         assert success == record.success
         observations = [start, *(turn[7] for turn in turns)]
         hashes = [record.observation_hash, *(turn.observation_hash for turn in record.turns)]
-        assert [hashlib.sha256(text.encode()).hexdigest() for text in observations] == hashes
+        assert [short_hash(text) for text in observations] == hashes
         assert model.records[place] is record
 
 

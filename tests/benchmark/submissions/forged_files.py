@@ -39,8 +39,8 @@ def stored(make: Callable[[bytes], bytes], size: int | None = None) -> Callable[
 def flipped(stored: bytes) -> bytes:
     """The last bit of the first decimal digit in the hash of a prompt."""
     content = bytearray(unpacked(stored))
-    at = content.index(b'"prompt_sha256":"') + len(b'"prompt_sha256":"')
-    at = next(place for place in range(at, at + 64) if chr(content[place]).isdecimal())
+    at = content.index(b'"prompt_hash":"') + len(b'"prompt_hash":"')
+    at = next(place for place in range(at, at + 16) if chr(content[place]).isdecimal())
     content[at] ^= 1
     return squeezed(bytes(content))
 

@@ -224,7 +224,7 @@ FORGERIES = [
     Forgery("number for bool", "policy", record(success=1), "success: Input should be a "),
     Forgery("bool for number", "policy", record(repeat=False), "repeat: Input should be a valid"),
     Forgery("text for number", "policy", record(score="1"), "score: Input should be a valid"),
-    Forgery("future records", "policy", record(schema_version=2), "schema_version: Input should"),
+    Forgery("future records", "policy", record(schema_version=3), "schema_version: Input should"),
     Forgery("extra field", "policy", record(bonus=1), "line 1: not a record: bonus: Extra"),
     Forgery("extra field of a turn", "policy", turn(bonus=1), "turns.1.bonus: Extra inputs"),
     Forgery(
