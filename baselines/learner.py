@@ -72,6 +72,11 @@ class Learner:
         """The policy, prepared for this process."""
         return self.updater.model
 
+    @property
+    def diverged(self) -> bool:
+        """Whether so many steps in a row were not finite that training is to stop."""
+        return self.updater.diverged
+
     def weights(self) -> Mapping[str, torch.Tensor]:
         """The policy's weights by name, whole on every process; all processes must ask."""
         return whole_weights(self.accelerator, self.model)
@@ -93,7 +98,7 @@ class Learner:
             The numbers of the log's line that are about learning.
 
         Raises:
-            UserError: Memory ran out, or too many steps in a row were not finite.
+            UserError: Memory ran out.
         """
         with self._memory_advice():
             return self._learn(rows, plan, number)

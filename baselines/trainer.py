@@ -35,7 +35,7 @@ from baselines.tracking import flat, tracker_settings
 from baselines.train_metrics import Metrics, memory_metrics
 from baselines.training_run import Line, TrainingRun, Watch
 from baselines.update import mini_batches
-from benchmark.collapse import should_stop
+from benchmark.collapse import diverged, should_stop, skipped_text
 from benchmark.engines.base import Engine
 from benchmark.engines.chat import Chat, quiet_transformers
 from benchmark.hosts.choose import Hosts
@@ -100,6 +100,7 @@ class Trainer:
         self.older_weights: dict[str, torch.Tensor] | None = None
         self._group_stds: list[float | None] = []
         self._penalty_shares: list[float | None] = []
+        self._ended_before: str | None = None
 
     async def train(self) -> str | None:
         """Make all updates that are left.
@@ -148,7 +149,7 @@ class Trainer:
                     )
                 if not resumed and config.validation.every is not None:
                     await self._validate(0)
-                reason = self._collapse() if run.stop_on_collapse else None
+                reason = self._ended_before or self._stop_reason()
                 async with collector:
                     while self.state.update < config.optimisation.updates and reason is None:
                         reason = await self._advance(collector)
@@ -159,7 +160,7 @@ class Trainer:
 
     async def _advance(self, collector: Collector) -> str | None:
         """One update, with what is due after it."""
-        config, run = self.config, self.run
+        config = self.config
         number = self.state.update + 1
         self._clock.begin()
         with self._phase("rollout"):
@@ -199,7 +200,7 @@ class Trainer:
         line = {"kind": "update", "update": number, "seconds_total": self.state.seconds, **metrics}
         self._write(line)
         better = self._note_validations(validations)
-        reason = self._collapse() if run.stop_on_collapse else None
+        reason = self._stop_reason()
         if better or last or reason or number % config.checkpoint_every == 0:
             self._save(better)
         return reason
@@ -266,8 +267,12 @@ class Trainer:
             self.state = replace(self.state, best=success, best_update=self.state.update)
         return better and self.state.update > 0
 
-    def _collapse(self) -> str | None:
+    def _stop_reason(self) -> str | None:
         """Why the run should stop, if it should."""
+        if self.learner.diverged:
+            return skipped_text(self.config.optimisation.max_skipped)
+        if not self.run.stop_on_collapse:
+            return None
         # Without a validation there is one rule left.
         for curve in self.held_out.curves.values() or [[]]:
             reason = should_stop(
@@ -315,6 +320,9 @@ class Trainer:
         self._group_stds = earlier.series("rollout/group_std")
         self._penalty_shares = earlier.series("policy/penalty_share")
         self.held_out.recall(earlier.validations)
+        made = earlier.series("policy/optimizer_steps")
+        skipped = earlier.series("policy/skipped_steps")
+        self._ended_before = diverged(made, skipped, self.config.optimisation.max_skipped)
 
     def _start_line(self) -> Line:
         return {

@@ -11,6 +11,7 @@ from typing import Final
 
 from baselines.train_config import TrainConfig
 from baselines.training_run import TrainingRun
+from benchmark.submissions.log_course import early_stop
 from benchmark.tracks import RateGrid
 from benchmark.training_log import LOG, TrainingLog, read_training_log
 
@@ -51,7 +52,8 @@ def tuning_runs(run: TrainingRun, rule: RateGrid) -> Mapping[float, TrainingRun]
 def tuning_success(run: TrainingRun, rule: RateGrid) -> float | None:
     """Mean success of the last rollouts of a short training; None if it is not finished.
 
-    A rollout of which no success was measured counts as 0.
+    A rollout of which no success was measured counts as 0, and so does a training that ended
+    because its steps were not finite.
 
     Raises:
         UserError: Its log cannot be read.
@@ -59,8 +61,10 @@ def tuning_success(run: TrainingRun, rule: RateGrid) -> float | None:
     if not (run.folder / LOG).exists():
         return None
     log = read_training_log(run.folder / LOG, allow_torn=True)
-    if not _is_of(log, run) or not log.updates or log.updates[-1].update < rule.updates:
+    if not _is_of(log, run) or not log.updates:
         return None
+    if log.updates[-1].update < rule.updates:
+        return None if early_stop(log) is None else 0.0
     curve = log.series("rollout/success")[: rule.updates]
     return statistics.fmean(value or 0.0 for value in curve[-rule.last :])
 

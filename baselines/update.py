@@ -36,7 +36,6 @@ from baselines.sharding import whole_norm
 from baselines.tally import Tally
 from baselines.train_config import Optimisation, SequenceMask, TrainConfig
 from benchmark.engines.tree_attention import TREE_ATTENTION
-from tasks.errors import UserError
 from tasks.seeding import stable_seed
 
 if TYPE_CHECKING:
@@ -78,9 +77,14 @@ class Updater:
         self.critic = critic
         self.share_prefix = share_prefix
         self.longest = longest or config.rollout.max_tokens
-        self.skipped_in_a_row = 0
+        self._skipped_in_a_row = 0
         bare = accelerator.unwrap_model(model)
         self.packs = bare.config._attn_implementation == TREE_ATTENTION
+
+    @property
+    def diverged(self) -> bool:
+        """Whether so many steps in a row were not finite that training is to stop."""
+        return self._skipped_in_a_row >= self.config.optimisation.max_skipped
 
     def values_of(
         self,
@@ -140,12 +144,11 @@ class Updater:
             plan: Numbers of the rows of each step (`mini_batches`).
             targets: The critic's; with `old_values`, what it said before.
             old_values: See `targets`.
-
-        Raises:
-            UserError: Too many steps in a row had to be skipped.
         """
         tally = Tally()
         for chosen in plan:
+            if self.diverged:
+                break
             self._step(rows, values, chosen, tally)
             if self.critic is not None and targets is not None and old_values is not None:
                 batches = self._padded_batches(rows, chosen)
@@ -190,19 +193,9 @@ class Updater:
         self._note(finite, tally)
 
     def _note(self, made: bool, tally: Tally) -> None:
-        """Count steps that were left out.
-
-        Raises:
-            UserError: They were too many in a row.
-        """
+        """Count steps that were left out."""
         tally.skipped += not made
-        self.skipped_in_a_row = 0 if made else self.skipped_in_a_row + 1
-        if self.skipped_in_a_row >= self.config.optimisation.max_skipped:
-            raise UserError(
-                f"{self.skipped_in_a_row} optimizer steps in a row had a loss or gradient that is "
-                "not finite, and were skipped: begin another run (--out) with a lower "
-                "optimisation.learning_rate, or with --init of this run's folder best"
-            )
+        self._skipped_in_a_row = 0 if made else self._skipped_in_a_row + 1
 
     def _loss(
         self,

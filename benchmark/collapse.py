@@ -192,6 +192,33 @@ def success_stop(success: Curve) -> int | None:
     return stretch[-1] if stretch else None
 
 
+def diverged(made: Curve, skipped: Curve, limit: int) -> str | None:
+    """Whether a run has ended because optimizer steps were not finite.
+
+    Skipped steps are counted from the end back to the last update in which one was made, that
+    update's included: nobody knows which of its steps came first.
+
+    Args:
+        made: Optimizer steps of all updates (`policy/optimizer_steps`).
+        skipped: Steps of them that were left out (`policy/skipped_steps`).
+        limit: Skipped steps in a row that end a run (`optimisation.max_skipped`).
+
+    Returns:
+        The reason, as the end of a sentence for people; None if there were fewer.
+    """
+    count = 0.0
+    for steps, left_out in zip(reversed(made), reversed(skipped), strict=True):
+        count += left_out if _measured(left_out) else 0
+        if steps:
+            break
+    return skipped_text(limit) if count >= limit else None
+
+
+def skipped_text(limit: int) -> str:
+    """Why a run ends after so many steps that were not finite."""
+    return f"{limit} optimizer steps in a row had a loss or gradient that is not finite"
+
+
 def should_stop(success: Curve, action_ok: Curve = (), group_std: Curve = ()) -> str | None:
     """Whether a run should stop now, by any of the rules above.
 

@@ -14,10 +14,12 @@ from baselines.study.cells import (
     record_lines,
     write_cell,
 )
+from baselines.study.rates import known_rate
 from baselines.study.schema import Cell
 from baselines.study.setting import Setting, read_state
 from benchmark.models import folder_sha256
 from benchmark.run_folder import read_manifest
+from benchmark.submissions.log_course import early_stop
 from benchmark.training_log import LOG, read_training_log
 from benchmark.versions import versions
 from tasks.errors import UserError
@@ -38,6 +40,7 @@ def keep(cell: Cell, setting: Setting) -> Finished:
     manifest = read_manifest(evaluation)
     weights = manifest.model.sha256
     log = read_training_log(folder / LOG) if cell.recipe != INIT else None
+    rate = None
     if manifest.fingerprint != ground.validation.fingerprint:
         raise UserError(f"{evaluation} was played under another protocol; remove {folder}")
     if log is not None:
@@ -45,13 +48,19 @@ def keep(cell: Cell, setting: Setting) -> Finished:
             raise UserError(f"{folder} is not a run on today's track {cell.track}; remove it")
         if (log.start.recipe, log.start.seed) != (cell.recipe, cell.seed):
             raise UserError(f"{folder} is a run of {log.start.recipe} seed {log.start.seed}")
-        if len(log.updates) != ground.updates:
+        rate = log.start.configuration["optimisation"]["learning_rate"]
+        tuned = known_rate(setting.results, ground.track, cell.recipe)
+        if rate != tuned:
+            raise UserError(
+                f"{folder} was trained at {rate:g}, and {setting.results / cell.track} has {tuned} "
+                f"for {cell.recipe}: remove one of them"
+            )
+        if len(log.updates) != ground.updates and early_stop(log) is None:
             raise UserError(f"{folder / LOG} has {len(log.updates)} of {ground.updates} updates")
         if weights != folder_sha256(folder / LAST):
             raise UserError(f"{evaluation} was not played by {folder / LAST}; remove {evaluation}")
     assert weights is not None
     spent = read_state(folder).cpu_seconds
-    rate = None if log is None else log.start.configuration["optimisation"]["learning_rate"]
     facts = Facts(
         track=ground.track.claim,
         recipe=cell.recipe,

@@ -15,6 +15,7 @@ from benchmark.equal_progress import SUCCESS, equal_success, progress_of
 from benchmark.paired import Side, difference
 from benchmark.run_curves import run_curves_of
 from benchmark.statistics import Interval, wilson
+from benchmark.submissions.log_course import early_stop
 from benchmark.training_curves import collapse_update
 from benchmark.training_lines import Validation
 from benchmark.training_log import TrainingLog
@@ -51,8 +52,11 @@ class Method:
 
     @property
     def collapsed(self) -> tuple[int, ...]:
-        """Updates after which runs have collapsed, of those that have."""
-        updates = (collapse_update(log) for log in self.logs)
+        """Updates after which runs have collapsed, of those that have.
+
+        A run that ended before its time has collapsed: nobody knows what would have come.
+        """
+        updates = map(_collapse_of, self.logs)
         return tuple(update for update in updates if update is not None)
 
     @property
@@ -194,6 +198,11 @@ def collapse_share(method: Method) -> Interval:
         ValueError: There are no runs.
     """
     return wilson(len(method.collapsed), len(method.runs))
+
+
+def _collapse_of(log: TrainingLog) -> int | None:
+    update = collapse_update(log)
+    return log.updates[-1].update if update is None and early_stop(log) is not None else update
 
 
 def _difference(first: Side | None, second: Side | None) -> Interval | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
 
-from benchmark.collapse import should_stop
+from benchmark.collapse import diverged, should_stop
 from benchmark.submissions.findings import Finding
 from benchmark.training_log import TrainingLog
 
@@ -57,16 +57,20 @@ def _is_positive(value: Any) -> TypeGuard[int]:
 def early_stop(log: TrainingLog) -> str | None:
     """Why a run was ended before the last update that its configuration names.
 
-    The trainer writes nothing into a log when it stops (`--stop-on-collapse`): the reason is found
-    again in what it had seen.
+    The trainer writes nothing into a log when it stops (`--stop-on-collapse`, or steps that are not
+    finite): the reason is found again in what it had seen.
 
     Returns:
-        The reason, as `benchmark.collapse.should_stop` gives it; None if the run came to its end,
+        The reason, as `benchmark.collapse` gives it; None if the run came to its end,
         the configuration does not name one, or there was no reason to stop.
     """
     course = course_of(log)
     if course is None or not log.updates or log.updates[-1].update >= course.updates:
         return None
+    limit = log.start.configuration["optimisation"].get("max_skipped")
+    made, skipped = log.series("policy/optimizer_steps"), log.series("policy/skipped_steps")
+    if _is_positive(limit) and (reason := diverged(made, skipped, limit)) is not None:
+        return reason
     group_stds = log.series("rollout/group_std")
     curves = [log.of_panel(panel) for panel in log.panels] or [()]
     reasons = (

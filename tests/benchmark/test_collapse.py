@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from benchmark.collapse import (
     Curve,
     collapse_step,
+    diverged,
     first_below_start,
     format_collapse_step,
     reward_std_stop,
@@ -160,3 +161,20 @@ def test_should_stop_says_why() -> None:
     assert should_stop([0.005] * 5) == "success was below 1% in 5 validations in a row"
     reason = should_stop(steady, [], [0.5] * 10 + [0.0] * 10)
     assert reason is not None and "below 10% of that of the first 10 updates" in reason
+
+
+@pytest.mark.parametrize(
+    ("made", "skipped", "ended"),
+    [
+        ((4, 4, 0), (0, 0, 3), True),
+        ((4, 2, 0), (0, 2, 1), True),
+        ((4, 4, 0), (0, 0, 2), False),
+        ((0, 4), (9, 2), False),
+        ((), (), False),
+        ((None, None), (None, None), False),
+    ],
+)
+def test_steps_that_are_not_finite_end_a_run(
+    made: tuple[float | None, ...], skipped: tuple[float | None, ...], ended: bool
+) -> None:
+    assert (diverged(made, skipped, 3) is not None) == ended
