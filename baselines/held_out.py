@@ -42,6 +42,22 @@ def validation_plan(config: TrainConfig, tasks: Sequence[Task]) -> Plan:
     return Plan.of(panels, choices, settings=settings)
 
 
+def validation_options(plan: Plan, validation: Mapping[str, Any]) -> list[str]:
+    """Options of `eval` that play what validations play, besides the panels.
+
+    Args:
+        plan: What they play.
+        validation: The settings of the validation.
+    """
+    options: list[str] = []
+    for name in ("temperature", "top_p", "top_k", "max_tokens"):
+        value = validation.get(name)
+        options += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
+    # Validations play everything once, whatever a panel's standard is.
+    once = all(planned.panel.info.standard.repeats == 1 for planned in plan.panels)
+    return options if once else [*options, "--repeats", "1"]
+
+
 class HeldOut:
     """The panels that a run is judged on.
 

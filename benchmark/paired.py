@@ -91,9 +91,13 @@ class Side:
         """
         if len({(line.fingerprint, line.episodes) for line in lines}) != 1:
             raise ValueError("a side needs validations of one protocol, at least one")
-        seeds = tuple(line.success for line in lines)
-        rate = math.fsum(seeds) / len(seeds)
-        return cls(None, False, wilson_rate(rate, lines[0].episodes), seeds)
+        return cls.of_rates([line.success for line in lines], lines[0].episodes)
+
+    @classmethod
+    def of_rates(cls, rates: Sequence[float], episodes: int) -> Self:
+        """The same of success rates alone, at least one, on a panel of so many episodes."""
+        rate = math.fsum(rates) / len(rates)
+        return cls(None, False, wilson_rate(rate, episodes), tuple(rates))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,13 @@
 """Two entries' trainings at equal updates and at equal episodes, from the board's curves."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from benchmark.equal_progress import BY, By, Progress, equal_success
+from benchmark.paired import Side, difference
+from benchmark.statistics import Interval
 from leaderboard.columns import EPISODES
 from leaderboard.training_rows import SeedCurves
 
@@ -20,6 +22,8 @@ class EqualMeans:
         panel: `task/panel` of the validations.
         first: A share.
         second: A share.
+        difference: First minus second, with its interval; None if nobody knows how many episodes
+            the panel has.
     """
 
     by: By
@@ -27,12 +31,19 @@ class EqualMeans:
     panel: str
     first: float
     second: float
+    difference: Interval | None
 
 
 def equal_means(
-    first: Sequence[SeedCurves], second: Sequence[SeedCurves]
+    first: Sequence[SeedCurves], second: Sequence[SeedCurves], episodes: Mapping[str, int]
 ) -> tuple[EqualMeans, ...]:
-    """What can be said of two entries; nothing if they were not validated on one panel."""
+    """What can be said of two entries; nothing if they were not validated on one panel.
+
+    Args:
+        first: The trainings of one.
+        second: The trainings of the other.
+        episodes: How many a panel has, by `task/panel`.
+    """
     seeds = [*first, *second]
     panels = {seed.panel for seed in seeds}
     panel = panels.pop() if len(panels) == 1 else None
@@ -44,7 +55,10 @@ def equal_means(
         found = equal_success(runs, by)
         if found is not None:
             one, other = found.success[: len(first)], found.success[len(first) :]
-            means.append(EqualMeans(by, found.limit, panel, _mean(one), _mean(other)))
+            apart = None
+            if panel in episodes:
+                apart = difference(*(Side.of_rates(each, episodes[panel]) for each in (one, other)))
+            means.append(EqualMeans(by, found.limit, panel, _mean(one), _mean(other), apart))
     return tuple(means)
 
 

@@ -26,6 +26,9 @@ MOST: Final = 2 / 3
 class Claim(Strict):
     """One claim; it has one rule: `better`, `best`, `learns`, or `collapses` and `holds`.
 
+    Methods are judged after equal updates, as papers do; where they have not played equally much,
+    their difference at equal episodes stands beside it.
+
     Attributes:
         claim: What is claimed, one sentence.
         track: Where.
@@ -147,7 +150,9 @@ def _judge(claim: Claim, results: TrackResults) -> Verdict:
         first, second = claim.better
         margin = results.between(first, second, panel)
         assert margin is not None
-        return Verdict(claim, _above(margin, 0.0), f"{first} minus {second}: {points(margin)}")
+        numbers = f"{first} minus {second}: {points(margin)}"
+        numbers += _equal_text(first, second, results, panel)
+        return Verdict(claim, _above(margin, 0.0), numbers)
     assert claim.learns is not None
     return _learns(claim, claim.learns, results, panel)
 
@@ -175,8 +180,17 @@ def _best(claim: Claim, best: str, results: TrackResults, panel: PanelKey) -> Ve
     else:
         outcome = "contradicted" if "contradicted" in outcomes else "not decided"
     nearest = sorted(found, key=lambda other: found[other].value)[:3]
-    numbers = ", ".join(f"{other} {points(found[other])}" for other in nearest)
+    numbers = ", ".join(
+        f"{other} {points(found[other])}{_equal_text(best, other, results, panel)}"
+        for other in nearest
+    )
     return Verdict(claim, outcome, f"{best} minus the nearest others: {numbers}")
+
+
+def _equal_text(first: str, second: str, results: TrackResults, panel: PanelKey) -> str:
+    """The difference where both have played as much; empty where that is the end of both."""
+    equal = results.between_at_equal_episodes(first, second, panel)
+    return "" if equal is None else f" (at {equal[0]:,} episodes each: {points(equal[1])})"
 
 
 def _collapses(claim: Claim, results: TrackResults) -> Verdict:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from baselines.held_out import validation_plan
+from baselines.held_out import validation_options, validation_plan
 from baselines.study.schema import Cell
 from baselines.tracks import load_track, resolve_on_track
 from baselines.training_run import TrainingRun
@@ -41,16 +41,10 @@ class Ground:
 
     def evaluation_options(self) -> list[str]:
         """Options of `eval` that play what a validation plays."""
-        options = []
+        panels: list[str] = []
         for planned in self.validation.panels:
-            options += ["--task", f"{planned.protocol.task}/{planned.protocol.panel}"]
-        for name in ("temperature", "top_p", "top_k", "max_tokens"):
-            value = self.track.settings["validation"].get(name)
-            if value is not None:
-                options += [f"--{name.replace('_', '-')}", str(value)]
-        # Validations play everything once, whatever a panel's standard is.
-        once = all(planned.panel.info.standard.repeats == 1 for planned in self.validation.panels)
-        return options if once else [*options, "--repeats", "1"]
+            panels += ["--task", f"{planned.protocol.task}/{planned.protocol.panel}"]
+        return [*panels, *validation_options(self.validation, self.track.settings["validation"])]
 
 
 def grounds_of(cells: Iterable[Cell], where: str) -> Mapping[str, Ground]:

@@ -56,7 +56,7 @@ class Method:
 
         A run that ended before its time has collapsed: nobody knows what would have come.
         """
-        updates = map(_collapse_of, self.logs)
+        updates = map(collapse_of, self.logs)
         return tuple(update for update in updates if update is not None)
 
     @property
@@ -114,16 +114,18 @@ class TrackResults:
     methods: Mapping[str, Method]
     init: Plays | None
 
-    def at_equal_episodes(self, panel: str) -> EqualEpisodes | None:
-        """All methods after as many training episodes as the shortest run has played.
+    def at_equal_episodes(self, panel: str, *recipes: str) -> EqualEpisodes | None:
+        """Methods after as many training episodes as the shortest of their runs has played.
 
         Args:
             panel: Name of the panel in the logs.
+            recipes: Which methods; none for all.
 
         Returns:
             None without runs, or if a log does not say how many episodes it has played.
         """
-        logs = [log for method in self.methods.values() for log in method.logs]
+        methods = {name: self.methods[name] for name in recipes or self.methods}
+        logs = [log for method in methods.values() for log in method.logs]
         if not logs:
             return None
         name = SUCCESS if len(self.panels) == 1 else f"{SUCCESS}@{panel}"
@@ -132,7 +134,7 @@ class TrackResults:
             return None
         at = iter(found.updates)
         sides = {}
-        for recipe, method in self.methods.items():
+        for recipe, method in methods.items():
             lines = [_validation(log, panel, next(at)) for log in method.logs]
             if lines:
                 sides[recipe] = Side.of_validations(lines)
@@ -148,6 +150,20 @@ class TrackResults:
     def gain(self, recipe: str, panel: PanelKey) -> Interval | None:
         """Success of a method minus that of the init; None where either is missing."""
         return _difference(self.methods[recipe].side(panel), self.init_side(panel))
+
+    def name_in_logs(self, panel: PanelKey) -> str:
+        """What logs call a panel."""
+        return panel[1] if len(self.panels) == 1 else ".".join(panel)
+
+    def between_at_equal_episodes(
+        self, first: str, second: str, panel: PanelKey
+    ) -> tuple[int, Interval] | None:
+        """The episodes, and the difference after them; None if they are those of whole runs."""
+        one, other = self.methods[first], self.methods[second]
+        equal = self.at_equal_episodes(self.name_in_logs(panel), first, second)
+        if equal is None or one.episodes == other.episodes or len(equal.sides) < 2:
+            return None
+        return equal.limit, difference(equal.sides[first], equal.sides[second])
 
     def between(self, first: str, second: str, panel: PanelKey) -> Interval | None:
         """Success of a method minus that of another; None where either is missing."""
@@ -200,7 +216,8 @@ def collapse_share(method: Method) -> Interval:
     return wilson(len(method.collapsed), len(method.runs))
 
 
-def _collapse_of(log: TrainingLog) -> int | None:
+def collapse_of(log: TrainingLog) -> int | None:
+    """The update after which a run has collapsed, by its curve or by its end before its time."""
     update = collapse_update(log)
     return log.updates[-1].update if update is None and early_stop(log) is not None else update
 

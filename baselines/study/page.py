@@ -89,7 +89,9 @@ def page_of(ground: Ground, results: TrackResults, judged: Sequence[Verdict]) ->
         results: What is finished on it, at least one run.
         judged: Verdicts on claims about it.
     """
-    equal = {panel: results.at_equal_episodes(_name(results, panel)) for panel in results.panels}
+    equal = {
+        panel: results.at_equal_episodes(results.name_in_logs(panel)) for panel in results.panels
+    }
     limits = {found.limit for found in equal.values() if found is not None}
     environment = Environment(undefined=StrictUndefined, autoescape=False)  # noqa: S701 - Markdown
     rows = [[v.claim.claim, f"**{v.outcome}**", v.numbers] for v in judged]
@@ -172,11 +174,6 @@ def _rate_rule(track: Track) -> str:
 def _panels(ground: Ground) -> list[PanelKey]:
     planned = (each.protocol for each in ground.validation.panels)
     return [(protocol.task, protocol.panel) for protocol in planned]
-
-
-def _name(results: TrackResults, panel: PanelKey) -> str:
-    """What logs call a panel."""
-    return panel[1] if len(results.panels) == 1 else ".".join(panel)
 
 
 def _success(side: Side | None) -> str:

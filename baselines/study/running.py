@@ -140,8 +140,8 @@ def _begin(cell: Cell, setting: Setting) -> _Job:
         raise UserError(f"{folder} cannot be written: {error.strerror}") from error
     steps = _steps(cell, setting)
     step, arguments = next(steps)
-    child = Child([*setting.command, *arguments], folder / OUTPUT)
     cpu = read_state(folder).cpu_seconds
+    child = Child([*setting.command, *arguments], folder / OUTPUT)
     job = _Job(cell, folder, steps, step, child, cpu, time.monotonic())
     job.save(child.pid)
     return job

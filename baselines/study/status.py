@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict
 
+from baselines.study.methods import collapse_of
 from baselines.study.schema import Cell
 from baselines.study.setting import Setting, Survey, read_state
-from benchmark.training_curves import collapse_update
 from benchmark.training_log import LOG, read_training_log
 
 
@@ -75,7 +75,7 @@ def rows_of(cells: Sequence[Cell], found: Survey, setting: Setting) -> list[Row]
             for each in found.finished
             if (each.cell.track, each.cell.recipe) == (track, recipe) and each.log is not None
         ]
-        row["collapsed"] = sum(collapse_update(log) is not None for log in logs)
+        row["collapsed"] = sum(collapse_of(log) is not None for log in logs)
         validated = [log.validations for log in logs if log.validations]
         gains = [lines[-1].success - lines[0].success for lines in validated]
         row["gain"] = statistics.fmean(gains) if gains else None

@@ -158,12 +158,12 @@ def _eval_command(
     training: "TrainingRun", arguments: argparse.Namespace, of_tasks: Sequence[str], model: str
 ) -> tuple[str, ...]:
     """The command that plays what was validated, under the same protocol."""
-    chosen = training.config.validation
-    panels = [f"{task.info.name}/{chosen.panel or task.default_panel()}" for task in training.tasks]
+    from baselines.held_out import validation_options, validation_plan
+
+    plan = validation_plan(training.config, training.tasks)
+    panels = [f"{planned.protocol.task}/{planned.protocol.panel}" for planned in plan.panels]
     options: list[str] = []
     for name, values in (("--set", of_tasks), ("--data", arguments.data)):
         options += [part for value in values for part in (name, value)]
-    for name in ("temperature", "top_p", "top_k", "max_tokens"):
-        value = getattr(chosen, name)
-        options += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
+    options += validation_options(plan, training.config.validation.model_dump())
     return eval_words(str(training.folder / model), panels, options)

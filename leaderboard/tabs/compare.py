@@ -1,11 +1,12 @@
 """Two entries on the same episodes: differences with intervals, and where they differ."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
 from markupsafe import Markup
 
+from benchmark.paired import NOT_PAIRED
 from leaderboard import cells
 from leaderboard.columns import panel_name
 from leaderboard.data import Board
@@ -60,7 +61,7 @@ def compare_page(board: Board, state: State) -> str:
         _headline(first, second, found),
         _figure(found),
         _listed(first, second, found, state),
-        _while_training(board, first, second),
+        _while_training(board, first, second, known),
         view_link(query_of(state)),
         element("h2", f"Episodes of {chosen} on which they differ"),
         _differing(first, second, found[chosen], known[chosen]),
@@ -142,23 +143,26 @@ def _row(first: Row, second: Row, name: str, found: Comparison, state: State) ->
     ]
 
 
-def _while_training(board: Board, first: Row, second: Row) -> Markup:
+def _while_training(
+    board: Board, first: Row, second: Row, panels: Mapping[str, PanelFacts]
+) -> Markup:
     """Success at equal updates and at equal episodes; nothing where the logs cannot say."""
-    means = equal_means(board.curves(first), board.curves(second))
+    episodes = {name: len(panel.episodes) for name, panel in panels.items()}
+    means = equal_means(board.curves(first), board.curves(second), episodes)
     if not means:
         return NOTHING
     heads = [
         Head("after"),
         Head("first (%)", number=True, text="mean over its seeds"),
         Head("second (%)", number=True, text="mean over its seeds"),
-        Head("difference (points)", number=True),
+        Head("difference (points)", number=True, text=f"with its 95 % interval, {NOT_PAIRED}"),
     ]
     rows = [
         [
             f"{each.limit:,} {each.by}",
             f"{100 * each.first:.1f}",
             f"{100 * each.second:.1f}",
-            f"{100 * (each.first - each.second):+.1f}",
+            cells.UNKNOWN if each.difference is None else points(each.difference),
         ]
         for each in means
     ]

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from benchmark.run_curves import Points, RunCurves
 from benchmark.stability.runs import run_stability
@@ -49,23 +50,29 @@ def test_the_board_keeps_the_episodes_before_each_validation_and_before_the_end(
 def test_means_by_hand() -> None:
     second = training({0: 0.5, 4: 0.5, 6: 0.5}, [64] * 6)
     # Five updates: 60 and 50 %, and 80; 384 episodes: 65 and 50 %, and 70.
-    assert equal_means([PLAIN, second], [DYNAMIC]) == (
-        EqualMeans("updates", 5, PANEL, 0.55, 0.8),
-        EqualMeans("episodes", 384, PANEL, 0.575, 0.7),
-    )
+    found = equal_means([PLAIN, second], [DYNAMIC], {PANEL: 256})
+    assert [replace(each, difference=None) for each in found] == [
+        EqualMeans("updates", 5, PANEL, 0.55, 0.8, None),
+        EqualMeans("episodes", 384, PANEL, 0.575, 0.7, None),
+    ]
+    for each in found:
+        assert each.difference is not None
+        assert each.difference.value == pytest.approx(each.first - each.second)
+        assert each.difference.low < each.difference.value < each.difference.high
+    assert {each.difference for each in equal_means([PLAIN], [DYNAMIC], {})} == {None}
 
 
 def test_what_is_not_known_is_not_said() -> None:
     quiet = replace(DYNAMIC, series=tuple(s for s in DYNAMIC.series if s.name != "episodes"))
-    assert [each.by for each in equal_means([PLAIN], [quiet])] == ["updates"]
-    assert equal_means([PLAIN], []) == ()
-    assert equal_means([PLAIN], [replace(DYNAMIC, panel="webshop/builtin")]) == ()
-    assert equal_means([replace(PLAIN, panel=None)], [replace(DYNAMIC, panel=None)]) == ()
+    assert [each.by for each in equal_means([PLAIN], [quiet], {})] == ["updates"]
+    assert equal_means([PLAIN], [], {}) == ()
+    assert equal_means([PLAIN], [replace(DYNAMIC, panel="webshop/builtin")], {}) == ()
+    assert equal_means([replace(PLAIN, panel=None)], [replace(DYNAMIC, panel=None)], {}) == ()
     long = training(dict.fromkeys(range(900), 0.5), [1.0] * 899)
-    assert equal_means([long], [PLAIN]) == ()
+    assert equal_means([long], [PLAIN], {}) == ()
     # As many validations as are kept, and the end is one point more.
     full = training(dict.fromkeys(range(400), 0.5), [1.0] * 401)
-    assert [each.by for each in equal_means([full], [PLAIN])] == ["updates"]
+    assert [each.by for each in equal_means([full], [PLAIN], {})] == ["updates"]
 
 
 def test_the_tab_says_both_and_whether_it_is_one_track(tmp_path: Path) -> None:
@@ -84,7 +91,7 @@ def test_the_tab_says_both_and_whether_it_is_one_track(tmp_path: Path) -> None:
     state = State(tab="compare", protocol="v1", first=rows[0].id, second=rows[1].id)
     said = text_of(compare_page(board, state))
     assert "While training, on sokoban/builtin" in said
-    assert "5 updates 60.0 80.0 -20.0" in said
-    assert "384 episodes 65.0 70.0 -5.0" in said
+    assert "5 updates 60.0 80.0 \u221220.0 [" in said
+    assert "384 episodes 65.0 70.0 \u22125.0 [" in said
     assert "not on one track" not in said
     assert "not on one track" in text_of(compare_page(board, replace(state, second=rows[2].id)))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from baselines.study.cells import Finished, init_cell
-from baselines.study.claims import Claim, Verdict, read_claims, verdicts
+from baselines.study.claims import Claim, Verdict, points, read_claims, verdicts
 from baselines.study.ground import Ground
 from baselines.study.methods import TrackResults, results_of, with_seeds
 from baselines.study.schema import Cell
@@ -178,3 +178,21 @@ def test_the_interval_of_one_method_knows_of_its_seeds(tmp_path: Path, ground: G
     assert apart.low < alike.low < 0.5 < alike.high < apart.high
     # Both seeds solved the same four episodes: Wilson's interval of 4 of 8.
     assert alike.low == pytest.approx(0.2152, abs=1e-4)
+
+
+def test_methods_that_played_more_are_compared_at_equal_episodes_too(
+    tmp_path: Path, ground: Ground
+) -> None:
+    """As in the test above: at 32 episodes GRPO has solved 4 of 8, SAMPO 6."""
+    grpo = finish(tmp_path / "results", Cell("fixed", "grpo", 0), ground, [0], (2, 3, 4))
+    sampo = finish(
+        tmp_path / "results", Cell("fixed", "sampo", 0), ground, EVERY, (2, 6, 8), played=16
+    )
+    results = results_of("fixed", [PANEL], [grpo.cell, sampo.cell], [grpo, sampo])
+    claim = Claim(claim="So.", track="fixed", better=("sampo", "grpo"))
+    (verdict,) = verdicts([claim], {"fixed": results})
+    equal = results.between_at_equal_episodes("sampo", "grpo", PANEL)
+    assert equal is not None
+    assert (equal[0], equal[1].value) == (32, 0.25)
+    assert f"(at 32 episodes each: {points(equal[1])})" in verdict.numbers
+    assert results.between_at_equal_episodes("grpo", "grpo", PANEL) is None
