@@ -1,1 +1,1 @@
-"""Learning: behaviour cloning, fixed inits, and the reference trainer."""
+"""Learning: behavior cloning, fixed inits, and the reference trainer."""

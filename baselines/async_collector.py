@@ -1,7 +1,7 @@
 """Asynchronous rollouts: batches are played while the policy is updated, with bounded staleness.
 
 After `v` updates at most `max_staleness + 1` batches are under way or waiting. They are taken in
-order, one an update at least, so that a batch that was begun with weights `v` is learnt from in
+order, one an update at least, so that a batch that was begun with weights `v` is learned from in
 update `v + max_staleness + 1` at the latest: its staleness is at most `max_staleness` updates.
 Turns that are drawn after new weights have come are drawn from those; rows keep both numbers.
 

@@ -1,4 +1,4 @@
-"""Behaviour cloning: supervised training on what a scripted expert does.
+"""Behavior cloning: supervised training on what a scripted expert does.
 
 The loss is the mean negative log-likelihood of the response tokens (end-of-turn token included)
 given the prompt; prompts are not trained on. The batch of a step depends on the recipe's seed and
@@ -139,7 +139,7 @@ def clone(
     logging.getLogger("accelerate").setLevel(logging.ERROR)
     quiet_transformers()
     accelerator = Accelerator(log_with=list(trackers) or None, project_dir=out)
-    accelerator.init_trackers("behaviour-cloning", config=flat(recipe.model_dump()))
+    accelerator.init_trackers("behavior-cloning", config=flat(recipe.model_dump()))
     optimizer = torch.optim.AdamW(
         model.parameters(),
         lr=recipe.training.learning_rate,

@@ -1,4 +1,4 @@
-"""Recipes of behaviour cloning: one YAML file says everything that an init came from."""
+"""Recipes of behavior cloning: one YAML file says everything that an init came from."""
 
 from pathlib import Path
 from typing import Self
@@ -164,7 +164,7 @@ class Training(_Strict):
 
 
 class BCRecipe(_Strict):
-    """One behaviour-cloning run.
+    """One behavior-cloning run.
 
     Attributes:
         task: Task whose expert is cloned.

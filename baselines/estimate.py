@@ -90,7 +90,7 @@ def computed(run: "TrainingRun", accelerator: Accelerator) -> str:
         f"policy: {parameters:,} parameters, {accelerator.num_processes} process(es)\n"
         f"memory for weights, gradients, optimizer and init: {4 * numbers * parameters / GIB:.2f} "
         "GiB in each process (computed; the engine's weights and cache and the activations come "
-        "on top, and grow with rollout.concurrency and optimisation.micro_batch_tokens)"
+        "on top, and grow with rollout.concurrency and optimization.micro_batch_tokens)"
     )
 
 
@@ -123,11 +123,11 @@ async def measure(run: "TrainingRun", engine: Engine | None, accelerator: Accele
     rows = sorted((row for group in groups for row in group.rows), key=lambda row: row.key)
     learner.set_learning_rate(0.0)
     began = time.monotonic()
-    learner.learn(rows, mini_batches(len(rows), config.optimisation, run.seed, 1), 1)
-    learnt = time.monotonic() - began
+    learner.learn(rows, mini_batches(len(rows), config.optimization, run.seed, 1), 1)
+    learned = time.monotonic() - began
     episodes = sum(len(group.episodes) for group in groups)
     share = config.rollout.groups / count
-    optimisation, every = config.optimisation, config.validation.every
+    optimization, every = config.optimization, config.validation.every
     memory = memory_metrics()
     peak = memory["memory/gpu_gib"] or memory["memory/host_gib"]
     assert peak is not None
@@ -135,11 +135,11 @@ async def measure(run: "TrainingRun", engine: Engine | None, accelerator: Accele
         rows=len(rows) * share,
         tokens=sum(row.length for row in rows) * share,
         rollout_s=played * share,
-        learn_s=learnt * share,
+        learn_s=learned * share,
         validation_s=played * len(held_out.plan.jobs()) / episodes,
-        updates=optimisation.updates,
-        validations=2 + (optimisation.updates - 1) // every if every else 0,
+        updates=optimization.updates,
+        validations=2 + (optimization.updates - 1) // every if every else 0,
         peak_gib=peak,
-        measured=f"{episodes} episodes of {count} groups played, and {len(rows)} rows learnt from, "
+        measured=f"{episodes} episodes of {count} groups played, {len(rows)} rows learned from, "
         "on this machine, now",
     )

@@ -44,8 +44,8 @@ def estimate(
         targets = _unpadded(returns, rows)
     else:
         token_level = _row_advantages(config, rows, entropies, mask)[:, None] * mask
-    if chosen.task_normalised:
-        token_level = group.task_normalised(token_level, mask, _ids([row.task for row in rows]))
+    if chosen.task_normalized:
+        token_level = group.task_normalized(token_level, mask, _ids([row.task for row in rows]))
     if config.penalty_in == "advantages":
         token_level = token_level - _numbers([row.penalty for row in rows])[:, None] * mask
     return _unpadded(token_level.float(), rows), targets

@@ -156,10 +156,10 @@ class Learner:
         """
         config = self.config
         everything = (
-            config.mismatch_cap is not None
+            config.tis_cap is not None
             or isinstance(config.advantage, EMPG)
             or (config.kl.place == "reward" and config.kl.coef > 0)
-            or (config.optimisation.epochs > 1 and self.accelerator.num_processes > 1)
+            or (config.optimization.epochs > 1 and self.accelerator.num_processes > 1)
         )
         if everything:
             return self.updater.values_of(
@@ -188,7 +188,7 @@ class Learner:
 
     def _weights(self, rows: Sequence[Row], plain: Tensors) -> Tensors:
         """Truncated importance weights, trainer over engine, per token."""
-        cap = self.config.mismatch_cap
+        cap = self.config.tis_cap
         if cap is None:
             return [None] * len(rows)
         return [
@@ -206,11 +206,11 @@ class Learner:
             said = any(text in str(error) for text in texts)
             if not isinstance(error, torch.OutOfMemoryError) and not said:
                 raise
-            tokens = self.config.optimisation.micro_batch_tokens
+            tokens = self.config.optimization.micro_batch_tokens
             raise UserError(
-                "out of memory: lower optimisation.micro_batch_tokens (now "
+                "out of memory: lower optimization.micro_batch_tokens (now "
                 f"{tokens}) or vLLM's share (--gpu-memory-utilization), or set "
-                "optimisation.gradient_checkpointing=true; no result depends on these and the same "
+                "optimization.gradient_checkpointing=true; no result depends on these and the same "
                 "command resumes. A policy that is too large for one GPU can be sharded over "
                 "several (accelerate launch with FSDP2)"
             ) from error
@@ -222,22 +222,22 @@ class Learner:
         placed: PreTrainedModel = model.to(self.accelerator.device)
         if (
             self.accelerator.device.type == "cpu"
-            and self.config.optimisation.mixed_precision == "no"
+            and self.config.optimization.mixed_precision == "no"
         ):
             use_tree_attention(placed)
         return placed
 
     def _updater(self) -> Updater:
         """The policy with its optimizer, prepared for all processes."""
-        optimisation = self.config.optimisation
+        optimization = self.config.optimization
         model = self._load_model().train()
-        if optimisation.gradient_checkpointing:
+        if optimization.gradient_checkpointing:
             model.gradient_checkpointing_enable()
         optimizer = torch.optim.AdamW(
             model.parameters(),
-            lr=optimisation.learning_rate,
-            betas=optimisation.betas,
-            weight_decay=optimisation.weight_decay,
+            lr=optimization.learning_rate,
+            betas=optimization.betas,
+            weight_decay=optimization.weight_decay,
         )
         policy, prepared_optimizer = self.accelerator.prepare(model, optimizer)
         critic = None
@@ -249,10 +249,10 @@ class Learner:
                 self.run.init.path,
                 chosen.learning_rate,
                 chosen.clip_range,
-                optimisation.max_grad_norm,
+                optimization.max_grad_norm,
             )
         sharded = self.accelerator.distributed_type.value == "FSDP"
-        share_prefix = not sharded and not optimisation.gradient_checkpointing
+        share_prefix = not sharded and not optimization.gradient_checkpointing
         return Updater(
             self.accelerator,
             policy,
@@ -274,7 +274,7 @@ def is_exact(engine: Engine, accelerator: Accelerator, config: TrainConfig) -> b
         facts.get("kind") == "transformers"
         and facts.get("dtype") == "float32"
         and facts.get("device") == accelerator.device.type
-        and config.optimisation.mixed_precision == "no"
+        and config.optimization.mixed_precision == "no"
         and accelerator.num_processes == 1
     )
 

@@ -15,13 +15,13 @@ library_name: transformers
 pipeline_tag: text-generation
 tags:
 - arlarena-bench
-- behaviour-cloning
+- behavior-cloning
 ---
 
 # {name}
 
 A fixed starting checkpoint for reinforcement learning on the task `{task}` of arlarena-bench, made
-by behaviour cloning from a scripted player of the task. It is deliberately under-trained, so that
+by behavior cloning from a scripted player of the task. It is deliberately under-trained, so that
 reinforcement learning has room. It can do nothing else.
 
 | | |

@@ -24,7 +24,7 @@ SCALES = Path(__file__).parent / "scales"
 
 Settings = dict[str, Any]
 
-_EITHER = {"optimisation": ("mini_batch_rows", "mini_batches")}
+_EITHER = {"optimization": ("mini_batch_rows", "mini_batches")}
 """Settings that say one thing in two ways: a layer that gives one replaces the other below it."""
 _SAME_WORD = 0.75
 """How alike two words are of which one is a slip of the other, wherever it stands."""
@@ -160,7 +160,7 @@ def _setting(text: str) -> Settings:
     """`a.b=1` as `{"a": {"b": 1}}`."""
     key, equals, value = text.partition("=")
     if not equals or not all(key.split(".")):
-        raise UserError(f"--set takes KEY=VALUE, as in optimisation.learning_rate=1e-4, not {text}")
+        raise UserError(f"--set takes KEY=VALUE, as in optimization.learning_rate=1e-4, not {text}")
     try:
         parsed: Any = yaml.safe_load(value)
     except yaml.YAMLError as error:

@@ -1,4 +1,4 @@
-"""The registry of inits: fixed behaviour-cloned starting checkpoints, by name."""
+"""The registry of inits: fixed behavior-cloned starting checkpoints, by name."""
 
 from functools import cache
 from pathlib import Path

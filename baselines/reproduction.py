@@ -184,7 +184,7 @@ def _track_words(
         )
     if found := deviations(track, start):
         raise UserError(f"the log claims track {name} and has another configuration: {found[0]}")
-    rate = config.optimisation.learning_rate
+    rate = config.optimization.learning_rate
     if not files:
         _check_same(resolve_on_track(track, recipe, rate), config, recipe, FREE)
     if isinstance(track.learning_rate, RateGrid):

@@ -1,7 +1,7 @@
 """Rollouts: groups of episodes from the training stream, and the rows that an update learns from.
 
 A row is one sequence: a turn (its prompt, its response) or a whole trajectory. Token ids come from
-the engine as they were drawn; nothing is tokenised anew.
+the engine as they were drawn; nothing is tokenized anew.
 """
 
 import math
@@ -96,7 +96,7 @@ class PlayedEpisode:
         repeated: Responses that repeat themselves (`repeats_itself`).
         prompt_tokens: Sum over the turns.
         response_tokens: Of each turn.
-        error: Why it could not be played to its end; None if it was. Nothing is learnt from it.
+        error: Why it could not be played to its end; None if it was. Nothing is learned from it.
     """
 
     task: str

@@ -148,7 +148,7 @@ def settings_on_track(track: Track, recipe: str, rate: float) -> Settings:
     method = {name: choice for name, choice in method.items() if name in METHOD}
     method = merge(method, track.recipes.get(recipe, {}))
     pinned_settings = merge(track.settings, track.added)
-    return merge(merge(pinned_settings, method), {"optimisation": {"learning_rate": rate}})
+    return merge(merge(pinned_settings, method), {"optimization": {"learning_rate": rate}})
 
 
 def read_rates(track: Track) -> Mapping[str, float]:

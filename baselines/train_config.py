@@ -27,8 +27,8 @@ class Part(BaseModel):
 
 
 class _Advantage(Part):
-    task_normalised: bool = False
-    """Token-level advantages of each task are standardised in the end (AgentRL, Eq. 1)."""
+    task_normalized: bool = False
+    """Token-level advantages of each task are standardized in the end (AgentRL, Eq. 1)."""
 
 
 class _Relative(_Advantage):
@@ -79,14 +79,14 @@ class RLOO(_Advantage):
 
 
 class ReinforcePP(_Advantage):
-    """Discounted token returns, standardised over the whole batch; needs no groups."""
+    """Discounted token returns, standardized over the whole batch; needs no groups."""
 
     name: Literal["reinforce_pp"]
     gamma: Share = 1.0
 
 
 class GAE(_Advantage):
-    """Generalised advantage estimation with a critic (PPO)."""
+    """Generalized advantage estimation with a critic (PPO)."""
 
     name: Literal["gae"]
     gamma: Share = 1.0
@@ -219,11 +219,11 @@ class Rollout(Part):
     max_staleness: Annotated[int, Field(ge=0)] | None = None
 
 
-class Optimisation(Part):
+class Optimization(Part):
     """How an update is made.
 
     Attributes:
-        updates: Rollouts that are learnt from.
+        updates: Rollouts that are learned from.
         mini_batch_rows: Rows of an optimizer step, over all processes; or
         mini_batches: optimizer steps of a pass. Rows are dealt out evenly.
         epochs: Passes over a rollout.
@@ -304,10 +304,10 @@ class TrainConfig(Part):
             code, or are subtracted from the finished advantages. Where a group's rewards are equal,
             normalized scores make penalties as large as any success.
         unit: What a row is; None for the task's own.
-        mismatch_cap: Truncated importance sampling against the engine's log-probabilities: the
+        tis_cap: Truncated importance sampling against the engine's log-probabilities: the
             ratio trainer over engine weighs every token, at most this; None is off.
         rollout: How episodes are drawn.
-        optimisation: How an update is made.
+        optimization: How an update is made.
         validation: When and how the panel is played.
         checkpoint_every: Updates between two checkpoints.
     """
@@ -327,9 +327,9 @@ class TrainConfig(Part):
     penalty_on: Literal["turn", "episode"] = "turn"
     penalty_in: Literal["scores", "advantages"] = "scores"
     unit: Literal["turn", "trajectory"] | None = None
-    mismatch_cap: Positive | None = None
+    tis_cap: Positive | None = None
     rollout: Rollout = Rollout()
-    optimisation: Optimisation = Optimisation()
+    optimization: Optimization = Optimization()
     validation: Validation = Validation()
     checkpoint_every: Count = 10
 
@@ -343,10 +343,10 @@ class TrainConfig(Part):
             )
         if alone and self.sampling.dynamic is not None:
             raise ValueError("dynamic sampling would drop every group of one episode")
-        if self.mismatch_cap is not None and self.rollout.temperature != 1:
+        if self.tis_cap is not None and self.rollout.temperature != 1:
             raise ValueError(
-                "engines give log-probabilities at temperature 1, so that mismatch_cap can only "
-                "weigh tokens drawn at it: set rollout.temperature=1, or leave mismatch_cap out"
+                "engines give log-probabilities at temperature 1, so that tis_cap can only "
+                "weigh tokens drawn at it: set rollout.temperature=1, or leave tis_cap out"
             )
         token_level = ("reinforce_pp", "gae")
         if self.kl.place == "reward" and self.advantage.name not in token_level:

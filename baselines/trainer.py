@@ -5,7 +5,7 @@ The four choices of a method stand in `algorithms/`; this file is the loop aroun
     rows = collect()                      sampling
     advantages = estimate(rows)           advantage
     for step in mini_batches(rows):       clipping, aggregation
-        minimise(step)
+        minimize(step)
     engine.load_weights(policy)
 """
 
@@ -151,7 +151,7 @@ class Trainer:
                     await self._validate(0)
                 reason = self._ended_before or self._stop_reason()
                 async with collector:
-                    while self.state.update < config.optimisation.updates and reason is None:
+                    while self.state.update < config.optimization.updates and reason is None:
                         reason = await self._advance(collector)
         # Not `end_training`, which also ends the process groups that an engine may have.
         for tracker in self.accelerator.trackers:
@@ -176,7 +176,7 @@ class Trainer:
             await self._hand_over()
             await self._refresh()
         collector.advance()
-        last = number == config.optimisation.updates
+        last = number == config.optimization.updates
         validations = []
         every = config.validation.every
         if every is not None and (last or number % every == 0):
@@ -215,18 +215,18 @@ class Trainer:
             # Nothing was left of what was drawn; the policy stays as it is.
             return {"policy/optimizer_steps": 0, "policy/skipped_steps": 0}
         rate = self._learning_rate(number)
-        plan = mini_batches(len(rows), self.config.optimisation, self.run.seed, number)
+        plan = mini_batches(len(rows), self.config.optimization, self.run.seed, number)
         return self.learner.learn(rows, plan, number) | {"policy/learning_rate": rate}
 
     def _learning_rate(self, number: int) -> float:
         """Set and return the learning rate of an update (from 1)."""
-        optimisation = self.config.optimisation
-        rate = optimisation.learning_rate
-        if number <= optimisation.warmup_updates:
-            rate *= number / optimisation.warmup_updates
-        elif optimisation.schedule == "linear":
-            left = optimisation.updates - number + 1
-            rate *= left / (optimisation.updates - optimisation.warmup_updates)
+        optimization = self.config.optimization
+        rate = optimization.learning_rate
+        if number <= optimization.warmup_updates:
+            rate *= number / optimization.warmup_updates
+        elif optimization.schedule == "linear":
+            left = optimization.updates - number + 1
+            rate *= left / (optimization.updates - optimization.warmup_updates)
         self.learner.set_learning_rate(rate)
         return rate
 
@@ -270,7 +270,7 @@ class Trainer:
     def _stop_reason(self) -> str | None:
         """Why the run should stop, if it should."""
         if self.learner.diverged:
-            return skipped_text(self.config.optimisation.max_skipped)
+            return skipped_text(self.config.optimization.max_skipped)
         if not self.run.stop_on_collapse:
             return None
         # Without a validation there is one rule left.
@@ -322,7 +322,7 @@ class Trainer:
         self.held_out.recall(earlier.validations)
         made = earlier.series("policy/optimizer_steps")
         skipped = earlier.series("policy/skipped_steps")
-        self._ended_before = diverged(made, skipped, self.config.optimisation.max_skipped)
+        self._ended_before = diverged(made, skipped, self.config.optimization.max_skipped)
 
     def _start_line(self) -> Line:
         return {

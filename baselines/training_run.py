@@ -70,8 +70,8 @@ class TrainingRun:
         """Hash of what a checkpoint must have been made from to be resumed."""
         config = self.configuration
         # A run may be made longer where its learning rate does not depend on how long it is.
-        constant = self.config.optimisation.schedule == "constant"
-        for name in FREE | ({"optimisation.updates"} if constant else set()):
+        constant = self.config.optimization.schedule == "constant"
+        for name in FREE | ({"optimization.updates"} if constant else set()):
             part, _, setting = name.rpartition(".")
             del (config[part] if part else config)[setting]
         return sha256_text(canonical_json([config, self.init.identity.sha256, self.seed]))

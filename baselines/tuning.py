@@ -21,8 +21,8 @@ TUNING: Final = "tuning"
 
 def with_rate(config: TrainConfig, rate: float) -> TrainConfig:
     """A configuration with another learning rate."""
-    optimisation = config.optimisation.model_copy(update={"learning_rate": rate})
-    return config.model_copy(update={"optimisation": optimisation})
+    optimization = config.optimization.model_copy(update={"learning_rate": rate})
+    return config.model_copy(update={"optimization": optimization})
 
 
 def tuning_runs(run: TrainingRun, rule: RateGrid) -> Mapping[float, TrainingRun]:
@@ -35,11 +35,11 @@ def tuning_runs(run: TrainingRun, rule: RateGrid) -> Mapping[float, TrainingRun]
     found = {}
     for rate in rule.grid:
         config = with_rate(run.config, rate)
-        length = config.optimisation.model_copy(update={"updates": rule.updates})
+        length = config.optimization.model_copy(update={"updates": rule.updates})
         unseen = config.validation.model_copy(update={"every": None})
         found[rate] = replace(
             run,
-            config=config.model_copy(update={"optimisation": length, "validation": unseen}),
+            config=config.model_copy(update={"optimization": length, "validation": unseen}),
             seed=rule.seed,
             folder=run.folder / TUNING / f"{rate:g}",
             trackers=(),

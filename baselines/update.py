@@ -34,7 +34,7 @@ from baselines.policy_loss import policy_loss
 from baselines.rollouts import Row
 from baselines.sharding import whole_norm
 from baselines.tally import Tally
-from baselines.train_config import Optimisation, SequenceMask, TrainConfig
+from baselines.train_config import Optimization, SequenceMask, TrainConfig
 from benchmark.engines.tree_attention import TREE_ATTENTION
 from tasks.seeding import stable_seed
 
@@ -84,7 +84,7 @@ class Updater:
     @property
     def diverged(self) -> bool:
         """Whether so many steps in a row were not finite that training is to stop."""
-        return self._skipped_in_a_row >= self.config.optimisation.max_skipped
+        return self._skipped_in_a_row >= self.config.optimization.max_skipped
 
     def values_of(
         self,
@@ -182,7 +182,7 @@ class Updater:
                 accelerator.backward(share * accelerator.num_processes)
             loss += float(share.detach())
         norm = whole_norm(
-            accelerator.clip_grad_norm_(self.model.parameters(), config.optimisation.max_grad_norm)
+            accelerator.clip_grad_norm_(self.model.parameters(), config.optimization.max_grad_norm)
         )
         tally.grad_norms.append(norm)
         finite = math.isfinite(norm)
@@ -274,14 +274,14 @@ class Updater:
         """This process's share of the chosen rows; every process gets as many micro-batches."""
         if not self.packs:
             return self._padded_batches(rows, chosen)
-        tokens = self.config.optimisation.micro_batch_tokens
+        tokens = self.config.optimization.micro_batch_tokens
         mine = self._mine(rows, chosen)
         packed = pack_rows(rows, mine, tokens) if mine else []
         return [*packed, *self._fillers(rows, len(packed))]
 
     def _padded_batches(self, rows: Sequence[Row], chosen: Sequence[int]) -> list[PaddedBatch]:
         """The same as padded rows."""
-        tokens = self.config.optimisation.micro_batch_tokens
+        tokens = self.config.optimization.micro_batch_tokens
         mine = self._mine(rows, chosen)
         batches = split(rows, mine, tokens, self.share_prefix) if mine else []
         batches += self._fillers(rows, len(batches))
@@ -327,18 +327,18 @@ class _Kept:
         return self.masks[number], self.totals
 
 
-def mini_batches(rows: int, optimisation: Optimisation, seed: int, update: int) -> list[list[int]]:
+def mini_batches(rows: int, optimization: Optimization, seed: int, update: int) -> list[list[int]]:
     """Deal the rows of a rollout to optimizer steps, evenly, anew in every epoch.
 
     Returns:
         Row numbers of each step, epoch after epoch; depends on nothing but the arguments.
     """
-    if optimisation.mini_batch_rows is not None:
-        count = math.ceil(rows / optimisation.mini_batch_rows)
+    if optimization.mini_batch_rows is not None:
+        count = math.ceil(rows / optimization.mini_batch_rows)
     else:
-        count = min(optimisation.mini_batches or 1, rows)
+        count = min(optimization.mini_batches or 1, rows)
     steps = []
-    for epoch in range(optimisation.epochs):
+    for epoch in range(optimization.epochs):
         order = list(range(rows))
         random.Random(stable_seed("mini-batches", seed, update, epoch)).shuffle(order)
         steps += [sorted(order[index::count]) for index in range(count)]

@@ -201,7 +201,7 @@ def diverged(made: Curve, skipped: Curve, limit: int) -> str | None:
     Args:
         made: Optimizer steps of all updates (`policy/optimizer_steps`).
         skipped: Steps of them that were left out (`policy/skipped_steps`).
-        limit: Skipped steps in a row that end a run (`optimisation.max_skipped`).
+        limit: Skipped steps in a row that end a run (`optimization.max_skipped`).
 
     Returns:
         The reason, as the end of a sentence for people; None if there were fewer.

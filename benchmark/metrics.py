@@ -1,6 +1,6 @@
 """From records to numbers: a run's summary, derived from its manifest and records alone.
 
-The order of the records moves no number. Every panel is summarised over what is there: the mean of
+The order of the records moves no number. Every panel is summarized over what is there: the mean of
 a panel is the unweighted mean over its episodes of the mean over each episode's plays. With all
 records that is the mean over episodes, then over repeats; while some are missing, an episode with
 one play of three counts as much as any other, and an episode without a play not at all.
@@ -176,7 +176,7 @@ class RunSummary:
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
 
 
-def summarise(
+def summarize(
     manifest: Manifest,
     records: Iterable[EpisodeRecord],
     tasks: Mapping[str, TaskInfo] | None = None,

@@ -227,13 +227,13 @@ def _related(sides: Sequence[Side]) -> Values:
     size = max((side.shares.size for side in sides if side.shares is not None), default=1)
     constant = np.zeros(size)
     shares = np.stack([constant if side.shares is None else side.shares for side in sides])
-    centred = shares - shares.mean(axis=1, keepdims=True)
-    product = centred @ centred.T
+    centered = shares - shares.mean(axis=1, keepdims=True)
+    product = centered @ centered.T
     # Between single plays the product is (ad - bc) / n: Newcombe takes 1/2 off it, down to 0.
     single = np.array([side.single for side in sides])
     corrected = np.where(product > 0, np.maximum(product - 0.5, 0.0), product)
     product = np.where(single[:, None] & single[None, :], corrected, product)
-    squares = (centred**2).sum(axis=1)
+    squares = (centered**2).sum(axis=1)
     squares[np.ptp(shares, axis=1) == 0] = 0.0  # all the same, whatever rounding makes of the mean
     scale = np.sqrt(squares[:, None] * squares[None, :])
     related: Values = np.divide(product, scale, out=np.zeros_like(product), where=scale > 0)

@@ -74,7 +74,7 @@ class PanelProtocol:
         format_penalty: Cost of a turn that is not valid.
         contract: Rule that reads responses.
         prompt_sha256: Hash of the prompt's template.
-        trace_sha256: Hash of what the scripted policies saw and earned: the world's behaviour; None
+        trace_sha256: Hash of what the scripted policies saw and earned: the world's behavior; None
             where it was not measured.
         settings: The task's own settings that can move a number.
         packages: Versions of the packages that the world depends on.

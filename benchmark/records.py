@@ -177,7 +177,7 @@ class EpisodeRecord(Strict):
 
     @property
     def episode_return(self) -> float:
-        """What training maximises: rewards minus format penalties."""
+        """What training maximizes: rewards minus format penalties."""
         return self.reward - self.penalty
 
 

@@ -34,13 +34,13 @@ METHOD: Final = ("advantage", "clipping", "aggregation", "sampling")
 FREE: Final = frozenset(
     {
         "checkpoint_every",
-        "optimisation.gradient_checkpointing",
-        "optimisation.micro_batch_tokens",
+        "optimization.gradient_checkpointing",
+        "optimization.micro_batch_tokens",
         "rollout.concurrency",
     }
 )
 """Settings that move no result; no hash and no comparison looks at them."""
-LEARNING_RATE: Final = "optimisation.learning_rate"
+LEARNING_RATE: Final = "optimization.learning_rate"
 OPEN: Final = "open"
 """What is shown in the place of a track's name for runs that are on none."""
 

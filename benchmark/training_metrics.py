@@ -61,7 +61,7 @@ METRICS: Final[Mapping[str, Metric]] = {
     "tokens/prompt": Metric("tokens", "prompt tokens of all turns"),
     "tokens/response": Metric("tokens", "response tokens that were sampled"),
     "tokens/trained": Metric("tokens", "tokens in the loss, over all optimizer steps"),
-    "policy/loss": Metric("loss", "loss that is minimised, mean over steps", signed=True),
+    "policy/loss": Metric("loss", "loss that is minimized, mean over steps", signed=True),
     "policy/grad_norm": Metric("norm", "gradient norm before clipping, mean over steps", True),
     "policy/grad_norm_max": Metric("norm", "gradient norm before clipping, largest", True),
     "policy/entropy": Metric("nats", "entropy of the next token, full softmax, mean"),

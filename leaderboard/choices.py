@@ -26,7 +26,7 @@ def choices_of(logs: Sequence[TrainingLog]) -> Choices:
     The form is that of this project's configurations: `advantage` and `clipping` are mappings with
     a `name`, `aggregation` is a word, `sampling` names what is beyond plain sampling with its
     settings, or null where it is off. A clipping's `sequence_mask` is named with it: the two
-    make different losses. The setting is what `rollout`, `optimisation` and `kl` give to the
+    make different losses. The setting is what `rollout`, `optimization` and `kl` give to the
     choices; the learning rate is in no hash, since it may be tuned for each of them, and neither
     is what only watches or saves: `validation`, `checkpoint_every`.
 
@@ -51,10 +51,10 @@ def _choices(configuration: Mapping[str, Any], task: str) -> Choices:
 
 def _hashes(configuration: Mapping[str, Any], task: str) -> tuple[str, ...]:
     rest = {name: part for name, part in configuration.items() if name not in _NOT_SETTING}
-    optimisation = dict(rest["optimisation"])
-    optimisation.pop("learning_rate", None)
+    optimization = dict(rest["optimization"])
+    optimization.pop("learning_rate", None)
     parts = [configuration[name] for name in PARTS]
-    parts.append([task, rest | {"optimisation": optimisation}])
+    parts.append([task, rest | {"optimization": optimization}])
     return tuple(sha256_text(canonical_json(part)) for part in parts)
 
 
@@ -84,11 +84,11 @@ def _sampling(part: Any) -> str | None:
 
 
 def _setting(configuration: Mapping[str, Any]) -> str | None:
-    rollout, optimisation = configuration.get("rollout"), configuration.get("optimisation")
-    if not isinstance(rollout, Mapping) or not isinstance(optimisation, Mapping):
+    rollout, optimization = configuration.get("rollout"), configuration.get("optimization")
+    if not isinstance(rollout, Mapping) or not isinstance(optimization, Mapping):
         return None
     groups, plays = _count(rollout.get("groups")), _count(rollout.get("group_size"))
-    updates, epochs = _count(optimisation.get("updates")), _count(optimisation.get("epochs"))
+    updates, epochs = _count(optimization.get("updates")), _count(optimization.get("epochs"))
     kl = _kl(configuration)
     if groups is None or plays is None or updates is None or epochs is None or kl is None:
         return None

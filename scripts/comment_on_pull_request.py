@@ -123,7 +123,7 @@ def main(environment: Mapping[str, str] = os.environ) -> int:
 def judged(github: GitHub, run: Json, base: str) -> int | None:
     """The number of the pull request that a run of the judge was about.
 
-    Its artefact could name any; GitHub knows the branch that the run was for.
+    Its artifact could name any; GitHub knows the branch that the run was for.
 
     Args:
         github: The repository.
@@ -166,7 +166,7 @@ def of_one_folder(files: Sequence[Json]) -> bool:
 def verdict(github: GitHub, run: int) -> str:
     """The comment that a run of the judge has left; a fixed text if there is none."""
     found = github.get(f"actions/runs/{run}/artifacts", name="verdict")["artifacts"]
-    kept = [artefact["id"] for artefact in found if not artefact["expired"]]
+    kept = [artifact["id"] for artifact in found if not artifact["expired"]]
     if not kept:
         return NO_VERDICT
     # A run that was started again has left one each time.

@@ -85,7 +85,7 @@ def inits() -> list[Plan]:
             continue
         about = _about(
             name,
-            {"recipe": "behaviour cloning", "description": "The shipped init, as it is."},
+            {"recipe": "behavior cloning", "description": "The shipped init, as it is."},
             base_model=name,
             parameters=_parameters(INITS / name),
             training_data=_data(init.task),

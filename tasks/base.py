@@ -456,7 +456,7 @@ class Task(ABC):
         """
 
     def packages(self) -> Mapping[str, str]:
-        """Versions of installed packages that the world's behaviour depends on."""
+        """Versions of installed packages that the world's behavior depends on."""
         return {}
 
     @property

@@ -1,6 +1,6 @@
 """The response contract of the environment tasks: `<think>...</think><action>...</action>`.
 
-One parser for every task. The rule is part of the protocol, so a change of behaviour here must
+One parser for every task. The rule is part of the protocol, so a change of behavior here must
 change `CONTRACT`.
 """
 
@@ -61,7 +61,7 @@ def parse_response(text: str) -> ParsedResponse:
     return ParsedResponse("", None, format_ok=False)
 
 
-def normalise_action(action: str) -> str:
+def normalize_action(action: str) -> str:
     """Lower-case an action and collapse its white space: `" Go  Up "` becomes `"go up"`."""
     return " ".join(action.lower().split())
 

@@ -1,6 +1,6 @@
 """Plays panels with the scripted policies, without an engine, and hashes all that happened.
 
-The hash pins a world's behaviour: its texts, rewards and outcomes. If it changes, so must the
+The hash pins a world's behavior: its texts, rewards and outcomes. If it changes, so must the
 task's version.
 """
 

@@ -16,7 +16,7 @@ import torch
 from transformers import DynamicCache
 
 from baselines.rollouts import Row
-from baselines.train_config import Optimisation
+from baselines.train_config import Optimization
 from benchmark.engines import decoding
 from benchmark.engines.base import Sampling
 from benchmark.engines.chat import Chat
@@ -101,20 +101,20 @@ class Floor:
 
     Args:
         folder: The weights to begin with.
-        optimisation: For the optimizer and the size of micro-batches.
+        optimization: For the optimizer and the size of micro-batches.
         max_batch: Responses that are generated at once.
     """
 
-    def __init__(self, folder: Path, optimisation: Optimisation, max_batch: int) -> None:
-        self._optimisation = optimisation
+    def __init__(self, folder: Path, optimization: Optimization, max_batch: int) -> None:
+        self._optimization = optimization
         engine_model = load_model(folder, "float32", "cpu")
         self._decoder = decoding.Decoder(engine_model, Chat.load(folder).stop_ids, max_batch)
         self._model: Any = load_model(folder, "float32", "cpu").train()
         self._optimizer = torch.optim.AdamW(
             self._model.parameters(),
-            lr=optimisation.learning_rate,
-            betas=optimisation.betas,
-            weight_decay=optimisation.weight_decay,
+            lr=optimization.learning_rate,
+            betas=optimization.betas,
+            weight_decay=optimization.weight_decay,
         )
         self._weights = {name: t.clone() for name, t in self._model.state_dict().items()}
 
@@ -158,7 +158,7 @@ class Floor:
 
     def train(self, work: Work, share_prefix: bool) -> Spent:
         """Make the same number of optimizer steps from the same rows, with the loss -A log p."""
-        tokens = self._optimisation.micro_batch_tokens
+        tokens = self._optimization.micro_batch_tokens
         steps = [cut(work.rows, chosen, tokens, share_prefix) for chosen in work.plan]
         self._model.load_state_dict(self._weights)
 

@@ -15,7 +15,7 @@ import torch
 from transformers import DynamicCache
 
 from baselines.rollouts import Row
-from baselines.train_config import Optimisation
+from baselines.train_config import Optimization
 from benchmark.engines.transformers import load_model
 from tests.bare_work import Offer, Spent, Work, spent
 
@@ -28,19 +28,19 @@ class LibraryFloor:
 
     Args:
         folder: The weights to begin with.
-        optimisation: For the optimizer.
+        optimization: For the optimizer.
         max_batch: Responses that are generated at once.
     """
 
-    def __init__(self, folder: Path, optimisation: Optimisation, max_batch: int) -> None:
+    def __init__(self, folder: Path, optimization: Optimization, max_batch: int) -> None:
         self._max_batch = max_batch
         self._player: Any = load_model(folder, "float32", "cpu").eval()
         self._model: Any = load_model(folder, "float32", "cpu").train()
         self._optimizer = torch.optim.AdamW(
             self._model.parameters(),
-            lr=optimisation.learning_rate,
-            betas=optimisation.betas,
-            weight_decay=optimisation.weight_decay,
+            lr=optimization.learning_rate,
+            betas=optimization.betas,
+            weight_decay=optimization.weight_decay,
         )
 
     def take(self, weights: Mapping[str, torch.Tensor]) -> None:

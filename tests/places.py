@@ -7,7 +7,7 @@ from collections.abc import Iterable
 def place_share(turns: Iterable[int], places: int) -> float:
     """Share of full use that list scheduling reaches, if every turn takes equally long.
 
-    Episodes start in the given order as places become free. Towards the end places stay empty,
+    Episodes start in the given order as places become free. Toward the end places stay empty,
     however little the harness itself costs: a rollout is that much slower than the same requests
     offered without dependence on each other, where throughput follows the number in flight.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmark.engines.base import Engine, FinishReason, Generation, Request
 from benchmark.manifest import SCHEMA_VERSION, Manifest, ModelIdentity
-from benchmark.metrics import RunSummary, summarise
+from benchmark.metrics import RunSummary, summarize
 from benchmark.protocol import STANDARD, Choices, PanelProtocol, run_fingerprint
 from benchmark.records import EpisodeRecord, record_of, totals_of
 from benchmark.rollout import Job, Trajectory, play
@@ -139,7 +139,7 @@ def make_run(
         shard=None,
     )
     ordered = [records[job.key] for job in jobs]
-    return Run(manifest, ordered, summarise(manifest, ordered), [session(len(ordered))])
+    return Run(manifest, ordered, summarize(manifest, ordered), [session(len(ordered))])
 
 
 def session(episodes: int) -> dict[str, Any]:

@@ -11,9 +11,9 @@ OWN = (
     "rollout.group_size=4",
     "rollout.max_turns=4",
     "rollout.max_tokens=32",
-    "optimisation.updates=2",
-    "optimisation.mini_batches=2",
-    "optimisation.warmup_updates=0",
+    "optimization.updates=2",
+    "optimization.mini_batches=2",
+    "optimization.warmup_updates=0",
     "kl.coef=0.01",
     "format_penalty=0.1",
     "unit=turn",
@@ -27,7 +27,7 @@ OWN = (
 def small_track(changes: dict[str, Any] | None = None) -> dict[str, Any]:
     """The content of its file, with changes laid over it."""
     settings = resolve("grpo", "tiny", ["sokoban"], OWN).model_dump(mode="json", exclude={*METHOD})
-    del settings["optimisation"]["learning_rate"]
+    del settings["optimization"]["learning_rate"]
     content = {
         "description": "Sokoban in seconds",
         "init": {"name": "tiny-sokoban", "sha256": read_registry()["tiny-sokoban"].sha256},

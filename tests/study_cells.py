@@ -77,7 +77,7 @@ def finish(
 def _write_log(
     run: Path, cell: Cell, ground: Ground, curve: Sequence[int], played: int, rate: float
 ) -> None:
-    configuration = {"optimisation": {"learning_rate": rate, "updates": ground.updates}}
+    configuration = {"optimization": {"learning_rate": rate, "updates": ground.updates}}
     claim = ground.track.claim.model_dump()
     start = start_line(cell.recipe, cell.seed, configuration=configuration, track=claim)
     episodes = ground.validation.panels[0].protocol.episodes

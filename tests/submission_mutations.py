@@ -112,7 +112,7 @@ def _records(copy: Copy, draw: random.Random) -> None:
     run = "runs/r0"
     name = f"{run}/episodes.jsonl.zst"
     copy.write(name, _lines(copy.read(name), draw))
-    copy.summarise(run)
+    copy.summarize(run)
 
 
 def _log(copy: Copy, draw: random.Random) -> None:
@@ -265,7 +265,7 @@ def _paths(value: Any, here: Path = ()) -> list[Path]:
 
 
 def _other(value: Any, draw: random.Random) -> Any:
-    """Another value in the place of one: a neighbour of it, or anything."""
+    """Another value in the place of one: a neighbor of it, or anything."""
     near: list[Any] = []
     if isinstance(value, bool):
         near = [not value, int(value)]

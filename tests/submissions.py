@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from benchmark.engines.scripted import ScriptedEngine
 from benchmark.evaluation import Plan, evaluate
 from benchmark.manifest import Manifest, ModelIdentity
-from benchmark.metrics import summarise, summary_json
+from benchmark.metrics import summarize, summary_json
 from benchmark.protocol import overrides_of, run_fingerprint
 from benchmark.records import EpisodeRecord, TurnRecord
 from benchmark.run_folder import RunFolder, read_run
@@ -153,7 +153,7 @@ def panel_line(line: Line, fingerprint: str) -> Line:
 
 def trainer_line(line: Line, updates: int, every: int | None) -> Line:
     """A start line whose configuration says how long a run is, as this project's trainer writes."""
-    line["configuration"] |= {"optimisation": {"updates": updates}, "validation": {"every": every}}
+    line["configuration"] |= {"optimization": {"updates": updates}, "validation": {"every": every}}
     return line
 
 
@@ -228,7 +228,7 @@ class Copy:
         changed = change(records)
         lines = [json.dumps(record) for record in (records if changed is None else changed)]
         self.write(name, "".join(f"{line}\n" for line in lines).encode())
-        self.summarise(run)
+        self.summarize(run)
 
     def manifest(
         self, change: Callable[[Json], object], run: str = "runs/r0", restate: bool = True
@@ -243,19 +243,19 @@ class Copy:
                 fields["fingerprint"] = run_fingerprint(panels)
                 fields["overrides"] = overrides_of(panels)
         self.write(name, (json.dumps(fields, indent=2) + "\n").encode())
-        self.summarise(run)
+        self.summarize(run)
 
     def panel(self, **changes: Any) -> None:
         """Change the protocol of the first run's first panel."""
         self.manifest(lambda run: run["panels"][0].update(changes))
 
-    def summarise(self, run: str) -> None:
+    def summarize(self, run: str) -> None:
         """Compute a run's summary anew, if its records can be a run's."""
         lines = self.read(f"{run}/episodes.jsonl.zst").splitlines()
         with suppress(ValidationError, UserError):
             manifest = Manifest.model_validate_json(self.read(f"{run}/run.json"))
             records = [EpisodeRecord.model_validate_json(line) for line in lines]
-            summary = summary_json(summarise(manifest, records))
+            summary = summary_json(summarize(manifest, records))
             self.write(f"{run}/summary.json", summary.encode())
 
     def log(self, change: Callable[[list[Line]], list[Line] | None], seed: int = 0) -> None:

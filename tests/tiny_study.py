@@ -36,7 +36,7 @@ def make_tracks(folder: Path) -> None:
     shipped = yaml.safe_load((baselines.tracks.TRACKS / "sokoban-standard.yaml").read_text())
     settings = shipped["settings"]
     settings["rollout"] |= {"groups": 2, "group_size": 4, "max_turns": 4, "max_tokens": 32}
-    settings["optimisation"] |= {"updates": UPDATES, "mini_batches": 2, "warmup_updates": 0}
+    settings["optimization"] |= {"updates": UPDATES, "mini_batches": 2, "warmup_updates": 0}
     settings["validation"]["every"] = 2
     settings["checkpoint_every"] = 1
     rules: dict[str, Any] = {

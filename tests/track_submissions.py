@@ -11,7 +11,7 @@ from tests.training_logs import Line
 TRACK = small(
     {
         "init": {"sha256": INITS["tiny-sokoban"]},
-        "settings": {"optimisation": {"updates": 20}, "validation": {"every": 1}},
+        "settings": {"optimization": {"updates": 20}, "validation": {"every": 1}},
     }
 )
 Change = Callable[[Line], object]

@@ -7,7 +7,7 @@ group must never be cut in two.
 
 Sums are taken in float64, whatever comes in and goes out. In float32 the rounding error of a mean,
 divided by a standard deviation that is itself only rounding error, gives a group of equal scores
-advantages up to about 1. So such groups are recognised and get exactly 0.
+advantages up to about 1. So such groups are recognized and get exactly 0.
 """
 
 import math
@@ -157,10 +157,10 @@ def reinforce_plus_plus(
     return masked_whiten(returns.to(token_rewards.dtype), response_mask, epsilon)
 
 
-def task_normalised(
+def task_normalized(
     advantages: Tensor, response_mask: Tensor, tasks: Tensor, epsilon: float = 1e-8
 ) -> Tensor:
-    """AgentRL: standardise token advantages within each task, so that no task outweighs another.
+    """AgentRL: standardize token advantages within each task, so that no task outweighs another.
 
     `masked_whiten` over the counted tokens of each task. A task whose advantages are all equal, or
     which has one token only, gets 0. Source: Zhang et al. (arXiv 2510.04206), section 3.2, Eq. 1.
@@ -180,11 +180,11 @@ def task_normalised(
     counted = counted_tokens(response_mask, advantages)
     if tasks.shape != advantages.shape[:1]:
         raise ValueError(f"tasks {tuple(tasks.shape)} do not fit {len(advantages)} rows")
-    normalised = torch.zeros_like(advantages)
+    normalized = torch.zeros_like(advantages)
     for task in torch.unique(tasks):
         own = counted & (tasks == task)[:, None]
-        normalised = torch.where(own, masked_whiten(advantages, own, epsilon), normalised)
-    return normalised
+        normalized = torch.where(own, masked_whiten(advantages, own, epsilon), normalized)
+    return normalized
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Second dimension: importance ratios between new and old policy, and what limits them.
 
-Every loss takes (N, T) matrices and gives the loss of each token, to be minimised; the third
+Every loss takes (N, T) matrices and gives the loss of each token, to be minimized; the third
 dimension (`aggregation`) makes one number of them. The gradient flows through `log_probs` alone.
 With l = log_prob - old_log_prob limited to -20..20 (no gradient beyond), the ratio is w = exp(l),
 and A is the token's advantage. Tokens whose mask is 0 get loss 0 and no gradient, whatever stands
@@ -25,7 +25,7 @@ class TokenLosses:
     """Losses and what was limited, (N, T) each; False where the mask is 0.
 
     Attributes:
-        losses: To be minimised.
+        losses: To be minimized.
         clipped_low: The lower limit takes the gradient away (A < 0, ratio below it). In CISPO,
             which keeps every gradient: the ratio is below the limit, whatever A. In SAPO, which has
             none: where PPO's would act.

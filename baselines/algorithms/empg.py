@@ -25,7 +25,7 @@ def empg(
     k_future: float = 1.0,
     zeta: float = 0.05,
 ) -> Tensor:
-    """Self-calibrating gradient scale plus future clarity, centred over the batch.
+    """Self-calibrating gradient scale plus future clarity, centered over the batch.
 
     With h = the row's mean token entropy, scaled to 0..1 over the batch:
     `g_i = exp(-k h_i) / mean_j exp(-k h_j)`,
@@ -73,8 +73,8 @@ def empg(
     confidence = torch.exp(-k * entropies)
     scale = confidence / (_mean(confidence, present) + _TINY)
     advantages = scale * base.detach().double() + zeta * entropies.new_tensor(bonus)
-    centred = advantages - _mean(advantages, present)
-    return centred.where(present, 0.0).to(base.dtype)
+    centered = advantages - _mean(advantages, present)
+    return centered.where(present, 0.0).to(base.dtype)
 
 
 def future_clarity(token_entropies: Tensor, response_mask: Tensor, k_future: float = 1.0) -> Tensor:

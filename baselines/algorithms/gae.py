@@ -1,4 +1,4 @@
-"""Generalised advantage estimation and the critic's loss, for PPO."""
+"""Generalized advantage estimation and the critic's loss, for PPO."""
 
 import torch
 from torch import Tensor
@@ -63,7 +63,7 @@ def value_loss(
     """Squared error of the critic, the larger one of free and clipped.
 
     `0.5 max((V - R)^2, (clip(V, V_old - c, V_old + c) - R)^2)`: a value that has gone further than
-    c towards the target gets no gradient. Source: Huang et al., "The 37 implementation details of
+    c toward the target gets no gradient. Source: Huang et al., "The 37 implementation details of
     proximal policy optimization" (2022), detail 9.
 
     Args:

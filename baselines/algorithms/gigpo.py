@@ -123,7 +123,7 @@ def gigpo(
         trajectories: (N,) long, unique in the rollout.
         step_group_ids: (N,) long: `step_groups`.
         step_weight: Weight of the second part (omega).
-        step_norm: Normalisation of the second part (F_norm).
+        step_norm: Normalization of the second part (F_norm).
         divide_by_std: Whether the first part is divided by its standard deviation, too; None for
             what `step_norm` says, since the paper has one F_norm for both.
         over: What the statistics of the first part count.

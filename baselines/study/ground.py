@@ -31,7 +31,7 @@ class Ground:
     @property
     def updates(self) -> int:
         """Updates of a run."""
-        return int(self.track.settings["optimisation"]["updates"])
+        return int(self.track.settings["optimization"]["updates"])
 
     @property
     def episodes_per_update(self) -> int:

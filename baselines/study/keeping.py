@@ -48,7 +48,7 @@ def keep(cell: Cell, setting: Setting) -> Finished:
             raise UserError(f"{folder} is not a run on today's track {cell.track}; remove it")
         if (log.start.recipe, log.start.seed) != (cell.recipe, cell.seed):
             raise UserError(f"{folder} is a run of {log.start.recipe} seed {log.start.seed}")
-        rate = log.start.configuration["optimisation"]["learning_rate"]
+        rate = log.start.configuration["optimization"]["learning_rate"]
         tuned = known_rate(setting.results, ground.track, cell.recipe)
         if rate != tuned:
             raise UserError(

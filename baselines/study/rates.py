@@ -59,8 +59,8 @@ def tuning_commands(track: Track, folder: Path, recipe: str) -> list[list[str]]:
             continue
         command = ["train", "--track", track.name, "--recipe", recipe, "--seed", str(rule.seed)]
         for setting in (
-            f"optimisation.learning_rate={rate!r}",
-            f"optimisation.updates={rule.updates}",
+            f"optimization.learning_rate={rate!r}",
+            f"optimization.updates={rule.updates}",
             "validation.every=null",
         ):
             command += ["--set", setting]

@@ -14,7 +14,7 @@ def add(
     parser = commands.add_parser(
         "bc",
         help="train an init from expert demonstrations",
-        description="Behaviour cloning: train a model on what a task's scripted expert does on "
+        description="Behavior cloning: train a model on what a task's scripted expert does on "
         "its training stream, evaluate it, and write a folder that --model takes.",
         parents=[worlds()],
     )
@@ -61,7 +61,7 @@ def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="a value of your own, as optimisation.learning_rate=1e-4 or, of a task, "
+        help="a value of your own, as optimization.learning_rate=1e-4 or, of a task, "
         "TASK.NAME=VALUE; repeat for several; on a track the run is then an open one",
     )
     parser.add_argument("--out", metavar="DIR", help="folder (default: runs/train-...)")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from benchmark.evaluation import Session
 from benchmark.files import write_atomically
-from benchmark.metrics import PanelSummary, RunSummary, summarise, summary_json
+from benchmark.metrics import PanelSummary, RunSummary, summarize, summary_json
 from benchmark.replay import installed_panel
 from benchmark.report import report_html
 from benchmark.run_folder import REPORT, SUMMARY, read_manifest, read_run, read_sessions
@@ -26,7 +26,7 @@ def write_outputs(
         UserError: The run cannot be read, or the files cannot be written.
     """
     manifest, records = read_run(folder)
-    summary = summarise(manifest, records)
+    summary = summarize(manifest, records)
     html = report_html(manifest, records, summary, read_sessions(folder), env_processes)
     outputs = {folder / SUMMARY: summary_json(summary), folder / REPORT: html}
     for path, content in ({report: html} if report else outputs).items():

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmark.manifest import Manifest
-from benchmark.metrics import summarise, summary_json
+from benchmark.metrics import summarize, summary_json
 from benchmark.records import EpisodeRecord
 from benchmark.replay import replay_run
 from benchmark.run_folder import SUMMARY, read_run
 from tasks.settings import parse_settings
 
 _SHOWN = 10
-"""Differing records that are spelt out; the others are counted."""
+"""Differing records that are spelled out; the others are counted."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _claims(folder: Path, manifest: Manifest, records: list[EpisodeRecord]) -> Iterator[str]:
     """What the folder claims beyond its records and they do not bear out."""
-    summary = summarise(manifest, records)
+    summary = summarize(manifest, records)
     for panel in summary.panels:
         if panel.records < panel.expected:
             missing = panel.expected - panel.records

@@ -20,7 +20,7 @@ from benchmark.commands.inits import (
     shipped_weights,
 )
 from benchmark.files import write_atomically
-from benchmark.metrics import PanelKey, summarise
+from benchmark.metrics import PanelKey, summarize
 from benchmark.run_folder import MANIFEST
 from benchmark.submissions.about import WRITTEN, Kind, read_about
 from benchmark.submissions.badges import Badges, badges_of, read_reruns
@@ -152,7 +152,7 @@ def _part_row(part: Part) -> tuple[str, ...]:
     panels = [
         f"{panel.task}/{panel.panel} {panel.success.value:.1%}"
         for run in part.runs
-        for panel in summarise(run.manifest, run.records).panels
+        for panel in summarize(run.manifest, run.records).panels
     ]
     runs = ", ".join(run.path.name for run in part.runs)
     if part.log is None:

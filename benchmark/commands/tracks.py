@@ -56,7 +56,7 @@ def _facts(track: Track, minutes: float | None) -> dict[str, Any]:
         "description": track.description,
         "tasks": list(track.tasks),
         "init": track.init.model_dump(),
-        "updates": track.settings["optimisation"]["updates"],
+        "updates": track.settings["optimization"]["updates"],
         "episodes_per_update": rollout["groups"] * rollout["group_size"],
         "learning_rate": track.learning_rate.model_dump(mode="json"),
         "cpu_minutes": minutes,

@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     _set_threads(arguments.threads)
     untuned = track is not None and origin is None
     if track is not None:
-        rate = f"learning rate: {training.config.optimisation.learning_rate:g}, {origin}"
+        rate = f"learning rate: {training.config.optimization.learning_rate:g}, {origin}"
         _note(tuning_text(track) if untuned else rate)
     if arguments.dry_run:
         return _dry_run(training, arguments)
@@ -187,7 +187,7 @@ def _view(
 
     if not _is_main():
         return contextlib.nullcontext()
-    return LiveView(training.config.optimisation.updates, earlier, title=name)
+    return LiveView(training.config.optimization.updates, earlier, title=name)
 
 
 @contextlib.contextmanager
@@ -382,7 +382,7 @@ def _accelerator(training: "TrainingRun") -> "Accelerator":
     return Accelerator(
         # Whoever has played its share waits for the others, and no rollout is too long.
         kwargs_handlers=[InitProcessGroupKwargs(timeout=timedelta(days=1))],
-        mixed_precision=training.config.optimisation.mixed_precision,
+        mixed_precision=training.config.optimization.mixed_precision,
         log_with=list(training.trackers) or None,
         project_dir=training.folder,
     )

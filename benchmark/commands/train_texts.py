@@ -44,7 +44,7 @@ def title(training: "TrainingRun", arguments: argparse.Namespace, engine: str) -
         f"engine {engine}",
     ]
     facts += [f"{_processes()} processes"] if _processes() != "1" else []
-    updates = training.config.optimisation.updates
+    updates = training.config.optimization.updates
     facts.append(f"{updates} update" if updates == 1 else f"{updates} updates")
     return f"{', '.join(facts)}: {training.folder}"
 

@@ -105,7 +105,7 @@ def tuning_text(track: Track) -> str:
     if os.environ.get("WORLD_SIZE", "1") != "1":
         raise UserError(
             f"the learning rate on track {track.name} is tuned by one process first: give the "
-            "command without accelerate launch, or choose it with --set optimisation.learning_rate"
+            "command without accelerate launch, or choose it with --set optimization.learning_rate"
         )
     rates = ", ".join(f"{rate:g}" for rate in rule.grid)
     return (

@@ -72,7 +72,7 @@ def draw(logits: torch.Tensor, sampling: Sampling, numbers: Sequence[float]) -> 
     """Choose one token per row.
 
     Temperature first, then the `top_k` best tokens, then the smallest set of best tokens whose
-    renormalised probability reaches `top_p`; the token is read off the cumulative distribution
+    renormalized probability reaches `top_p`; the token is read off the cumulative distribution
     at the row's number.
 
     Args:

@@ -204,7 +204,7 @@ def comparison_of(
         raise ValueError("a comparison takes two recipes")
     first, *others = recipes.values()
     scores = [score for of in recipes.values() for runs in of.values() for score in runs]
-    # Between two neighbours nothing changes, so that the profiles are drawn without loss.
+    # Between two neighbors nothing changes, so that the profiles are drawn without loss.
     thresholds = sorted({0.0, 1.0, *scores})
     return Comparison(
         tasks=tuple(first),

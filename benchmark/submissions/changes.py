@@ -17,7 +17,7 @@ from tasks.errors import UserError
 SUBMISSIONS: Final = "submissions"
 """The folder of all submissions, from a repository's root."""
 MAX_SHOWN: Final = 20
-"""Changes that are spelt out; the others are counted."""
+"""Changes that are spelled out; the others are counted."""
 
 
 def check_changes(

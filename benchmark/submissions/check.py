@@ -31,7 +31,7 @@ from benchmark.tracks import Track
 from tasks.errors import UserError
 
 MAX_SHOWN = 10
-"""Findings of one run's replay that are spelt out; the others are counted."""
+"""Findings of one run's replay that are spelled out; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmark.manifest import Manifest
-from benchmark.metrics import PanelKey, PanelSummary, RunSummary, checked_records, summarise
+from benchmark.metrics import PanelKey, PanelSummary, RunSummary, checked_records, summarize
 from benchmark.records import EpisodeRecord
 from benchmark.run_folder import parse_manifest, parse_records
 from benchmark.submissions.allowance import Allowance
@@ -134,7 +134,7 @@ def _read_run(
         parsed = _records(read_content(folder, files[name]), name)
         kept = map(allowance.keep, checked_records(manifest, parsed))
         records = tuple(kept)
-        return ReadRun(path, manifest, records, summarise(manifest, records))
+        return ReadRun(path, manifest, records, summarize(manifest, records))
 
 
 def _records(content: Iterable[bytes], name: str) -> Iterator[EpisodeRecord]:

@@ -40,10 +40,10 @@ class Course:
 def course_of(log: TrainingLog) -> Course | None:
     """What the configuration says; None where it does not, as that of another trainer."""
     configuration = log.start.configuration
-    optimisation, validation = configuration.get("optimisation"), configuration.get("validation")
-    if not isinstance(optimisation, dict) or not isinstance(validation, dict):
+    optimization, validation = configuration.get("optimization"), configuration.get("validation")
+    if not isinstance(optimization, dict) or not isinstance(validation, dict):
         return None
-    updates = optimisation.get("updates")
+    updates = optimization.get("updates")
     if not _is_positive(updates) or "every" not in validation:
         return None
     every = validation["every"]
@@ -67,7 +67,7 @@ def early_stop(log: TrainingLog) -> str | None:
     course = course_of(log)
     if course is None or not log.updates or log.updates[-1].update >= course.updates:
         return None
-    limit = log.start.configuration["optimisation"].get("max_skipped")
+    limit = log.start.configuration["optimization"].get("max_skipped")
     made, skipped = log.series("policy/optimizer_steps"), log.series("policy/skipped_steps")
     if _is_positive(limit) and (reason := diverged(made, skipped, limit)) is not None:
         return reason

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from benchmark.files import write_atomically
 from benchmark.foreign_logs.detect import find
 from benchmark.manifest import Manifest, ModelIdentity
-from benchmark.metrics import summarise, summary_json
+from benchmark.metrics import summarize, summary_json
 from benchmark.models import folder_sha256
 from benchmark.records import EpisodeRecord
 from benchmark.reproduction import PROGRAM, commands_of, reproduction_folder
@@ -251,7 +251,7 @@ def _run_files(run: Played) -> dict[str, tuple[bytes, int | None]]:
     """The files of a run with the sizes of what is compressed in them."""
     lines = [record.model_dump_json().encode() + b"\n" for record in run.records]
     content = b"".join(lines)
-    summary = summarise(run.manifest, run.records)
+    summary = summarize(run.manifest, run.records)
     return {
         "run.json": ((_manifest(run.manifest).model_dump_json(indent=2) + "\n").encode(), None),
         "episodes.jsonl.zst": (compress(content), len(content)),

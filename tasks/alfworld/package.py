@@ -18,7 +18,7 @@ from types import ModuleType
 from tasks.errors import UserError
 
 VERSIONS: Mapping[str, str] = {"alfworld": "0.4.2"}
-"""The version whose behaviour the task stands for."""
+"""The version whose behavior the task stands for."""
 
 INSTALL = "run `make install`, or `pip install --no-deps alfworld==0.4.2`"
 

@@ -45,7 +45,7 @@ from tasks.base import (
 from tasks.errors import UserError
 from tasks.panels import read_index, read_panel
 from tasks.prompts import read_prompt
-from tasks.response import CONTRACT, format_response, normalise_action, parse_response
+from tasks.response import CONTRACT, format_response, normalize_action, parse_response
 from tasks.seeding import canonical_json
 
 BUILTIN = "builtin"
@@ -104,7 +104,7 @@ class AlfworldEpisode(Episode):
         """Do what the response says; what is not admissible lets the turn pass."""
         before = self._running()
         parsed = parse_response(response)
-        command = normalise_action(parsed.action) if parsed.action is not None else None
+        command = normalize_action(parsed.action) if parsed.action is not None else None
         action_ok = command in before.admissible
         seen = Seen(NOTHING_HAPPENS, before.admissible, won=False)
         if command is not None and action_ok:

@@ -29,7 +29,7 @@ class Room:
         return cls(len(board[0]), len(board), floor, targets)
 
     def offset(self, direction: str) -> int:
-        """Difference between neighbouring cells in a direction."""
+        """Difference between neighboring cells in a direction."""
         return {"up": -self.width, "down": self.width, "left": -1, "right": 1}[direction]
 
     def board(self, state: State) -> tuple[str, ...]:

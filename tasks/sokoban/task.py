@@ -24,7 +24,7 @@ from tasks.base import (
 )
 from tasks.panels import read_index, read_panel
 from tasks.prompts import read_prompt
-from tasks.response import CONTRACT, format_response, normalise_action, parse_response
+from tasks.response import CONTRACT, format_response, normalize_action, parse_response
 from tasks.seeding import stable_seed
 from tasks.sokoban.beeline import beeline
 from tasks.sokoban.env import DIRECTIONS, TURN_REWARD, World
@@ -79,7 +79,7 @@ class SokobanEpisode(Episode):
         """Move as the response says; a response without a direction lets the turn pass."""
         world = self._running()
         parsed = parse_response(response)
-        action = normalise_action(parsed.action) if parsed.action is not None else None
+        action = normalize_action(parsed.action) if parsed.action is not None else None
         action_ok = action in DIRECTIONS
         reward = world.move(action if action_ok else None)
         self._rewards.append(reward)

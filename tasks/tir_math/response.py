@@ -1,6 +1,6 @@
 r"""The response contract of this task: a fenced block of Python, or an answer in `\boxed{...}`.
 
-The rule is part of the protocol, so a change of behaviour here must change `CONTRACT`.
+The rule is part of the protocol, so a change of behavior here must change `CONTRACT`.
 
 A fence is a line of three or more backticks, indented by at most three spaces, and on an opening
 fence the name of a language. A block ends at the next line that is nothing but the same number of

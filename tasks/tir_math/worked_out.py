@@ -6,7 +6,7 @@ two numbers, the second is the question itself, and a model that copies it has s
 
 import re
 
-from tasks.tir_math.checking.normalise import normalise
+from tasks.tir_math.checking.normalize import normalize
 
 _NUMBER = re.compile(r"-?(?:\d+|\\frac\{\d+\}\{\d+\})")
 # A decimal power stands for the place of the point.
@@ -26,5 +26,5 @@ def is_worked_out(answer: str, truth: str) -> bool:
     """
     if not _NUMBER.fullmatch(truth):
         return True
-    last = normalise(answer).rpartition("=")[2].strip()
+    last = normalize(answer).rpartition("=")[2].strip()
     return not _COMPUTES.search(_POWER_OF_TEN.sub("", last).lstrip("+-( {"))

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 
-from tasks.response import normalise_action
+from tasks.response import normalize_action
 from tasks.webshop.visit import (
     PAGE_SIZE,
     Button,
@@ -83,15 +83,15 @@ def _item(visit: Visit) -> Page:
     lines += [f"{option}: {visit.chosen.get(option, 'not chosen')}" for option in product.options]
     # Values that differ in white space alone are one to an action.
     counts = Counter(
-        name for values in product.options.values() for name in set(map(normalise_action, values))
+        name for values in product.options.values() for name in set(map(normalize_action, values))
     )
     clicks: dict[str, Click] = {}
     for option, values in product.options.items():
         for value in values:
             # A value that something else is called, too, is named with its option.
-            name = normalise_action(value)
+            name = normalize_action(value)
             if counts[name] > 1 or name in _BUTTONS:
-                name = normalise_action(f"{option}: {value}")
+                name = normalize_action(f"{option}: {value}")
             clicks.setdefault(name, Choice(option, value))
     buttons = _buttons(Button.BUY, *_SUB_PAGES, Button.PREVIOUS, Button.BACK)
     return _page("\n".join(lines), clicks | buttons)

@@ -26,7 +26,7 @@ from tasks.base import (
 )
 from tasks.panels import read_index
 from tasks.prompts import read_prompt
-from tasks.response import CONTRACT, format_response, normalise_action, parse_response
+from tasks.response import CONTRACT, format_response, normalize_action, parse_response
 from tasks.webshop import compat, pages
 from tasks.webshop.catalogues import BUILTIN, DATA_VARIABLE, is_there, open_catalogue
 from tasks.webshop.expert import Expert
@@ -113,7 +113,7 @@ class WebShopEpisode(Episode):
         before = self.page
         self._left = self._visit.product
         parsed = parse_response(response)
-        action = None if parsed.action is None else self._normalised(parsed.action)
+        action = None if parsed.action is None else self._normalized(parsed.action)
         act = compat.act if self._as_original else pages.act
         done = action is not None and act(self._visit, before, action)
         self._history.append(
@@ -135,9 +135,9 @@ class WebShopEpisode(Episode):
             info={} if reward is None else asdict(reward),
         )
 
-    def _normalised(self, action: str) -> str:
+    def _normalized(self, action: str) -> str:
         """An action as pages know it; the original leaves white space inside as it is."""
-        return action.lower() if self._as_original else normalise_action(action)
+        return action.lower() if self._as_original else normalize_action(action)
 
     def _judge(self) -> Reward:
         bought = self._visit.looked_at

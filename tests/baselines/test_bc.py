@@ -1,4 +1,4 @@
-"""Behaviour cloning: what is trained on, how it resumes, and that it learns."""
+"""Behavior cloning: what is trained on, how it resumes, and that it learns."""
 
 import json
 import math

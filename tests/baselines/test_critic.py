@@ -17,7 +17,7 @@ def weights(critic: Critic) -> list[torch.Tensor]:
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_a_target_that_is_not_finite_is_not_learnt(bad: float) -> None:
+def test_a_target_that_is_not_finite_is_not_learned(bad: float) -> None:
     folder = find_model("tiny-sokoban").path
     assert folder is not None
     critic = Critic(Accelerator(cpu=True), folder, 1e-3, 0.5, 1.0)

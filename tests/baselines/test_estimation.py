@@ -13,7 +13,7 @@ from baselines.algorithms.advantages import (
     group_relative,
     leave_one_out,
     reinforce_plus_plus,
-    task_normalised,
+    task_normalized,
 )
 from baselines.algorithms.empg import empg
 from baselines.algorithms.gae import gae
@@ -271,11 +271,11 @@ def test_gae_and_the_targets_of_its_critic() -> None:
     assert targets[4].tolist() == pytest.approx([0.9 * 0.1 + 0.9 * 0.8 * 0.9, 1.0])
 
 
-def test_task_normalised_standardises_the_tokens_of_each_task() -> None:
+def test_task_normalized_standardizes_the_tokens_of_each_task() -> None:
     tasks = ["alfworld", "alfworld", "sokoban", "sokoban", "sokoban"]
     rows = [replace(row, task=task) for row, task in zip(ROWS, tasks, strict=True)]
     base = spread(group_relative(SCORES, GROUPS, TRAJECTORIES))
-    expected = task_normalised(base, MASK, torch.tensor([0, 0, 1, 1, 1]))
+    expected = task_normalized(base, MASK, torch.tensor([0, 0, 1, 1, 1]))
     advantages, _ = estimate(choose("agentrl"), rows, NOTHING, NOTHING, NOTHING)
     assert_rows(advantages, expected)
     drawn = [

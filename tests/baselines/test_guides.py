@@ -38,11 +38,11 @@ def test_the_recipe_and_the_scale_of_the_guide_are_taken_as_it_says(tmp_path: Pa
     assert isinstance(config.clipping, CISPO) and config.clipping.sequence_mask is not None
     assert config.clipping.sequence_mask.delta == 0.01
     assert config.kl.coef == 0.02, "the recipe is laid over the scale"
-    assert config.optimisation.mini_batches == 4
+    assert config.optimization.mini_batches == 4
     config = resolve("gspo", scale, ["webshop"])
     assert config.clipping == GSPO(name="gspo", clip_low=0.03, clip_high=0.04)
     assert (config.rollout.groups, config.rollout.max_turns) == (8, 10)
-    assert (config.optimisation.learning_rate, config.optimisation.mini_batches) == (1e-4, 2)
+    assert (config.optimization.learning_rate, config.optimization.mini_batches) == (1e-4, 2)
     assert resolve("gspo", scale, ["sokoban"]).clipping == GSPO(name="gspo")
 
 

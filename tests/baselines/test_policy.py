@@ -20,7 +20,7 @@ ROWS = random_rows(19)
 
 
 def gpt2() -> PreTrainedModel:
-    """A network that keeps to float64 in all of its parts, with learnt positions."""
+    """A network that keeps to float64 in all of its parts, with learned positions."""
     torch.manual_seed(0)
     config = GPT2Config(
         vocab_size=VOCABULARY,
@@ -34,7 +34,7 @@ def gpt2() -> PreTrainedModel:
     return model
 
 
-# Qwen3 normalises in float32 whatever its weights are.
+# Qwen3 normalizes in float32 whatever its weights are.
 MODELS: dict[str, tuple[Callable[[], PreTrainedModel], float]] = {
     "gpt2": (gpt2, 1e-9),
     "qwen3": (random_model, 2e-6),
@@ -152,7 +152,7 @@ def test_only_what_is_asked_for_has_a_gradient() -> None:
         assert not evaluate(entropy=True, entropy_gradient=True).log_probs.requires_grad
 
 
-def test_padding_and_neighbours_change_nothing() -> None:
+def test_padding_and_neighbors_change_nothing() -> None:
     model = random_model()
     with torch.no_grad():
         alone = evaluate_tokens(model, collate(ROWS, [3], share_prefix=False)).log_probs

@@ -35,7 +35,7 @@ def fault(*own: str, recipe: str = "sampo", scale: str = "tiny", task: str = "so
     return line
 
 
-def test_the_recipes_are_those_of_the_paper_and_its_neighbours() -> None:
+def test_the_recipes_are_those_of_the_paper_and_its_neighbors() -> None:
     expected = "agentrl cispo cispo_sm dapo_gigpo dapo_grpo dr_grpo empg gigpo grpo grpo_sm grpo_st"
     expected += " gspo ppo reinforce_pp rloo sampo sapo sapo_sm"
     assert names(RECIPES) == tuple(expected.split())
@@ -73,20 +73,20 @@ TABLE_S1: dict[str, tuple[float, ...]] = {
 @pytest.mark.parametrize("recipe", names(RECIPES))
 def test_sizes_at_paper_scale_are_those_of_table_s1(recipe: str, task: str) -> None:
     config = paper(recipe, task)
-    rollout, optimisation, validation = config.rollout, config.optimisation, config.validation
+    rollout, optimization, validation = config.rollout, config.optimization, config.validation
     found = (
         rollout.groups,
         rollout.group_size,
         rollout.max_tokens,
         rollout.max_turns or load_task(task).training_max_turns,
-        optimisation.mini_batch_rows,
+        optimization.mini_batch_rows,
         config.kl.coef,
         validation.temperature,
-        optimisation.updates,
+        optimization.updates,
     )
     assert found == TABLE_S1[task]
     assert (rollout.temperature, config.format_penalty) == (1.0, 0.1)
-    assert (optimisation.learning_rate, optimisation.mini_batches) == (1e-6, None)
+    assert (optimization.learning_rate, optimization.mini_batches) == (1e-6, None)
     assert (validation.top_p, validation.top_k) == (0.95, 20)
 
 
@@ -150,14 +150,14 @@ def test_what_a_scale_says_of_one_task_is_left_out_with_several() -> None:
     assert paper("gspo", "webshop").clipping != paper("gspo", "sokoban").clipping
     both = resolve("gspo", "paper", ["webshop", "sokoban"])
     assert clip(both) == (4e-3, 3e-3)
-    assert (both.rollout.groups, both.optimisation.mini_batch_rows) == (16, 256)
+    assert (both.rollout.groups, both.optimization.mini_batch_rows) == (16, 256)
 
 
 def test_settings_of_ones_own_win_in_every_form() -> None:
     own = (
         "rollout.groups=3",
-        "optimisation.learning_rate=1e-4",
-        "optimisation.betas=[0.9, 0.95]",
+        "optimization.learning_rate=1e-4",
+        "optimization.betas=[0.9, 0.95]",
         "validation.every=null",
         "unit=trajectory",
         "advantage.step_weight=0.5",
@@ -167,9 +167,9 @@ def test_settings_of_ones_own_win_in_every_form() -> None:
     config = resolve("sampo", "tiny", ["sokoban"], own)
     assert config.rollout.groups == 4, "the last one counts"
     untouched = resolve("sampo", "tiny", ["sokoban"])
-    assert config.rollout.group_size == untouched.rollout.group_size, "its neighbours stay"
-    assert config.optimisation.learning_rate == 1e-4
-    assert config.optimisation.betas == (0.9, 0.95)
+    assert config.rollout.group_size == untouched.rollout.group_size, "its neighbors stay"
+    assert config.optimization.learning_rate == 1e-4
+    assert config.optimization.betas == (0.9, 0.95)
     assert config.validation.every is None
     assert config.unit == "trajectory"
     assert isinstance(config.advantage, GiGPO) and config.advantage.step_weight == 0.5
@@ -193,29 +193,29 @@ def test_another_choice_of_a_dimension_takes_nothing_from_the_old_one() -> None:
         ("rollout.grups=3", "there is no rollout.grups; did you mean groups or group_size?"),
         ("rolout.groups=3", "there is no rolout; did you mean rollout.groups?"),
         ("rolout={groups: 3, group_size: 2}", "there is no rolout; did you mean rollout?"),
-        ("learning_rate=1", "there is no learning_rate; did you mean optimisation.learning_rate?"),
-        ("lerning_rate=1", "there is no lerning_rate; did you mean optimisation.learning_rate?"),
-        ("run.learning_rate=1", "there is no run; did you mean optimisation.learning_rate?"),
-        ("lr=1", "there is no lr; did you mean optimisation.learning_rate?"),
+        ("learning_rate=1", "there is no learning_rate; did you mean optimization.learning_rate?"),
+        ("lerning_rate=1", "there is no lerning_rate; did you mean optimization.learning_rate?"),
+        ("run.learning_rate=1", "there is no run; did you mean optimization.learning_rate?"),
+        ("lr=1", "there is no lr; did you mean optimization.learning_rate?"),
         (
             "max_tokens=9",
             "no max_tokens; did you mean rollout.max_tokens or validation.max_tokens?",
         ),
         ("sampling.tries=3", "there is no sampling.tries; did you mean sampling.dynamic.tries?"),
-        ("optimisation.kl.coef=1", "there is no optimisation.kl; did you mean kl?"),
+        ("optimization.kl.coef=1", "there is no optimization.kl; did you mean kl?"),
         ("nothing=1", "there is no nothing; there are advantage, clipping, aggregation, sampling,"),
         ("advantage.gama=1", "there is no advantage.gama; did you mean gamma"),
         ("clipping.clip_lo=1", "there is no clipping.clip_lo; did you mean clip_low"),
         ("sampling.dynamic.trys=3", "there is no sampling.dynamic.trys; did you mean tries?"),
-        ("optimisation.lr=1", "no optimisation.lr; did you mean optimisation.learning_rate?"),
-        ("optimisation.k=1", "there is no optimisation.k; there are updates, mini_batch_rows,"),
+        ("optimization.lr=1", "no optimization.lr; did you mean optimization.learning_rate?"),
+        ("optimization.k=1", "there is no optimization.k; there are updates, mini_batch_rows,"),
         ("clipping.sequence_mask.delt=1", "no clipping.sequence_mask.delt; did you mean delta?"),
         ("kl.x.y=1", "there is no kl.x; there are coef, estimator, place"),
         ("rollout.groups=0", "rollout.groups: Input should be greater than 0"),
         ("rollout.groups=1e3", "rollout.groups: Input should be a valid integer"),
-        ("optimisation.learning_rate=.nan", "optimisation.learning_rate: Input should be"),
-        ("optimisation.learning_rate=-1", "learning_rate: Input should be greater than or equal"),
-        ("optimisation.betas=[0.9, 1.0]", "optimisation.betas.1: Input should be less than 1"),
+        ("optimization.learning_rate=.nan", "optimization.learning_rate: Input should be"),
+        ("optimization.learning_rate=-1", "learning_rate: Input should be greater than or equal"),
+        ("optimization.betas=[0.9, 1.0]", "optimization.betas.1: Input should be less than 1"),
         (
             "clipping={name: ppo, dual_clip: 1}",
             "clipping.dual_clip: Input should be greater than 1",
@@ -239,7 +239,7 @@ def test_a_wrong_setting_is_named(own: str, message: str) -> None:
 
 @pytest.mark.parametrize("own", ["rollout.groups", "=3", "rollout.=3", ".groups=3", "a..b=3", ""])
 def test_a_setting_that_is_none_is_refused(own: str) -> None:
-    assert fault(own).startswith("--set takes KEY=VALUE, as in optimisation.learning_rate=1e-4")
+    assert fault(own).startswith("--set takes KEY=VALUE, as in optimization.learning_rate=1e-4")
 
 
 def test_a_value_that_is_no_yaml_is_refused() -> None:
@@ -250,9 +250,9 @@ def test_a_value_that_is_no_yaml_is_refused() -> None:
     ("own", "message"),
     [
         (
-            ["mismatch_cap=2", "rollout.temperature=0.7"],
-            "engines give log-probabilities at temperature 1, so that mismatch_cap can only weigh "
-            "tokens drawn at it: set rollout.temperature=1, or leave mismatch_cap out",
+            ["tis_cap=2", "rollout.temperature=0.7"],
+            "engines give log-probabilities at temperature 1, so that tis_cap can only weigh "
+            "tokens drawn at it: set rollout.temperature=1, or leave tis_cap out",
         ),
         (
             ["rollout.group_size=1"],
@@ -265,8 +265,8 @@ def test_a_value_that_is_no_yaml_is_refused() -> None:
         ),
         (["kl.place=reward"], "kl.place=reward needs advantages of tokens (reinforce_pp or gae)"),
         (
-            ["optimisation.mini_batch_rows=4", "optimisation.mini_batches=2"],
-            "optimisation: give mini_batch_rows or mini_batches, not both",
+            ["optimization.mini_batch_rows=4", "optimization.mini_batches=2"],
+            "optimization: give mini_batch_rows or mini_batches, not both",
         ),
     ],
 )
@@ -276,22 +276,22 @@ def test_contradictions_are_refused_with_their_reason(own: list[str], message: s
 
 def test_of_two_ways_to_say_one_thing_the_later_layer_wins() -> None:
     # Scale tiny has mini_batches, scale paper has mini_batch_rows.
-    size = resolve("sampo", "tiny", ["sokoban"], ["optimisation.mini_batch_rows=8"]).optimisation
+    size = resolve("sampo", "tiny", ["sokoban"], ["optimization.mini_batch_rows=8"]).optimization
     assert (size.mini_batch_rows, size.mini_batches) == (8, None)
-    size = resolve("sampo", "paper", ["sokoban"], ["optimisation.mini_batches=2"]).optimisation
+    size = resolve("sampo", "paper", ["sokoban"], ["optimization.mini_batches=2"]).optimization
     assert (size.mini_batch_rows, size.mini_batches) == (None, 2)
     # What is taken back says nothing of the other.
-    size = resolve("sampo", "tiny", ["sokoban"], ["optimisation.mini_batch_rows=null"]).optimisation
+    size = resolve("sampo", "tiny", ["sokoban"], ["optimization.mini_batch_rows=null"]).optimization
     assert (size.mini_batch_rows, size.mini_batches) == (None, 4)
 
 
 def test_the_later_layer_wins_in_files_too(tmp_path: Path) -> None:
-    special = {"common": {"optimisation": {"mini_batch_rows": 6}}}
-    content = {"common": {"optimisation": {"mini_batches": 3}}, "tasks": {"sokoban": special}}
+    special = {"common": {"optimization": {"mini_batch_rows": 6}}}
+    content = {"common": {"optimization": {"mini_batches": 3}}, "tasks": {"sokoban": special}}
     scale = write(tmp_path / "small.yaml", content)
-    size = resolve("grpo", scale, ["sokoban"]).optimisation
+    size = resolve("grpo", scale, ["sokoban"]).optimization
     assert (size.mini_batch_rows, size.mini_batches) == (6, None)
-    size = resolve("grpo", scale, ["webshop"]).optimisation
+    size = resolve("grpo", scale, ["webshop"]).optimization
     assert (size.mini_batch_rows, size.mini_batches) == (None, 3)
 
 

@@ -65,7 +65,7 @@ def test_the_command_of_every_entry_is_its_logged_configuration(
         assert (given.recipe, given.seed) == (start.recipe, start.seed)
         if start.track is not None:
             track = load_track(start.track.name)
-            rate = start.configuration["optimisation"]["learning_rate"]
+            rate = start.configuration["optimization"]["learning_rate"]
             config = tracks.resolve_on_track(track, given.recipe, rate)
             assert (given.track, track.sha256) == (start.track.name, start.track.sha256)
             # Fields that were added later have their defaults.
@@ -148,9 +148,9 @@ def test_the_nearest_scale_is_named(write: Write, scale: str, task: str) -> None
         ("grpo", ["sampling.dynamic={}", "sampling.dynamic.tries=5"]),
         ("grpo", ["clipping.name=cispo", "clipping.clip_low=0.75"]),
         ("grpo", ["clipping.sequence_mask={}", "clipping.sequence_mask.delta=0.5"]),
-        ("grpo", ["optimisation.mini_batch_rows=64"]),
-        ("grpo", ["format_penalty=0.05", "optimisation.betas=[0.9, 0.95]"]),
-        ("grpo", ["optimisation.mixed_precision='no'", "optimisation.learning_rate=1.0e-07"]),
+        ("grpo", ["optimization.mini_batch_rows=64"]),
+        ("grpo", ["format_penalty=0.05", "optimization.betas=[0.9, 0.95]"]),
+        ("grpo", ["optimization.mixed_precision='no'", "optimization.learning_rate=1.0e-07"]),
         ("grpo", ["validation.every=null", "unit=turn"]),
     ],
 )
@@ -173,7 +173,7 @@ def test_settings_of_tasks_are_named(write: Write) -> None:
 
 def test_settings_that_were_added_later_have_their_defaults(write: Write) -> None:
     log = write()
-    old = {k: v for k, v in log.start.configuration.items() if k not in ("mismatch_cap", "unit")}
+    old = {k: v for k, v in log.start.configuration.items() if k not in ("tis_cap", "unit")}
     assert settings_of(write(configuration=old)) == []
 
 
@@ -192,7 +192,7 @@ def test_a_recipe_of_the_authors_own_is_written(write: Write, tmp_path: Path) ->
 
 
 def test_a_run_that_was_stopped_on_collapse_is_so_again(tmp_path: Path, write: Write) -> None:
-    log = write("grpo", "optimisation.updates=30", "validation.every=null")
+    log = write("grpo", "optimization.updates=30", "validation.every=null")
     start = json.loads(log.path.read_text().splitlines()[0])
     lines = [update_line(n, {"rollout/group_std": 1.0 if n < 10 else 0.01}) for n in range(1, 21)]
     stopped = read_training_log(write_log(tmp_path / "stopped.jsonl", [start, *lines]))
@@ -271,7 +271,7 @@ def test_a_track_that_is_gone_or_changed_is_refused(on_track: TrainingLog) -> No
     index = tracks.TRACKS / INDEX
     file = tracks.TRACKS / "small.yaml"
     content = yaml.safe_load(file.read_text())
-    content["settings"]["optimisation"]["updates"] += 1
+    content["settings"]["optimization"]["updates"] += 1
     file.write_text(yaml.safe_dump(content))
     index.write_text(index_text(pinned_index()))
     with pytest.raises(UserError, match="track small .*the track has changed since"):

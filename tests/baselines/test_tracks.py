@@ -69,7 +69,7 @@ def test_every_recipe_goes_with_every_track(name: str) -> None:
     track = load_track(name)
     for recipe in names(RECIPES):
         for rate in track.learning_rate.rates:
-            assert resolve_on_track(track, recipe, rate).optimisation.learning_rate == rate
+            assert resolve_on_track(track, recipe, rate).optimization.learning_rate == rate
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -85,8 +85,8 @@ def test_stress_tracks_are_a_high_fixed_rate_two_passes_and_no_kl() -> None:
         track = load_track(f"{task}-stress")
         assert isinstance(track.learning_rate, FixedRate)
         config = resolve_on_track(track, "grpo", track.learning_rate.fixed)
-        assert (config.kl.coef, config.optimisation.epochs) == (0, 2)
-        assert config.optimisation.warmup_updates == 0
+        assert (config.kl.coef, config.optimization.epochs) == (0, 2)
+        assert config.optimization.warmup_updates == 0
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -132,8 +132,8 @@ def test_a_track_with_a_changed_value_is_refused(folder: Path) -> None:
     "changes",
     [
         {"description": "Other words"},
-        {"settings": {"optimisation": {"micro_batch_tokens": 4096}}},
-        {"settings": {"optimisation": {"gradient_checkpointing": True}}},
+        {"settings": {"optimization": {"micro_batch_tokens": 4096}}},
+        {"settings": {"optimization": {"gradient_checkpointing": True}}},
         {"settings": {"rollout": {"concurrency": 8}}},
         {"settings": {"checkpoint_every": 7}},
     ],
@@ -150,8 +150,8 @@ def test_what_moves_no_result_moves_no_hash(changes: dict[str, Any], folder: Pat
         ({"tasks": []}, "tasks: Tuple should have at least 1 item"),
         ({"tsks": ["sokoban"]}, "tsks: Extra inputs are not permitted"),
         (
-            {"settings": {"optimisation": {"learning_rate": 1.0}}},
-            "leave optimisation.learning_rate out: a track does not pin it",
+            {"settings": {"optimization": {"learning_rate": 1.0}}},
+            "leave optimization.learning_rate out: a track does not pin it",
         ),
         ({"settings": {"advantage": {"name": "grpo"}}}, "leave advantage out: a track does not"),
         ({"learning_rate": {"last": 3}}, "last is 3, and there are 2 updates"),

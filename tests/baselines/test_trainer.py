@@ -30,7 +30,7 @@ SMALL = [
     "rollout.max_turns=8",
     "validation.every=null",
     "checkpoint_every=2",
-    "optimisation.warmup_updates=0",
+    "optimization.warmup_updates=0",
 ]
 
 
@@ -85,7 +85,7 @@ def without_times(line: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("recipe", names(RECIPES))
 def test_every_recipe_trains(recipe: str, tmp_path: Path) -> None:
-    lines = train(tmp_path / "run", recipe, ("optimisation.updates=2",))
+    lines = train(tmp_path / "run", recipe, ("optimization.updates=2",))
     assert [line["update"] for line in lines] == [1, 2]
     for line in lines:
         assert math.isfinite(line["policy/loss"]) and math.isfinite(line["policy/grad_norm"])
@@ -112,7 +112,7 @@ class Doubtful(Learner):
 def test_old_log_probabilities_of_the_engine_are_those_of_a_pass(
     epochs: int, tmp_path: Path
 ) -> None:
-    own = ("optimisation.updates=1", f"optimisation.epochs={epochs}")
+    own = ("optimization.updates=1", f"optimization.epochs={epochs}")
     (ours,) = train(tmp_path / "engine", "grpo", own)
     (passed,) = train(tmp_path / "pass", "grpo", own, learner=Doubtful)
     assert ours["policy/optimizer_steps"] == 4 * epochs
@@ -127,7 +127,7 @@ def test_old_log_probabilities_of_the_engine_are_those_of_a_pass(
 
 @pytest.mark.parametrize("recipe", ["sampo", "agentrl", "ppo"])
 def test_a_killed_run_goes_on_as_if_nothing_had_been(recipe: str, tmp_path: Path) -> None:
-    own: tuple[str, ...] = ("optimisation.updates=4",)
+    own: tuple[str, ...] = ("optimization.updates=4",)
     if recipe == "agentrl":
         own += ("sampling.cross_policy.refresh_every=2",)
     whole = train(tmp_path / "whole", recipe, own)
@@ -149,7 +149,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(recipe: str, tmp_path: Path
 
 def test_whoever_watches_is_told_how_much_is_played(tmp_path: Path) -> None:
     said: list[tuple[str, int, int]] = []
-    train(tmp_path, "grpo", ("optimisation.updates=1",), said=lambda *phase: said.append(phase))
+    train(tmp_path, "grpo", ("optimization.updates=1",), said=lambda *phase: said.append(phase))
     # 2 groups of 4 episodes: first that they begin, then that one after the other has ended.
     counted = [phase for phase in said if phase[2]]
     assert counted == [("rollout", done, 8) for done in range(9)]
@@ -159,7 +159,7 @@ def test_whoever_watches_is_told_how_much_is_played(tmp_path: Path) -> None:
 
 def test_a_learning_rate_of_zero_changes_nothing(tmp_path: Path) -> None:
     lines = train(
-        tmp_path / "run", "grpo", ("optimisation.updates=3", "optimisation.learning_rate=0")
+        tmp_path / "run", "grpo", ("optimization.updates=3", "optimization.learning_rate=0")
     )
     assert [line["engine/k3"] < 1e-6 for line in lines] == [True] * 3
     assert [line["kl_init/mean"] < 1e-9 for line in lines] == [True] * 3
@@ -173,7 +173,7 @@ def test_penalties_that_take_over_are_told_once_each_time() -> None:
 
 
 def test_a_whole_trajectory_is_a_row_in_tir_math(tmp_path: Path) -> None:
-    own = ("optimisation.updates=1", "rollout.max_turns=2", "rollout.max_tokens=96")
+    own = ("optimization.updates=1", "rollout.max_turns=2", "rollout.max_tokens=96")
     (line,) = train(tmp_path / "run", "grpo", own, task="tir_math")
     assert line["engine/abs_max"] < 1e-3
     assert line["tokens/trained"] > 0
@@ -186,49 +186,49 @@ def test_advantages_of_turns_need_rows_of_turns(recipe: str, tmp_path: Path) -> 
 
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
-    train(tmp_path / "run", "grpo", ("optimisation.updates=2",))
+    train(tmp_path / "run", "grpo", ("optimization.updates=2",))
     with pytest.raises(UserError, match="another configuration"):
-        train(tmp_path / "run", "grpo", ("optimisation.updates=2", "kl.coef=0.5"))
+        train(tmp_path / "run", "grpo", ("optimization.updates=2", "kl.coef=0.5"))
     # A longer run is the same run.
-    (line,) = train(tmp_path / "run", "grpo", ("optimisation.updates=3",))
+    (line,) = train(tmp_path / "run", "grpo", ("optimization.updates=3",))
     assert line["update"] == 3
 
 
 def test_what_moves_no_result_may_change_on_the_way(tmp_path: Path) -> None:
-    train(tmp_path / "run", "grpo", ("optimisation.updates=2",))
-    free = ("optimisation.micro_batch_tokens=999", "rollout.concurrency=3", "checkpoint_every=1")
-    (line,) = train(tmp_path / "run", "grpo", ("optimisation.updates=3", *free))
+    train(tmp_path / "run", "grpo", ("optimization.updates=2",))
+    free = ("optimization.micro_batch_tokens=999", "rollout.concurrency=3", "checkpoint_every=1")
+    (line,) = train(tmp_path / "run", "grpo", ("optimization.updates=3", *free))
     assert line["update"] == 3
 
 
 def test_a_falling_rate_knows_how_long_the_run_is(tmp_path: Path) -> None:
-    falling = "optimisation.schedule=linear"
-    train(tmp_path / "run", "grpo", ("optimisation.updates=2", falling))
+    falling = "optimization.schedule=linear"
+    train(tmp_path / "run", "grpo", ("optimization.updates=2", falling))
     with pytest.raises(UserError, match="another configuration"):
-        train(tmp_path / "run", "grpo", ("optimisation.updates=3", falling))
+        train(tmp_path / "run", "grpo", ("optimization.updates=3", falling))
 
 
 def test_a_run_that_has_collapsed_stays_stopped(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    train(folder, "grpo", ("optimisation.updates=2",))
+    train(folder, "grpo", ("optimization.updates=2",))
     fallen = [validation_line(update, solved) for update, solved in ((0, 200), (1, 0), (2, 0))]
     start, *rest = (folder / LOG).read_text("utf-8").splitlines()
     lines = [json.loads(line) for line in rest] + fallen
     lines.sort(key=lambda line: (line["update"], line["kind"] == "validation"))
     write_log(folder / LOG, [json.loads(start), *lines])
-    assert train(folder, "grpo", ("optimisation.updates=4",), stop_on_collapse=True) == []
-    more = train(folder, "grpo", ("optimisation.updates=4",))
+    assert train(folder, "grpo", ("optimization.updates=4",), stop_on_collapse=True) == []
+    more = train(folder, "grpo", ("optimization.updates=4",))
     assert [line["update"] for line in more] == [3, 4]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engines", ["each", "main"])
 def test_two_processes_train_as_one(engines: str, tmp_path: Path) -> None:
-    own = [*SMALL, "optimisation.updates=2"]
+    own = [*SMALL, "optimization.updates=2"]
     script = Path(__file__).parent / "train_together.py"
     (tmp_path / "two").mkdir()
     run_together(script, str(tmp_path / "two"), engines, "sampo", *own)
-    one = train(tmp_path / "one", "sampo", ("optimisation.updates=2",))
+    one = train(tmp_path / "one", "sampo", ("optimization.updates=2",))
     two = read_training_log(tmp_path / "two" / LOG).updates
     for alone, together in zip(one, two, strict=True):
         for name in ("rollout/success", "tokens/response", "rollout/uniform_groups"):
@@ -239,9 +239,9 @@ def test_two_processes_train_as_one(engines: str, tmp_path: Path) -> None:
 
 def test_steps_that_are_not_finite_are_skipped_and_end_training(tmp_path: Path) -> None:
     own = (
-        "optimisation.updates=9",
-        "optimisation.learning_rate=1e30",
-        "optimisation.max_skipped=3",
+        "optimization.updates=9",
+        "optimization.learning_rate=1e30",
+        "optimization.max_skipped=3",
     )
     train(tmp_path / "run", "grpo", own)
     log = read_training_log(tmp_path / "run" / LOG)
@@ -256,7 +256,7 @@ def test_steps_that_are_not_finite_are_skipped_and_end_training(tmp_path: Path) 
 def test_checkpoints_are_models(tmp_path: Path) -> None:
     from benchmark.models import from_folder
 
-    train(tmp_path / "run", "grpo", ("optimisation.updates=2",))
+    train(tmp_path / "run", "grpo", ("optimization.updates=2",))
     source = from_folder(tmp_path / "run" / "last")
     assert source.path is not None
     assert find_model("tiny-sokoban").identity.sha256 != source.identity.sha256

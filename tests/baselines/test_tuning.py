@@ -40,11 +40,11 @@ def test_the_short_trainings_differ_in_their_rate_and_see_no_panel(run: Training
     found = tuning_runs(run, RULE)
     assert list(found) == [3e-4, 1e-3]
     for rate, short in found.items():
-        assert short.config.optimisation.learning_rate == rate
-        assert (short.config.optimisation.updates, short.config.validation.every) == (4, None)
+        assert short.config.optimization.learning_rate == rate
+        assert (short.config.optimization.updates, short.config.validation.every) == (4, None)
         assert (short.seed, short.track) == (1000, None)
-        same = short.configuration | {"optimisation": 0, "validation": 0}
-        assert same == run.configuration | {"optimisation": 0, "validation": 0}
+        same = short.configuration | {"optimization": 0, "validation": 0}
+        assert same == run.configuration | {"optimization": 0, "validation": 0}
     assert [short.folder for short in found.values()] == [
         run.folder / "tuning" / "0.0003",
         run.folder / "tuning" / "0.001",

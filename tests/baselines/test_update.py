@@ -11,16 +11,16 @@ from safetensors.torch import load_file
 
 from baselines.microbatches import RowValues
 from baselines.recipes import RECIPES, names, resolve
-from baselines.train_config import Optimisation
+from baselines.train_config import Optimization
 from baselines.update import Updater, mini_batches
 from tests.baselines.update_once import Recorder, gradient
 from tests.ranks import run_together
 from tests.synthetic_rows import random_model, random_rows
 
-# The network normalises in float32 whatever its weights are: gradients of 0.01 differ by 1e-8.
+# The network normalizes in float32 whatever its weights are: gradients of 0.01 differ by 1e-8.
 TOLERANCE = 1e-6
 ABSOLUTE = 1e-7
-EXTRA = ["kl.coef=0.05", "entropy_coef=0.01", "optimisation.max_grad_norm=1e9"]
+EXTRA = ["kl.coef=0.05", "entropy_coef=0.01", "optimization.max_grad_norm=1e9"]
 WITHOUT_CRITIC = [name for name in names(RECIPES) if name not in ("ppo", "reinforce_pp")]
 
 
@@ -33,7 +33,7 @@ def _default_dtype() -> Iterator[None]:
 def once(
     recipe: str, tokens: int, share_prefix: bool = False, pack: bool = False
 ) -> dict[str, torch.Tensor]:
-    own = [*EXTRA, f"optimisation.micro_batch_tokens={tokens}"]
+    own = [*EXTRA, f"optimization.micro_batch_tokens={tokens}"]
     config = resolve(recipe, "tiny", ["sokoban"], own)
     return gradient(config, Accelerator(cpu=True), share_prefix, pack)
 
@@ -66,7 +66,7 @@ def test_packed_rows_change_nothing_but_the_time(recipe: str, tokens: int) -> No
 def test_two_processes_make_the_step_of_one(recipe: str, tmp_path: Path) -> None:
     out = tmp_path / "gradient.safetensors"
     script = Path(__file__).parent / "update_once.py"
-    run_together(script, str(out), recipe, *EXTRA, "optimisation.micro_batch_tokens=300")
+    run_together(script, str(out), recipe, *EXTRA, "optimization.micro_batch_tokens=300")
     assert_same(load_file(out), once(recipe, 100_000))
 
 
@@ -90,12 +90,12 @@ def test_a_step_whose_rows_are_all_masked_has_no_gradient(recipe: str, denominat
 
 
 def test_rows_are_dealt_evenly_and_anew_in_every_epoch() -> None:
-    steps = mini_batches(10, Optimisation(mini_batches=3, epochs=2), seed=0, update=1)
+    steps = mini_batches(10, Optimization(mini_batches=3, epochs=2), seed=0, update=1)
     assert [len(step) for step in steps] == [4, 3, 3, 4, 3, 3]
     assert sorted(chain(*steps[:3])) == sorted(chain(*steps[3:])) == list(range(10))
     assert steps[:3] != steps[3:]
-    assert steps == mini_batches(10, Optimisation(mini_batches=3, epochs=2), seed=0, update=1)
-    by_rows = mini_batches(10, Optimisation(mini_batch_rows=4), seed=0, update=1)
+    assert steps == mini_batches(10, Optimization(mini_batches=3, epochs=2), seed=0, update=1)
+    by_rows = mini_batches(10, Optimization(mini_batch_rows=4), seed=0, update=1)
     assert [len(step) for step in by_rows] == [4, 3, 3]
-    few = mini_batches(2, Optimisation(mini_batches=4), seed=0, update=1)
+    few = mini_batches(2, Optimization(mini_batches=4), seed=0, update=1)
     assert sorted(chain(*few)) == [0, 1] and len(few) == 2

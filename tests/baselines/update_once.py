@@ -76,7 +76,7 @@ def main() -> None:
     out, recipe, *own = sys.argv[1:]
     torch.set_num_threads(1)
     accelerator = Accelerator(cpu=True)
-    config = resolve(recipe, "tiny", ["sokoban"], ["optimisation.max_grad_norm=1e9", *own])
+    config = resolve(recipe, "tiny", ["sokoban"], ["optimization.max_grad_norm=1e9", *own])
     found = gradient(config, accelerator, share_prefix=True, pack=recipe == "sampo")
     if accelerator.is_main_process:
         save_file(found, out)

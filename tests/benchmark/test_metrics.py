@@ -17,7 +17,7 @@ from benchmark.metrics import (
     RunSummary,
     expected_records,
     read_summary,
-    summarise,
+    summarize,
     summary_json,
 )
 from benchmark.protocol import Choices
@@ -31,7 +31,7 @@ THRICE = make_manifest(make_protocol(episodes=2, repeats=3))
 
 
 def summary_of(records: list[EpisodeRecord]) -> PanelSummary:
-    (panel,) = summarise(ONCE, records, TASKS).panels
+    (panel,) = summarize(ONCE, records, TASKS).panels
     return panel
 
 
@@ -47,7 +47,7 @@ def four_records() -> list[EpisodeRecord]:
 
 
 def test_a_complete_panel_is_computed_by_hand() -> None:
-    summary = summarise(ONCE, four_records(), TASKS)
+    summary = summarize(ONCE, four_records(), TASKS)
     (panel,) = summary.panels
     assert (summary.complete, summary.fingerprint) == (True, ONCE.fingerprint)
     assert (panel.task, panel.panel, panel.fingerprint) == (
@@ -108,7 +108,7 @@ def test_repeats_are_clustered_by_episode() -> None:
         for episode, plays in outcomes.items()
         for repeat, won in enumerate(plays)
     ]
-    (panel,) = summarise(THRICE, records, TASKS).panels
+    (panel,) = summarize(THRICE, records, TASKS).panels
     interval = clustered_wilson([3, 1], [3, 3])
     assert panel.success == Estimate(interval.value, interval.low, interval.high, 2)
     assert panel.success.value == pytest.approx(2 / 3)
@@ -120,10 +120,10 @@ def test_repeats_are_clustered_by_episode() -> None:
     assert [c.success for c in panel.categories] == [panel.success]
 
 
-def test_an_incomplete_run_is_summarised_over_what_is_there() -> None:
+def test_an_incomplete_run_is_summarized_over_what_is_there() -> None:
     records = [make_record("e0", True, repeat=repeat) for repeat in range(3)]
     records.append(make_record("e1", False, repeat=2))
-    summary = summarise(THRICE, records, TASKS)
+    summary = summarize(THRICE, records, TASKS)
     (panel,) = summary.panels
     assert not summary.complete
     assert (panel.expected, panel.records) == (6, 4)
@@ -134,7 +134,7 @@ def test_an_incomplete_run_is_summarised_over_what_is_there() -> None:
 
 def test_a_panel_without_records_has_defined_numbers() -> None:
     manifest = make_manifest(make_protocol(), make_protocol("webshop", "small", episodes=1))
-    summary = summarise(manifest, [make_record("e0")], TASKS)
+    summary = summarize(manifest, [make_record("e0")], TASKS)
     empty = summary.panels[1]
     assert not summary.complete
     assert (empty.task, empty.panel, empty.expected, empty.records) == ("webshop", "small", 1, 0)
@@ -184,10 +184,10 @@ def test_the_order_of_records_moves_nothing() -> None:
         for episode in range(40)
         for repeat in range(3)
     ]
-    text = summary_json(summarise(manifest, records, TASKS))
+    text = summary_json(summarize(manifest, records, TASKS))
     for seed in range(5):
         shuffled = random.Random(seed).sample(records, len(records))
-        assert summary_json(summarise(manifest, shuffled, TASKS)) == text
+        assert summary_json(summarize(manifest, shuffled, TASKS)) == text
 
 
 @settings(deadline=None)
@@ -198,9 +198,9 @@ def test_repeats_that_agree_give_the_summary_of_single_plays(
     outcomes = dict(plays)
     once = [make_record(f"e{n}", won) for n, won in outcomes.items()]
     again = [make_record(f"e{n}", won, repeat=1) for n, won in outcomes.items()]
-    single = summarise(make_manifest(make_protocol(episodes=10)), once, TASKS).panels[0]
+    single = summarize(make_manifest(make_protocol(episodes=10)), once, TASKS).panels[0]
     twice = make_manifest(make_protocol(episodes=10, repeats=2))
-    double = summarise(twice, once + again, TASKS).panels[0]
+    double = summarize(twice, once + again, TASKS).panels[0]
     assert double.success == single.success
     assert double.score == single.score
     assert double.episode_return == single.episode_return
@@ -218,14 +218,14 @@ def test_repeats_that_agree_give_the_summary_of_single_plays(
 def test_records_that_are_not_the_runs_are_refused(record: EpisodeRecord, message: str) -> None:
     records = [make_record(f"e{n}") for n in range(4)]
     with pytest.raises(UserError, match=message):
-        summarise(ONCE, [*records, record], TASKS)
+        summarize(ONCE, [*records, record], TASKS)
 
 
 def test_without_task_facts_those_of_the_installed_task_are_used() -> None:
-    (panel,) = summarise(ONCE, four_records()).panels
+    (panel,) = summarize(ONCE, four_records()).panels
     assert panel.category_name == "optimal length"
     with pytest.raises(UserError, match="unknown task"):
-        summarise(make_manifest(make_protocol("chess")), [])
+        summarize(make_manifest(make_protocol("chess")), [])
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 600])
@@ -245,14 +245,14 @@ def test_shards_expect_what_they_play(count: int) -> None:
 def test_a_shards_summary_is_complete_when_its_part_is_there() -> None:
     shard = make_manifest(make_protocol(episodes=5), shard=Shard(index=2, count=2))
     records = [make_record("e1"), make_record("e3", False)]
-    summary = summarise(shard, records, TASKS)
+    summary = summarize(shard, records, TASKS)
     assert (summary.complete, summary.panels[0].expected) == (True, 2)
     assert summary.panels[0].success.value == 0.5
-    assert not summarise(shard, records[:1], TASKS).complete
+    assert not summarize(shard, records[:1], TASKS).complete
 
 
 def test_the_json_is_exact_sorted_and_ends_its_last_line() -> None:
-    summary = summarise(ONCE, four_records(), TASKS)
+    summary = summarize(ONCE, four_records(), TASKS)
     text = summary_json(summary)
     assert text.startswith('{\n  "complete": true,\n  "fingerprint": "')
     assert text.endswith("}\n")
@@ -270,7 +270,7 @@ def test_the_json_is_exact_sorted_and_ends_its_last_line() -> None:
     ],
 )
 def test_a_summary_that_is_none_is_refused(change: dict[str, Any], message: str) -> None:
-    content = json.loads(summary_json(summarise(ONCE, four_records(), TASKS)))
+    content = json.loads(summary_json(summarize(ONCE, four_records(), TASKS)))
     with pytest.raises(UserError, match=message):
         read_summary(json.dumps(content | change))
     for broken in ("", "[]", summary_json(RunSummary(1, "f", True, ())) + "}", '{"panels": NaN}'):
@@ -279,7 +279,7 @@ def test_a_summary_that_is_none_is_refused(change: dict[str, Any], message: str)
 
 
 def test_a_number_that_is_not_finite_is_refused() -> None:
-    text = summary_json(summarise(ONCE, four_records(), TASKS))
+    text = summary_json(summarize(ONCE, four_records(), TASKS))
     with pytest.raises(UserError, match=r"panels\.0\.turns: Input should be a finite number"):
         read_summary(text.replace('"turns": 2.0', '"turns": NaN'))
 
@@ -297,7 +297,7 @@ def test_pass_at_k_of_a_panel_and_its_categories() -> None:
     records = [
         make_record("e0", success=repeat < 2, repeat=repeat, category="1") for repeat in range(4)
     ] + [make_record("e1", success=False, repeat=repeat, category="2") for repeat in range(4)]
-    (panel,) = summarise(make_manifest(protocol), records).panels
+    (panel,) = summarize(make_manifest(protocol), records).panels
     assert [passed.k for passed in panel.pass_at] == [2, 4]
     assert panel.success.value == 0.25
     # Of the six pairs of plays of the first episode, five hold a success.
@@ -310,6 +310,6 @@ def test_pass_at_k_of_a_panel_and_its_categories() -> None:
 def test_pass_at_k_counts_the_plays_that_every_episode_has() -> None:
     protocol = make_protocol(episodes=2, repeats=3)
     records = [make_record("e0", repeat=repeat) for repeat in range(3)]
-    assert [p.k for p in summarise(make_manifest(protocol), records).panels[0].pass_at] == [2, 3]
+    assert [p.k for p in summarize(make_manifest(protocol), records).panels[0].pass_at] == [2, 3]
     records.append(make_record("e1", repeat=0))
-    assert summarise(make_manifest(protocol), records).panels[0].pass_at == ()
+    assert summarize(make_manifest(protocol), records).panels[0].pass_at == ()

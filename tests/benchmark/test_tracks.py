@@ -59,12 +59,12 @@ def test_standard_settings_of_tasks_are_the_tracks(name: str) -> None:
     ("name", "value", "text"),
     [
         ("kl.coef", 0.5, "kl.coef is 0.5, the track has 0.01"),
-        ("optimisation.epochs", 2, "optimisation.epochs is 2, the track has 1"),
+        ("optimization.epochs", 2, "optimization.epochs is 2, the track has 1"),
         ("validation.every", 6, "validation.every is 6, the track has null"),
-        ("optimisation.betas", [0.9, 0.95], "optimisation.betas is [0.9,0.95], the track has "),
+        ("optimization.betas", [0.9, 0.95], "optimization.betas is [0.9,0.95], the track has "),
         ("rollout.max_staleness", 1, "rollout.max_staleness is 1, the track has null"),
-        ("optimisation.learning_rate", 0.5, "optimisation.learning_rate is 0.5, the track has 0."),
-        ("optimisation.warmup_updates", True, "warmup_updates is true, the track has "),
+        ("optimization.learning_rate", 0.5, "optimization.learning_rate is 0.5, the track has 0."),
+        ("optimization.warmup_updates", True, "warmup_updates is true, the track has "),
         ("new_setting", "x" * 99, f"new_setting is not in the track (the other has {'x' * 77}...)"),
         ("tasks.sokoban.walls", "on", "tasks.sokoban.walls is not in the track (the other has on)"),
     ],
@@ -77,8 +77,8 @@ def test_one_changed_setting_is_named_with_both_values(name: str, value: Any, te
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("optimisation.micro_batch_tokens", 1),
-        ("optimisation.gradient_checkpointing", True),
+        ("optimization.micro_batch_tokens", 1),
+        ("optimization.gradient_checkpointing", True),
         ("rollout.concurrency", 3),
         ("checkpoint_every", 1),
         ("clipping.clip_low", 0.5),
@@ -128,7 +128,7 @@ def test_an_init_without_a_pinned_hash_is_known_by_its_name() -> None:
 def test_a_log_of_another_trainer_is_on_no_track() -> None:
     texts = found(start_line())
     assert "kl.coef is not in the log (the other has 0.01)" in texts
-    assert texts[1].startswith("optimisation.learning_rate is null, the track has ")
+    assert texts[1].startswith("optimization.learning_rate is null, the track has ")
 
 
 def test_old_logs_have_no_track_and_a_claim_is_checked_for_its_form() -> None:

@@ -21,12 +21,12 @@ def test_the_list_says_what_a_track_is(
     printed = capsys.readouterr().out.splitlines()
     track = load_track("sokoban-standard")
     (line,) = [line for line in printed if line.startswith("sokoban-standard")]
-    rollout, optimisation = track.settings["rollout"], track.settings["optimisation"]
+    rollout, optimization = track.settings["rollout"], track.settings["optimization"]
     rates = ", ".join(f"{rate:g}" for rate in track.learning_rate.rates)
     assert line.split() == [
         "sokoban-standard",
         track.init.name,
-        str(optimisation["updates"]),
+        str(optimization["updates"]),
         str(rollout["groups"] * rollout["group_size"]),
         *f"best of {rates}".split(),
         "12",

@@ -27,9 +27,9 @@ TINY = {
     "rollout.group_size": "4",
     "rollout.max_turns": "4",
     "rollout.max_tokens": "32",
-    "optimisation.updates": "2",
-    "optimisation.mini_batches": "2",
-    "optimisation.warmup_updates": "0",
+    "optimization.updates": "2",
+    "optimization.mini_batches": "2",
+    "optimization.warmup_updates": "0",
     "sampling.dynamic": "null",
     "validation.every": "null",
     "checkpoint_every": "1",
@@ -119,7 +119,7 @@ def test_tensorboard_has_once_what_a_kill_had_made_again(trained: Path, tmp_path
     out, kept = tmp_path / "run", tmp_path / "last"
     shutil.copytree(trained, out)
     shutil.copytree(out / "last", kept)
-    longer = {"rollout__temperature": "0.7", "optimisation__updates": "3"}
+    longer = {"rollout__temperature": "0.7", "optimization__updates": "3"}
     for _ in range(2):
         assert train(out, "--tracker", "tensorboard", "--seed", "5", **longer) == 0
         # As if it had been killed before the checkpoint of update 3 was written.
@@ -155,7 +155,7 @@ def test_a_run_that_another_process_is_at_work_on_is_left_alone(
     shutil.copytree(trained, out)
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     lock = lock_folder(out)
-    assert refused(capsys, train(out, optimisation__updates="7")).endswith("wait for it")
+    assert refused(capsys, train(out, optimization__updates="7")).endswith("wait for it")
     os.close(lock)
     after = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     assert {path: after[path] for path in before} == before
@@ -166,7 +166,7 @@ def test_a_run_that_begins_again_keeps_the_old_log(trained: Path, tmp_path: Path
     shutil.copytree(trained, out)
     shutil.rmtree(out / "last")
     before = (out / LOG).read_bytes()
-    assert train(out, rollout__groups="1", optimisation__updates="1") == 0
+    assert train(out, rollout__groups="1", optimization__updates="1") == 0
     assert (out / f"{LOG}.old").read_bytes() == before
     assert [line["update"] for line in updates(out)] == [1]
 
@@ -174,7 +174,7 @@ def test_a_run_that_begins_again_keeps_the_old_log(trained: Path, tmp_path: Path
 def test_several_processes_speak_with_one_voice(tmp_path: Path) -> None:
     out = tmp_path / "run"
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-    settings = TINY | {"rollout.max_turns": "2", "optimisation.updates": "1"}
+    settings = TINY | {"rollout.max_turns": "2", "optimization.updates": "1"}
     sets = [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]
     run = ["train", "--recipe", "grpo", "--init", "tiny-sokoban", "--out", str(out), *sets]
     done = subprocess.run(
@@ -194,7 +194,7 @@ def test_several_processes_speak_with_one_voice(tmp_path: Path) -> None:
 def test_a_longer_run_goes_on(trained: Path, tmp_path: Path) -> None:
     out = tmp_path / "copy"
     shutil.copytree(trained, out)
-    settings = {"rollout__temperature": "0.7", "optimisation__updates": "3"}
+    settings = {"rollout__temperature": "0.7", "optimization__updates": "3"}
     assert train(out, "--seed", "5", **settings) == 0
     assert [line["update"] for line in updates(out)] == [1, 2, 3]
 
@@ -298,13 +298,13 @@ def test_a_dry_run_says_what_it_would_be_and_leaves_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "run"
-    assert train(out, "--dry-run", optimisation__updates="50", validation__every="10") == 0
+    assert train(out, "--dry-run", optimization__updates="50", validation__every="10") == 0
     assert not out.exists()
     printed = capsys.readouterr().out
     configuration, _, estimate = printed.partition("\npolicy: ")
     resolved = yaml.safe_load(configuration)
     tasks = resolved.pop("tasks")
-    expected = {**TINY, "optimisation.updates": "50", "validation.every": "10"}
+    expected = {**TINY, "optimization.updates": "50", "validation.every": "10"}
     own = [f"{name}={value}" for name, value in expected.items()]
     assert TrainConfig.model_validate(resolved) == resolve("sampo", "tiny", ["sokoban"], own)
     assert tasks == {"sokoban": {}}
@@ -322,7 +322,7 @@ def test_a_dry_run_says_what_it_would_be_and_leaves_nothing(
 
 def test_asynchronous_rollouts_are_never_older_than_asked_for(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    settings = {"optimisation__updates": "4", "rollout__max_turns": "2"}
+    settings = {"optimization__updates": "4", "rollout__max_turns": "2"}
     assert train(out, "--async-rollouts", recipe="grpo", **settings) == 0
     ages = [line["staleness/max"] for line in updates(out)]
     assert ages[0] == 0 and max(ages) <= 1
@@ -333,7 +333,7 @@ def test_a_batch_that_teaches_nothing_is_an_update_without_steps(tmp_path: Path)
     out = tmp_path / "run"
     # One turn: nobody can win, and every turn costs the same.
     dynamic = "{tries: 1, fill: smaller}"
-    settings = {"rollout__max_turns": "1", "format_penalty": "0", "optimisation__updates": "1"}
+    settings = {"rollout__max_turns": "1", "format_penalty": "0", "optimization__updates": "1"}
     assert train(out, recipe="dapo_grpo", sampling__dynamic=dynamic, **settings) == 0
     (line,) = updates(out)
     assert (line["rollout/uniform_groups"], line["policy/optimizer_steps"]) == (1.0, 0)

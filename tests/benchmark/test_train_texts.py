@@ -39,7 +39,7 @@ def closing(folder: Path, *lines: Line, models: tuple[str, ...] = ("last",)) -> 
 
 
 def test_the_title_says_what_is_run(tmp_path: Path) -> None:
-    run = training(tmp_path, "optimisation.updates=12")
+    run = training(tmp_path, "optimization.updates=12")
     assert title(run, parsed(), "transformers") == (
         "grpo on sokoban from tiny-sokoban, scale tiny, seed 7, engine transformers, "
         f"12 updates: {tmp_path}"

@@ -71,7 +71,7 @@ def test_a_run_tunes_its_rate_and_is_the_run_at_that_rate(
         "rollouts"
     )
     log = log_of(tuned)
-    rate = log.start.configuration["optimisation"]["learning_rate"]
+    rate = log.start.configuration["optimization"]["learning_rate"]
     means = {}
     for name in ("0.0001", "0.01"):
         short = log_of(tuned / "tuning" / name)
@@ -130,18 +130,18 @@ def test_settings_of_ones_own_make_an_open_run(
 
 def test_a_setting_that_moves_no_result_leaves_the_run_on_its_track(tmp_path: Path) -> None:
     write_rates(1e-4)
-    own = ("--set", "optimisation.micro_batch_tokens=2048", "--set", "rollout.concurrency=4")
+    own = ("--set", "optimization.micro_batch_tokens=2048", "--set", "rollout.concurrency=4")
     assert train(tmp_path / "run", *own) == 0
     start = log_of(tmp_path / "run").start
     assert start.track == load_track("small").claim
-    assert start.configuration["optimisation"]["micro_batch_tokens"] == 2048
+    assert start.configuration["optimization"]["micro_batch_tokens"] == 2048
 
 
 def test_an_open_run_does_not_go_on_as_one_of_a_track(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_rates(1e-4)
-    assert train(tmp_path / "run", "--set", "optimisation.updates=1") == 0
+    assert train(tmp_path / "run", "--set", "optimization.updates=1") == 0
     line = refused(capsys, train(tmp_path / "run"))
     small = f"small ({load_track('small').sha256[:12]}...)"
     assert f"is of a run on the track open, and this one is on {small}: choose another --" in line
@@ -152,7 +152,7 @@ def test_a_dry_run_tunes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[s
     printed = capsys.readouterr()
     assert "learning rate: tuned among 0.0001, 0.01 first" in printed.err
     resolved = yaml.safe_load(printed.out.partition("\npolicy: ")[0])
-    assert resolved["optimisation"]["learning_rate"] == 1e-4
+    assert resolved["optimization"]["learning_rate"] == 1e-4
     assert not (tmp_path / "run").exists()
 
 

@@ -1,6 +1,6 @@
 """Shares of episodes that the audit flags: `python -m tests.benchmarks.audit_power [MODEL...]`.
 
-An init is trained on by behaviour cloning for a few optimizer steps, as if `bc` had not stopped.
+An init is trained on by behavior cloning for a few optimizer steps, as if `bc` had not stopped.
 Each of these checkpoints, the scripted policies, and the models that are named on the command line
 play the same episodes, greedily and with draws; all records are audited under the init. Those of
 the init itself should all pass; of the others, the more are flagged the better the audit.
@@ -27,7 +27,7 @@ from benchmark.engines.scripted import ScriptedEngine
 from benchmark.engines.transformers import TransformersEngine, load_model
 from benchmark.evaluation import Plan, evaluate
 from benchmark.manifest import Manifest, ModelIdentity, Shard
-from benchmark.metrics import summarise
+from benchmark.metrics import summarize
 from benchmark.models import from_folder
 from benchmark.protocol import Choices
 from benchmark.run_folder import RunFolder, read_run
@@ -77,7 +77,7 @@ def play(path: Path, player: Path | str, plan: Plan) -> ReadRun:
 
     asyncio.run(run())
     manifest, records = read_run(path)
-    return ReadRun(path.name, in_float32(manifest), tuple(records), summarise(manifest, records))
+    return ReadRun(path.name, in_float32(manifest), tuple(records), summarize(manifest, records))
 
 
 def in_float32(manifest: Manifest) -> Manifest:

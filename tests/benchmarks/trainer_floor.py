@@ -75,7 +75,7 @@ class Recorder(Engine):
 
 
 class RecordedLearner(Learner):
-    """Remembers what an update learnt from."""
+    """Remembers what an update learned from."""
 
     rows: Sequence[Row]
     plan: Sequence[Sequence[int]]
@@ -114,8 +114,8 @@ def configuration(steps: int, kl_coef: float, updates: int) -> TrainConfig:
     own = [
         "rollout.groups=8",
         "rollout.group_size=8",
-        f"optimisation.mini_batches={steps}",
-        f"optimisation.updates={updates}",
+        f"optimization.mini_batches={steps}",
+        f"optimization.updates={updates}",
         f"kl.coef={kl_coef}",
         "validation.every=null",
         f"checkpoint_every={updates + 1}",
@@ -156,8 +156,8 @@ def train(config: TrainConfig, after: After) -> None:
 
 def measure(config: TrainConfig) -> list[Update]:
     """Train, and do the bare work of every update after it; the first one only warms up."""
-    floor = Floor(folder(), config.optimisation, MAX_BATCH)
-    library = LibraryFloor(folder(), config.optimisation, MAX_BATCH)
+    floor = Floor(folder(), config.optimization, MAX_BATCH)
+    library = LibraryFloor(folder(), config.optimization, MAX_BATCH)
     measured: list[Update] = []
 
     def after(trainer: Trainer, work: Work, line: Mapping[str, Any], took: Spent) -> None:
@@ -252,7 +252,7 @@ def floor_memory(steps: int, kl_coef: float, work: Work, share_prefix: bool) -> 
     load_model(folder(), "float32", "cpu")
 
     def run() -> None:
-        floor = Floor(folder(), configuration(steps, kl_coef, 2).optimisation, MAX_BATCH)
+        floor = Floor(folder(), configuration(steps, kl_coef, 2).optimization, MAX_BATCH)
         floor.generate(work, at_once=False)
         floor.train(work, share_prefix)
 

@@ -137,8 +137,8 @@ def configuration(case: Case) -> TrainConfig:
         f"rollout.groups={case.groups}",
         f"rollout.group_size={case.group_size}",
         "rollout.max_turns=1",
-        f"optimisation.mini_batches={case.steps}",
-        f"optimisation.updates={case.updates}",
+        f"optimization.mini_batches={case.steps}",
+        f"optimization.updates={case.updates}",
         f"kl.coef={case.kl_coef}",
         "validation.every=null",
         f"checkpoint_every={case.updates + 1}",
@@ -259,7 +259,7 @@ def trl_arguments(case: Case, out: str) -> Any:
     from trl.trainer.grpo_config import GRPOConfig
 
     ours = configuration(case)
-    optimisation, rollout = ours.optimisation, ours.rollout
+    optimization, rollout = ours.optimization, ours.rollout
     per_step = case.rows // case.steps // case.micro_batch
     return GRPOConfig(
         output_dir=out,
@@ -273,10 +273,10 @@ def trl_arguments(case: Case, out: str) -> Any:
         beta=ours.kl.coef,
         loss_type="dapo",  # the mean over the tokens of an optimizer step
         shuffle_dataset=False,
-        learning_rate=optimisation.learning_rate,
+        learning_rate=optimization.learning_rate,
         lr_scheduler_type="constant",
-        weight_decay=optimisation.weight_decay,
-        max_grad_norm=optimisation.max_grad_norm,
+        weight_decay=optimization.weight_decay,
+        max_grad_norm=optimization.max_grad_norm,
         optim="adamw_torch",
         bf16=False,
         gradient_checkpointing=False,
@@ -361,8 +361,8 @@ def report(case: Case, done: Mapping[str, list[Done]], memory: Mapping[str, floa
     print("learning from the same tokens:")
     _line(TRL, [(d.tokens, d.all) for d in done[TRL_GIVEN]], done[TRL_GIVEN], memory[TRL_GIVEN])
     for name in (OURS, WHOLE):
-        learnt = [(d.tokens, d.learning) for d in done[name] if d.learning is not None]
-        _line(name, learnt, done[TRL_GIVEN], None)
+        learned = [(d.tokens, d.learning) for d in done[name] if d.learning is not None]
+        _line(name, learned, done[TRL_GIVEN], None)
 
 
 def _line(

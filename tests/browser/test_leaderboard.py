@@ -29,7 +29,7 @@ REAL = "20260102_policy"
 
 
 @pytest.fixture(scope="module")
-def artefacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where screenshots go: a folder that ARLARENA_ARTEFACTS names, or one of the test's own."""
     named = os.environ.get("ARLARENA_ARTEFACTS")
     folder = Path(named) if named else tmp_path_factory.mktemp("screenshots")
@@ -117,31 +117,31 @@ def names(page: Page) -> list[str]:
     return page.locator(".lb-board tbody .lb-name > a").all_inner_texts()
 
 
-def test_every_tab_opens_and_can_be_read_aloud(page: Page, artefacts: Path) -> None:
+def test_every_tab_opens_and_can_be_read_aloud(page: Page, artifacts: Path) -> None:
     for number, name in enumerate(TABS):
         open_tab(page, name)
         if name == "Board":
             page.get_by_text("Filters and columns").click()
             expect(page.get_by_label("The worse first")).to_be_visible()
-        page.screenshot(path=artefacts / f"desktop-{number}.png", full_page=True)
+        page.screenshot(path=artifacts / f"desktop-{number}.png", full_page=True)
         assert violations(page) == [], name
     open_tab(page, "Training curves")
     assert page.locator(".lb-figures svg:visible").count() == 6
 
 
-def test_the_dark_can_be_read_too(dark: Page, artefacts: Path) -> None:
+def test_the_dark_can_be_read_too(dark: Page, artifacts: Path) -> None:
     expect(dark.locator("body.dark")).to_be_attached()
     for number, name in enumerate(TABS[:5]):
         open_tab(dark, name)
-        dark.screenshot(path=artefacts / f"dark-{number}.png")
+        dark.screenshot(path=artifacts / f"dark-{number}.png")
         if name in ("Success and stability", "Entry"):
             assert violations(dark) == [], name
 
 
-def test_a_telephone_shows_everything(phone: Page, artefacts: Path) -> None:
+def test_a_telephone_shows_everything(phone: Page, artifacts: Path) -> None:
     for number, name in enumerate(TABS):
         open_tab(phone, name)
-        phone.screenshot(path=artefacts / f"phone-{number}.png", full_page=True)
+        phone.screenshot(path=artifacts / f"phone-{number}.png", full_page=True)
         wide = phone.evaluate("document.documentElement.scrollWidth")
         assert wide <= PHONE["width"], name
     assert violations(phone) == []
@@ -251,13 +251,13 @@ def test_an_entry_opens_from_the_board_and_goes_on(page: Page) -> None:
     expect(page.get_by_role("heading", level=2, name=name, exact=True)).to_be_visible()
 
 
-def test_an_episode_is_drawn_turn_by_turn(page: Page, address: str, artefacts: Path) -> None:
+def test_an_episode_is_drawn_turn_by_turn(page: Page, address: str, artifacts: Path) -> None:
     open_at(page, f"{address}?tab=entry&protocol=real&entry={REAL}&panel=sokoban/builtin")
     page.locator(".lb-list").get_by_role("link").nth(3).click()
     expect(page.locator(".lb-episode .lb-count")).to_have_text(re.compile("solved after"))
     assert page.locator(".lb-tiles").count() >= 4
     expect(page).to_have_url(re.compile("episode="))
-    page.screenshot(path=artefacts / "episode.png", full_page=True)
+    page.screenshot(path=artifacts / "episode.png", full_page=True)
     assert violations(page) == []
     page.reload()
     expect(page.locator(".lb-episode .lb-count")).to_have_text(re.compile("solved after"))
@@ -273,7 +273,7 @@ def test_protocols_stay_apart(page: Page) -> None:
     expect(page.locator(".lb-count").first).to_have_text(re.compile("^30 entries"))
 
 
-def test_hostile_texts_are_texts(page: Page, address: str, artefacts: Path) -> None:
+def test_hostile_texts_are_texts(page: Page, address: str, artifacts: Path) -> None:
     everything = "&".join(
         f"columns={name}"
         for name in ("recipe", "base_model", "init", "advantage", "clipping", "authors", "code")
@@ -284,7 +284,7 @@ def test_hostile_texts_are_texts(page: Page, address: str, artefacts: Path) -> N
     expect(row).to_contain_text('</script><script>document.title = "owned"</script>')
     expect(row).to_contain_text("U+202E")
     entry = page.locator(".lb-board tbody .lb-name > a")
-    page.screenshot(path=artefacts / "hostile.png")
+    page.screenshot(path=artifacts / "hostile.png")
     entry.click()
     expect(page.get_by_role("heading", level=2)).to_contain_text("<script>")
     for link in ("Training curves", "Compare"):

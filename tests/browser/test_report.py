@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect
 
 from benchmark.engines.scripted import ScriptedEngine
-from benchmark.metrics import summarise
+from benchmark.metrics import summarize
 from benchmark.protocol import Choices
 from benchmark.report import report_html
 from tasks.registry import load_task
@@ -39,7 +39,7 @@ def run() -> Run:
     records[30] = records[30].model_copy(update={"score": 123.5})
     turn = records[0].turns[0].model_copy(update={"response": INJECTION * 20})
     records[0] = records[0].model_copy(update={"turns": (turn, *records[0].turns[1:])})
-    return Run(run.manifest, records, summarise(run.manifest, records), run.sessions)
+    return Run(run.manifest, records, summarize(run.manifest, records), run.sessions)
 
 
 @pytest.fixture(scope="module")

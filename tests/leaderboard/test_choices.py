@@ -18,7 +18,7 @@ TINY = "16 \u00d7 4 episodes, 50 updates, 1 epoch, KL 0.01"
 def setting(**changes: Any) -> dict[str, Any]:
     known = {
         "rollout": {"groups": 8, "group_size": 4},
-        "optimisation": {"updates": 1, "epochs": 2, "learning_rate": 1e-3},
+        "optimization": {"updates": 1, "epochs": 2, "learning_rate": 1e-3},
         "kl": None,
     }
     return known | changes
@@ -61,10 +61,10 @@ def test_hashes_tell_constants_apart_and_nothing_else(tmp_path: Path) -> None:
     assert 0 in differ(grpo, resolved("agentrl"))
     wide = grpo | {"clipping": grpo["clipping"] | {"clip_high": 10.0}}
     assert differ(grpo, wide) == [1]
-    faster = grpo | {"optimisation": grpo["optimisation"] | {"learning_rate": 1.0}}
+    faster = grpo | {"optimization": grpo["optimization"] | {"learning_rate": 1.0}}
     often = grpo | {"validation": grpo["validation"] | {"every": 1}, "checkpoint_every": 1}
     assert differ(grpo, faster) == differ(grpo, often) == []
-    harder = grpo | {"optimisation": grpo["optimisation"] | {"max_grad_norm": 9.0}}
+    harder = grpo | {"optimization": grpo["optimization"] | {"max_grad_norm": 9.0}}
     assert differ(grpo, harder) == [4]
 
 
@@ -101,7 +101,7 @@ def test_nothing_is_guessed_from_the_recipes_name(tmp_path: Path) -> None:
         (setting(kl={"coef": "much"}), UNKNOWN),
         (setting(rollout={"groups": 8}), UNKNOWN),
         (setting(rollout={"groups": -8, "group_size": 4}), UNKNOWN),
-        (setting(optimisation={"updates": True, "epochs": 1}), UNKNOWN),
+        (setting(optimization={"updates": True, "epochs": 1}), UNKNOWN),
         ({name: value for name, value in setting().items() if name != "kl"}, UNKNOWN),
     ],
 )

@@ -117,7 +117,7 @@ def test_published_rows_are_of_tasks_with_the_model_of_each() -> None:
     sampo, larger = (row for row in all_tasks if row.method == "SAMPO")
     assert sampo.models == ("Qwen3-4B-VL-Instruct-RFT", "Qwen3-4B-Base", "Qwen3-4B-RFT")
     assert sampo.success == pytest.approx((0.8886, None, 0.9272))
-    assert larger.models[2] == "Qwen3-8B, behaviour-cloned"
+    assert larger.models[2] == "Qwen3-8B, behavior-cloned"
     assert larger.success == pytest.approx((None, None, 0.9771))
     assert published_rows(["tir_math"]) == ()
 

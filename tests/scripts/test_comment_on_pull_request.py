@@ -160,7 +160,7 @@ def test_the_token_stays_with_github(forge: Forge, tmp_path: Path) -> None:
 def test_a_verdict_that_may_be_forged_is_not_posted(
     forge: Forge, tmp_path: Path, files: list[dict[str, Any]]
 ) -> None:
-    """Nothing of the artefact is read then: not even asked for."""
+    """Nothing of the artifact is read then: not even asked for."""
     forge.files = files
     assert forge.post(tmp_path) == [comment_of(UNTRUSTED)]
     assert forge.server is not None

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.response import format_response, normalise_action, parse_response
+from tasks.response import format_response, normalize_action, parse_response
 
 GOOD = "<think>because</think><action>up</action>"
 
@@ -148,5 +148,5 @@ def test_any_mixture_of_tags_parses(parts: list[str]) -> None:
 @pytest.mark.parametrize(
     ("action", "normal"), [(" Go  Up ", "go up"), ("UP", "up"), ("a\n\tb", "a b"), ("", "")]
 )
-def test_normalise_action(action: str, normal: str) -> None:
-    assert normalise_action(action) == normal
+def test_normalize_action(action: str, normal: str) -> None:
+    assert normalize_action(action) == normal

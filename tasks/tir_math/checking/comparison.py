@@ -31,7 +31,7 @@ from latex2sympy2_extended import NormalizationConfig
 from math_verify import LatexExtractionConfig, parse, verify
 from sympy import Basic, Expr, Float, I, Integer, MatrixBase, Rational, Symbol, nan, zoo
 
-from tasks.tir_math.checking.normalise import normalise_pair
+from tasks.tir_math.checking.normalize import normalize_pair
 
 Comparison: TypeAlias = Literal["equal", "different", "unreadable", "failed"]
 
@@ -69,7 +69,7 @@ class Pair:
     """
 
     def __init__(self, truth: str, answer: str) -> None:
-        self._truth_text, self._answer_text = normalise_pair(truth, answer)
+        self._truth_text, self._answer_text = normalize_pair(truth, answer)
         read = _read(self._truth_text)
         if read is None:
             raise UnreadableTruth

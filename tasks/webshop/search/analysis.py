@@ -21,7 +21,7 @@ _KEPT_WORDS = 1 << 16
 """Words of which the term is remembered: few make up most of all texts."""
 
 
-def analyse(text: str) -> list[str]:
+def analyze(text: str) -> list[str]:
     """The terms of a text in their order, repeats included. Any string is allowed."""
     return [term for word in tokens(text) if (term := _term(word))]
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tasks.errors import UserError
-from tasks.webshop.search.analysis import analyse
+from tasks.webshop.search.analysis import analyze
 from tasks.webshop.search.bm25 import divisors, quantised_length
 from tasks.webshop.search.storage import FORMAT, Manifest, array_path, write_manifest
 from tasks.webshop.search.vocabulary import term_hashes
@@ -73,7 +73,7 @@ class _Builder:
     def build(self, documents: Iterable[tuple[str, str]]) -> None:
         for number, (id_, text) in enumerate(documents):
             self._add_id(id_, number)
-            self._add(number, Counter(analyse(text)))
+            self._add(number, Counter(analyze(text)))
             if len(self._terms) >= BLOCK:
                 self._flush()
         if not self._ids:

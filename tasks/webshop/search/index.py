@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from tasks.errors import UserError
-from tasks.webshop.search.analysis import analyse
+from tasks.webshop.search.analysis import analyze
 from tasks.webshop.search.bm25 import contributions, idf
 from tasks.webshop.search.build import build_index
 from tasks.webshop.search.ranking import Term, rank
@@ -65,7 +65,7 @@ class Index:
         """
         if count < 1:
             raise ValueError(f"count must be positive, not {count}")
-        boosts = Counter(analyse(query))
+        boosts = Counter(analyze(query))
         numbers = self._vocabulary.numbers(list(boosts))
         terms = [
             self._term(number, boost)

@@ -13,7 +13,7 @@ from baselines.algorithms.advantages import (
     leave_one_out,
     masked_whiten,
     reinforce_plus_plus,
-    task_normalised,
+    task_normalized,
 )
 
 OVERS: tuple[Over, ...] = ("trajectories", "rows")
@@ -139,7 +139,7 @@ def test_order_and_company_do_not_matter(rows: Rows, over: Over, seed: int) -> N
 
 
 @given(rollouts)
-def test_samples_are_centred_and_scaled(rows: Rows) -> None:
+def test_samples_are_centered_and_scaled(rows: Rows) -> None:
     scores, groups, trajectories = tensors(rows)
     advantages = group_relative(scores, groups, trajectories, over="rows", epsilon=0)
     for group in groups.unique():
@@ -196,20 +196,20 @@ def test_reinforce_plus_plus() -> None:
     near(advantages[1], -step, 0, 0)
 
 
-def test_task_normalised() -> None:
+def test_task_normalized() -> None:
     advantages = torch.tensor([[1, 3.0], [10, 9], [30, 9], [5, 5]], dtype=torch.float64)
     mask = torch.tensor([[1, 1], [1, 0], [1, 0], [1, 1]])
-    normalised = task_normalised(advantages, mask, ids(4, 2, 2, 9), epsilon=0)
+    normalized = task_normalized(advantages, mask, ids(4, 2, 2, 9), epsilon=0)
     half = math.sqrt(0.5)
-    near(normalised.flatten(), -half, half, -half, 0, half, 0, 0, 0)
+    near(normalized.flatten(), -half, half, -half, 0, half, 0, 0, 0)
 
 
-def test_task_normalised_weighs_tokens() -> None:
+def test_task_normalized_weighs_tokens() -> None:
     # One token with 4, three tokens with 0: mean 1, variance 12 / 3.
     advantages = torch.tensor([[4.0, 0, 0], [0, 0, 0]], dtype=torch.float64)
     mask = torch.tensor([[1, 0, 0], [1, 1, 1]])
-    normalised = task_normalised(advantages, mask, ids(0, 0), epsilon=0)
-    near(normalised.flatten(), 1.5, 0, 0, -0.5, -0.5, -0.5)
+    normalized = task_normalized(advantages, mask, ids(0, 0), epsilon=0)
+    near(normalized.flatten(), 1.5, 0, 0, -0.5, -0.5, -0.5)
 
 
 def test_whitening_by_hand() -> None:
@@ -261,4 +261,4 @@ def test_wrong_shapes_and_types() -> None:
     with pytest.raises(ValueError, match="does not fit"):
         masked_whiten(doubles(1, 2), ids(1))
     with pytest.raises(ValueError, match="do not fit 1 rows"):
-        task_normalised(torch.ones(1, 2), torch.ones(1, 2), ids(0, 1))
+        task_normalized(torch.ones(1, 2), torch.ones(1, 2), ids(0, 1))

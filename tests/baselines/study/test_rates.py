@@ -44,10 +44,10 @@ def test_short_trainings_that_are_finished_are_not_made_again(tmp_path: Path, tr
     share_tuning(folder, "grpo")
     first, second = tuning_commands(track, folder, "grpo")
     assert first[:7] == ["train", "--track", "tuned", "--recipe", "grpo", "--seed", "1000"]
-    assert "optimisation.learning_rate=0.0003" in first
-    assert "optimisation.updates=1" in first
+    assert "optimization.learning_rate=0.0003" in first
+    assert "optimization.updates=1" in first
     assert "validation.every=null" in first
-    assert "optimisation.learning_rate=0.001" in second
+    assert "optimization.learning_rate=0.001" in second
     finish_trials(track, folder, "grpo", {3e-4: 0.5})
     assert tuning_commands(track, folder, "grpo") == [second]
     with pytest.raises(UserError, match=r"the short training in .*0\.001 is not whole"):

@@ -34,7 +34,7 @@ LOGITS = torch.tensor([[math.log(0.2), math.log(0.5), math.log(0.3)]]) + 7.0
         (Sampling(temperature=2.0), 0.27, 1),
         (Sampling(temperature=2.0), 0.67, 1),
         (Sampling(temperature=2.0), 0.69, 2),
-        # Best first from here on. The best two, renormalised: [0, .625) [.625, 1).
+        # Best first from here on. The best two, renormalized: [0, .625) [.625, 1).
         (Sampling(temperature=1.0, top_k=2), 0.62, 1),
         (Sampling(temperature=1.0, top_k=2), 0.63, 2),
         (Sampling(temperature=1.0, top_k=2), 1 - 2**-53, 2),

@@ -201,7 +201,7 @@ async def test_room_of_token_prompts_where_the_context_is_not_known() -> None:
             await tested.generate(request(prompt_ids=(5,) * 64))
 
 
-async def test_retry_after_is_honoured() -> None:
+async def test_retry_after_is_honored() -> None:
     async with loopback(fails(429, Retry_After="1"), says()) as server, engine(server) as tested:
         start = time.monotonic()
         assert (await tested.generate(request())).text == "fine"

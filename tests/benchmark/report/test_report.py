@@ -16,7 +16,7 @@ import pytest
 
 from benchmark.engines.scripted import ScriptedEngine
 from benchmark.manifest import Shard
-from benchmark.metrics import summarise
+from benchmark.metrics import summarize
 from benchmark.protocol import Choices
 from benchmark.records import EpisodeRecord, short_hash
 from benchmark.report import report_html
@@ -73,7 +73,7 @@ def unpacked(html: str) -> dict[str, Any]:
 
 
 def with_records(run: Run, records: list[EpisodeRecord]) -> Run:
-    return Run(run.manifest, records, summarise(run.manifest, records), run.sessions)
+    return Run(run.manifest, records, summarize(run.manifest, records), run.sessions)
 
 
 @pytest.fixture(scope="module")
@@ -221,7 +221,7 @@ def test_what_files_and_models_say_is_never_markup(small: Run) -> None:
     ]
     sessions = [{"started": INJECTION, "ended": INJECTION, "wall_s": INJECTION}]
     plain = report_html(*with_records(small, [with_error(r) for r in small.records]).arguments)
-    hostile = report_html(manifest, records, summarise(manifest, records), sessions)
+    hostile = report_html(manifest, records, summarize(manifest, records), sessions)
     count = [tag for tag, _ in Page(hostile).elements].count
     for tag in ("script", "img", "style", "b"):
         limit = [tag for tag, _ in Page(plain).elements].count(tag)

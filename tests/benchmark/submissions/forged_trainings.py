@@ -139,7 +139,7 @@ FORGERIES = [
     Forgery(
         "longer in its configuration",
         "trained",
-        configured(optimisation={"updates": 1000}, validation={"every": 1}),
+        configured(optimization={"updates": 1000}, validation={"every": 1}),
         "ends at update 20, the configuration says 1000",
     ),
     Forgery(

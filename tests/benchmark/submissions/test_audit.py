@@ -20,7 +20,7 @@ from benchmark.engines.chat import Chat
 from benchmark.engines.transformers import TransformersEngine, load_model
 from benchmark.evaluation import Plan, evaluate
 from benchmark.manifest import ModelIdentity, Shard
-from benchmark.metrics import summarise
+from benchmark.metrics import summarize
 from benchmark.models import from_folder
 from benchmark.protocol import Choices
 from benchmark.records import SequenceRecord, TurnRecord
@@ -64,7 +64,7 @@ def play(path: Path, folder: Path, planned: Plan) -> ReadRun:
 
 def read(path: Path) -> ReadRun:
     manifest, records = read_run(path)
-    return ReadRun("runs/r0", manifest, tuple(records), summarise(manifest, records))
+    return ReadRun("runs/r0", manifest, tuple(records), summarize(manifest, records))
 
 
 def weights(folder: Path | None) -> Weights:
@@ -154,7 +154,7 @@ def test_own_records_are_credible(how: str, runs: Mapping[str, ReadRun], tiny: W
 def test_records_of_the_expert_are_not(
     how: str, least: int, runs: Mapping[str, ReadRun], tiny: Weights, tmp_path: Path
 ) -> None:
-    # The init was cloned from the expert, and says the same wherever it has learnt it: its draws
+    # The init was cloned from the expert, and says the same wherever it has learned it: its draws
     # differ from the expert's only where the nucleus leaves an action out.
     planned = plan(DRAWN if how == "drawn" else GREEDY)
     run = read(play_policy(tmp_path / "run", "expert", planned))

@@ -183,7 +183,7 @@ def perturb(records: list[Json]) -> None:
             turn["log_prob"] -= 0.25
 
 
-def test_a_broken_neighbour_stops_nobody(
+def test_a_broken_neighbor_stops_nobody(
     entries: Path, policy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It is left out of the comparison, which is said everywhere."""
@@ -209,7 +209,7 @@ def test_a_broken_neighbour_stops_nobody(
     assert "Left out" not in text
 
 
-def test_a_neighbour_that_leads_nowhere_stops_nobody(entries: Path, policy: Path) -> None:
+def test_a_neighbor_that_leads_nowhere_stops_nobody(entries: Path, policy: Path) -> None:
     (entries / "20260101_loop").symlink_to("20260101_loop")
     (entries / "20260101_gone").symlink_to("nowhere")
     code, content, _ = verdict_of(copied(policy, entries).folder)

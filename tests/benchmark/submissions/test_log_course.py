@@ -146,7 +146,7 @@ def test_every_panel_must_have_all_validations() -> None:
 def test_a_log_that_does_not_say_how_long_it_is_could_be_cut_anywhere() -> None:
     """Without these words nobody sees that the collapse is missing."""
     cut = lines_until(COLLAPSED, 3)
-    for name in ("optimisation", "validation"):
+    for name in ("optimization", "validation"):
         del cut[0]["configuration"][name]
     assert course_of(log_of(cut)) is None
     (problem,) = problems(log_of(cut))
@@ -157,13 +157,13 @@ def test_a_log_that_does_not_say_how_long_it_is_could_be_cut_anywhere() -> None:
     "configuration",
     [
         {},
-        {"optimisation": [], "validation": {"every": 1}},
-        {"optimisation": {"updates": 20}, "validation": None},
-        {"optimisation": {"updates": 20}, "validation": {}},
-        {"optimisation": {"updates": True}, "validation": {"every": 1}},
-        {"optimisation": {"updates": 20.0}, "validation": {"every": 1}},
-        {"optimisation": {"updates": 20}, "validation": {"every": 0}},
-        {"optimisation": {"updates": 20}, "validation": {"every": "5"}},
+        {"optimization": [], "validation": {"every": 1}},
+        {"optimization": {"updates": 20}, "validation": None},
+        {"optimization": {"updates": 20}, "validation": {}},
+        {"optimization": {"updates": True}, "validation": {"every": 1}},
+        {"optimization": {"updates": 20.0}, "validation": {"every": 1}},
+        {"optimization": {"updates": 20}, "validation": {"every": 0}},
+        {"optimization": {"updates": 20}, "validation": {"every": "5"}},
     ],
 )
 def test_what_is_no_configuration_of_this_trainer_is_nobody_s(configuration: Line) -> None:

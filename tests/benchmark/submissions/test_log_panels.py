@@ -9,7 +9,7 @@ import pytest
 
 from benchmark.engines.base import Sampling
 from benchmark.manifest import ModelIdentity
-from benchmark.metrics import summarise
+from benchmark.metrics import summarize
 from benchmark.protocol import PanelProtocol
 from benchmark.submissions.entry import ReadCheckpoint, ReadRun
 from benchmark.submissions.log_panels import check_panels, tied_panels
@@ -29,7 +29,7 @@ def point_of(protocol: PanelProtocol, solved: int = 2) -> ReadCheckpoint:
         for number in range(4)
         for repeat in range(protocol.repeats)
     ]
-    run = ReadRun("runs/r0", manifest, tuple(records), summarise(manifest, records, TASKS))
+    run = ReadRun("runs/r0", manifest, tuple(records), summarize(manifest, records, TASKS))
     model = ModelIdentity(name="m", kind="folder", sha256="0" * 64)
     named = Checkpoint(seed=0, model=model, runs=("runs/r0",))
     return ReadCheckpoint(named, (run,), None)

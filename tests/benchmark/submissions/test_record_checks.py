@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmark.engines.base import Generation, Sampling
-from benchmark.metrics import summarise
+from benchmark.metrics import summarize
 from benchmark.records import EpisodeRecord, SequenceRecord, TurnRecord
 from benchmark.sequences import token_sequence
 from benchmark.submissions.entry import ReadRun
@@ -22,7 +22,7 @@ def run_of(
     manifest = make_manifest(make_protocol(sampling=sampling or Sampling()))
     facts = {} if context is None else {"context": context}
     manifest = manifest.model_copy(update={"engine": {**manifest.engine, **facts}})
-    return ReadRun("runs/r0", manifest, tuple(records), summarise(manifest, records, TASKS))
+    return ReadRun("runs/r0", manifest, tuple(records), summarize(manifest, records, TASKS))
 
 
 def problems(run: ReadRun) -> list[str]:

@@ -19,9 +19,9 @@ SMALL = (
     "rollout.group_size=4",
     "rollout.max_turns=4",
     "rollout.max_tokens=32",
-    "optimisation.updates=2",
-    "optimisation.mini_batches=2",
-    "optimisation.warmup_updates=0",
+    "optimization.updates=2",
+    "optimization.mini_batches=2",
+    "optimization.warmup_updates=0",
     "validation.every=null",
     "checkpoint_every=1",
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmark.manifest import ModelIdentity
-from benchmark.metrics import summarise
+from benchmark.metrics import summarize
 from benchmark.paired import Side, difference
 from benchmark.protocol import PanelProtocol
 from benchmark.stability.survival import Outcome
@@ -54,7 +54,7 @@ def checkpoint(
         for episode, outcomes in plays.items()
         for repeat, outcome in enumerate(outcomes)
     ]
-    run = ReadRun(f"runs/r{seed}", manifest, tuple(records), summarise(manifest, records, TASKS))
+    run = ReadRun(f"runs/r{seed}", manifest, tuple(records), summarize(manifest, records, TASKS))
     model = ModelIdentity(name=f"m{seed}", kind="folder", sha256=sha256_text(f"m{seed}"))
     named = Checkpoint(seed=seed, model=model, runs=(f"runs/r{seed}",))
     return ReadCheckpoint(named, (run,), read_training_log(log) if log else None)

@@ -13,7 +13,7 @@ import pytest
 
 from tasks.errors import UserError
 from tasks.tir_math.checking import MOST_CHARACTERS, Checker, CheckerFailed, process
-from tasks.tir_math.checking.normalise import normalise, normalise_pair
+from tasks.tir_math.checking.normalize import normalize, normalize_pair
 
 # The right answer, and answers that equal it, in the groups of the modules' own lists.
 EQUAL = [
@@ -399,12 +399,12 @@ def test_the_parent_imports_no_sympy() -> None:
     ],
 )
 def test_notation_is_rewritten(text: str, expected: str) -> None:
-    assert normalise(text) == expected
+    assert normalize(text) == expected
 
 
 def test_rules_of_both_sides() -> None:
-    assert normalise_pair("101_2", "12_{3}") == ("5", "5")
-    assert normalise_pair("101_2", "5") == ("101_2", "5")
-    assert normalise_pair("102_2", "12_3") == ("102_2", "12_3")
-    assert normalise_pair(r"\text{no}", "no") == (r"\text{no}", r"\text{no}")
-    assert normalise_pair("no", "on") == ("no", "on")
+    assert normalize_pair("101_2", "12_{3}") == ("5", "5")
+    assert normalize_pair("101_2", "5") == ("101_2", "5")
+    assert normalize_pair("102_2", "12_3") == ("102_2", "12_3")
+    assert normalize_pair(r"\text{no}", "no") == (r"\text{no}", r"\text{no}")
+    assert normalize_pair("no", "on") == ("no", "on")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.webshop.search import tokens as tokens_module
-from tasks.webshop.search.analysis import STOP_WORDS, analyse
+from tasks.webshop.search.analysis import STOP_WORDS, analyze
 from tasks.webshop.search.make_characters import table
 from tasks.webshop.search.tokens import tokens
 
@@ -23,7 +23,7 @@ def test_as_lucene() -> None:
     assert len(CASES) == 332
     for case in CASES:
         assert tokens(case["text"]) == case["words"], ascii(case["text"])
-        assert analyse(case["text"]) == case["terms"], ascii(case["text"])
+        assert analyze(case["text"]) == case["terms"], ascii(case["text"])
 
 
 def test_a_long_text_is_split_as_a_short_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,14 +33,14 @@ def test_a_long_text_is_split_as_a_short_one(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_product() -> None:
-    assert analyse("Finish:Solid, the Women's r.Brown2070 shoes (size 5.5)") == [
+    assert analyze("Finish:Solid, the Women's r.Brown2070 shoes (size 5.5)") == [
         *("finish:solid", "women", "r.brown2070", "shoe", "size", "5.5"),
     ]
 
 
 def test_stop_words() -> None:
     assert len(STOP_WORDS) == 33
-    assert analyse("The " + " ".join(sorted(STOP_WORDS))) == []
+    assert analyze("The " + " ".join(sorted(STOP_WORDS))) == []
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_stop_words() -> None:
     ],
 )
 def test_other_texts(text: str, terms: list[str]) -> None:
-    assert analyse(text) == terms
+    assert analyze(text) == terms
 
 
 def test_long_words_are_cut_at_255_utf_16_units() -> None:
@@ -80,7 +80,7 @@ def test_hundred_thousand_characters(text: str, count: int) -> None:
 
 @given(st.text(st.characters(codec=None), max_size=60), st.text(max_size=60))
 def test_lines_do_not_touch_each_other(first: str, second: str) -> None:
-    assert analyse(first + "\n" + second) == analyse(first) + analyse(second)
+    assert analyze(first + "\n" + second) == analyze(first) + analyze(second)
 
 
 @given(st.text(st.characters(codec=None), max_size=300))

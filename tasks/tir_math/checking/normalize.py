@@ -16,7 +16,7 @@ that it does read. No rule decides anything. In this order:
 - Words, one of them of four letters or more, are text and no product of variables: `Evelyn`.
 - `12:00` is text: as a ratio, it divides by zero.
 
-`normalise_pair` has the rules that need both sides. Text on one side makes words on the other
+`normalize_pair` has the rules that need both sides. Text on one side makes words on the other
 side text as well, so that `yes` is `\text{yes}`; and where both sides name a number base, as in
 `101_2` and `12_{3}`, the digits are read in it. Where one side alone names a base, it is ignored.
 """
@@ -86,9 +86,9 @@ _FUNCTIONS = {"sqrt": (r"\sqrt{", "}"), "exp": ("e^{", "}"), "log": (r"\ln(", ")
 _REPEATING = re.compile(r"([0-9]*)\.([0-9]*)\\overline\s*\{([0-9]+)\}")
 
 
-def normalise_pair(truth: str, answer: str) -> tuple[str, str]:
+def normalize_pair(truth: str, answer: str) -> tuple[str, str]:
     """Rewrite the right answer and the given one, in that order; see the module."""
-    sides = (normalise(truth), normalise(answer))
+    sides = (normalize(truth), normalize(answer))
     if any(_ONLY_TEXT.fullmatch(side) for side in sides):
         sides = (_as_text(sides[0]), _as_text(sides[1]))
     numbers = (_in_base(sides[0]), _in_base(sides[1]))
@@ -97,7 +97,7 @@ def normalise_pair(truth: str, answer: str) -> tuple[str, str]:
     return sides
 
 
-def normalise(text: str) -> str:
+def normalize(text: str) -> str:
     """Rewrite one side; see the module."""
     text = text.translate(_CHARACTERS).strip()
     if wrapped := _WRAPPED.fullmatch(text):
