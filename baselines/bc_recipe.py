@@ -26,8 +26,9 @@ class Demonstrations(_Strict):
             a mistake (`Task.mistaken_response`) or its last response again. What it says is cloned
             all the same, so that a clone has seen how to go on after a mistake (noise injection,
             Laskey et al. 2017).
-        mistakes: Share of turns in which a mistake is cloned in place of what the player says. The
-            clone has both habits, and reinforcement learning finds out which one pays.
+        mistakes: Share of turns in which a careless player (`Task.careless_response`) is cloned in
+            place of the one who plays. The clone has both habits, and reinforcement learning finds
+            out which one pays.
     """
 
     episodes: int = Field(gt=0)

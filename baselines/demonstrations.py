@@ -64,7 +64,7 @@ def _solve(
             response = task.demonstration_response(episode)
             # No draw where there are none: recipes without mistakes keep their noise.
             wrong = mistakes > 0 and rng.random() < mistakes
-            shown = task.mistaken_response(episode, rng) if wrong else response
+            shown = task.careless_response(episode, rng) if wrong else response
             turns.append(Demonstration(view.messages, shown, first=not turns))
             if rng.random() < noise:
                 again = rng.random() < 0.5

@@ -400,10 +400,16 @@ class Task(ABC):
     def mistaken_response(self, episode: Episode, rng: random.Random) -> str:
         """What a clone may do wrong here; any admissible action where nothing better is known.
 
-        Demonstrations with noise do it now and then, so that a clone has seen how to go on; those
-        with mistakes also show it as what is to be done.
+        Demonstrations with noise do it now and then, so that a clone has seen how to go on.
         """
         return self.random_response(episode, rng)
+
+    def careless_response(self, episode: Episode, rng: random.Random) -> str:
+        """What a careless player answers to the current view; what may be done wrong by default.
+
+        Demonstrations with mistakes show it as what is to be done: a clone has both habits.
+        """
+        return self.mistaken_response(episode, rng)
 
     @abstractmethod
     def random_response(self, episode: Episode, rng: random.Random) -> str:

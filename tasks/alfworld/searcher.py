@@ -56,6 +56,11 @@ class Searcher:
             return self._light(self._held)
         return self._bring(self._held)
 
+    def stroll(self) -> Move:
+        """Thought and command of a player who walks on, whatever is here to be taken or opened."""
+        wanted = self._goal.target if self._held is None else self._goal.destination
+        return self._onward(f"I want {wanted}, not")
+
     def slip(self, rng: random.Random) -> str | None:
         """The command of a player who sees what is not there; None with no receptacle at hand.
 

@@ -135,6 +135,10 @@ class AlfworldEpisode(Episode):
         """What a player thinks and does who knows only what the prompt shows."""
         return self._searcher().move()
 
+    def stroll_move(self) -> tuple[str, str]:
+        """What a player thinks and does who walks past everything."""
+        return self._searcher().stroll()
+
     def mistake(self, rng: random.Random) -> str | None:
         """A response that takes or places at random, often in vain; None for no such thing."""
         if rng.random() < _LISTED_MISTAKES:
@@ -230,6 +234,11 @@ class AlfworldTask(Task):
     def mistaken_response(self, episode: Episode, rng: random.Random) -> str:
         """A listed command, or the use of a thing that is not there."""
         return self._own(episode).mistake(rng) or self.random_response(episode, rng)
+
+    def careless_response(self, episode: Episode, rng: random.Random) -> str:
+        """The next command of a player who walks past everything."""
+        del rng
+        return format_response(*self._own(episode).stroll_move())
 
     def random_response(self, episode: Episode, rng: random.Random) -> str:
         """One of the listed commands."""

@@ -12,6 +12,8 @@ from tasks.webshop.goals import Goal
 from tasks.webshop.products import Product
 from tasks.webshop.visit import Button, Choice, Link, Page, Place, Visit
 
+_CHOSEN = "All is chosen"
+
 
 class Shopper:
     """Decides from the task's text, the page and the past turns that the prompt repeats.
@@ -41,6 +43,12 @@ class Shopper:
         if visit.place is Place.ITEM:
             return self._from_item(visit, page)
         return "Back to the product", click(page, Button.PREVIOUS) or _back(page)
+
+    def careless_move(self, visit: Visit, page: Page, left: Product | None) -> Move:
+        """Thought and action of one who takes a product as it is, whatever options there are."""
+        if visit.place is Place.ITEM and (buy := click(page, Button.BUY)) is not None:
+            return _CHOSEN, buy
+        return self.move(visit, page, left)
 
     def _query(self) -> str:
         """The wanted attributes and options and what kind of thing it is, in the task's order."""
@@ -75,7 +83,7 @@ class Shopper:
             if choose is None:
                 return f"{option}: there is no {value}", click(page, Button.PREVIOUS) or _back(page)
             return f"{option}: {value}", choose
-        return "All is chosen", click(page, Button.BUY) or _back(page)
+        return _CHOSEN, click(page, Button.BUY) or _back(page)
 
 
 def _names(product: Product) -> tuple[str, ...]:

@@ -159,6 +159,10 @@ class WebShopEpisode(Episode):
         """What a player thinks and does who knows only what the prompt shows."""
         return self._shopper.move(self._visit, self.page, self._left)
 
+    def careless_move(self) -> tuple[str, str]:
+        """The same of one who chooses no options."""
+        return self._shopper.careless_move(self._visit, self.page, self._left)
+
     def _look(self) -> View:
         page = self._see(None)
         self._page = page
@@ -274,6 +278,11 @@ class WebShopTask(Task):
     def demonstration_response(self, episode: Episode) -> str:
         """Search, choose and buy by what the prompt shows."""
         return format_response(*self._own(episode).shopper_move())
+
+    def careless_response(self, episode: Episode, rng: random.Random) -> str:
+        """The next action of a player who buys things as they are."""
+        del rng
+        return format_response(*self._own(episode).careless_move())
 
     def random_response(self, episode: Episode, rng: random.Random) -> str:
         """One of the listed clicks; at a search bar, a search for words of the task."""

@@ -58,3 +58,31 @@ def test_mistakes_are_cloned_and_not_done() -> None:
     assert 0.15 < sum(other) / len(other) < 0.5
     assert all(re.search(r"Push \w+ from r\dc\d, so go \w+", turn.response) for turn in mixed)
     assert data_sha256(mixed) == data_sha256(demonstrate(task, 40, 5, mistakes=0.5))
+
+
+def test_careless_players_walk_past_things_and_buy_them_as_they_are() -> None:
+    """What they do is listed, too, and differs where the other player takes, opens or chooses."""
+    world, shop = (
+        demonstrate(load_task(task), 12, 5, mistakes=0.5) for task in ("alfworld", "webshop")
+    )
+    plain_world, plain_shop = (
+        demonstrate(load_task(task), 12, 5) for task in ("alfworld", "webshop")
+    )
+    assert all(_listed(turn) for turn in world)
+    walked = _replaced(plain_world, world)
+    assert len(walked) > 20
+    assert all(did.startswith("go to ") for _, did in walked)
+    assert {meant.split()[0] for meant, _ in walked} >= {"open", "take", "move"}
+    bought = _replaced(plain_shop, shop)
+    assert len(bought) > 5
+    assert {did for _, did in bought} == {"click[buy now]"}
+
+
+def _replaced(plain: list[Demonstration], mixed: list[Demonstration]) -> list[tuple[str, str]]:
+    """The actions of the player and of the careless one, where they differ."""
+    assert [turn.messages for turn in plain] == [turn.messages for turn in mixed]
+    pairs = [
+        tuple(str(parse_response(turn.response).action) for turn in two)
+        for two in zip(plain, mixed, strict=True)
+    ]
+    return [(meant, did) for meant, did in pairs if meant != did]
