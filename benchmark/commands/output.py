@@ -2,6 +2,9 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
+
+from rich.console import Console
 
 from benchmark.evaluation import Session
 from benchmark.files import write_atomically
@@ -10,6 +13,14 @@ from benchmark.replay import installed_panel
 from benchmark.report import report_html
 from benchmark.run_folder import REPORT, SUMMARY, read_manifest, read_run, read_sessions
 from tasks.errors import UserError
+
+_FILE_WIDTH: Final = 200
+
+
+def table_console() -> Console:
+    """A console for tables: a file has no width, and names in it must not be cut for 80 columns."""
+    console = Console()
+    return console if console.is_terminal else Console(width=_FILE_WIDTH)
 
 
 def write_outputs(

@@ -7,18 +7,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
 from rich.table import Table
 
+from benchmark.commands.output import table_console
 from tasks.errors import UserError
 
 if TYPE_CHECKING:
     from baselines.study.cells import Finished
     from baselines.study.schema import Cell
     from baselines.study.setting import Setting, Survey
-
-
-_FILE_WIDTH = 160
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -120,9 +117,7 @@ def _status(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "
             _collapsed(row),
             "-" if gain is None else f"{100 * gain + 0.0:+.1f}",
         )
-    # A file has no width, and names must not be cut for the usual 80 columns.
-    console = Console()
-    (console if console.is_terminal else Console(width=_FILE_WIDTH)).print(table)
+    table_console().print(table)
     for row in rows:
         for kind in ("failed", "outdated"):
             for seed, reason in row[kind].items():

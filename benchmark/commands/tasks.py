@@ -2,17 +2,17 @@
 
 import argparse
 
-from rich.console import Console
 from rich.table import Table
 
 from benchmark.commands.inits import registered_inits
+from benchmark.commands.output import table_console
 from tasks.registry import load_task, task_names
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     del arguments
-    console = Console()
+    console = table_console()
     panels = Table(title="Panels", title_justify="left", box=None, pad_edge=False)
     for column in ("task", "panel", "episodes", "turns", "data", "what"):
         panels.add_column(column)

@@ -4,12 +4,10 @@ import argparse
 import json
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
+from benchmark.commands.output import table_console
 from benchmark.tracks import RateGrid, Track
-
-_FILE_WIDTH = 200
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -20,9 +18,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps([_facts(*each) for each in tracks], indent=2))
         return 0
-    # Names are there to be copied: a pipe and a narrow terminal get whole ones.
-    console = Console()
-    console = console if console.is_terminal else Console(width=_FILE_WIDTH)
+    console = table_console()
     table = Table(box=None, pad_edge=False)
     table.add_column("track", no_wrap=True)
     for column in ("init", "updates", "episodes", "learning rate"):
