@@ -38,10 +38,12 @@ class Estimate:
         """
         if not self.measured:
             return "what is left cannot be estimated yet: nothing like it has finished"
-        wall = self.cpu_seconds / jobs
-        text = f"about {duration(self.cpu_seconds)} of CPU time left, {duration(wall)} at {jobs}"
-        text += " job" if jobs == 1 else " jobs"
-        return text + (f", and {self.unknown} runs of unknown cost" if self.unknown else "")
+        text = f"about {duration(self.cpu_seconds)} of CPU time left"
+        if jobs > 1:
+            text += f", {duration(self.cpu_seconds / jobs)} at {jobs} jobs"
+        if self.unknown:
+            text += f", and {self.unknown} run{'s' * (self.unknown > 1)} of unknown cost"
+        return text
 
 
 def estimate(

@@ -116,7 +116,7 @@ def test_status_says_what_is_finished_running_failed_and_missing(
     assert rows["cispo"]["collapsed"] == 1
     assert rows["cispo"]["missing"] == [1]
     # The one finished run of CISPO took a minute.
-    assert found["left"] == "about 60 s of CPU time left, 60 s at 1 job"
+    assert found["left"] == "about 60 s of CPU time left"
     # This process exists; process 0 is none that can be asked for.
     write_state(run, State(cpu_seconds={}, pid=1, failure=None))
     assert study(folder, "status", "--json") == 0
