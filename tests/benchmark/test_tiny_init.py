@@ -89,6 +89,8 @@ def test_an_init_plays_as_it_is_known_to(
         ("tiny-alfworld", 144, 0.30, 0.60),
         ("tiny-tir-math", 250, 0.30, 0.60),
         ("tiny-webshop", 256, 0.30, 0.60),
+        ("tiny-alfworld-mixed", 144, 0.10, 0.20),
+        ("tiny-webshop-mixed", 256, 0.10, 0.20),
     ],
 )
 def test_an_init_lies_in_its_band(name: str, episodes: int, low: float, high: float) -> None:
