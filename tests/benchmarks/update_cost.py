@@ -42,7 +42,10 @@ class Run:
 def train(checkout: Path, init: str, updates: int) -> Run:
     """Train in a process of its own, with the code and the inits of a checkout."""
     with tempfile.TemporaryDirectory() as out:
-        settings = [f"optimization.updates={updates}", "validation.every=null"]
+        # As that checkout spells it.
+        known = (checkout / "baselines" / "train_config.py").read_text("utf-8")
+        part = "optimization" if "optimization:" in known else "optimisation"
+        settings = [f"{part}.updates={updates}", "validation.every=null"]
         settings += ["rollout.groups=16", "rollout.group_size=4", "checkpoint_every=1000"]
         command = [sys.executable, "-m", "benchmark.cli", "train", "--recipe", "grpo"]
         command += ["--init", init, "--scale", "tiny", "--out", f"{out}/run"]
