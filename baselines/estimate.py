@@ -140,6 +140,6 @@ async def measure(run: "TrainingRun", engine: Engine | None, accelerator: Accele
         updates=optimization.updates,
         validations=2 + (optimization.updates - 1) // every if every else 0,
         peak_gib=peak,
-        measured=f"{episodes} episodes of {count} groups played, {len(rows)} rows learned from, "
-        "on this machine, now",
+        measured=f"{episodes} episodes of {count} groups played, and {len(rows)} rows learned "
+        "from, on this machine, now",
     )
