@@ -201,7 +201,8 @@ def _track_words(
             f"track {name} has since tuned the learning rate of {start.recipe} to {tuned:g}, so "
             "this command names all settings instead of the track"
         )
-    return (PROGRAM, "train", "--track", name, "--recipe", recipe, "--seed", str(start.seed)), ""
+    words = (PROGRAM, "train", "--track", name, "--recipe", recipe, "--seed", str(start.seed))
+    return (*words, *_engine(start.engine)), ""
 
 
 def _open_words(

@@ -129,7 +129,12 @@ def tree_attention(
 
 
 def takes_trees(model: PreTrainedModel) -> bool:
-    """Whether a model can be run on packed trees: it has nothing but full attention by SDPA."""
+    """Whether a model can be run on packed trees: nothing but full attention by SDPA, in float32.
+
+    Parts of an attention are joined by their sums, which half precision does not keep.
+    """
+    if model.dtype not in (torch.float32, torch.float64):
+        return False
     kinds, _ = get_layer_types_and_kwargs(model.config.get_text_config(decoder=True))
     return set(kinds) == {"full_attention"} and model.config._attn_implementation == "sdpa"
 

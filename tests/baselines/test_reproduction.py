@@ -240,7 +240,10 @@ def on_track(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Write) -> T
     return write("gspo", configuration=configuration, track=track.claim.model_dump())
 
 
-SHORT = ("arlarena-bench", "train", "--track", "small", "--recipe", "gspo", "--seed", "3")
+SHORT = (
+    *("arlarena-bench", "train", "--track", "small", "--recipe", "gspo", "--seed", "3"),
+    *("--engine", "transformers", "--dtype", "float32"),
+)
 
 
 def test_a_rate_that_no_study_has_tuned_is_named(on_track: TrainingLog) -> None:

@@ -219,6 +219,14 @@ async def test_other_precision_is_rounded(folder: Path) -> None:
     assert 1e-6 < trainee.gap(found) < 0.1
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+async def test_prompts_that_share_a_beginning_are_answered_in_half_precision(dtype: str) -> None:
+    async with TransformersEngine(TINY_SOKOBAN, dtype=dtype) as engine:
+        responses = await sokoban_responses(engine, 8)
+    assert len(responses) == 8
+    assert all(one.response_ids for one in responses)
+
+
 async def test_engines_without_weights() -> None:
     with pytest.raises(UserError, match="the weights of the expert engine cannot be replaced"):
         await ScriptedEngine("expert").load_weights([], 1)
