@@ -45,13 +45,12 @@ class EqualSuccess:
     Attributes:
         by: What is equal.
         limit: How many: as many as the shortest of the runs has.
-        updates: Of every run the update of its last validation within the limit; 0 is the init.
-        success: What that validation says, a share.
+        success: Of every run there, a share: between two validations interpolated, after the last
+            one as it was then.
     """
 
     by: By
     limit: int
-    updates: tuple[int, ...]
     success: tuple[float, ...]
 
 
@@ -78,7 +77,10 @@ def progress_of(run: RunCurves, success: str = SUCCESS) -> Progress | None:
 
 
 def equal_success(runs: Sequence[Progress | None], by: By) -> EqualSuccess | None:
-    """Success of runs at their last validation within the smallest number that all of them have.
+    """Success of runs at the smallest number that all of them have.
+
+    Validations are some updates apart, and a method that plays more in an update has fewer within
+    the limit: taken at the last one before it, it would be judged by less than the others.
 
     Args:
         runs: At least one.
@@ -97,14 +99,11 @@ def equal_success(runs: Sequence[Progress | None], by: By) -> EqualSuccess | Non
             return None
         totals.append(total)
         places.append((run, place))
-    limit, updates, success = min(totals), [], []
-    for run, place in places:
-        within = np.flatnonzero(place <= limit)
-        if not within.size:
-            return None
-        updates.append(int(run.updates[within[-1]]))
-        success.append(float(run.success[within[-1]]))
-    return EqualSuccess(by, int(limit), tuple(updates), tuple(success))
+    limit = min(totals)
+    if any(not place.size or place[0] > limit for _, place in places):
+        return None
+    success = (float(np.interp(limit, place, run.success)) for run, place in places)
+    return EqualSuccess(by, int(limit), tuple(success))
 
 
 def equal_text(

@@ -19,7 +19,7 @@ how much seeds differ, too. The tests do not: they are about the checkpoints as 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -32,9 +32,6 @@ from benchmark.statistics import (
     sign_flip,
     wilson_rate,
 )
-
-if TYPE_CHECKING:
-    from benchmark.training_lines import Validation
 
 Values = npt.NDArray[np.float64]
 
@@ -76,26 +73,17 @@ class Side:
         )
 
     @classmethod
-    def of_validations(cls, lines: "Sequence[Validation]") -> Self:
-        """A recipe by one validation of each of its trainings, all on one panel.
+    def of_rates(cls, rates: Sequence[float], episodes: int) -> Self:
+        """A recipe by the success rate of each of its trainings, all on one panel.
 
         Logs do not say which episodes were solved. The interval is that of the mean rate over the
         panel's episodes, as if all trainings solved the same ones: more seeds do not make a panel
         larger. It is, if anything, too wide.
 
         Args:
-            lines: One for each seed, at least one; of one protocol, so of as many episodes each.
-
-        Raises:
-            ValueError: There are none, or they are of several protocols.
+            rates: One for each seed, at least one.
+            episodes: Of the panel.
         """
-        if len({(line.fingerprint, line.episodes) for line in lines}) != 1:
-            raise ValueError("a side needs validations of one protocol, at least one")
-        return cls.of_rates([line.success for line in lines], lines[0].episodes)
-
-    @classmethod
-    def of_rates(cls, rates: Sequence[float], episodes: int) -> Self:
-        """The same of success rates alone, at least one, on a panel of so many episodes."""
         rate = math.fsum(rates) / len(rates)
         return cls(None, False, wilson_rate(rate, episodes), tuple(rates))
 

@@ -17,7 +17,6 @@ from benchmark.run_curves import run_curves_of
 from benchmark.statistics import Interval, wilson
 from benchmark.submissions.log_course import early_stop
 from benchmark.training_curves import collapse_update
-from benchmark.training_lines import Validation
 from benchmark.training_log import TrainingLog
 
 PanelKey = tuple[str, str]
@@ -91,7 +90,7 @@ class EqualEpisodes:
 
     Attributes:
         limit: How many.
-        sides: The last validations of each method's runs within them, by recipe.
+        sides: Success of each method's runs there, by recipe; between two validations interpolated.
     """
 
     limit: int
@@ -132,12 +131,10 @@ class TrackResults:
         found = equal_success([progress_of(run_curves_of(log), name) for log in logs], "episodes")
         if found is None:
             return None
-        at = iter(found.updates)
-        sides = {}
-        for recipe, method in methods.items():
-            lines = [_validation(log, panel, next(at)) for log in method.logs]
-            if lines:
-                sides[recipe] = Side.of_validations(lines)
+        at = iter(found.success)
+        plays = logs[0].of_panel(panel)[0].episodes
+        rates = {name: [next(at) for _ in method.logs] for name, method in methods.items()}
+        sides = {name: Side.of_rates(each, plays) for name, each in rates.items() if each}
         return EqualEpisodes(found.limit, sides)
 
     def init_side(self, panel: PanelKey) -> Side | None:
@@ -224,9 +221,3 @@ def collapse_of(log: TrainingLog) -> int | None:
 
 def _difference(first: Side | None, second: Side | None) -> Interval | None:
     return None if first is None or second is None else difference(first, second)
-
-
-def _validation(log: TrainingLog, panel: str, update: int) -> Validation:
-    """The validation of a panel after an update."""
-    (found,) = (line for line in log.of_panel(panel) if line.update == update)
-    return found

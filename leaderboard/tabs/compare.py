@@ -166,7 +166,7 @@ def _while_training(
         ]
         for each in means
     ]
-    about = "At the last validation that all of their trainings have within the limit. "
+    about = "As far as the shortest of their trainings went; between validations interpolated. "
     same = first.track == second.track and first.track != OPEN
     apart = "" if same else "They are not on one track: more than their methods may differ."
     return joined(

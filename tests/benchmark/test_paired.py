@@ -27,8 +27,6 @@ from benchmark.statistics import (
     sign_flip,
     wilson,
 )
-from benchmark.training_lines import Validation
-from tests.training_logs import validation_line
 
 
 def a_side(solved: Sequence[int], plays: int = 1) -> Side:
@@ -168,14 +166,14 @@ def test_single_plays_are_tested_by_mcnemar_and_others_by_signs() -> None:
     assert no_difference(twice, other) == ("sign-flip", sign_flip([1.0, 1.0, -0.5, -1.0, 1.0]))
 
 
-def validations(*solved: int) -> list[Validation]:
-    """The last validations of several seeds, with so many of 256 levels solved."""
-    return [Validation.model_validate(validation_line(3, count)) for count in solved]
+def logs_of(*solved: int) -> Side:
+    """Several seeds, with so many of 256 levels solved."""
+    return Side.of_rates([count / 256 for count in solved], 256)
 
 
 def test_logs_alone_give_an_interval_that_is_not_paired() -> None:
     """Rates .5 and .25 with the Wilson intervals of 256 levels; seeds are equal: no spread."""
-    one, other = (Side.of_validations(validations(count, count)) for count in (128, 64))
+    one, other = (logs_of(count, count) for count in (128, 64))
     assert (one.success, one.seeds) == (wilson(128, 256), (0.5, 0.5))
     found = difference(one, other)
     below = math.hypot(0.5 - wilson(128, 256).low, wilson(64, 256).high - 0.25)
@@ -187,20 +185,13 @@ def test_logs_alone_give_an_interval_that_is_not_paired() -> None:
 
 def test_seeds_of_logs_widen_the_interval() -> None:
     """Rates 96/256 and 160/256: variance 1/32, so s^2 = 1/64 of one side, and t(1) = 12.7062."""
-    varied = Side.of_validations(validations(96, 160))
-    fixed = Side.of_validations(validations(64))
+    varied = logs_of(96, 160)
+    fixed = logs_of(64)
     found = difference(varied, fixed)
     assert found.value == pytest.approx(0.25)
     assert (found.low, found.high) == (-1.0, 1.0)  # 12.7062 / 8 is more than the whole range
-    steady = difference(Side.of_validations(validations(128)), fixed)
+    steady = difference(logs_of(128), fixed)
     assert -0.1 < steady.low < steady.high < 0.4
-
-
-def test_validations_of_two_protocols_are_no_side() -> None:
-    lines = [validation_line(3), validation_line(3, fingerprint="0" * 64)]
-    for few in ([Validation.model_validate(line) for line in lines], []):
-        with pytest.raises(ValueError, match="of one protocol"):
-            Side.of_validations(few)
 
 
 def test_a_difference_says_what_it_is() -> None:

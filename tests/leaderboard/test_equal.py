@@ -49,11 +49,11 @@ def test_the_board_keeps_the_episodes_before_each_validation_and_before_the_end(
 
 def test_means_by_hand() -> None:
     second = training({0: 0.5, 4: 0.5, 6: 0.5}, [64] * 6)
-    # Five updates: 60 and 50 %, and 80; 384 episodes: 65 and 50 %, and 70.
+    # Five updates: 62.5 and 50 %, and 80; 384 episodes: 65 and 50 %, and 75.
     found = equal_means([PLAIN, second], [DYNAMIC], {PANEL: 256})
     assert [replace(each, difference=None) for each in found] == [
-        EqualMeans("updates", 5, PANEL, 0.55, 0.8, None),
-        EqualMeans("episodes", 384, PANEL, 0.575, 0.7, None),
+        EqualMeans("updates", 5, PANEL, 0.5625, 0.8, None),
+        EqualMeans("episodes", 384, PANEL, 0.575, 0.75, None),
     ]
     for each in found:
         assert each.difference is not None
@@ -91,7 +91,7 @@ def test_the_tab_says_both_and_whether_it_is_one_track(tmp_path: Path) -> None:
     state = State(tab="compare", protocol="v1", first=rows[0].id, second=rows[1].id)
     said = text_of(compare_page(board, state))
     assert "While training, on sokoban/builtin" in said
-    assert "5 updates 60.0 80.0 \u221220.0 [" in said
-    assert "384 episodes 65.0 70.0 \u22125.0 [" in said
+    assert "5 updates 62.5 80.0 \u221217.5 [" in said
+    assert "384 episodes 65.0 75.0 \u221210.0 [" in said
     assert "not on one track" not in said
     assert "not on one track" in text_of(compare_page(board, replace(state, second=rows[2].id)))
