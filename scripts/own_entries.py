@@ -4,10 +4,12 @@
 
 Everything is done with the commands that anybody uses: `arlarena-bench eval`, which goes on where
 it was stopped, `submit prepare` and `submit check`. The entries of a study come from its finished
-cells, which hold logs and records; no weights are needed. Folders that are there stay as they are.
+cells, which hold logs and records; no weights are needed. Folders that are there stay as they are;
+a recipe that has more seeds than its entry gets a new one.
 """
 
 import argparse
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -156,13 +158,24 @@ def _parameters(folder: Path) -> int:
     return sum(tensor.numel() for tensor in tensors)
 
 
+def _seeds(folder: Path) -> set[int]:
+    """Seeds of an entry."""
+    about = json.loads((folder / "submission.json").read_text("utf-8"))
+    return {checkpoint["seed"] for checkpoint in about["checkpoints"]}
+
+
 def make(plan: Plan, date: str, runs: Path, submissions: Path) -> bool:
     """Evaluate, prepare and check one entry; whether it is accepted."""
     folder = submissions / f"{date}_{plan.folder}"
     made = sorted(submissions.glob(f"[0-9]*_{plan.folder}"))
-    if made:
-        print(f"{made[0]} is there", flush=True)
+    lacking = sorted({cell.cell.seed for cell in plan.cells} - _seeds(made[-1])) if made else []
+    if made and not lacking:
+        print(f"{made[-1]} is there", flush=True)
         return True
+    if folder.exists():
+        # An entry is never changed: with more seeds it is another one.
+        print(f"{folder} lacks seeds {lacking}: make the larger entry with another --date")
+        return False
     for name, arguments in plan.evaluations.items():
         _command("eval", *arguments, "--out", str(runs / name))
     about = runs / f"{plan.folder}.yaml"

@@ -292,5 +292,5 @@ def _compared(entry: Entry, others: Sequence[Peer]) -> list[Compared]:
                 best[key] = panel.success, other
     for other in {other.folder: other for _, other in best.values()}.values():
         panels = frozenset(key for key, (_, peer) in best.items() if peer is other)
-        compared.append(Compared("the best so far", other, panels))
+        compared.append(Compared("the best other", other, panels))
     return compared

@@ -63,7 +63,7 @@ def test_the_comment_of_a_check_shows_it(
     entries: tuple[Entry, Entry, PanelKey], wanted: PairedDifference
 ) -> None:
     one, other, key = entries
-    compared = [Compared("the best so far", Peer.of(other), frozenset({key}))]
+    compared = [Compared("the best other", Peer.of(other), frozenset({key}))]
     ((panel, _, _, text),) = difference_rows(one, panel_results(one), compared)
     ends = wanted.difference
     value, low, high = (f"{100 * end:+.1f}" for end in (ends.value, ends.low, ends.high))
