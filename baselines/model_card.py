@@ -28,6 +28,7 @@ reinforcement learning has room. It can do nothing else.
 | --- | --- |
 | parameters | {parameters:,} |
 | architecture | {architecture}, float32, own tokenizer with a chat template |
+| starts from | {init} |
 | trained on | {turns:,} turns of {episodes:,} training episodes (stream {stream}){players} |
 | panels in the training data | none |
 | SHA-256 of the demonstrations | `{data_sha256}` |
@@ -81,6 +82,7 @@ def model_card(
         turns=cloned.turns,
         episodes=recipe.demonstrations.episodes,
         stream=recipe.demonstrations.stream,
+        init="nothing" if recipe.init is None else f"`{recipe.init}`",
         players=_players(recipe),
         data_sha256=cloned.data_sha256,
         seed=recipe.seed,

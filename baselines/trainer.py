@@ -35,10 +35,11 @@ from baselines.tracking import flat, tracker_settings
 from baselines.train_metrics import Metrics, memory_metrics
 from baselines.training_run import Line, TrainingRun, Watch
 from baselines.update import mini_batches
-from benchmark.collapse import diverged, should_stop, skipped_text
+from benchmark.collapse import should_stop, skipped_text
 from benchmark.engines.base import Engine
 from benchmark.engines.chat import Chat, quiet_transformers
 from benchmark.hosts.choose import Hosts
+from benchmark.submissions.log_course import divergence
 from benchmark.training_log import (
     LOG,
     TrainingLog,
@@ -320,9 +321,7 @@ class Trainer:
         self._group_stds = earlier.series("rollout/group_std")
         self._penalty_shares = earlier.series("policy/penalty_share")
         self.held_out.recall(earlier.validations)
-        made = earlier.series("policy/optimizer_steps")
-        skipped = earlier.series("policy/skipped_steps")
-        self._ended_before = diverged(made, skipped, self.config.optimization.max_skipped)
+        self._ended_before = divergence(earlier)
 
     def _start_line(self) -> Line:
         return {

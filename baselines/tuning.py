@@ -11,7 +11,7 @@ from typing import Final
 
 from baselines.train_config import TrainConfig
 from baselines.training_run import TrainingRun
-from benchmark.submissions.log_course import early_stop
+from benchmark.submissions.log_course import divergence
 from benchmark.tracks import RateGrid
 from benchmark.training_log import LOG, TrainingLog, read_training_log
 
@@ -64,7 +64,7 @@ def tuning_success(run: TrainingRun, rule: RateGrid) -> float | None:
     if not _is_of(log, run) or not log.updates:
         return None
     if log.updates[-1].update < rule.updates:
-        return None if early_stop(log) is None else 0.0
+        return None if divergence(log) is None else 0.0
     curve = log.series("rollout/success")[: rule.updates]
     return statistics.fmean(value or 0.0 for value in curve[-rule.last :])
 

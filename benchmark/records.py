@@ -38,8 +38,8 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)]
 Text = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
-"""The start of a SHA-256. Two a turn are most of a compressed record, and a replay computes them
-anew: they only show where it parts from what was played."""
+"""The start of a SHA-256. A replay computes them again, so they only have to show where it differs;
+whole ones, two a turn, would be most of a compressed record."""
 Count = Annotated[int, Field(ge=0, le=10**12)]
 TokenId = Annotated[int, Field(ge=0, lt=2**31)]
 Range = Annotated[tuple[Count, Count], Field(strict=False)]

@@ -110,12 +110,7 @@ class Floor:
         engine_model = load_model(folder, "float32", "cpu")
         self._decoder = decoding.Decoder(engine_model, Chat.load(folder).stop_ids, max_batch)
         self._model: Any = load_model(folder, "float32", "cpu").train()
-        self._optimizer = torch.optim.AdamW(
-            self._model.parameters(),
-            lr=optimization.learning_rate,
-            betas=optimization.betas,
-            weight_decay=optimization.weight_decay,
-        )
+        self._optimizer = adamw(self._model, optimization)
         self._weights = {name: t.clone() for name, t in self._model.state_dict().items()}
 
     def take(self, weights: Mapping[str, torch.Tensor]) -> None:
@@ -171,6 +166,16 @@ class Floor:
                 self._optimizer.zero_grad()
 
         return spent(run)
+
+
+def adamw(model: Any, optimization: Optimization) -> torch.optim.AdamW:
+    """The plain optimizer with a run's settings."""
+    return torch.optim.AdamW(
+        model.parameters(),
+        lr=optimization.learning_rate,
+        betas=optimization.betas,
+        weight_decay=optimization.weight_decay,
+    )
 
 
 def _decoder_row(chain: Sequence[Offer], turn: int) -> decoding.Row:

@@ -67,9 +67,7 @@ def early_stop(log: TrainingLog) -> str | None:
     course = course_of(log)
     if course is None or not log.updates or log.updates[-1].update >= course.updates:
         return None
-    limit = log.start.configuration["optimization"].get("max_skipped")
-    made, skipped = log.series("policy/optimizer_steps"), log.series("policy/skipped_steps")
-    if _is_positive(limit) and (reason := diverged(made, skipped, limit)) is not None:
+    if (reason := divergence(log)) is not None:
         return reason
     group_stds = log.series("rollout/group_std")
     curves = [log.of_panel(panel) for panel in log.panels] or [()]
@@ -78,6 +76,15 @@ def early_stop(log: TrainingLog) -> str | None:
         for c in curves
     )
     return next((reason for reason in reasons if reason is not None), None)
+
+
+def divergence(log: TrainingLog) -> str | None:
+    """Why a run cannot have gone on: `benchmark.collapse.diverged`, by its own limit."""
+    optimization = log.start.configuration.get("optimization")
+    limit = optimization.get("max_skipped") if isinstance(optimization, dict) else None
+    if not _is_positive(limit):
+        return None
+    return diverged(log.series("policy/optimizer_steps"), log.series("policy/skipped_steps"), limit)
 
 
 def check_course(log: TrainingLog) -> Iterator[Finding]:

@@ -1,5 +1,6 @@
 """The learning rate of a track's grid: which short trainings, how they are judged, which wins."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from baselines.tracks import resolve_on_track
 from baselines.training_run import TrainingRun
 from baselines.tuning import best_rate, tuning_runs, tuning_success
 from benchmark.tracks import RateGrid
+from benchmark.training_log import LOG
 from tasks.registry import load_task
 from tests.small_track import small
 from tests.training_logs import start_line, update_line, write_log
@@ -60,6 +62,18 @@ def test_the_last_rollouts_are_judged(run: TrainingRun) -> None:
     assert tuning_success(short, RULE) == 0.375
     log_of(short, [1.0, 1.0, None, 0.5])
     assert tuning_success(short, RULE) == 0.25, "nothing that was measured is a failure"
+
+
+def test_a_rate_whose_steps_are_not_finite_solves_nothing(run: TrainingRun) -> None:
+    """A training that was only interrupted, however low its success, goes on instead."""
+    trial = tuning_runs(run, RULE)[0.001]
+    log_of(trial, [0.5, 0.0])
+    assert tuning_success(trial, RULE) is None
+    limit = trial.config.optimization.max_skipped
+    with (trial.folder / LOG).open("a") as log:
+        ended = update_line(3, {"policy/optimizer_steps": 0, "policy/skipped_steps": limit})
+        log.write(json.dumps(ended) + "\n")
+    assert tuning_success(trial, RULE) == 0.0
 
 
 def test_a_log_of_another_run_is_not_judged(run: TrainingRun) -> None:

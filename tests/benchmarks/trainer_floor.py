@@ -12,7 +12,7 @@ Turns of an episode depend on each other. The first floor keeps to that (a turn 
 one before it has its answer), the second has all turns at once. Our trainer computes the
 instructions that prompts share once for a micro-batch; the floor is measured with that and without.
 A third floor has none of this project's decoder and batches: the library's model alone, all turns
-at once, in plain loops (`tests.library_work`).
+at once, in plain loops (`tests.plain_work`).
 Every update is followed by its floors, from the same weights and in turning order; ratios are taken
 within an update. Peak memory is measured apart, each way in a process of its own.
 """
@@ -43,8 +43,8 @@ from benchmark.engines.base import Engine, Generation, Request
 from benchmark.engines.transformers import TransformersEngine, load_model
 from tasks.registry import load_task
 from tests.bare_work import Floor, Offer, Spent, Work, clocks
-from tests.library_work import LibraryFloor
 from tests.measured import alone, cost
+from tests.plain_work import PlainFloor
 
 TASK, INIT = "sokoban", "tiny-sokoban"
 MAX_BATCH = 64
@@ -93,7 +93,7 @@ class Update:
         trainer: What the trainer spent.
         generated: The floor's generation, turn by turn and all at once.
         trained: The floor's training, with shared instructions and without.
-        library: Generation and training with the library's model alone.
+        plain: Generation and training with the library's model alone.
         phases: Wall seconds of the trainer's phases.
         work: What was done.
     """
@@ -101,7 +101,7 @@ class Update:
     trainer: Spent
     generated: tuple[Spent, Spent]
     trained: tuple[Spent, Spent]
-    library: tuple[Spent, Spent]
+    plain: tuple[Spent, Spent]
     phases: Mapping[str, float]
     work: Work
 
@@ -157,7 +157,7 @@ def train(config: TrainConfig, after: After) -> None:
 def measure(config: TrainConfig) -> list[Update]:
     """Train, and do the bare work of every update after it; the first one only warms up."""
     floor = Floor(folder(), config.optimization, MAX_BATCH)
-    library = LibraryFloor(folder(), config.optimization, MAX_BATCH)
+    plain = PlainFloor(folder(), config.optimization, MAX_BATCH)
     measured: list[Update] = []
 
     def after(trainer: Trainer, work: Work, line: Mapping[str, Any], took: Spent) -> None:
@@ -166,8 +166,8 @@ def measure(config: TrainConfig) -> list[Update]:
             lambda: floor.generate(work, at_once=True),
             lambda: floor.train(work, share_prefix=True),
             lambda: floor.train(work, share_prefix=False),
-            lambda: library.generate(work),
-            lambda: library.train(work),
+            lambda: plain.generate(work),
+            lambda: plain.train(work),
         ]
         results = [Spent(0, 0)] * len(ways)
         for place in range(len(ways)):
@@ -176,7 +176,7 @@ def measure(config: TrainConfig) -> list[Update]:
         phases = {name: line[f"seconds/{name}"] for name in PHASES}
         pairs = ((results[0], results[1]), (results[2], results[3]), (results[4], results[5]))
         measured.append(Update(took, *pairs, phases, work))
-        for each in (floor, library):
+        for each in (floor, plain):
             each.take(trainer.learner.model.state_dict())
 
     train(config, after)
@@ -200,14 +200,14 @@ def report(steps: int, kl_coef: float, updates: Sequence[Update]) -> None:
             name = f"floor: {asked}, {shared}"
             floors = [u.generated[generation] + u.trained[training] for u in updates]
             line(name, floors, updates)
-    line("library's model alone", [u.library[0] + u.library[1] for u in updates], updates)
+    line("library's model alone", [u.plain[0] + u.plain[1] for u in updates], updates)
     parts = {
         "generation, turn by turn": [update.generated[0] for update in updates],
         "generation, all at once": [update.generated[1] for update in updates],
         "training, shared": [update.trained[0] for update in updates],
         "training, each row whole": [update.trained[1] for update in updates],
-        "generation, library": [update.library[0] for update in updates],
-        "training, library": [update.library[1] for update in updates],
+        "generation, plain loop": [update.plain[0] for update in updates],
+        "training, packed": [update.plain[1] for update in updates],
     }
     for name, values in parts.items():
         print(f"  {name:40} {_median(values, 'cpu'):7.2f} {_median(values, 'wall'):7.2f}")

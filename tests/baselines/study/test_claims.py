@@ -152,16 +152,17 @@ def test_a_claim_has_one_rule(tmp_path: Path, rule: str, message: str) -> None:
     assert "claims.0" in str(refused.value)
 
 
-def test_success_at_equal_episodes_is_the_last_validation_within_the_fewest(
-    tmp_path: Path, ground: Ground
-) -> None:
+def two_paces(folder: Path, ground: Ground) -> TrackResults:
     """GRPO plays 8 episodes in each of 4 updates, SAMPO 16: 32 are 2 updates of SAMPO."""
-    grpo = finish(tmp_path / "results", Cell("fixed", "grpo", 0), ground, [0], (2, 3, 4))
+    grpo = finish(folder / "results", Cell("fixed", "grpo", 0), ground, [0], (2, 3, 4))
     sampo = finish(
-        tmp_path / "results", Cell("fixed", "sampo", 0), ground, EVERY, (2, 6, 8), played=16
+        folder / "results", Cell("fixed", "sampo", 0), ground, EVERY, (2, 6, 8), played=16
     )
-    cells = [grpo.cell, sampo.cell]
-    results = results_of("fixed", [PANEL], cells, [grpo, sampo])
+    return results_of("fixed", [PANEL], [grpo.cell, sampo.cell], [grpo, sampo])
+
+
+def test_success_at_equal_episodes_is_that_after_the_fewest(tmp_path: Path, ground: Ground) -> None:
+    results = two_paces(tmp_path, ground)
     equal = results.at_equal_episodes("builtin")
     assert equal is not None
     assert equal.limit == 32
@@ -183,12 +184,8 @@ def test_the_interval_of_one_method_knows_of_its_seeds(tmp_path: Path, ground: G
 def test_methods_that_played_more_are_compared_at_equal_episodes_too(
     tmp_path: Path, ground: Ground
 ) -> None:
-    """As in the test above: at 32 episodes GRPO has solved 4 of 8, SAMPO 6."""
-    grpo = finish(tmp_path / "results", Cell("fixed", "grpo", 0), ground, [0], (2, 3, 4))
-    sampo = finish(
-        tmp_path / "results", Cell("fixed", "sampo", 0), ground, EVERY, (2, 6, 8), played=16
-    )
-    results = results_of("fixed", [PANEL], [grpo.cell, sampo.cell], [grpo, sampo])
+    """At 32 episodes GRPO has solved 4 of 8, SAMPO 6."""
+    results = two_paces(tmp_path, ground)
     claim = Claim(claim="So.", track="fixed", better=("sampo", "grpo"))
     (verdict,) = verdicts([claim], {"fixed": results})
     equal = results.between_at_equal_episodes("sampo", "grpo", PANEL)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.bare_work import cut, plain_loss
-from tests.library_work import PACK, packed_loss, packs
+from tests.plain_work import PACK, packed_loss, packs
 from tests.synthetic_rows import random_model, random_rows
 
 
