@@ -151,13 +151,17 @@ def settings_on_track(track: Track, recipe: str, rate: float) -> Settings:
     return merge(merge(pinned_settings, method), {"optimization": {"learning_rate": rate}})
 
 
-def read_rates(track: Track) -> Mapping[str, float]:
+def read_rates(track: Track, results: Path | None = None) -> Mapping[str, float]:
     """The tuned rates of shipped recipes, where a study of this very track has written them.
+
+    Args:
+        track: The track.
+        results: Folder of the results of all tracks; None for the shipped one.
 
     Raises:
         UserError: The file is not one, or has a rate that the track does not allow.
     """
-    return read_tuning(track, RESULTS).rates
+    return read_tuning(track, results or RESULTS).rates
 
 
 def read_tuning(track: Track, results: Path) -> Rates:

@@ -19,5 +19,6 @@ def near(name: str, known: tuple[str, ...]) -> str:
     """The end of an "unknown name" message: near matches, or all names if none is near."""
     close = get_close_matches(name, known, n=3, cutoff=0.5)
     if close:
-        return f"; did you mean {' or '.join(close)}?"
+        listed = " or ".join(filter(None, (", ".join(close[:-1]), close[-1])))
+        return f"; did you mean {listed}?"
     return f"; there are {', '.join(known)}" if known else "; there are none"

@@ -58,9 +58,8 @@ def make_tracks(folder: Path) -> None:
 
 
 def use_tracks(folder: Path, patch: pytest.MonkeyPatch) -> None:
-    """Take the tracks and results of a folder, and small panels, in this process."""
+    """Take the tracks of a folder, and small panels, in this process."""
     patch.setattr(baselines.tracks, "TRACKS", folder / "tracks")
-    patch.setattr(baselines.tracks, "RESULTS", folder / "results")
     patch.setattr(baselines.study.setting, "COMMAND", command(folder))
     patch.setattr(SokobanTask, "panel", small_panel)
 

@@ -9,6 +9,7 @@ A cell whose facts are there is finished, whatever machine made it. If its track
 its validations is not today's, it is outdated: it is named, and no number is taken from it.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -136,6 +137,12 @@ def init_cell(track: str) -> Cell:
 def stem(cell: Cell) -> str:
     """What a cell's files are called."""
     return INIT if cell.recipe == INIT else cell.stem
+
+
+def cells_there(results: Path, track: str) -> tuple[Cell, ...]:
+    """The trained cells of a track whose facts are in a folder of results, in order."""
+    named = (re.fullmatch(r"(.+)-s(\d{1,19})", path.stem) for path in results.glob(f"{track}/*.json"))
+    return tuple(sorted(Cell(track, found[1], int(found[2])) for found in named if found))
 
 
 def read_cell(results: Path, cell: Cell) -> Finished | None:

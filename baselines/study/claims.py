@@ -1,18 +1,20 @@
 """Claims and what the finished cells say of them: rules in a YAML file, verdicts computed.
 
 A verdict has a rule and numbers, and no other words. A claim of which a planned run is missing is
-not run: what happens to be finished decides nothing.
+not run: what happens to be finished decides nothing. Nor do one or two seeds.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
+from baselines.recipes import RECIPES, names
 from baselines.study.methods import Method, PanelKey, TrackResults, collapse_share
 from baselines.study.schema import read_yaml
+from baselines.tracks import track_names
 from benchmark.statistics import Interval
 from benchmark.training_lines import Word
 from tasks.errors import UserError, near
@@ -21,6 +23,8 @@ from tasks.strict import Strict, first_fault
 Outcome = Literal["reproduced", "contradicted", "not decided", "not run"]
 MOST: Final = 2 / 3
 """Share of the seeds that must collapse where a method is said to."""
+LEAST_SEEDS: Final = 3
+"""Seeds of every method without which nothing is decided."""
 
 
 class Claim(Strict):
@@ -99,12 +103,26 @@ def read_claims(path: Path) -> tuple[Claim, ...]:
     """Read a file of claims.
 
     Raises:
-        UserError: It cannot be read or breaks the schema.
+        UserError: It cannot be read, breaks the schema, or names a track or a recipe that is not
+            there.
     """
     try:
-        return _Claims.model_validate(read_yaml(path)).claims
+        claims = _Claims.model_validate(read_yaml(path)).claims
     except ValidationError as error:
         raise UserError(f"{path}: {first_fault(error)}") from error
+    tracks, recipes = track_names(), names(RECIPES)
+    for claim in claims:
+        if claim.track not in tracks:
+            raise UserError(
+                f"{path}: {claim.claim!r}: there is no track {claim.track!r}"
+                f"{near(claim.track, tracks)}"
+            )
+        for recipe in claim.recipes:
+            if recipe not in recipes:
+                raise UserError(
+                    f"{path}: {claim.claim!r}: there is no recipe {recipe!r}{near(recipe, recipes)}"
+                )
+    return claims
 
 
 def verdicts(claims: Sequence[Claim], found: Mapping[str, TrackResults]) -> list[Verdict]:
@@ -113,34 +131,28 @@ def verdicts(claims: Sequence[Claim], found: Mapping[str, TrackResults]) -> list
     Args:
         claims: Claims; those on other tracks are left out.
         found: What is finished, by track.
-
-    Raises:
-        UserError: A claim names a method that the study does not run on its track.
     """
-    judged = []
-    for claim in claims:
-        results = found.get(claim.track)
-        if results is None:
-            continue
-        known = tuple(results.methods)
-        for recipe in claim.recipes:
-            if recipe not in known:
-                raise UserError(
-                    f"the claim {claim.claim!r} is about {recipe}, which the study does not run on "
-                    f"{claim.track}{near(recipe, known)}"
-                )
-        judged.append(_judge(claim, results))
-    return judged
+    return [_judge(claim, found[claim.track]) for claim in claims if claim.track in found]
 
 
 def _judge(claim: Claim, results: TrackResults) -> Verdict:
+    if absent := [recipe for recipe in claim.recipes if recipe not in results.methods]:
+        return Verdict(claim, "not run", f"the study does not run {', '.join(absent)} here")
     whole = claim.best is not None and not claim.among
-    named = results.methods.values() if whole else map(results.methods.get, claim.recipes)
-    methods = [method for method in named if method is not None]
+    methods = [results.methods[name] for name in (results.methods if whole else claim.recipes)]
     if lacking := [method for method in methods if method.missing]:
         return Verdict(claim, "not run", "; ".join(map(_missing, lacking)))
     if claim.learns is not None and results.init is None:
         return Verdict(claim, "not run", "the init was not played")
+    verdict = _by_rule(claim, results)
+    if few := [method for method in methods if len(method.runs) < LEAST_SEEDS]:
+        seeds = ", ".join(f"{method.recipe} {len(method.runs)}" for method in few)
+        numbers = f"{verdict.numbers}; {LEAST_SEEDS} seeds of each decide, there are: {seeds}"
+        return replace(verdict, outcome="not decided", numbers=numbers)
+    return verdict
+
+
+def _by_rule(claim: Claim, results: TrackResults) -> Verdict:
     panel = results.panels[0]
     if claim.collapses is not None or claim.holds is not None:
         return _collapses(claim, results)

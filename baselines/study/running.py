@@ -126,7 +126,8 @@ def _steps(cell: Cell, setting: Setting) -> Iterator[tuple[str, list[str]]]:
                 yield "tune", [*command, *alone]
             keep_rate(setting.results, ground.track, folder, cell.recipe)
         train = ["train", "--track", cell.track, "--recipe", cell.recipe, "--seed", str(cell.seed)]
-        yield "train", [*train, "--out", str(folder), *alone]
+        places = ["--results", str(setting.results), "--out", str(folder)]
+        yield "train", [*train, *places, *alone]
         model = str(folder / LAST)
     evaluate = ["eval", "--model", model, *ground.evaluation_options()]
     yield "eval", [*evaluate, "--out", str(folder / EVALUATION), *alone]

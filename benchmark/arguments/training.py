@@ -54,6 +54,12 @@ def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "--task", action="append", help="what to train on; repeat for several (default: the init's)"
     )
+    parser.add_argument(
+        "--results",
+        metavar="DIR",
+        help="on a track: a study's results, whose tuned learning rate is taken (default: "
+        "baselines/results)",
+    )
     parser.add_argument("--scale", help=f"tiny, paper or a YAML file (default: {DEFAULT_SCALE})")
     parser.add_argument("--seed", type=seed, default=0, help="of streams, draws and order")
     parser.add_argument(

@@ -140,6 +140,7 @@ def _seeds(seeds: Iterable[int]) -> str:
 
 
 def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "Setting") -> int:
+    from baselines.study.cells import cells_there
     from baselines.study.claims import read_claims
     from baselines.study.page import write_pages
     from baselines.study.setting import survey
@@ -148,6 +149,9 @@ def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "Se
     claims = Path(arguments.claims) if arguments.claims else beside
     if arguments.claims and not claims.exists():
         raise UserError(f"--claims {claims} does not exist")
+    # A track has one page: what another study has finished on it is there, too.
+    others = (cell for track in setting.grounds for cell in cells_there(setting.results, track))
+    cells = tuple(dict.fromkeys((*cells, *others)))
     found: Survey = survey(cells, setting.grounds, setting.results)
     _say_outdated(found.outdated, setting)
     judged = read_claims(claims) if claims.exists() else ()

@@ -90,7 +90,8 @@ def _open_run(arguments: argparse.Namespace) -> "tuple[TrainingRun, None]":
 def _track_run(arguments: argparse.Namespace, track: Track) -> "tuple[TrainingRun, str | None]":
     """The run of a recipe on a track, and where its learning rate is from (see `track_config`)."""
     own, of_tasks = _split_settings(arguments, track.tasks)
-    config, origin = track_config(track, arguments.recipe, own)
+    results = None if arguments.results is None else Path(arguments.results)
+    config, origin = track_config(track, arguments.recipe, own, results)
     tasks = _tasks(track.tasks, of_tasks)
     training = _run_of(arguments, track_init(track), config, tasks)
     if leaving := leaves_track(own, of_tasks):

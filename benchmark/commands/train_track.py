@@ -4,6 +4,7 @@ import argparse
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmark.commands.inits import find_model
@@ -26,6 +27,8 @@ def find_track(arguments: argparse.Namespace) -> Track | None:
     from baselines.tracks import load_track
 
     if arguments.track is None:
+        if arguments.results is not None:
+            raise UserError("--results is for tuned learning rates of a track: name a --track")
         return None
     track = load_track(arguments.track)
     given = [name for name in ("init", "task", "scale") if getattr(arguments, name) is not None]
@@ -68,8 +71,16 @@ def leaves_track(own: Sequence[str], of_tasks: Sequence[str]) -> list[str]:
     return [*(name for name in names if name not in FREE), *of_tasks]
 
 
-def track_config(track: Track, recipe: str, own: Sequence[str]) -> "tuple[TrainConfig, str | None]":
+def track_config(
+    track: Track, recipe: str, own: Sequence[str], results: Path | None
+) -> "tuple[TrainConfig, str | None]":
     """The configuration of a recipe on a track, with settings of one's own.
+
+    Args:
+        track: The track.
+        recipe: Name of the recipe, or its file.
+        own: Settings, `key=value` each.
+        results: Folder of results that has the tuned rates; None for the shipped one.
 
     Returns:
         The configuration, and where its learning rate is from in a line. None if it is not known
@@ -86,7 +97,7 @@ def track_config(track: Track, recipe: str, own: Sequence[str]) -> "tuple[TrainC
         rate, origin = rule.rates[0], "your own"
     elif not isinstance(rule, RateGrid):
         rate, origin = rule.fixed, f"fixed by track {track.name}"
-    elif (tuned := read_rates(track).get(recipe)) is not None:
+    elif (tuned := read_rates(track, results).get(recipe)) is not None:
         rate, origin = tuned, f"tuned by the study of track {track.name}"
     else:
         rate, origin = rule.rates[0], None

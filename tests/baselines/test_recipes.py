@@ -224,7 +224,7 @@ def test_another_choice_of_a_dimension_takes_nothing_from_the_old_one() -> None:
         ("entropy_coef=.inf", "entropy_coef: Input should be a finite number"),
         ("aggregation=token_mean", "aggregation: Input should be 'token-mean', 'seq-mean-tok"),
         ("advantage.name=grop", "advantage.name: there is no 'grop'; did you mean grpo or rloo?"),
-        ("clipping.name=pppo", "clipping.name: there is no 'pppo'; did you mean ppo or "),
+        ("clipping.name=pppo", "clipping.name: there is no 'pppo'; did you mean ppo, sapo or "),
         ("clipping.name=3", "clipping.name: there is no '3'; there are ppo, gspo, cispo, sapo"),
         ("advantage=grpo", "advantage: Input should be a valid dictionary or object"),
         ("rollout=3", "rollout: Input should be a valid dictionary"),
@@ -368,7 +368,7 @@ def test_a_scale_for_what_there_is_not_is_refused(tmp_path: Path) -> None:
     scale = write(tmp_path / "a.yaml", {"tasks": {"sokoban": {"recipes": {"gsop": {}}}}})
     assert fault(scale=scale) == (
         f"{scale}: tasks.sokoban.recipes: no shipped recipe is called 'gsop', and a file of your "
-        "own has its values itself; did you mean gspo or sapo or grpo?"
+        "own has its values itself; did you mean gspo, sapo or grpo?"
     )
     scale = write(tmp_path / "b.yaml", {"tasks": {"socoban": {}}})
     assert fault(scale=scale) == f"{scale}: tasks: unknown task 'socoban'; did you mean sokoban?"

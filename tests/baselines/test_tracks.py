@@ -116,7 +116,7 @@ def test_constants_of_the_source_go_to_their_recipe_alone() -> None:
 
 def test_an_unknown_track_is_named_with_near_matches() -> None:
     assert fault("socoban-standard").startswith(
-        "there is no track 'socoban-standard'; did you mean sokoban-standard or "
+        "there is no track 'socoban-standard'; did you mean sokoban-standard, "
     )
 
 

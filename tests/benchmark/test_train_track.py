@@ -166,7 +166,7 @@ def test_a_dry_run_tunes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[s
             "out, or --track",
         ),
         (["--init", "tiny-sokoban", "--task", "sokoban"], "--init, --task beside --track: small"),
-        (["--recipe", "gpro"], "there is no recipe 'gpro'; did you mean gspo or grpo"),
+        (["--recipe", "gpro"], "there is no recipe 'gpro'; did you mean gspo, grpo or gigpo"),
         (["--set", "kl.coeff=1"], "recipe grpo on track small: there is no kl.coeff"),
     ],
 )

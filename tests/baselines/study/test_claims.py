@@ -62,7 +62,7 @@ def test_a_method_is_better_if_the_interval_says_so(tmp_path: Path, ground: Grou
 
 
 def test_a_method_learns_if_its_gain_is_large_enough(tmp_path: Path, ground: Ground) -> None:
-    methods: Methods = {"gspo": [EVERY, EVERY], "grpo": [[0], [0]]}
+    methods: Methods = {"gspo": [EVERY] * 3, "grpo": [[0]] * 3}
     results = track_results(tmp_path, ground, methods, init=[0])
     learns = judge(results, learns=["gspo"])
     assert learns.outcome == "reproduced"
@@ -87,8 +87,18 @@ def test_a_claim_of_which_a_seed_is_missing_is_not_run(tmp_path: Path, ground: G
     assert judge(results, best="gspo", among=["grpo"]).outcome == "not run"
 
 
+def test_two_seeds_decide_nothing(tmp_path: Path, ground: Ground) -> None:
+    methods: Methods = {"gspo": [EVERY] * 3, "grpo": [[0]] * 2}
+    results = track_results(tmp_path, ground, methods, init=[0])
+    for rule in ({"better": ["gspo", "grpo"]}, {"best": "gspo"}, {"holds": "grpo"}):
+        verdict = judge(results, **rule)
+        assert verdict.outcome == "not decided"
+        assert verdict.numbers.endswith("; 3 seeds of each decide, there are: grpo 2")
+    assert judge(results, learns=["gspo"]).outcome == "reproduced"
+
+
 def test_the_best_among_some_does_not_wait_for_the_others(tmp_path: Path, ground: Ground) -> None:
-    methods: Methods = {"gspo": [EVERY, EVERY], "grpo": [[0], [0]], "ppo": [[], []]}
+    methods: Methods = {"gspo": [EVERY] * 3, "grpo": [[0]] * 3, "ppo": [[]] * 3}
     results = track_results(tmp_path, ground, methods, init=[0])
     assert judge(results, best="gspo").outcome == "not run"
     assert judge(results, best="gspo", among=["grpo"]).outcome == "reproduced"
@@ -121,12 +131,12 @@ def test_collapses_are_counted_and_held_to_the_rule(tmp_path: Path, ground: Grou
     assert judge(results, collapses="sapo", holds="gspo").outcome == "contradicted"
 
 
-def test_a_claim_about_a_method_that_is_not_run_is_a_mistake(
+def test_a_claim_about_what_the_study_does_not_run_is_not_run(
     tmp_path: Path, ground: Ground
 ) -> None:
     results = track_results(tmp_path, ground, {"gspo": [EVERY]}, init=[0])
-    with pytest.raises(UserError, match="about gpso, which the study does not run on fixed; did"):
-        judge(results, learns=["gpso"])
+    verdict = judge(results, better=["sampo", "gspo"])
+    assert (verdict.outcome, verdict.numbers) == ("not run", "the study does not run sampo here")
     elsewhere = Claim(claim="Elsewhere.", track="other", learns=("gspo",))
     assert verdicts([elsewhere], {"fixed": results}) == []
 
@@ -150,6 +160,24 @@ def test_a_claim_has_one_rule(tmp_path: Path, rule: str, message: str) -> None:
         read_claims(path)
     assert message in str(refused.value)
     assert "claims.0" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("claim", "message"),
+    [
+        ("track: fixt, holds: grpo", "'So.': there is no track 'fixt'; did you mean fixed?"),
+        ("track: fixed, holds: gpro", "'So.': there is no recipe 'gpro'; did you mean gspo, grpo or gigpo?"),
+    ],
+)
+def test_a_claim_about_nothing_is_a_mistake(
+    tmp_path: Path, tiny_tracks: Path, claim: str, message: str
+) -> None:
+    del tiny_tracks
+    path = tmp_path / "claims.yaml"
+    path.write_text(f"claims: [{{claim: So., {claim}}}]")
+    with pytest.raises(UserError) as refused:
+        read_claims(path)
+    assert str(refused.value) == f"{path}: {message}"
 
 
 def two_paces(folder: Path, ground: Ground) -> TrackResults:

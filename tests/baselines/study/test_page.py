@@ -63,7 +63,8 @@ def test_a_page_has_table_curves_verdicts_and_what_is_missing(
     assert "| 50.0 [21.5, 78.5] | 0 of 2 (0 to 66 %) | 0.0005 | 64 | 2.0 |" in sampo
     assert "| cispo | 1 of 2 |" in text
     assert "1 of 1 after update 2 (21 to 100 %)" in text
-    assert "| SAMPO beats GRPO. | **reproduced** | sampo minus grpo: +75.0 [" in text
+    assert "| SAMPO beats GRPO. | **not decided** | sampo minus grpo: +75.0 [" in text
+    assert "points); 3 seeds of each decide, there are: sampo 2, grpo 2 |" in text
     assert "| CISPO collapses. | **not run** | cispo lacks seed 1 |" in text
     assert "- cispo: seed 1\n" in text
     assert "arlarena-bench train --track fixed --recipe grpo --seed 0" in text
@@ -84,8 +85,18 @@ def test_claims_of_ones_own_are_judged(folder: Path, capsys: pytest.CaptureFixtu
     (folder / "own.yaml").write_text("claims: [{claim: It gains., track: fixed, learns: [sampo]}]")
     assert study(folder, "page", "--claims", str(folder / "own.yaml")) == 0
     text = (folder / "results" / "fixed" / "README.md").read_text("utf-8")
-    assert "| It gains. | **reproduced** | sampo minus its init: +75.0 [" in text
+    assert "| It gains. | **not decided** | sampo minus its init: +75.0 [" in text
     assert "SAMPO beats GRPO." not in text
+
+
+def test_what_another_study_has_finished_stays_on_the_page(folder: Path) -> None:
+    other = STUDY.replace("grpo, sampo, cispo", "gspo")
+    (folder / "study.yaml").write_text(other)
+    assert study(folder, "page") == 0
+    text = (folder / "results" / "fixed" / "README.md").read_text("utf-8")
+    assert "| grpo | 2 |" in text
+    assert "| cispo | 1 |" in text
+    assert "- gspo: seeds 0, 1\n" in text
 
 
 def test_an_outdated_cell_is_named_and_not_used(
