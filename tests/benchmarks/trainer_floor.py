@@ -237,13 +237,13 @@ def _median(values: Sequence[Spent], clock: str) -> float:
 
 
 def trainer_memory(steps: int, kl_coef: float) -> tuple[float, Work]:
-    """MiB that two updates of the trainer add at most, models included, and their last work."""
+    """MiB that two updates of the trainer add at most, models included, and the first one's work, which the init has drawn."""
     torch.set_num_threads(1)
     load_model(folder(), "float32", "cpu")
     works: list[Work] = []
     config = configuration(steps, kl_coef, 2)
     _, highest = cost(lambda: train(config, lambda trainer, work, line, took: works.append(work)))
-    return highest, works[-1]
+    return highest, works[0]
 
 
 def floor_memory(steps: int, kl_coef: float, work: Work, share_prefix: bool) -> float:
