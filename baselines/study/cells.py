@@ -141,7 +141,9 @@ def stem(cell: Cell) -> str:
 
 def cells_there(results: Path, track: str) -> tuple[Cell, ...]:
     """The trained cells of a track whose facts are in a folder of results, in order."""
-    named = (re.fullmatch(r"(.+)-s(\d{1,19})", path.stem) for path in results.glob(f"{track}/*.json"))
+    named = (
+        re.fullmatch(r"(.+)-s(\d{1,19})", path.stem) for path in results.glob(f"{track}/*.json")
+    )
     return tuple(sorted(Cell(track, found[1], int(found[2])) for found in named if found))
 
 

@@ -237,7 +237,7 @@ def _median(values: Sequence[Spent], clock: str) -> float:
 
 
 def trainer_memory(steps: int, kl_coef: float) -> tuple[float, Work]:
-    """MiB that two updates of the trainer add at most, models included, and the first one's work, which the init has drawn."""
+    """MiB that two updates of the trainer add at most, models included; the work of the first."""
     torch.set_num_threads(1)
     load_model(folder(), "float32", "cpu")
     works: list[Work] = []

@@ -166,7 +166,10 @@ def test_a_claim_has_one_rule(tmp_path: Path, rule: str, message: str) -> None:
     ("claim", "message"),
     [
         ("track: fixt, holds: grpo", "'So.': there is no track 'fixt'; did you mean fixed?"),
-        ("track: fixed, holds: gpro", "'So.': there is no recipe 'gpro'; did you mean gspo, grpo or gigpo?"),
+        (
+            "track: fixed, holds: gpro",
+            "'So.': there is no recipe 'gpro'; did you mean gspo, grpo or gigpo?",
+        ),
     ],
 )
 def test_a_claim_about_nothing_is_a_mistake(
