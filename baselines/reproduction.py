@@ -11,17 +11,17 @@ from typing import Any, Final
 import yaml
 from pydantic import ValidationError
 
-from baselines.recipes import RECIPES, SCALES, Settings, names, resolve
-from baselines.registry import find_model, read_registry
-from baselines.tracks import load_track, read_rates, resolve_on_track, track_names
-from baselines.train_config import TrainConfig
+from baselines.config.layers import RECIPES, SCALES, Settings, names, resolve
+from baselines.config.schema import TrainConfig
+from baselines.inits.registry import find_model, read_registry
+from baselines.tracks.registry import load_track, read_rates, resolve_on_track, track_names
+from benchmark.evaluation.manifest import ModelIdentity
 from benchmark.flat import flat
-from benchmark.manifest import ModelIdentity
+from benchmark.logs.lines import Start, TrackClaim
+from benchmark.logs.training_log import TrainingLog
 from benchmark.reproduction import PROGRAM, TrainCommand, Words
-from benchmark.submissions.log_course import early_stop
+from benchmark.submissions.checks.log_course import early_stop
 from benchmark.tracks import FREE, METHOD, RateGrid, Track, deviations
-from benchmark.training_lines import Start, TrackClaim
-from benchmark.training_log import TrainingLog
 from tasks.errors import UserError, near
 from tasks.registry import load_task
 from tasks.settings import parse_settings

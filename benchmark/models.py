@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmark.manifest import ModelIdentity
-from benchmark.records import MAX_NAME
+from benchmark.evaluation.manifest import ModelIdentity
+from benchmark.evaluation.records import MAX_NAME
 from tasks.errors import UserError
 
 # What is loaded: weights as safetensors only, configuration and tokenizer as data only.

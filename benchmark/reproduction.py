@@ -12,9 +12,9 @@ from itertools import zip_longest
 from pathlib import PurePosixPath
 from typing import Final
 
-from benchmark.manifest import Manifest, ModelIdentity
-from benchmark.training_lines import Update, Validation
-from benchmark.training_log import TrainingLog
+from benchmark.evaluation.manifest import Manifest, ModelIdentity
+from benchmark.logs.lines import Update, Validation
+from benchmark.logs.training_log import TrainingLog
 from tasks.errors import UserError
 
 PROGRAM: Final = "arlarena-bench"

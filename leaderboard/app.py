@@ -9,7 +9,7 @@ of which sets off another:
 - somebody uses a control: the controls of its tab are read, and its tab is drawn anew;
 - somebody opens the page or follows a link in it: the query says which tab is shown and how.
 
-`leaderboard.server` serves it.
+`leaderboard.serve.server` serves it.
 """
 
 from collections.abc import Mapping
@@ -19,12 +19,22 @@ from typing import Any, Final
 
 import gradio as gr
 
-from leaderboard.controls import Choices, choices_of, filled
-from leaderboard.data import Board
-from leaderboard.events import Controls, Draw, Page, Part, Updates, fetched, moved, opened, used
-from leaderboard.links import open_query, parsed
-from leaderboard.markup import element, page, view_link
-from leaderboard.state import MOST_CURVES, State
+from leaderboard.board.board import Board
+from leaderboard.page.controls import Choices, choices_of, filled
+from leaderboard.page.events import (
+    Controls,
+    Draw,
+    Page,
+    Part,
+    Updates,
+    fetched,
+    moved,
+    opened,
+    used,
+)
+from leaderboard.page.links import open_query, parsed
+from leaderboard.page.markup import element, page, view_link
+from leaderboard.page.state import MOST_CURVES, State
 from leaderboard.tabs.board import board_page
 from leaderboard.tabs.compare import compare_page
 from leaderboard.tabs.curves import curves_page

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def main() -> None:
     """Serve the board at the address that the hub names."""
-    from leaderboard.start import start
+    from leaderboard.serve.start import start
 
     host = os.environ.get("GRADIO_SERVER_NAME", "0.0.0.0")  # noqa: S104 - the hub's own proxy asks
     port = int(os.environ.get("GRADIO_SERVER_PORT", "7860"))

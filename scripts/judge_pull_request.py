@@ -15,9 +15,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmark.cli import main as command_line
+from benchmark.cli.main import main as command_line
 from benchmark.files import write_atomically
-from benchmark.submissions.changes import SUBMISSIONS, changes_of, export_folder
+from benchmark.submissions.checks.changes import SUBMISSIONS, changes_of, export_folder
 from benchmark.submissions.report import escaped, no_verdict
 from benchmark.submissions.repository import Repository
 from benchmark.submissions.schema import FOLDER_NAME

@@ -21,12 +21,12 @@ from typing import Any
 import yaml
 from safetensors.torch import load_file
 
-from baselines.registry import INITS, read_registry
+from baselines.inits.registry import INITS, read_registry
 from baselines.study.cells import Finished, unpack
 from baselines.study.ground import Ground, grounds_of
 from baselines.study.schema import cells_of, read_study
 from baselines.study.setting import survey
-from baselines.tracks import RESULTS
+from baselines.tracks.registry import RESULTS
 from tasks.errors import UserError
 
 ROOT = Path(__file__).parents[1]

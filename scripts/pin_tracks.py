@@ -9,7 +9,7 @@ be measured again and written into the index by hand.
 
 import sys
 
-from baselines import tracks
+from baselines.tracks import registry as tracks
 from benchmark.files import write_atomically
 from tasks.errors import UserError
 

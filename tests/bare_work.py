@@ -15,13 +15,13 @@ import numpy as np
 import torch
 from transformers import DynamicCache
 
-from baselines.rollouts import Row
-from baselines.train_config import Optimization
-from benchmark.engines import decoding
+from baselines.config.schema import Optimization
+from baselines.rollouts.rows import Row
 from benchmark.engines.base import Sampling
 from benchmark.engines.chat import Chat
-from benchmark.engines.slots import contents
-from benchmark.engines.transformers import load_model
+from benchmark.engines.transformers import decoding
+from benchmark.engines.transformers.engine import load_model
+from benchmark.engines.transformers.slots import contents
 
 
 @dataclass(frozen=True, slots=True)

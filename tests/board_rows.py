@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmark.run_curves import Points, RunCurves
+from benchmark.logs.curves import Points, RunCurves
 from benchmark.stability.seeds import recipe_stability
-from benchmark.statistics import clustered_wilson, wilson
-from leaderboard.board_file import PARQUET, VERSION, BoardContent, parquet_bytes
-from leaderboard.curves import seed_curves
-from leaderboard.data import Board, load
-from leaderboard.entries import stability_row
-from leaderboard.protocols import BoardFacts, PanelFacts, Protocol
-from leaderboard.rows import (
+from benchmark.stats.intervals import clustered_wilson, wilson
+from leaderboard.board.board import Board, load
+from leaderboard.board.entries import stability_row
+from leaderboard.board.file import PARQUET, VERSION, BoardContent, parquet_bytes
+from leaderboard.board.protocols import BoardFacts, PanelFacts, Protocol
+from leaderboard.board.rows import (
     Badges,
     CategorySuccess,
     Checkpoint,
@@ -28,7 +27,8 @@ from leaderboard.rows import (
     SeedSuccess,
     TrainingData,
 )
-from leaderboard.training_rows import SeedCurves, Stability
+from leaderboard.board.training_rows import SeedCurves, Stability
+from leaderboard.table.curves import seed_curves
 from tasks.seeding import sha256_text, stable_seed
 
 PROTOCOL = "v1"

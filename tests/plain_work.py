@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from transformers import DynamicCache
 
-from baselines.rollouts import Row
-from baselines.train_config import Optimization
-from benchmark.engines.transformers import load_model
+from baselines.config.schema import Optimization
+from baselines.rollouts.rows import Row
+from benchmark.engines.transformers.engine import load_model
 from tests.bare_work import Offer, Spent, Work, adamw, spent
 
 PACK: Final = 400

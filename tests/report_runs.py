@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from benchmark.engines.base import Engine, FinishReason, Generation, Request
-from benchmark.manifest import SCHEMA_VERSION, Manifest, ModelIdentity
-from benchmark.metrics import RunSummary, summarize
-from benchmark.protocol import STANDARD, Choices, PanelProtocol, run_fingerprint
-from benchmark.records import EpisodeRecord, record_of, totals_of
-from benchmark.rollout import Job, Trajectory, play
+from benchmark.evaluation.manifest import SCHEMA_VERSION, Manifest, ModelIdentity
+from benchmark.evaluation.protocol import STANDARD, Choices, PanelProtocol, run_fingerprint
+from benchmark.evaluation.records import EpisodeRecord, record_of, totals_of
+from benchmark.evaluation.rollout import Job, Trajectory, play
+from benchmark.evaluation.summary import RunSummary, summarize
 from tasks.registry import load_task
 from tasks.response import format_response, parse_response
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from baselines.recipes import merge, resolve
-from baselines.registry import read_registry
+from baselines.config.layers import merge, resolve
+from baselines.inits.registry import read_registry
 from benchmark.tracks import METHOD, Track
 
 OWN = (

@@ -7,9 +7,9 @@ from pathlib import Path
 from baselines.study.cells import INIT, Facts, Finished, Place, read_cell, record_lines, write_cell
 from baselines.study.ground import Ground
 from baselines.study.schema import Cell
-from benchmark.protocol import run_fingerprint
-from benchmark.run_folder import MANIFEST, RECORDS
-from benchmark.training_log import LOG
+from benchmark.evaluation.protocol import run_fingerprint
+from benchmark.evaluation.run_folder import MANIFEST, RECORDS
+from benchmark.logs.training_log import LOG
 from tasks.seeding import sha256_text
 from tests.factories import make_manifest, make_record
 from tests.training_logs import start_line, update_line, validation_line, write_log

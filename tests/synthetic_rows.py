@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from baselines.rollouts import Row
+from baselines.rollouts.rows import Row
 
 VOCABULARY = 90
 

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 import baselines.study.setting
-import baselines.tracks
+import baselines.tracks.registry
 from tasks.base import Panel
 from tasks.sokoban.task import SokobanTask
 
@@ -33,7 +33,9 @@ def small_panel(task: SokobanTask, name: str) -> Panel:
 
 def make_tracks(folder: Path) -> None:
     """Write `tuned`, whose rate is one of two, and `fixed`, in which a run takes seconds."""
-    shipped = yaml.safe_load((baselines.tracks.TRACKS / "sokoban-standard.yaml").read_text())
+    shipped = yaml.safe_load(
+        (baselines.tracks.registry.TRACKS / "sokoban-standard.yaml").read_text()
+    )
     settings = shipped["settings"]
     settings["rollout"] |= {"groups": 2, "group_size": 4, "max_turns": 4, "max_tokens": 32}
     settings["optimization"] |= {"updates": UPDATES, "mini_batches": 2, "warmup_updates": 0}
@@ -49,7 +51,7 @@ def make_tracks(folder: Path) -> None:
         content = {**shipped, "description": name, "learning_rate": rule}
         (tracks / f"{name}.yaml").write_text(yaml.safe_dump(content), "utf-8")
     pins: dict[str, dict[str, str | None]] = {
-        name: {"sha256": baselines.tracks.read_track(tracks / f"{name}.yaml").sha256}
+        name: {"sha256": baselines.tracks.registry.read_track(tracks / f"{name}.yaml").sha256}
         for name in rules
     }
     for pin in pins.values():
@@ -59,7 +61,7 @@ def make_tracks(folder: Path) -> None:
 
 def use_tracks(folder: Path, patch: pytest.MonkeyPatch) -> None:
     """Take the tracks of a folder, and small panels, in this process."""
-    patch.setattr(baselines.tracks, "TRACKS", folder / "tracks")
+    patch.setattr(baselines.tracks.registry, "TRACKS", folder / "tracks")
     patch.setattr(baselines.study.setting, "COMMAND", command(folder))
     patch.setattr(SokobanTask, "panel", small_panel)
 
@@ -71,7 +73,7 @@ def command(folder: Path) -> tuple[str, ...]:
 
 def main(arguments: Sequence[str]) -> int:
     """The command line with the tracks of a folder."""
-    from benchmark.cli import main as program
+    from benchmark.cli.main import main as program
 
     with pytest.MonkeyPatch.context() as patch:
         use_tracks(Path(arguments[0]), patch)

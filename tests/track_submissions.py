@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from baselines.tracks import resolve_on_track
+from baselines.tracks.registry import resolve_on_track
 from tests.small_track import small
 from tests.submissions import INITS, SEEDS, Copy
 from tests.training_logs import Line

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmark.statistics import wilson
-from benchmark.training_log import LOG
+from benchmark.logs.training_log import LOG
+from benchmark.stats.intervals import wilson
 from tasks.seeding import sha256_text, stable_seed
 
 Line = dict[str, Any]

@@ -18,13 +18,13 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, ValidationError
 
 from baselines.study.schema import Cell
+from benchmark.archive import compress, lines_of, read_compressed, unpacked
+from benchmark.evaluation.manifest import Manifest
+from benchmark.evaluation.records import Sha256
+from benchmark.evaluation.run_folder import MANIFEST, RECORDS, parse_records, read_run
 from benchmark.files import write_atomically
-from benchmark.manifest import Manifest
-from benchmark.records import Sha256
-from benchmark.run_folder import MANIFEST, RECORDS, parse_records, read_run
-from benchmark.submissions.archive import compress, lines_of, read_compressed, unpacked
-from benchmark.training_lines import TrackClaim, Word
-from benchmark.training_log import LOG, MAX_BYTES, TrainingLog, parse_training_log
+from benchmark.logs.lines import TrackClaim, Word
+from benchmark.logs.training_log import LOG, MAX_BYTES, TrainingLog, parse_training_log
 from tasks.errors import UserError
 from tasks.strict import Strict, first_fault
 

@@ -11,12 +11,12 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from baselines.recipes import RECIPES, names
+from baselines.config.layers import RECIPES, names
 from baselines.study.methods import Method, PanelKey, TrackResults, collapse_share
 from baselines.study.schema import read_yaml
-from baselines.tracks import track_names
-from benchmark.statistics import Interval
-from benchmark.training_lines import Word
+from baselines.tracks.registry import track_names
+from benchmark.logs.lines import Word
+from benchmark.stats.intervals import Interval
 from tasks.errors import UserError, near
 from tasks.strict import Strict, first_fault
 

@@ -4,12 +4,12 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from baselines.recipes import RECIPES, read_recipe
+from baselines.config.layers import RECIPES, read_recipe
 from baselines.study.cells import INIT, Finished
 from baselines.study.ground import Ground
 from baselines.study.schema import Cell
+from benchmark.logs.training_log import TrainingLog
 from benchmark.tracks import RateGrid
-from benchmark.training_log import TrainingLog
 
 RESAMPLED = 2.0
 """Episodes of a recipe with dynamic sampling over those of one without, where no run has said: 34

@@ -4,7 +4,6 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from baselines.checkpoints import LAST
 from baselines.study.cells import (
     INIT,
     Facts,
@@ -17,10 +16,11 @@ from baselines.study.cells import (
 from baselines.study.rates import known_rate
 from baselines.study.schema import Cell
 from baselines.study.setting import Setting, read_state
+from baselines.training.checkpoints import LAST
+from benchmark.evaluation.run_folder import read_manifest
+from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import folder_sha256
-from benchmark.run_folder import read_manifest
-from benchmark.submissions.log_course import early_stop
-from benchmark.training_log import LOG, read_training_log
+from benchmark.submissions.checks.log_course import early_stop
 from benchmark.versions import versions
 from tasks.errors import UserError
 

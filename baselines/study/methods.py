@@ -1,7 +1,7 @@
 """What the finished cells of one track say: a method's success, its gain, its collapses.
 
-Differences between methods, and between a method and the init, are those of `benchmark.paired`:
-episode by episode over the panel, with the spread of the seeds.
+Differences between methods, and between a method and the init, are those of
+`benchmark.stats.paired`: episode by episode over the panel, with the spread of the seeds.
 """
 
 import statistics
@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from baselines.study.cells import INIT, Finished, Plays, read_plays
 from baselines.study.estimate import episodes_of
 from baselines.study.schema import Cell
-from benchmark.equal_progress import SUCCESS, equal_success, progress_of
-from benchmark.paired import Side, difference
-from benchmark.run_curves import run_curves_of
-from benchmark.statistics import Interval, wilson
-from benchmark.submissions.log_course import early_stop
-from benchmark.training_curves import collapse_update
-from benchmark.training_log import TrainingLog
+from benchmark.logs.curves import run_curves_of
+from benchmark.logs.equal_progress import SUCCESS, equal_success, progress_of
+from benchmark.logs.groups import collapse_update
+from benchmark.logs.training_log import TrainingLog
+from benchmark.stats.intervals import Interval, wilson
+from benchmark.stats.paired import Side, difference
+from benchmark.submissions.checks.log_course import early_stop
 
 PanelKey = tuple[str, str]
 

@@ -20,11 +20,11 @@ from baselines.study.methods import (
 from baselines.study.schema import Cell
 from baselines.study.setting import Setting
 from benchmark.files import write_atomically
-from benchmark.paired import Side
-from benchmark.statistics import Interval
+from benchmark.logs.groups import curves_of, plotted
+from benchmark.plots.training import figure_bytes
+from benchmark.stats.intervals import Interval
+from benchmark.stats.paired import Side
 from benchmark.tracks import RateGrid, Track
-from benchmark.training_curves import curves_of, plotted
-from benchmark.training_plot import figure_bytes
 from tasks.errors import UserError
 
 TEMPLATE: Final = Path(__file__).with_name("page.md.j2")

@@ -10,13 +10,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from baselines.checkpoints import LAST
 from baselines.study.cells import INIT, Finished
 from baselines.study.child import GRACE, Child
 from baselines.study.keeping import EVALUATION, keep
 from baselines.study.rates import keep_rate, known_rate, share_tuning, tuning_commands
 from baselines.study.schema import Cell
 from baselines.study.setting import Setting, State, read_state, write_state
+from baselines.training.checkpoints import LAST
 from benchmark.files import lock_folder
 from benchmark.tracks import RateGrid
 from tasks.errors import UserError

@@ -12,8 +12,8 @@ from typing import Annotated, Self
 import yaml
 from pydantic import Field, ValidationError, model_validator
 
-from baselines.recipes import RECIPES, names
-from benchmark.training_lines import Word
+from baselines.config.layers import RECIPES, names
+from benchmark.logs.lines import Word
 from tasks.errors import UserError, near
 from tasks.strict import Strict, first_fault
 

@@ -8,7 +8,7 @@ from typing import TypedDict
 from baselines.study.methods import collapse_of
 from baselines.study.schema import Cell
 from baselines.study.setting import Setting, Survey, read_state
-from benchmark.training_log import LOG, read_training_log
+from benchmark.logs.training_log import LOG, read_training_log
 
 
 class Row(TypedDict):

@@ -72,13 +72,13 @@ def build_engine(kind: str, options: EngineOptions, source: ModelSource) -> Engi
     if kind in POLICIES:
         return ScriptedEngine(kind)
     if kind == "openai":
-        from benchmark.engines.openai import OpenAIEngine
+        from benchmark.engines.server.openai import OpenAIEngine
 
         return OpenAIEngine(options.endpoints, source.identity.name, in_flight=options.concurrency)
     if source.path is None:
         raise UserError(f"--engine {kind} needs a model's files, not a served model")
     if kind == "vllm":
-        from benchmark.engines.vllm import VllmEngine
+        from benchmark.engines.vllm.engine import VllmEngine
 
         return VllmEngine(
             source.path,
@@ -87,7 +87,7 @@ def build_engine(kind: str, options: EngineOptions, source: ModelSource) -> Engi
             tensor_parallel_size=options.tensor_parallel_size,
             max_model_len=options.max_model_len,
         )
-    from benchmark.engines.transformers import TransformersEngine
+    from benchmark.engines.transformers.engine import TransformersEngine
 
     return TransformersEngine(
         source.path,

@@ -14,10 +14,10 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from benchmark.manifest import Manifest
-from benchmark.metrics import Estimate, PanelSummary, RunSummary
-from benchmark.protocol import NAME, PanelProtocol
-from benchmark.records import EpisodeRecord
+from benchmark.evaluation.manifest import Manifest
+from benchmark.evaluation.protocol import NAME, PanelProtocol
+from benchmark.evaluation.records import EpisodeRecord
+from benchmark.evaluation.summary import Estimate, PanelSummary, RunSummary
 from benchmark.report.episodes import pack_episodes
 from benchmark.report.figures import Figure, interval_figure, panel_figures
 from benchmark.report.text import number, percent, visible

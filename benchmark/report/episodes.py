@@ -13,11 +13,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from benchmark.manifest import Manifest
-from benchmark.metrics import PanelSummary, RunSummary
-from benchmark.protocol import PanelProtocol
-from benchmark.records import EpisodeRecord, TurnRecord
-from benchmark.replay import Claim, Replay, installed_panel, replay_records
+from benchmark.evaluation.manifest import Manifest
+from benchmark.evaluation.protocol import PanelProtocol
+from benchmark.evaluation.records import EpisodeRecord, TurnRecord
+from benchmark.evaluation.replay import Claim, Replay, installed_panel, replay_records
+from benchmark.evaluation.summary import PanelSummary, RunSummary
 from tasks.base import PanelEntry, Task, View
 from tasks.errors import UserError
 from tasks.response import CONTRACT

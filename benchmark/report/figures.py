@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from benchmark.metrics import CategorySummary, PanelSummary
+from benchmark.evaluation.summary import CategorySummary, PanelSummary
 from benchmark.report.text import percent, visible
-from benchmark.statistics import Interval, wilson
+from benchmark.stats.intervals import Interval, wilson
 
 WIDTH = 360
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 10, 30, 40

@@ -6,10 +6,10 @@ from typing import Literal
 
 import numpy as np
 
-from benchmark.run_curves import Points, RunCurves, Values
-from benchmark.stability.bootstrap import drawn, percentile_ends, sorted_iqm
+from benchmark.logs.curves import Points, RunCurves, Values
 from benchmark.stability.curves import running_totals, smoothed_curve
-from benchmark.statistics import CONFIDENCE
+from benchmark.stats.bootstrap import drawn, percentile_ends, sorted_iqm
+from benchmark.stats.intervals import CONFIDENCE
 
 XAxis = Literal["updates", "tokens", "seconds"]
 

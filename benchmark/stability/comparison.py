@@ -3,7 +3,7 @@
 Scores are one number for each run, by task, all in one unit (success rates): what has different
 units is never put together. Tasks are the strata of every bootstrap. With 3 seeds the intervals are
 too narrow; checkpoints that were evaluated on the same episodes are better compared by those
-(`benchmark.compare`).
+(`benchmark.stats.compare`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmark.run_curves import Values
-from benchmark.stability.bootstrap import (
+from benchmark.logs.curves import Values
+from benchmark.stats.bootstrap import (
     Estimate,
     checked,
     drawn,
@@ -21,7 +21,7 @@ from benchmark.stability.bootstrap import (
     percentile_interval,
     sorted_iqm,
 )
-from benchmark.statistics import CONFIDENCE, RESAMPLES
+from benchmark.stats.intervals import CONFIDENCE, RESAMPLES
 
 PROFILE_RESAMPLES = 2_000
 _BATCH = 2_000_000  # comparisons made at once: bounds the memory, moves no result

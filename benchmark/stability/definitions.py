@@ -3,7 +3,7 @@
 The functions that compute them have the formulas at length. Success rates are shares in [0, 1].
 "Smoothed" is the mean of the last 3 evaluations. `D_t` is how far evaluation t is below the best
 one up to then, `d_t` the change per update from one evaluation to the next, k3 is as in
-`benchmark.training_metrics`.
+`benchmark.logs.metrics`.
 """
 
 from collections.abc import Mapping

@@ -8,11 +8,11 @@ from typing import TypeVar
 
 import numpy as np
 
-from benchmark.collapse import PATIENCE, collapse_step, format_collapse_step
-from benchmark.run_curves import Points, RunCurves
+from benchmark.logs.curves import Points, RunCurves
 from benchmark.stability import curves, signals
+from benchmark.stability.collapse import PATIENCE, collapse_step, format_collapse_step
 from benchmark.stability.definitions import of_scope
-from benchmark.stability.survival import Outcome
+from benchmark.stats.survival import Outcome
 
 LEVELS = (0.25, 0.5, 0.75, 0.9)
 """Success rates that `reached` asks for."""

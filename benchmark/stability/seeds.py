@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from benchmark.run_curves import RunCurves
+from benchmark.logs.curves import RunCurves
 from benchmark.stability.anytime import dispersion_across_runs
-from benchmark.stability.bootstrap import Estimate, estimate, median, sorted_iqm, sorted_median
 from benchmark.stability.definitions import DEFINITIONS, of_scope
 from benchmark.stability.runs import LEVELS, Reached, RunStability, run_stability
-from benchmark.stability.survival import SurvivalCurve, kaplan_meier
-from benchmark.statistics import CONFIDENCE, RESAMPLES, Interval, wilson
+from benchmark.stats.bootstrap import Estimate, estimate, median, sorted_iqm, sorted_median
+from benchmark.stats.intervals import CONFIDENCE, RESAMPLES, Interval, wilson
+from benchmark.stats.survival import SurvivalCurve, kaplan_meier
 from tasks.errors import UserError
 
 

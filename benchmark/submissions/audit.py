@@ -31,11 +31,11 @@ import torch
 
 from benchmark.engines.base import Sampling
 from benchmark.engines.chat import Chat
-from benchmark.engines.transformers import context_of
-from benchmark.manifest import Manifest
-from benchmark.records import EpisodeRecord, SequenceRecord, TurnRecord
-from benchmark.replay import Claim, Replay, installed_panel, replay_records
-from benchmark.submissions.entry import ReadRun
+from benchmark.engines.transformers.engine import context_of
+from benchmark.evaluation.manifest import Manifest
+from benchmark.evaluation.records import EpisodeRecord, SequenceRecord, TurnRecord
+from benchmark.evaluation.replay import Claim, Replay, installed_panel, replay_records
+from benchmark.submissions.reading.entry import ReadRun
 from tasks.base import Message
 from tasks.seeding import stable_seed
 

@@ -8,7 +8,7 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from benchmark.submissions.check import Verdict
-from benchmark.submissions.entry import ReadCheckpoint
+from benchmark.submissions.reading.entry import ReadCheckpoint
 from tasks.errors import UserError
 from tasks.strict import Strict, first_fault
 

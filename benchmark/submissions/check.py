@@ -4,29 +4,29 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmark.metrics import summary_json
-from benchmark.replay import replay_run
-from benchmark.submissions.changes import check_changes
-from benchmark.submissions.copies import check_copies
-from benchmark.submissions.declaration_checks import check_declaration
-from benchmark.submissions.entry import REMAKE, Entry, ReadRun, read_entry
+from benchmark.evaluation.replay import replay_run
+from benchmark.evaluation.summary import summary_json
+from benchmark.submissions.checks.changes import check_changes
+from benchmark.submissions.checks.copies import check_copies
+from benchmark.submissions.checks.declaration import check_declaration
+from benchmark.submissions.checks.logs import check_logs
+from benchmark.submissions.checks.protocol import check_protocol
+from benchmark.submissions.checks.records import check_records
+from benchmark.submissions.checks.texts import on_one_line
+from benchmark.submissions.checks.tracks import MethodFault, check_tracks
 from benchmark.submissions.findings import Finding, Rejected, attempt
-from benchmark.submissions.folder import (
+from benchmark.submissions.known import Known
+from benchmark.submissions.reading.entry import REMAKE, Entry, ReadRun, read_entry
+from benchmark.submissions.reading.folder import (
     check_inventory,
     check_readme,
     list_files,
     read_plain,
     read_submission,
 )
-from benchmark.submissions.known import Known
-from benchmark.submissions.log_checks import check_logs
-from benchmark.submissions.protocol_checks import check_protocol
-from benchmark.submissions.record_checks import check_records
-from benchmark.submissions.remote import is_on_hub
+from benchmark.submissions.reading.remote import is_on_hub
 from benchmark.submissions.results import Peer
 from benchmark.submissions.schema import FOLDER_NAME, SUBMISSION
-from benchmark.submissions.texts import on_one_line
-from benchmark.submissions.track_checks import MethodFault, check_tracks
 from benchmark.tracks import Track
 from tasks.errors import UserError
 

@@ -7,10 +7,10 @@ many submissions reads each of them once.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmark.manifest import ModelIdentity
-from benchmark.records import EpisodeRecord
-from benchmark.submissions.entry import Entry, ReadRun
-from benchmark.submissions.log_checks import Hashes, all_hashes, first_digits, traced
+from benchmark.evaluation.manifest import ModelIdentity
+from benchmark.evaluation.records import EpisodeRecord
+from benchmark.submissions.checks.logs import Hashes, all_hashes, first_digits, traced
+from benchmark.submissions.reading.entry import Entry, ReadRun
 from benchmark.submissions.results import Peer
 
 EpisodeKey = tuple[str, str, str, int]

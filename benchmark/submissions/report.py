@@ -6,13 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from benchmark.metrics import PanelKey
-from benchmark.paired import PairedDifference
+from benchmark.evaluation.summary import PanelKey
 from benchmark.stability.definitions import DEFINITIONS
-from benchmark.stability_table import shown
+from benchmark.stability.table import shown
+from benchmark.stats.paired import PairedDifference
 from benchmark.submissions.badges import Badges
 from benchmark.submissions.check import Verdict
-from benchmark.submissions.entry import Entry
+from benchmark.submissions.checks.texts import on_one_line
+from benchmark.submissions.checks.tracks import track_of
+from benchmark.submissions.reading.entry import Entry
 from benchmark.submissions.results import (
     Agreement,
     PanelResult,
@@ -23,8 +25,6 @@ from benchmark.submissions.results import (
     panel_results,
     stability_of,
 )
-from benchmark.submissions.texts import on_one_line
-from benchmark.submissions.track_checks import track_of
 from benchmark.tracks import OPEN
 
 REPORT_VERSION = 1

@@ -4,18 +4,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from benchmark.manifest import ModelIdentity
-from benchmark.metrics import Estimate, PanelKey
-from benchmark.paired import PairedDifference, Side
-from benchmark.run_curves import run_curves_of
+from benchmark.evaluation.manifest import ModelIdentity
+from benchmark.evaluation.summary import Estimate, PanelKey
+from benchmark.logs.curves import run_curves_of
+from benchmark.logs.training_log import TrainingLog
 from benchmark.stability.runs import RunStability
 from benchmark.stability.seeds import EventSummary, RecipeStability, recipe_stability
-from benchmark.stability.survival import Outcome, kaplan_meier
-from benchmark.statistics import clustered_wilson, wilson
-from benchmark.submissions.entry import Entry, ReadCheckpoint
-from benchmark.submissions.log_course import course_of, early_stop
-from benchmark.submissions.log_panels import tied_panels
-from benchmark.training_log import TrainingLog
+from benchmark.stats.intervals import clustered_wilson, wilson
+from benchmark.stats.paired import PairedDifference, Side
+from benchmark.stats.survival import Outcome, kaplan_meier
+from benchmark.submissions.checks.log_course import course_of, early_stop
+from benchmark.submissions.checks.log_panels import tied_panels
+from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
 
 _SAME: Final = 1e-9
 """Two success rates closer than this are one: they are counts of the same episodes."""

@@ -8,11 +8,9 @@ from typing import Any, Final
 import pandas as pd  # type: ignore[import-untyped]  # it comes without types
 from markupsafe import Markup
 
-from leaderboard import cells
-from leaderboard.columns import RANK, SUCCESS, Column
-from leaderboard.data import Board
-from leaderboard.links import query_of
-from leaderboard.markup import (
+from leaderboard.board.board import Board
+from leaderboard.page.links import query_of
+from leaderboard.page.markup import (
     NOTHING,
     Piece,
     element,
@@ -27,11 +25,13 @@ from leaderboard.markup import (
     page,
     view_link,
 )
-from leaderboard.state import FIRST_ROWS, FIXED, State, view_of
-from leaderboard.table import columns, csv_of, sorted_frame
-from leaderboard.table import table as table_of
+from leaderboard.page.state import FIRST_ROWS, FIXED, State, view_of
+from leaderboard.table import cells
+from leaderboard.table.columns import RANK, SUCCESS, Column
+from leaderboard.table.table import columns, csv_of, sorted_frame
+from leaderboard.table.table import table as table_of
+from leaderboard.table.view import panels_of, wanted
 from leaderboard.tabs.published import published_section
-from leaderboard.view import panels_of, wanted
 
 _GROUPS: Final = ("success", "stability", "entry", "recipe", "proof")
 _COLLAPSE: Final = "collapse_rate"
@@ -67,7 +67,7 @@ def chosen(board: Board, state: State) -> tuple[Column, ...]:
 
 
 def frame_of(board: Board, state: State) -> pd.DataFrame:
-    """The entries of a view: the same as `leaderboard.table.table`, of numbers that are kept."""
+    """The entries of a view: the same as `table.table`, of numbers that are kept."""
     view = view_of(board, state)
     by = state.sort if "/" in state.sort else SUCCESS
     frame = _whole(board, state.protocol, state.panels, by)

@@ -6,14 +6,13 @@ from typing import Final
 
 from markupsafe import Markup
 
-from benchmark.paired import NOT_PAIRED
-from leaderboard import cells
-from leaderboard.columns import panel_name
-from leaderboard.data import Board
-from leaderboard.equal import equal_means
-from leaderboard.figures import Estimate, intervals
-from leaderboard.links import query_of
-from leaderboard.markup import (
+from benchmark.stats.paired import NOT_PAIRED
+from leaderboard.board.board import Board
+from leaderboard.board.protocols import PanelFacts
+from leaderboard.board.rows import OPEN, Row
+from leaderboard.page.figures import Estimate, intervals
+from leaderboard.page.links import query_of
+from leaderboard.page.markup import (
     NOTHING,
     Head,
     Piece,
@@ -26,11 +25,12 @@ from leaderboard.markup import (
     table,
     view_link,
 )
-from leaderboard.paired import Comparison, DifferingEpisode, compare
-from leaderboard.protocols import PanelFacts
-from leaderboard.rows import OPEN, Row
-from leaderboard.scales import Scale
-from leaderboard.state import State
+from leaderboard.page.scales import Scale
+from leaderboard.page.state import State
+from leaderboard.table import cells
+from leaderboard.table.columns import panel_name
+from leaderboard.table.equal import equal_means
+from leaderboard.table.paired import Comparison, DifferingEpisode, compare
 from leaderboard.tabs.stability import points
 
 MAX_LISTED: Final = 100

@@ -8,12 +8,12 @@ from typing import Final
 import numpy as np
 from markupsafe import Markup
 
-from leaderboard import cells
-from leaderboard.columns import CURVES, CurveKind
-from leaderboard.data import Board
-from leaderboard.figures import Curve, legend, plot
-from leaderboard.links import query_of
-from leaderboard.markup import (
+from leaderboard.board.board import Board
+from leaderboard.board.rows import Row
+from leaderboard.board.training_rows import SeedCurves, Series, Survival
+from leaderboard.page.figures import Curve, legend, plot
+from leaderboard.page.links import query_of
+from leaderboard.page.markup import (
     NOTHING,
     Head,
     Piece,
@@ -27,10 +27,10 @@ from leaderboard.markup import (
     table,
     view_link,
 )
-from leaderboard.rows import Row
-from leaderboard.scales import Scale
-from leaderboard.state import State
-from leaderboard.training_rows import SeedCurves, Series, Survival
+from leaderboard.page.scales import Scale
+from leaderboard.page.state import State
+from leaderboard.table import cells
+from leaderboard.table.columns import CURVES, CurveKind
 
 _MAX_PLACES: Final = 130
 """Places of a band: a plot is hardly wider in pixels than twice that."""

@@ -6,11 +6,11 @@ from typing import Final
 
 from markupsafe import Markup
 
-from leaderboard import cells
-from leaderboard.columns import panel_name
-from leaderboard.data import Board
-from leaderboard.links import query_of
-from leaderboard.markup import (
+from leaderboard.board.board import Board
+from leaderboard.board.protocols import PanelFacts
+from leaderboard.board.rows import Checkpoint, Model, PanelNumbers, Row
+from leaderboard.page.links import query_of
+from leaderboard.page.markup import (
     NOTHING,
     Head,
     Piece,
@@ -27,12 +27,12 @@ from leaderboard.markup import (
     table,
     view_link,
 )
-from leaderboard.protocols import PanelFacts
-from leaderboard.rows import Checkpoint, Model, PanelNumbers, Row
-from leaderboard.state import State
+from leaderboard.page.state import State
+from leaderboard.table import cells
+from leaderboard.table.columns import panel_name
+from leaderboard.table.view import badges_of
 from leaderboard.tabs.entry_reproduce import reproduce, short_hash, whole_hashes
 from leaderboard.tabs.entry_stability import stability_tables
-from leaderboard.view import badges_of
 
 _KINDS: Final = {
     "policy": "a program without weights",

@@ -5,7 +5,8 @@ from typing import Final
 
 from markupsafe import Markup
 
-from leaderboard.markup import (
+from leaderboard.board.rows import Row
+from leaderboard.page.markup import (
     Head,
     Piece,
     block,
@@ -16,7 +17,6 @@ from leaderboard.markup import (
     note,
     table,
 )
-from leaderboard.rows import Row
 
 _SHOWN: Final = 12
 """Digits of a hash that tell weights apart; the whole ones are folded up below."""

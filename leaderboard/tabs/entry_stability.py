@@ -6,10 +6,7 @@ from typing import Final
 from markupsafe import Markup
 
 from benchmark.stability.definitions import DEFINITIONS
-from leaderboard import cells
-from leaderboard.columns import MEDIANS
-from leaderboard.markup import NOTHING, Head, Piece, element, folded, joined, line, note, table
-from leaderboard.training_rows import (
+from leaderboard.board.training_rows import (
     EventCount,
     NamedValue,
     ReachedLevel,
@@ -17,6 +14,9 @@ from leaderboard.training_rows import (
     SeedNumbers,
     Stability,
 )
+from leaderboard.page.markup import NOTHING, Head, Piece, element, folded, joined, line, note, table
+from leaderboard.table import cells
+from leaderboard.table.columns import MEDIANS
 
 ENOUGH_SEEDS: Final = 6
 """Seeds that a 95 % interval of their median needs: the true median lies outside of n values with

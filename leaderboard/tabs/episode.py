@@ -6,10 +6,10 @@ from typing import Final
 
 from markupsafe import Markup
 
-from benchmark.records import EpisodeRecord, TurnRecord
-from leaderboard import cells
-from leaderboard.markup import NOTHING, Piece, block, element, folded, joined, line, note
-from leaderboard.plays import Play
+from benchmark.evaluation.records import EpisodeRecord, TurnRecord
+from leaderboard.episodes.plays import Play
+from leaderboard.page.markup import NOTHING, Piece, block, element, folded, joined, line, note
+from leaderboard.table import cells
 from tasks.base import Tile, View
 
 MAX_TURNS: Final = 100

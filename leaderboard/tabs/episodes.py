@@ -7,14 +7,14 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from leaderboard.data import Board, Counts
-from leaderboard.endings import Endings, PlayKey, known_endings, read_endings
-from leaderboard.links import query_of
-from leaderboard.markup import NOTHING, Piece, element, joined, line, link, note, page
-from leaderboard.plays import play_of
-from leaderboard.protocols import PanelFacts
-from leaderboard.rows import PanelNumbers, Row
-from leaderboard.state import SHOW, State, repeats_of
+from leaderboard.board.board import Board, Counts
+from leaderboard.board.protocols import PanelFacts
+from leaderboard.board.rows import PanelNumbers, Row
+from leaderboard.episodes.outcomes import Endings, PlayKey, known_endings, read_endings
+from leaderboard.episodes.plays import play_of
+from leaderboard.page.links import query_of
+from leaderboard.page.markup import NOTHING, Piece, element, joined, line, link, note, page
+from leaderboard.page.state import SHOW, State, repeats_of
 from leaderboard.tabs.episode import turns
 from tasks.errors import UserError
 

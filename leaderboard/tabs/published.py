@@ -4,11 +4,8 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from leaderboard import cells
-from leaderboard.links import query_of
-from leaderboard.markup import Head, Piece, element, folded, joined, link, note, page, table
-from leaderboard.protocols import PanelFacts
-from leaderboard.reference import (
+from leaderboard.board.protocols import PanelFacts
+from leaderboard.board.published import (
     LINK,
     PublishedRow,
     ReferenceNote,
@@ -18,7 +15,10 @@ from leaderboard.reference import (
     reference_tables,
     task_notes,
 )
-from leaderboard.state import State
+from leaderboard.page.links import query_of
+from leaderboard.page.markup import Head, Piece, element, folded, joined, link, note, page, table
+from leaderboard.page.state import State
+from leaderboard.table import cells
 
 
 def published_section(panels: Sequence[PanelFacts], protocol: str) -> Markup:

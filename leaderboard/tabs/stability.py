@@ -6,14 +6,11 @@ from typing import Final
 
 from markupsafe import Markup
 
-from benchmark.statistics import Interval
-from leaderboard import cells
-from leaderboard.columns import SUCCESS, Column, columns_of
-from leaderboard.data import Board
-from leaderboard.dimensions import Contrast, Dimension, dimensions
-from leaderboard.figures import Estimate, Point, intervals, scatter
-from leaderboard.links import query_of
-from leaderboard.markup import (
+from benchmark.stats.intervals import Interval
+from leaderboard.board.board import Board
+from leaderboard.page.figures import Estimate, Point, intervals, scatter
+from leaderboard.page.links import query_of
+from leaderboard.page.markup import (
     Head,
     Piece,
     element,
@@ -25,8 +22,11 @@ from leaderboard.markup import (
     table,
     view_link,
 )
-from leaderboard.scales import Scale
-from leaderboard.state import State, panels_of_name
+from leaderboard.page.scales import Scale
+from leaderboard.page.state import State, panels_of_name
+from leaderboard.table import cells
+from leaderboard.table.columns import SUCCESS, Column, columns_of
+from leaderboard.table.contrasts import Contrast, Dimension, dimensions
 from leaderboard.tabs.board import frame_of
 
 _LOW, _HIGH = f"{SUCCESS}:low", f"{SUCCESS}:high"

@@ -17,7 +17,7 @@ from tasks.base import Panel, PanelEntry, PanelInfo
 from tasks.panels import INDEX, panel_bytes, read_rows
 from tasks.seeding import stable_seed
 from tasks.trace import trace_panel
-from tasks.webshop.catalogues import (
+from tasks.webshop.data.catalogues import (
     BUILTIN,
     BUILTIN_FILE,
     FULL,
@@ -26,9 +26,10 @@ from tasks.webshop.catalogues import (
     is_there,
     open_catalogue,
 )
+from tasks.webshop.data.goal_table import in_test_order, template_goals
+from tasks.webshop.data.products import Product
 from tasks.webshop.generator.catalogue import generate_catalogue
 from tasks.webshop.generator.wishes import draw_goal
-from tasks.webshop.goal_table import in_test_order, template_goals
 from tasks.webshop.goals import Goal
 from tasks.webshop.nouns import CONTENT_WORDS, find_tagger
 from tasks.webshop.panel_goals import (
@@ -39,7 +40,6 @@ from tasks.webshop.panel_goals import (
     goal_data,
     public_entry,
 )
-from tasks.webshop.products import Product
 from tasks.webshop.reward import judge
 from tasks.webshop.task import WebShopTask
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from rapidfuzz import fuzz, utils
 
 from tasks.webshop.colours import first_colour_inside
+from tasks.webshop.data.products import LEVELS, Product
 from tasks.webshop.goals import Goal
 from tasks.webshop.nouns import Tagger
-from tasks.webshop.products import LEVELS, Product
 
 _SIMILAR = 85
 """Texts of a higher token-set ratio, in percent, are taken for the same."""

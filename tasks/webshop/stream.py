@@ -7,11 +7,11 @@ from functools import cache
 from tasks.base import PanelEntry
 from tasks.panels import read_panel
 from tasks.seeding import canonical_json, stable_seed
-from tasks.webshop.catalogues import BUILTIN, builtin_products
+from tasks.webshop.data.catalogues import BUILTIN, builtin_products
+from tasks.webshop.data.products import Product
 from tasks.webshop.generator.wishes import draw_goal
 from tasks.webshop.goals import Goal
 from tasks.webshop.panel_goals import PANELS, goal_data, goal_of
-from tasks.webshop.products import Product
 
 
 def training_entry(index: int, seed: int) -> PanelEntry:

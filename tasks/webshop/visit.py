@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from tasks.webshop.catalogue import Catalogue
+from tasks.webshop.data.catalogue import Catalogue
+from tasks.webshop.data.products import Product
 from tasks.webshop.goals import Goal
-from tasks.webshop.products import Product
 
 PAGE_SIZE = 10
 """Products of one results page."""

@@ -10,7 +10,7 @@ import torch
 from pydantic import ValidationError
 from safetensors.torch import load_file
 
-from baselines.bc import (
+from baselines.cloning.bc import (
     IGNORED,
     LOG,
     Example,
@@ -21,8 +21,8 @@ from baselines.bc import (
     learning_rate_at,
     remove_checkpoint,
 )
-from baselines.bc_recipe import BCRecipe, Stage, Training, read_recipe
-from baselines.demonstrations import data_sha256, demonstrate
+from baselines.cloning.demonstrations import data_sha256, demonstrate
+from baselines.cloning.recipe import BCRecipe, Stage, Training, read_recipe
 from benchmark.models import folder_sha256
 from tasks.errors import UserError
 from tasks.registry import load_task

@@ -15,7 +15,8 @@ import torch
 from accelerate import Accelerator
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from baselines.checkpoints import (
+from baselines.inits.registry import find_model
+from baselines.training.checkpoints import (
     BEST,
     LAST,
     TrainingState,
@@ -24,7 +25,6 @@ from baselines.checkpoints import (
     save_best,
     save_last,
 )
-from baselines.registry import find_model
 from benchmark.engines.chat import Chat
 from benchmark.models import from_folder
 from tasks.errors import UserError

@@ -6,11 +6,11 @@ from collections.abc import Callable
 import pytest
 from accelerate import Accelerator
 
-from baselines.async_collector import AsyncCollector
-from baselines.collector import Collector, Source
-from baselines.players import Players
-from baselines.recipes import resolve
-from baselines.rollouts import PlayedGroup, group_jobs, training_protocol
+from baselines.config.layers import resolve
+from baselines.rollouts.async_collector import AsyncCollector
+from baselines.rollouts.collector import Collector, Source
+from baselines.rollouts.players import Players
+from baselines.rollouts.rows import PlayedGroup, group_jobs, training_protocol
 from benchmark.engines.base import EngineDown, EngineError, Request
 from benchmark.hosts.inline import InlineHost
 from tasks.errors import UserError

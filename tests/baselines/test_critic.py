@@ -4,9 +4,9 @@ import pytest
 import torch
 from accelerate import Accelerator
 
-from baselines.critic import Critic
-from baselines.microbatches import split
-from baselines.registry import find_model
+from baselines.inits.registry import find_model
+from baselines.learning.critic import Critic
+from baselines.learning.microbatches import split
 from tests.synthetic_rows import random_rows
 
 ROWS = 5

@@ -2,7 +2,7 @@
 
 import re
 
-from baselines.demonstrations import Demonstration, data_sha256, demonstrate
+from baselines.cloning.demonstrations import Demonstration, data_sha256, demonstrate
 from tasks.registry import load_task
 from tasks.response import parse_response
 

@@ -18,10 +18,10 @@ from baselines.algorithms.advantages import (
 from baselines.algorithms.empg import empg
 from baselines.algorithms.gae import gae
 from baselines.algorithms.gigpo import gigpo
-from baselines.estimation import estimate, penalty_share
-from baselines.recipes import resolve
-from baselines.rollouts import Row
-from baselines.train_config import TrainConfig
+from baselines.config.layers import resolve
+from baselines.config.schema import TrainConfig
+from baselines.learning.advantages import estimate, penalty_share
+from baselines.rollouts.rows import Row
 from tests.synthetic_rows import random_rows
 
 

@@ -10,10 +10,10 @@ import torch
 
 import baselines
 from baselines.algorithms import advantages
-from baselines.recipes import resolve
-from baselines.train_config import CISPO, GSPO, GiGPO
-from benchmark.training_log import LOG, read_training_log
-from benchmark.training_metrics import METRICS, VALIDATION_METRICS
+from baselines.config.layers import resolve
+from baselines.config.schema import CISPO, GSPO, GiGPO
+from benchmark.logs.metrics import METRICS, VALIDATION_METRICS
+from benchmark.logs.training_log import LOG, read_training_log
 
 FOLDER = Path(baselines.__file__).parent
 RECIPES = (FOLDER / "recipes" / "README.md").read_text("utf-8")

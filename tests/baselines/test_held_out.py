@@ -5,11 +5,11 @@ from pathlib import Path
 
 from accelerate import Accelerator
 
-from baselines.held_out import HeldOut
-from baselines.players import Players
-from baselines.recipes import resolve
-from baselines.registry import find_model
-from baselines.training_run import TrainingRun
+from baselines.config.layers import resolve
+from baselines.inits.registry import find_model
+from baselines.rollouts.players import Players
+from baselines.training.run import TrainingRun
+from baselines.training.validation import HeldOut
 from benchmark.hosts.inline import InlineHost
 from tasks.registry import load_task
 from tests.baselines.byte_engine import ByteEngine, wait

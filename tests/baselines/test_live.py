@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from baselines.live import LiveView, sparkline
+from baselines.training.live import LiveView, sparkline
 from tests.training_logs import run_lines, start_line, update_line, validation_line
 
 

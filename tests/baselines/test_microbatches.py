@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baselines.microbatches import (
+from baselines.learning.microbatches import (
     LEAST_PREFIX,
     LEAST_ROWS,
     PaddedBatch,
@@ -16,7 +16,7 @@ from baselines.microbatches import (
     pack_rows,
     split,
 )
-from baselines.rollouts import Row
+from baselines.rollouts.rows import Row
 from tests.synthetic_rows import random_rows
 
 

@@ -9,11 +9,18 @@ import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel
 
-from baselines import policy
-from baselines.microbatches import MicroBatch, PaddedBatch, collate, filler, pack_rows, split
-from baselines.policy import TokenValues, drawn_logits, evaluate_tokens
-from baselines.rollouts import Row
-from benchmark.engines.tree_attention import use_tree_attention
+from baselines.learning import policy
+from baselines.learning.microbatches import (
+    MicroBatch,
+    PaddedBatch,
+    collate,
+    filler,
+    pack_rows,
+    split,
+)
+from baselines.learning.policy import TokenValues, drawn_logits, evaluate_tokens
+from baselines.rollouts.rows import Row
+from benchmark.engines.transformers.tree_attention import use_tree_attention
 from tests.synthetic_rows import VOCABULARY, random_model, random_rows
 
 ROWS = random_rows(19)

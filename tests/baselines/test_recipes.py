@@ -9,8 +9,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baselines.recipes import RECIPES, SCALES, merge, names, resolve
-from baselines.train_config import CISPO, EMPG, GAE, GRPO, GSPO, SAPO, GiGPO, PPOClip, TrainConfig
+from baselines.config.layers import RECIPES, SCALES, merge, names, resolve
+from baselines.config.schema import CISPO, EMPG, GAE, GRPO, GSPO, SAPO, GiGPO, PPOClip, TrainConfig
 from tasks.errors import UserError
 from tasks.registry import load_task
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from baselines.registry import Init, find_model, read_registry
+from baselines.inits.registry import Init, find_model, read_registry
 from benchmark.models import folder_sha256, from_folder, from_hub
 from tasks.errors import UserError
 from tests.training_logs import start_line, update_line, validation_line, write_log
@@ -42,7 +42,7 @@ def test_an_init_with_changed_files_is_refused(
     config = tmp_path / TINY / "config.json"
     config.write_text(config.read_text() + " ")
     changed = {TINY: init.model_copy(update={"folder": tmp_path / TINY})}
-    monkeypatch.setattr("baselines.registry.read_registry", lambda: changed)
+    monkeypatch.setattr("baselines.inits.registry.read_registry", lambda: changed)
     with pytest.raises(UserError, match=r"init tiny-sokoban: .* the registry pins"):
         find_model(TINY)
 

@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 import yaml
 
-from baselines import tracks
-from baselines.recipes import RECIPES, SCALES, names, resolve
-from baselines.registry import read_registry
+from baselines.config.layers import RECIPES, SCALES, names, resolve
+from baselines.config.schema import TrainConfig
+from baselines.inits.registry import read_registry
 from baselines.reproduction import check_init, logged_configuration, train_command
-from baselines.tracks import INDEX, index_text, load_track, pinned_index, rates_text
-from baselines.train_config import TrainConfig
-from benchmark.cli import _parser
+from baselines.tracks import registry as tracks
+from baselines.tracks.registry import INDEX, index_text, load_track, pinned_index, rates_text
+from benchmark.cli.main import _parser
 from benchmark.flat import flat
+from benchmark.logs.lines import Start
+from benchmark.logs.training_log import TrainingLog, parse_training_log, read_training_log
 from benchmark.reproduction import commands_of
 from benchmark.submissions.check import read_accepted
-from benchmark.submissions.folder import read_submission
+from benchmark.submissions.reading.folder import read_submission
 from benchmark.submissions.schema import Submission
-from benchmark.training_lines import Start
-from benchmark.training_log import TrainingLog, parse_training_log, read_training_log
 from tasks.errors import UserError
 from tasks.registry import load_task
 from tasks.settings import parse_settings

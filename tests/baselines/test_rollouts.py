@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baselines.recipes import resolve
-from baselines.rollouts import (
+from baselines.config.layers import resolve
+from baselines.config.schema import TrainConfig
+from baselines.rollouts.rows import (
     PlayedGroup,
     Unit,
     group_jobs,
@@ -20,12 +21,11 @@ from baselines.rollouts import (
     rollout_metrics,
     training_protocol,
 )
-from baselines.train_config import TrainConfig
 from benchmark.engines.base import Engine, Generation
 from benchmark.engines.scripted import ScriptedEngine
+from benchmark.evaluation.protocol import PanelProtocol
+from benchmark.evaluation.rollout import Job, Trajectory, Turn, play_episode
 from benchmark.hosts.inline import InlineHost
-from benchmark.protocol import PanelProtocol
-from benchmark.rollout import Job, Trajectory, Turn, play_episode
 from tasks.base import Outcome, Step, Task, View
 from tasks.errors import UserError
 from tasks.registry import load_task

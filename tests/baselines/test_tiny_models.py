@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baselines.tiny_models import TinyModelConfig, train_tokenizer
+from baselines.cloning.tiny_models import TinyModelConfig, train_tokenizer
 
 SHAPE: dict[str, Any] = {
     "vocab_size": 400,

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from baselines import tracks
-from baselines.recipes import RECIPES, names, resolve
-from baselines.registry import read_registry
-from baselines.tracks import (
+from baselines.config.layers import RECIPES, names, resolve
+from baselines.config.schema import GSPO, PPOClip
+from baselines.inits.registry import read_registry
+from baselines.tracks import registry as tracks
+from baselines.tracks.registry import (
     INDEX,
     Pin,
     all_tracks,
@@ -25,7 +26,6 @@ from baselines.tracks import (
     resolve_on_track,
     track_names,
 )
-from baselines.train_config import GSPO, PPOClip
 from benchmark.tracks import FREE, FixedRate, RateGrid, Track
 from tasks.errors import UserError
 from tests.small_track import small, small_track

@@ -10,9 +10,10 @@ from accelerate import Accelerator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baselines.rollouts import Row
-from baselines.tally import Tally
-from baselines.train_metrics import (
+from baselines.learning.tally import Tally
+from baselines.learning.update import Tensors
+from baselines.rollouts.rows import Row
+from baselines.training.metrics import (
     engine_metrics,
     explained_variance,
     gathered,
@@ -21,8 +22,7 @@ from baselines.train_metrics import (
     staleness_metrics,
     update_metrics,
 )
-from baselines.update import Tensors
-from benchmark.training_metrics import METRICS
+from benchmark.logs.metrics import METRICS
 from tests.synthetic_rows import random_rows
 
 

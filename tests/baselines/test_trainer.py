@@ -11,14 +11,14 @@ import pytest
 import torch
 from accelerate import Accelerator
 
-from baselines.learner import Learner
-from baselines.recipes import RECIPES, names, resolve
-from baselines.registry import find_model
-from baselines.trainer import Trainer, penalties_took_over
-from baselines.training_run import TrainingRun, Watch
-from benchmark.engines.transformers import TransformersEngine
-from benchmark.submissions.log_course import early_stop
-from benchmark.training_log import LOG, read_training_log
+from baselines.config.layers import RECIPES, names, resolve
+from baselines.inits.registry import find_model
+from baselines.learning.learner import Learner
+from baselines.training.run import TrainingRun, Watch
+from baselines.training.trainer import Trainer, penalties_took_over
+from benchmark.engines.transformers.engine import TransformersEngine
+from benchmark.logs.training_log import LOG, read_training_log
+from benchmark.submissions.checks.log_course import early_stop
 from tasks.errors import UserError
 from tasks.registry import load_task
 from tests.ranks import run_together

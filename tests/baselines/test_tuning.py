@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from baselines.registry import find_model
-from baselines.tracks import resolve_on_track
-from baselines.training_run import TrainingRun
-from baselines.tuning import best_rate, tuning_runs, tuning_success
+from baselines.inits.registry import find_model
+from baselines.tracks.registry import resolve_on_track
+from baselines.tracks.tuning import best_rate, tuning_runs, tuning_success
+from baselines.training.run import TrainingRun
+from benchmark.logs.training_log import LOG
 from benchmark.tracks import RateGrid
-from benchmark.training_log import LOG
 from tasks.registry import load_task
 from tests.small_track import small
 from tests.training_logs import start_line, update_line, write_log

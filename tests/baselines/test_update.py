@@ -9,10 +9,10 @@ import torch
 from accelerate import Accelerator
 from safetensors.torch import load_file
 
-from baselines.microbatches import RowValues
-from baselines.recipes import RECIPES, names, resolve
-from baselines.train_config import Optimization
-from baselines.update import Updater, mini_batches
+from baselines.config.layers import RECIPES, names, resolve
+from baselines.config.schema import Optimization
+from baselines.learning.microbatches import RowValues
+from baselines.learning.update import Updater, mini_batches
 from tests.baselines.update_once import Recorder, gradient
 from tests.ranks import run_together
 from tests.synthetic_rows import random_model, random_rows

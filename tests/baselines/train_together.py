@@ -13,11 +13,11 @@ from pathlib import Path
 import torch
 from accelerate import Accelerator
 
-from baselines.recipes import resolve
-from baselines.registry import find_model
-from baselines.trainer import Trainer
-from baselines.training_run import TrainingRun, Watch
-from benchmark.engines.transformers import TransformersEngine
+from baselines.config.layers import resolve
+from baselines.inits.registry import find_model
+from baselines.training.run import TrainingRun, Watch
+from baselines.training.trainer import Trainer
+from benchmark.engines.transformers.engine import TransformersEngine
 from tasks.registry import load_task
 
 

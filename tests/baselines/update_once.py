@@ -9,12 +9,12 @@ import torch
 from accelerate import Accelerator
 from safetensors.torch import save_file
 
-from baselines.estimation import estimate
-from baselines.microbatches import RowValues
-from baselines.recipes import resolve
-from baselines.train_config import TrainConfig
-from baselines.update import Updater
-from benchmark.engines.tree_attention import use_tree_attention
+from baselines.config.layers import resolve
+from baselines.config.schema import TrainConfig
+from baselines.learning.advantages import estimate
+from baselines.learning.microbatches import RowValues
+from baselines.learning.update import Updater
+from benchmark.engines.transformers.tree_attention import use_tree_attention
 from tests.synthetic_rows import random_model, random_rows
 
 ROWS = 29

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from baselines.registry import find_model
-from benchmark.cli import main
-from benchmark.evaluation import Plan
+from baselines.inits.registry import find_model
+from benchmark.cli.main import main
+from benchmark.evaluation.evaluate import Plan
 
 
 def cli(*arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
@@ -31,7 +31,7 @@ def error_line(*arguments: str) -> str:
 
 def test_help_imports_nothing_heavy() -> None:
     code = (
-        "import sys\nfrom benchmark.cli import main\n"
+        "import sys\nfrom benchmark.cli.main import main\n"
         "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
         "heavy = {'torch', 'vllm', 'transformers', 'pydantic', 'numpy', 'jinja2', 'rich'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
@@ -43,8 +43,8 @@ def test_help_imports_nothing_heavy() -> None:
 
 def test_importing_the_packages_imports_neither_torch_nor_vllm() -> None:
     code = (
-        "import sys, benchmark, benchmark.evaluation, benchmark.replay, benchmark.validation\n"
-        "import tasks.sokoban.task\n"
+        "import sys, benchmark, benchmark.evaluation.evaluate, benchmark.evaluation.replay\n"
+        "import benchmark.evaluation.validate_task, tasks.sokoban.task\n"
         "assert not {'torch', 'vllm'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

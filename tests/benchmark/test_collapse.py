@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmark.collapse import (
+from benchmark.stability.collapse import (
     Curve,
     collapse_step,
     diverged,

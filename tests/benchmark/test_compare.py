@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmark.compare import PanelComparison, RunComparison, compare, comparison_text
 from benchmark.engines.base import Sampling
-from benchmark.manifest import Manifest
-from benchmark.paired import OVER_EPISODES, Side, difference
-from benchmark.records import EpisodeRecord
-from benchmark.statistics import bootstrap_mean, mcnemar_exact, newcombe_paired, sign_flip
+from benchmark.evaluation.manifest import Manifest
+from benchmark.evaluation.records import EpisodeRecord
+from benchmark.stats.compare import PanelComparison, RunComparison, compare, comparison_text
+from benchmark.stats.intervals import bootstrap_mean, mcnemar_exact, newcombe_paired, sign_flip
+from benchmark.stats.paired import OVER_EPISODES, Side, difference
 from tasks.errors import UserError
 from tests.factories import TASKS, make_manifest, make_protocol, make_record
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmark.cli import main
-from benchmark.equal_progress import By, EqualSuccess, equal_text, progress_of
-from benchmark.equal_progress import equal_success as equal_success_of
-from benchmark.run_curves import Points, RunCurves
+from benchmark.cli.main import main
+from benchmark.logs.curves import Points, RunCurves
+from benchmark.logs.equal_progress import By, EqualSuccess, equal_text, progress_of
+from benchmark.logs.equal_progress import equal_success as equal_success_of
 from tests.training_logs import Line, start_line, update_line, validation_line, write_log
 
 

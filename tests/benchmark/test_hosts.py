@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from benchmark.engines.scripted import ScriptedEngine
+from benchmark.evaluation.protocol import PanelProtocol
+from benchmark.evaluation.records import EpisodeRecord, record_of
+from benchmark.evaluation.rollout import Job, Trajectory, play
 from benchmark.hosts.base import LiveEpisode, WorkerDied, WorldError
 from benchmark.hosts.choose import Hosts, default_processes, spread
 from benchmark.hosts.processes import ProcessHost
-from benchmark.protocol import PanelProtocol
-from benchmark.records import EpisodeRecord, record_of
-from benchmark.rollout import Job, Trajectory, play
 from tasks.base import Task
 from tasks.errors import UserError
 from tasks.registry import load_task

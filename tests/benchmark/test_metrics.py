@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmark.evaluation import Plan
-from benchmark.manifest import Shard
-from benchmark.metrics import (
+from benchmark.evaluation.evaluate import Plan
+from benchmark.evaluation.manifest import Shard
+from benchmark.evaluation.protocol import Choices
+from benchmark.evaluation.records import EpisodeRecord
+from benchmark.evaluation.summary import (
     Estimate,
     PanelSummary,
     RunSummary,
@@ -20,9 +22,7 @@ from benchmark.metrics import (
     summarize,
     summary_json,
 )
-from benchmark.protocol import Choices
-from benchmark.records import EpisodeRecord
-from benchmark.statistics import clustered_wilson, mean_interval, wilson
+from benchmark.stats.intervals import clustered_wilson, mean_interval, wilson
 from tasks.errors import UserError
 from tests.factories import TASKS, make_manifest, make_protocol, make_record, make_turn
 

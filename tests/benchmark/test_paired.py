@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmark.paired import (
+from benchmark.stats.intervals import (
+    Interval,
+    clustered_wilson,
+    mcnemar_exact,
+    newcombe_paired,
+    sign_flip,
+    wilson,
+)
+from benchmark.stats.paired import (
     NOT_PAIRED,
     OVER_EPISODES,
     OVER_SEEDS,
@@ -18,14 +26,6 @@ from benchmark.paired import (
     differences,
     method_of,
     no_difference,
-)
-from benchmark.statistics import (
-    Interval,
-    clustered_wilson,
-    mcnemar_exact,
-    newcombe_paired,
-    sign_flip,
-    wilson,
 )
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from benchmark.engines.base import Sampling
-from benchmark.protocol import STANDARD, Choices, PanelProtocol, run_fingerprint
+from benchmark.evaluation.protocol import STANDARD, Choices, PanelProtocol, run_fingerprint
 from tasks.base import Standard
 from tasks.registry import load_task
 

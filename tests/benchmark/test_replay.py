@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from benchmark.records import EpisodeRecord
-from benchmark.replay import replay_run
-from benchmark.run_folder import RECORDS, read_run
+from benchmark.evaluation.records import EpisodeRecord
+from benchmark.evaluation.replay import replay_run
+from benchmark.evaluation.run_folder import RECORDS, read_run
 from tasks.errors import UserError
 from tests.benchmark.test_run_folder import play
 

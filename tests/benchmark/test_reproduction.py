@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.manifest import Manifest, ModelIdentity
+from benchmark.evaluation.manifest import Manifest, ModelIdentity
+from benchmark.logs.training_log import TrainingLog, read_training_log
 from benchmark.reproduction import (
     Commands,
     LogDifference,
@@ -12,7 +13,6 @@ from benchmark.reproduction import (
     commands_of,
     first_difference,
 )
-from benchmark.training_log import TrainingLog, read_training_log
 from tasks.errors import UserError
 from tasks.seeding import sha256_text
 from tests.factories import make_manifest

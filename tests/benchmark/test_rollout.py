@@ -16,9 +16,9 @@ from benchmark.engines.base import (
     Request,
 )
 from benchmark.engines.scripted import ScriptedEngine
-from benchmark.protocol import PanelProtocol
-from benchmark.records import EpisodeRecord, record_of
-from benchmark.rollout import ATTEMPTS, Job, Trajectory, play
+from benchmark.evaluation.protocol import PanelProtocol
+from benchmark.evaluation.records import EpisodeRecord, record_of
+from benchmark.evaluation.rollout import ATTEMPTS, Job, Trajectory, play
 from tasks.errors import UserError
 from tasks.registry import load_task
 

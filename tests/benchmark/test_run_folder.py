@@ -12,10 +12,16 @@ from pathlib import Path
 import pytest
 
 from benchmark.engines.scripted import ScriptedEngine
-from benchmark.evaluation import Plan, evaluate, recorded_command
-from benchmark.manifest import Manifest, ModelIdentity, Shard
-from benchmark.protocol import Choices
-from benchmark.run_folder import RECORDS, RunFolder, read_manifest, read_run, read_sessions
+from benchmark.evaluation.evaluate import Plan, evaluate, recorded_command
+from benchmark.evaluation.manifest import Manifest, ModelIdentity, Shard
+from benchmark.evaluation.protocol import Choices
+from benchmark.evaluation.run_folder import (
+    RECORDS,
+    RunFolder,
+    read_manifest,
+    read_run,
+    read_sessions,
+)
 from tasks.errors import UserError
 
 PLAN = Plan.of([("sokoban", "builtin")])

@@ -4,8 +4,8 @@ import pytest
 from pydantic import ValidationError
 
 from benchmark.engines.base import Generation
-from benchmark.records import SequenceRecord
-from benchmark.sequences import TokenSequence, token_sequence
+from benchmark.evaluation.records import SequenceRecord
+from benchmark.evaluation.sequences import TokenSequence, token_sequence
 
 
 def turn(prompt: tuple[int, ...] | None, response: tuple[int, ...] | None) -> Generation:

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from benchmark.cli import _parser, main
-from benchmark.foreign_logs import FORMATS
+from benchmark.archive import sha256_of, write_compressed
+from benchmark.cli.main import _parser, main
+from benchmark.logs.foreign import FORMATS
+from benchmark.logs.metrics import METRICS
 from benchmark.stability.definitions import DEFINITIONS
-from benchmark.stability_figure import stability_svg
-from benchmark.stability_runs import Choices, compared
-from benchmark.stability_table import COLUMNS, shown
-from benchmark.submissions.archive import sha256_of, write_compressed
-from benchmark.training_metrics import METRICS
+from benchmark.stability.figure import stability_svg
+from benchmark.stability.recipes import Choices, compared
+from benchmark.stability.table import COLUMNS, shown
 from tests.submissions import about
 from tests.training_logs import run_lines, start_line, update_line, validation_line, write_log
 

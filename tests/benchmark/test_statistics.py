@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from benchmark.statistics import (
+from benchmark.stats.intervals import (
     EXACT_FLIPS,
     Interval,
     bootstrap_mean,
@@ -353,7 +353,7 @@ def test_the_bootstrap_mirrors_and_ignores_order(values: list[float], order: ran
 def test_drawing_in_parts_moves_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     values = [float(x) for x in np.random.default_rng(6).normal(0.2, 1.0, 30)]
     whole = bootstrap_mean(values), sign_flip(values)
-    monkeypatch.setattr("benchmark.statistics._BATCH", 997)
+    monkeypatch.setattr("benchmark.stats.intervals._BATCH", 997)
     assert (bootstrap_mean(values), sign_flip(values)) == whole
 
 

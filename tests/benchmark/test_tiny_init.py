@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from baselines.registry import find_model
-from benchmark.cli import main
+from baselines.inits.registry import find_model
+from benchmark.cli.main import main
 from benchmark.engines.chat import Chat
-from benchmark.engines.transformers import TransformersEngine
-from benchmark.evaluation import Plan, evaluate
-from benchmark.manifest import Shard
-from benchmark.metrics import read_summary
-from benchmark.protocol import Choices
-from benchmark.records import EpisodeRecord
-from benchmark.run_folder import RunFolder, read_run
+from benchmark.engines.transformers.engine import TransformersEngine
+from benchmark.evaluation.evaluate import Plan, evaluate
+from benchmark.evaluation.manifest import Shard
+from benchmark.evaluation.protocol import Choices
+from benchmark.evaluation.records import EpisodeRecord
+from benchmark.evaluation.run_folder import RunFolder, read_run
+from benchmark.evaluation.summary import read_summary
 from benchmark.submissions.check import read_accepted
-from benchmark.submissions.entry import ReadRun
+from benchmark.submissions.reading.entry import ReadRun
 
 SOURCE = find_model("tiny-sokoban")
 SUBMISSIONS = Path(__file__).parents[2] / "submissions"

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from baselines.tracks import load_track, resolve_on_track
+from baselines.tracks.registry import load_track, resolve_on_track
+from benchmark.logs.lines import Start, parse_line
 from benchmark.tracks import Track, deviations
-from benchmark.training_lines import Start, parse_line
 from tasks.registry import load_task
 from tests.small_track import small, small_track
 from tests.training_logs import Line, start_line

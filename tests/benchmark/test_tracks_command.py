@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from baselines import tracks
-from baselines.tracks import Pin, load_track, read_index, track_names
-from benchmark.cli import main
+from baselines.tracks import registry as tracks
+from baselines.tracks.registry import Pin, load_track, read_index, track_names
+from benchmark.cli.main import main
 
 
 def test_the_list_says_what_a_track_is(

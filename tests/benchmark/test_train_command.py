@@ -14,13 +14,13 @@ import pytest
 import torch
 import yaml
 
-from baselines.recipes import resolve
-from baselines.train_config import TrainConfig
-from benchmark.cli import EXIT_ENGINE_DOWN, EXIT_INTERRUPTED, EXIT_USER_ERROR, main
-from benchmark.engines.decoding import Decoder
+from baselines.config.layers import resolve
+from baselines.config.schema import TrainConfig
+from benchmark.cli.main import EXIT_ENGINE_DOWN, EXIT_INTERRUPTED, EXIT_USER_ERROR, main
+from benchmark.engines.transformers.decoding import Decoder
 from benchmark.files import lock_folder
+from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import folder_sha256, from_folder
-from benchmark.training_log import LOG, read_training_log
 
 TINY = {
     "rollout.groups": "2",
@@ -200,7 +200,7 @@ def test_a_longer_run_goes_on(trained: Path, tmp_path: Path) -> None:
 
 
 def test_the_checkpoint_is_a_model_for_eval(trained: Path, tmp_path: Path) -> None:
-    from benchmark.commands.inits import find_model
+    from benchmark.cli.training.inits import find_model
 
     source = find_model(str(trained / "last"))
     assert source.identity.sha256 != find_model("tiny-sokoban").identity.sha256
@@ -284,7 +284,7 @@ def test_an_engine_that_dies_ends_with_its_code_and_the_same_command_resumes(
 def test_an_interrupted_run_says_how_it_goes_on(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from baselines.trainer import Trainer
+    from baselines.training.trainer import Trainer
 
     async def interrupted(self: Trainer) -> None:
         raise KeyboardInterrupt

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from baselines.recipes import resolve
-from baselines.registry import find_model
-from baselines.training_run import TrainingRun
-from benchmark.cli import _parser
-from benchmark.commands.train_texts import closing_lines, config_text, title
+from baselines.config.layers import resolve
+from baselines.inits.registry import find_model
+from baselines.training.run import TrainingRun
+from benchmark.cli.main import _parser
+from benchmark.cli.training.texts import closing_lines, config_text, title
 from benchmark.models import from_folder
 from tasks.errors import UserError
 from tasks.registry import load_task
@@ -82,7 +82,7 @@ def test_nothing_in_the_command_ends_the_comment(
 
 
 def test_the_end_names_the_best_beside_the_init(tmp_path: Path) -> None:
-    # 64, 128 and 128 of 256; Wilson intervals as `benchmark.statistics` has them.
+    # 64, 128 and 128 of 256; Wilson intervals as `benchmark.stats.intervals` has them.
     rates = [validation_line(0, solved=64), update_line(1), validation_line(1), update_line(2)]
     assert closing(tmp_path, *rates, validation_line(2), models=("best", "last")) == [
         "best of 3 validations, after update 1: success builtin 50.0% [43.9, 56.1] "

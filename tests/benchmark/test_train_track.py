@@ -8,14 +8,14 @@ import pytest
 import torch
 import yaml
 
-from baselines import tracks
-from baselines.registry import read_registry
-from baselines.tracks import INDEX, index_text, load_track, pinned_index, rates_text
-from benchmark.cli import EXIT_ENGINE_DOWN, EXIT_USER_ERROR, main
-from benchmark.engines.decoding import Decoder
+from baselines.inits.registry import read_registry
+from baselines.tracks import registry as tracks
+from baselines.tracks.registry import INDEX, index_text, load_track, pinned_index, rates_text
+from benchmark.cli.main import EXIT_ENGINE_DOWN, EXIT_USER_ERROR, main
+from benchmark.engines.transformers.decoding import Decoder
+from benchmark.logs.training_log import LOG, TrainingLog, read_training_log
 from benchmark.models import folder_sha256
 from benchmark.tracks import deviations
-from benchmark.training_log import LOG, TrainingLog, read_training_log
 from tests.small_track import small_track
 
 

@@ -14,8 +14,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmark.training_lines import MAX_LINE
-from benchmark.training_log import (
+from benchmark.logs.lines import MAX_LINE
+from benchmark.logs.metrics import FLOAT32_MAX, METRICS, VALIDATION_METRICS
+from benchmark.logs.training_log import (
     LOG,
     MAX_BYTES,
     TrainingLogWriter,
@@ -23,7 +24,6 @@ from benchmark.training_log import (
     read_training_log,
     truncate_after,
 )
-from benchmark.training_metrics import FLOAT32_MAX, METRICS, VALIDATION_METRICS
 from tasks.errors import UserError
 from tasks.seeding import sha256_text
 from tests.training_logs import run_lines, start_line, update_line, validation_line, write_log
@@ -156,7 +156,7 @@ def test_a_full_disk_is_said_and_nothing_is_lost(tmp_path: Path) -> None:
     script = f"""
 import resource, signal, sys
 from pathlib import Path
-from benchmark.training_log import TrainingLogWriter
+from benchmark.logs.training_log import TrainingLogWriter
 from tasks.errors import UserError
 from tasks.seeding import sha256_text
 from tests.training_logs import start_line, update_line

@@ -13,9 +13,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from benchmark.cli import main
-from benchmark.plot_style import dress
-from benchmark.training_curves import (
+from benchmark.cli.main import main
+from benchmark.logs.groups import (
     Plotted,
     Series,
     band_of,
@@ -25,9 +24,10 @@ from benchmark.training_curves import (
     printable,
     series_of,
 )
-from benchmark.training_log import TrainingLog, read_training_log
-from benchmark.training_page import training_page
-from benchmark.training_plot import figure_bytes
+from benchmark.logs.training_log import TrainingLog, read_training_log
+from benchmark.plots.style import dress
+from benchmark.plots.training import figure_bytes
+from benchmark.plots.training_page import training_page
 from tasks.errors import UserError
 from tasks.seeding import sha256_text
 from tests.training_logs import Line, run_lines, start_line, update_line, validation_line, write_log
@@ -354,7 +354,8 @@ def test_a_run_that_was_killed_can_be_drawn(
 
 def test_logs_are_read_without_torch_and_matplotlib() -> None:
     code = (
-        "import sys, benchmark.training_log, benchmark.collapse, benchmark.training_curves\n"
+        "import sys, benchmark.logs.training_log, benchmark.logs.groups\n"
+        "import benchmark.stability.collapse\n"
         "assert not {'torch', 'vllm', 'matplotlib'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

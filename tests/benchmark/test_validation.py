@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchmark.validation import validate
+from benchmark.evaluation.validate_task import validate
 from tasks.base import Episode, Panel, PanelEntry, PanelInfo, Step
 from tasks.sokoban.task import SokobanEpisode, SokobanTask
 

@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from baselines.demonstrations import demonstrate
-from benchmark.cli import main
+from baselines.cloning.demonstrations import demonstrate
+from benchmark.cli.main import main
 from benchmark.engines.scripted import ScriptedEngine
+from benchmark.evaluation.records import EpisodeRecord, record_of
+from benchmark.evaluation.replay import replay_run
+from benchmark.evaluation.rollout import Trajectory, play
+from benchmark.evaluation.run_folder import RECORDS, read_run
+from benchmark.evaluation.validate_task import validate
 from benchmark.hosts.processes import ProcessHost
-from benchmark.records import EpisodeRecord, record_of
-from benchmark.replay import replay_run
-from benchmark.rollout import Trajectory, play
-from benchmark.run_folder import RECORDS, read_run
-from benchmark.validation import validate
 from tasks.base import PanelInfo
 from tasks.registry import load_task
 from tasks.sokoban.task import SokobanTask
@@ -34,7 +34,7 @@ CLI = """
 import dataclasses, sys
 from tasks.sokoban.task import SokobanTask
 SokobanTask.info = dataclasses.replace(SokobanTask.info, worker_processes=True)
-from benchmark.cli import main
+from benchmark.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
 """The command line, with Sokoban in worker processes."""
@@ -121,7 +121,7 @@ def test_what_a_tampered_response_makes_a_world_do_is_a_difference(
         turns = list(record.turns)
         turns[2] = turns[2].model_copy(update={"response": order})
         changed.append(record.model_copy(update={"turns": tuple(turns)}))
-    monkeypatch.setattr("benchmark.replay.load_task", lambda name: Misbehaving())
+    monkeypatch.setattr("benchmark.evaluation.replay.load_task", lambda name: Misbehaving())
     replays = list(replay_run(run, [*changed, records[5]], 2))
     found = [str(replay.differences[0]) for replay in replays[:5]]
     died = "WorkerDied: the worker process of this episode ended with exit code 4"

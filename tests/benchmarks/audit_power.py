@@ -19,20 +19,20 @@ from pathlib import Path
 
 import torch
 
-from baselines.bc import clone
-from baselines.bc_recipe import find_recipe, read_recipe
-from baselines.registry import find_model
+from baselines.cloning.bc import clone
+from baselines.cloning.recipe import find_recipe, read_recipe
+from baselines.inits.registry import find_model
 from benchmark.engines.chat import Chat
 from benchmark.engines.scripted import ScriptedEngine
-from benchmark.engines.transformers import TransformersEngine, load_model
-from benchmark.evaluation import Plan, evaluate
-from benchmark.manifest import Manifest, ModelIdentity, Shard
-from benchmark.metrics import summarize
+from benchmark.engines.transformers.engine import TransformersEngine, load_model
+from benchmark.evaluation.evaluate import Plan, evaluate
+from benchmark.evaluation.manifest import Manifest, ModelIdentity, Shard
+from benchmark.evaluation.protocol import Choices
+from benchmark.evaluation.run_folder import RunFolder, read_run
+from benchmark.evaluation.summary import summarize
 from benchmark.models import from_folder
-from benchmark.protocol import Choices
-from benchmark.run_folder import RunFolder, read_run
 from benchmark.submissions.audit import EpisodeAudit, audit_run, evidence_of
-from benchmark.submissions.entry import ReadRun
+from benchmark.submissions.reading.entry import ReadRun
 
 SAMPLING = {
     "greedy": Choices(),

@@ -30,10 +30,10 @@ import aiohttp
 import psutil  # type: ignore[import-untyped]  # it comes without types
 from playwright.sync_api import Page, sync_playwright
 
-from leaderboard.board_file import PARQUET, parquet_bytes
-from leaderboard.data import Board, load
-from leaderboard.links import query_of
-from leaderboard.state import State
+from leaderboard.board.board import Board, load
+from leaderboard.board.file import PARQUET, parquet_bytes
+from leaderboard.page.links import query_of
+from leaderboard.page.state import State
 from tests.board_rows import synthetic_content
 
 ENTRIES, CURVES = 200, 500

@@ -18,9 +18,9 @@ from typing import Any, TypeAlias
 
 from benchmark.engines.base import Engine, Generation, Request
 from benchmark.engines.scripted import ScriptedEngine
+from benchmark.evaluation.protocol import Choices, PanelProtocol
+from benchmark.evaluation.rollout import Job, Trajectory, longest_first, play
 from benchmark.hosts.inline import InlineHost
-from benchmark.protocol import Choices, PanelProtocol
-from benchmark.rollout import Job, Trajectory, longest_first, play
 from tasks.registry import load_task
 
 CAPACITY = 64

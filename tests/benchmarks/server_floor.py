@@ -3,10 +3,10 @@
     python -m tests.benchmarks.server_floor
 
 A vLLM server with a tiny random model runs beside the client. The rollout plays Sokoban episodes of
-different lengths through `OpenAIEngine` and `benchmark.rollout.play`. The floor sends the same
-requests, all known beforehand, over bare aiohttp with as many in flight, so that nothing waits for
-anything. Both are interleaved and repeated, the server's prefix cache is emptied before each.
-With `--text-only` the floor is also measured without log-probabilities and token ids.
+different lengths through `OpenAIEngine` and `rollout.play`. The floor sends the same requests, all
+known beforehand, over bare aiohttp with as many in flight, so that nothing waits for anything. Both
+are interleaved and repeated, the server's prefix cache is emptied before each. With `--text-only`
+the floor is also measured without log-probabilities and token ids.
 """
 
 import argparse
@@ -24,9 +24,9 @@ from typing import Any
 import aiohttp
 
 from benchmark.engines.base import Generation, Request
-from benchmark.engines.openai import OpenAIEngine
-from benchmark.protocol import Choices, PanelProtocol
-from benchmark.rollout import Job, Trajectory, play
+from benchmark.engines.server.openai import OpenAIEngine
+from benchmark.evaluation.protocol import Choices, PanelProtocol
+from benchmark.evaluation.rollout import Job, Trajectory, play
 from tasks.registry import load_task
 from tests.places import place_share
 from tests.servers import VllmServer, vllm_server

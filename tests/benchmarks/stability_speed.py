@@ -16,11 +16,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from benchmark.run_curves import run_curves_of
+from benchmark.logs.curves import run_curves_of
+from benchmark.logs.metrics import METRICS
+from benchmark.logs.training_log import read_training_log
 from benchmark.stability.runs import run_stability
 from benchmark.stability.seeds import recipe_stability
-from benchmark.training_log import read_training_log
-from benchmark.training_metrics import METRICS
 from tests.training_logs import start_line, update_line, validation_line
 
 SEEDS = 5

@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmark.evaluation import Plan
-from benchmark.replay import replay_run
-from benchmark.run_folder import read_run
+from benchmark.evaluation.evaluate import Plan
+from benchmark.evaluation.replay import replay_run
+from benchmark.evaluation.run_folder import read_run
 from benchmark.submissions.check import check_submission
 from tasks.registry import task_names
 from tests.submissions import PLAN, play_policy, policy_submission

@@ -31,16 +31,16 @@ from typing import Any
 import torch
 from accelerate import Accelerator
 
-from baselines.learner import Learner
-from baselines.recipes import resolve
-from baselines.registry import find_model
-from baselines.rollouts import Row
-from baselines.train_config import TrainConfig
-from baselines.train_metrics import Metrics
-from baselines.trainer import Trainer
-from baselines.training_run import TrainingRun, Watch
+from baselines.config.layers import resolve
+from baselines.config.schema import TrainConfig
+from baselines.inits.registry import find_model
+from baselines.learning.learner import Learner
+from baselines.rollouts.rows import Row
+from baselines.training.metrics import Metrics
+from baselines.training.run import TrainingRun, Watch
+from baselines.training.trainer import Trainer
 from benchmark.engines.base import Engine, Generation, Request
-from benchmark.engines.transformers import TransformersEngine, load_model
+from benchmark.engines.transformers.engine import TransformersEngine, load_model
 from tasks.registry import load_task
 from tests.bare_work import Floor, Offer, Spent, Work, clocks
 from tests.measured import alone, cost

@@ -31,15 +31,15 @@ from typing import Any
 import torch
 from accelerate import Accelerator
 
-from baselines.learner import Learner
-from baselines.recipes import resolve
-from baselines.registry import find_model
-from baselines.rollouts import Row
-from baselines.train_config import TrainConfig
-from baselines.train_metrics import Metrics
-from baselines.trainer import Trainer
-from baselines.training_run import TrainingRun, Watch
-from benchmark.engines.transformers import TransformersEngine, load_model
+from baselines.config.layers import resolve
+from baselines.config.schema import TrainConfig
+from baselines.inits.registry import find_model
+from baselines.learning.learner import Learner
+from baselines.rollouts.rows import Row
+from baselines.training.metrics import Metrics
+from baselines.training.run import TrainingRun, Watch
+from baselines.training.trainer import Trainer
+from benchmark.engines.transformers.engine import TransformersEngine, load_model
 from tasks.registry import load_task
 from tests.bare_work import Spent, clocks
 from tests.benchmarks.trainer_floor import add_settings

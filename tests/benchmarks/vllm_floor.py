@@ -2,11 +2,11 @@
 
     python -m tests.benchmarks.vllm_floor --model DIR
 
-The rollout plays a panel through `VllmEngine` and `benchmark.rollout.play`: turns of an episode
-depend on each other, worlds step, prompts are rendered. The floor offers exactly the same prompts
-(token ids, sampling, limits) to the bare `LLMEngine` with nothing to wait for: all at once, and,
-as a second floor, with as many in flight as the rollout had. All three run on one engine,
-interleaved and repeated, each with an empty prefix cache; ratios are taken within a round.
+The rollout plays a panel through `VllmEngine` and `rollout.play`: turns of an episode depend on
+each other, worlds step, prompts are rendered. The floor offers exactly the same prompts (token ids,
+sampling, limits) to the bare `LLMEngine` with nothing to wait for: all at once, and, as a second
+floor, with as many in flight as the rollout had. All three run on one engine, interleaved and
+repeated, each with an empty prefix cache; ratios are taken within a round.
 `tests.benchmarks.server_floor` does the same through a server.
 """
 
@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmark.engines.base import Engine, Generation, Request, Sampling
-from benchmark.engines.vllm import VllmEngine, sampling_params, set_environment
+from benchmark.engines.vllm.engine import VllmEngine, sampling_params, set_environment
 from benchmark.engines.worker import Ticket
-from benchmark.protocol import PanelProtocol
-from benchmark.rollout import Job, Trajectory, longest_first, play
+from benchmark.evaluation.protocol import PanelProtocol
+from benchmark.evaluation.rollout import Job, Trajectory, longest_first, play
 from tasks.registry import load_task
 from tasks.seeding import stable_seed
 from tests.places import place_share

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tasks.webshop import catalogue
-from tasks.webshop.catalogues import SMALL, builtin_products, data_files, is_there
-from tasks.webshop.files import DataFiles, read_listings
+from tasks.webshop.data import catalogue
+from tasks.webshop.data.catalogues import SMALL, builtin_products, data_files, is_there
+from tasks.webshop.data.files import DataFiles, read_listings
 from tests.benchmarks.webshop_search import FULL
 from tests.measured import alone, cost
 

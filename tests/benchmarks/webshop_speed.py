@@ -17,7 +17,7 @@ import time
 from statistics import median
 
 from tasks.base import PanelEntry
-from tasks.webshop.catalogues import BUILTIN, SMALL, is_there, open_catalogue
+from tasks.webshop.data.catalogues import BUILTIN, SMALL, is_there, open_catalogue
 from tasks.webshop.task import WebShopTask
 
 STARTS = 5

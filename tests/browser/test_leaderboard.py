@@ -10,9 +10,9 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 
-from leaderboard.board_file import PARQUET, BoardContent, parquet_bytes
-from leaderboard.build import build
-from leaderboard.protocols import BoardFacts
+from leaderboard.board.build import build
+from leaderboard.board.file import PARQUET, BoardContent, parquet_bytes
+from leaderboard.board.protocols import BoardFacts
 from tests.board_rows import hostile, synthetic_content
 from tests.browser.chromium import DESKTOP, launched
 from tests.browser.leaderboard_pages import PHONE, open_at, open_tab, served, shown, violations

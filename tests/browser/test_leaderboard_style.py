@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from leaderboard.board_file import PARQUET, parquet_bytes
+from leaderboard.board.file import PARQUET, parquet_bytes
 from tests.board_rows import synthetic_content
 from tests.browser.chromium import DESKTOP, launched
 from tests.browser.leaderboard_pages import PHONE, open_at, open_tab, served, violations

@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect
 
 from benchmark.engines.scripted import ScriptedEngine
-from benchmark.metrics import summarize
-from benchmark.protocol import Choices
+from benchmark.evaluation.protocol import Choices
+from benchmark.evaluation.summary import summarize
 from benchmark.report import report_html
 from tasks.registry import load_task
 from tasks.sokoban.task import SokobanTask

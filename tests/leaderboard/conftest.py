@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from leaderboard.board_file import BoardContent
-from leaderboard.build import build
-from leaderboard.data import Board
-from leaderboard.rows import FullRow
+from leaderboard.board.board import Board
+from leaderboard.board.build import build
+from leaderboard.board.file import BoardContent
+from leaderboard.board.rows import FullRow
 from tests.board_rows import Counts, board_content, board_of, panel_facts
 from tests.submissions import INITS, play_policy, policy_submission, trained_submission
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from leaderboard.data import Board
-from leaderboard.state import USUAL
+from leaderboard.board.board import Board
+from leaderboard.page.state import USUAL
 from tests.board_rows import board_content, board_of, board_row
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, first
 

@@ -16,10 +16,10 @@ from gradio.routes import App
 from starlette.websockets import WebSocketDisconnect
 
 from leaderboard.app import build
-from leaderboard.calls import SESSION, BadCall, Calls
-from leaderboard.closed import MAX_BODY
-from leaderboard.data import Board
-from leaderboard.server import THREADS, application
+from leaderboard.board.board import Board
+from leaderboard.serve.calls import SESSION, BadCall, Calls
+from leaderboard.serve.closed import MAX_BODY
+from leaderboard.serve.server import THREADS, application
 from tests.leaderboard.page_calls import (
     BOARD,
     CONTROLS,
@@ -246,7 +246,7 @@ def test_what_fails_is_one_line_in_the_log(
 
     own = TestClient(application(board, Path("nowhere")), raise_server_exceptions=False)
     monkeypatch.setattr("leaderboard.app.opened", fail)
-    monkeypatch.setattr("leaderboard.server.csv", fail)
+    monkeypatch.setattr("leaderboard.serve.server.csv", fail)
     answers = [own.post(PREDICT, json=call(LOAD, ["v1"])), own.get("/leaderboard.csv")]
     for answer in answers:
         assert answer.status_code == 500 and "line" not in answer.text

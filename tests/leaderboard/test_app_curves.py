@@ -3,11 +3,11 @@
 import re
 from dataclasses import replace
 
-from leaderboard.figures import Curve
-from leaderboard.rows import FullRow
-from leaderboard.state import State
+from leaderboard.board.rows import FullRow
+from leaderboard.board.training_rows import SeedCurves, Stability, Survival
+from leaderboard.page.figures import Curve
+from leaderboard.page.state import State
 from leaderboard.tabs.curves import _stairs, curves_page
-from leaderboard.training_rows import SeedCurves, Stability, Survival
 from tests.board_rows import board_row
 from tests.leaderboard.conftest import SOKOBAN, Boards, first
 from tests.leaderboard.pages import rows_of, text_of

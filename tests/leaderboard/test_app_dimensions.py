@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmark.paired import OVER_EPISODES, OVER_SEEDS
-from benchmark.statistics import Interval, newcombe_paired
-from leaderboard.dimensions import (
+from benchmark.stats.intervals import Interval, newcombe_paired
+from benchmark.stats.paired import OVER_EPISODES, OVER_SEEDS
+from leaderboard.board.rows import Choices, FullRow, Row
+from leaderboard.board.training_rows import EventCount, Stability
+from leaderboard.table.contrasts import (
     OVER_PAIRS,
     Collapses,
     Dimension,
     dimensions,
     over_pairs,
 )
-from leaderboard.paired import compare, mean_of
-from leaderboard.rows import Choices, FullRow, Row
-from leaderboard.training_rows import EventCount, Stability
+from leaderboard.table.paired import compare, mean_of
 from tasks.seeding import sha256_text
 from tests.board_rows import board_row, choices
 from tests.leaderboard.conftest import SOKOBAN, Boards, first

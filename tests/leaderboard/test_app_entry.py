@@ -5,20 +5,20 @@ from dataclasses import replace
 
 import pytest
 
-from leaderboard.columns import STABILITY, columns_of
-from leaderboard.markup import block
-from leaderboard.rows import Checkpoint, Model, Row
-from leaderboard.state import State
-from leaderboard.tabs.entry import entry_page
-from leaderboard.tabs.entry_reproduce import reproduce, whole_hashes
-from leaderboard.tabs.entry_stability import stability_tables
-from leaderboard.training_rows import (
+from leaderboard.board.rows import Checkpoint, Model, Row
+from leaderboard.board.training_rows import (
     EventCount,
     NamedValue,
     SeedCurves,
     SeedNumbers,
     Stability,
 )
+from leaderboard.page.markup import block
+from leaderboard.page.state import State
+from leaderboard.table.columns import STABILITY, columns_of
+from leaderboard.tabs.entry import entry_page
+from leaderboard.tabs.entry_reproduce import reproduce, whole_hashes
+from leaderboard.tabs.entry_stability import stability_tables
 from tasks.seeding import sha256_text
 from tests.board_rows import board_row
 from tests.leaderboard.conftest import SOKOBAN, Boards, first

@@ -11,13 +11,13 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from leaderboard.board_file import BoardContent
-from leaderboard.data import Board
-from leaderboard.endings import known_endings, read_endings
-from leaderboard.links import open_query, parsed
-from leaderboard.plays import play_of
-from leaderboard.rows import PanelNumbers, SeedSuccess
-from leaderboard.state import State
+from leaderboard.board.board import Board
+from leaderboard.board.file import BoardContent
+from leaderboard.board.rows import PanelNumbers, SeedSuccess
+from leaderboard.episodes.outcomes import known_endings, read_endings
+from leaderboard.episodes.plays import play_of
+from leaderboard.page.links import open_query, parsed
+from leaderboard.page.state import State
 from leaderboard.tabs.compare import compare_page
 from leaderboard.tabs.episodes import chosen_play, episodes_page
 from tests.board_rows import board_content, board_of, board_row
@@ -38,7 +38,7 @@ def twice(
     The second play of each seed is the other one's, so of an episode that one of them has solved
     there are four plays, and these are solved: seed 0 play 1 and seed 1 play 2, or the other two.
     """
-    from benchmark.submissions.archive import sha256_of
+    from benchmark.archive import sha256_of
 
     root = tmp_path_factory.mktemp("twice")
     forged = copied(submissions / TRAINED, root)

@@ -11,11 +11,11 @@ import pytest
 
 from leaderboard import app
 from leaderboard.app import TABS, build
-from leaderboard.data import Board
-from leaderboard.events import Page, fetched, moved, opened, used
-from leaderboard.links import parsed
-from leaderboard.protocols import BoardFacts, Protocol
-from leaderboard.rows import FullRow
+from leaderboard.board.board import Board
+from leaderboard.board.protocols import BoardFacts, Protocol
+from leaderboard.board.rows import FullRow
+from leaderboard.page.events import Page, fetched, moved, opened, used
+from leaderboard.page.links import parsed
 from tests.board_rows import board_content, board_of, board_row
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, first
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard.figures import Curve, Estimate, Point, intervals, legend, plot, scatter
-from leaderboard.scales import Scale
+from leaderboard.page.figures import Curve, Estimate, Point, intervals, legend, plot, scatter
+from leaderboard.page.scales import Scale
 
 SHARE = Scale.share()
 

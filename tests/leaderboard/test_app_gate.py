@@ -17,10 +17,10 @@ import uvicorn
 from starlette.types import Message, Receive, Scope, Send
 
 from leaderboard.app import build
-from leaderboard.calls import Calls
-from leaderboard.closed import MAX_ASKING, MAX_BODY, SLOW_AT_ONCE, Closed
-from leaderboard.data import Board
-from leaderboard.server import application
+from leaderboard.board.board import Board
+from leaderboard.serve.calls import Calls
+from leaderboard.serve.closed import MAX_ASKING, MAX_BODY, SLOW_AT_ONCE, Closed
+from leaderboard.serve.server import application
 from tests.leaderboard.page_calls import BOARD, CONTROLS, PREDICT, SLOW, call, one_entry
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard.columns import SUCCESS
-from leaderboard.data import Board
-from leaderboard.links import (
+from leaderboard.board.board import Board
+from leaderboard.board.rows import FullRow
+from leaderboard.page.links import (
     MAX_LINK,
     MAX_SEARCH,
     MAX_VALUES,
@@ -20,8 +20,7 @@ from leaderboard.links import (
     parsed,
     query_of,
 )
-from leaderboard.rows import FullRow
-from leaderboard.state import (
+from leaderboard.page.state import (
     MOST_CURVES,
     SIZES,
     TABS,
@@ -32,7 +31,8 @@ from leaderboard.state import (
     repeats_of,
     view_of,
 )
-from leaderboard.view import wanted
+from leaderboard.table.columns import SUCCESS
+from leaderboard.table.view import wanted
 from tests.board_rows import board_content, board_of, board_row, panel_facts
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, first
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard.controls import choices_of, filled, ranked
-from leaderboard.data import Board
-from leaderboard.links import open_query
-from leaderboard.rows import FullRow
-from leaderboard.state import State, view_of
-from leaderboard.table import table
+from leaderboard.board.board import Board
+from leaderboard.board.rows import FullRow
+from leaderboard.page.controls import choices_of, filled, ranked
+from leaderboard.page.links import open_query
+from leaderboard.page.state import State, view_of
+from leaderboard.table.table import table
 from leaderboard.tabs.board import board_page, csv, frame_of
 from leaderboard.tabs.compare import compare_page
 from leaderboard.tabs.curves import curves_page
@@ -223,7 +223,7 @@ def test_published_numbers_are_marked_and_apart(board: Board) -> None:
 
 
 def test_what_is_refused_is_named(board: Board) -> None:
-    from leaderboard.protocols import Refused
+    from leaderboard.board.protocols import Refused
 
     facts = replace(board.facts, refused=(Refused("20260101_gone", ("a <b> reason",)),))
     with_refused = Board(facts, board._table)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.records import SequenceRecord
-from leaderboard.data import Board
-from leaderboard.plays import (
+from benchmark.evaluation.records import SequenceRecord
+from leaderboard.board.board import Board
+from leaderboard.episodes.plays import (
     MAX_KEPT,
     MAX_KEPT_OF_ONE,
     Asked,
@@ -18,7 +18,7 @@ from leaderboard.plays import (
     size_of,
     without_prompts,
 )
-from leaderboard.state import State
+from leaderboard.page.state import State
 from leaderboard.tabs.episode import MAX_TEXT, board_of, drawn, shortened, turns
 from leaderboard.tabs.episodes import episodes_page
 from tasks.base import Tile, View

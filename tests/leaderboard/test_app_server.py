@@ -12,10 +12,10 @@ import pytest
 import yaml
 from fastapi.testclient import TestClient
 
-from benchmark.cli import main
-from leaderboard.board_file import PARQUET
-from leaderboard.data import Board
-from leaderboard.server import application
+from benchmark.cli.main import main
+from leaderboard.board.board import Board
+from leaderboard.board.file import PARQUET
+from leaderboard.serve.server import application
 from tests.board_rows import board_content, board_of, board_row, hostile
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, first
 from tests.report_runs import INJECTION
@@ -124,7 +124,7 @@ def test_a_board_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
 def test_without_gradio_it_says_what_to_install(tmp_path: Path) -> None:
     board_of(tmp_path, board_content([], SOKOBAN))
     program = (
-        "import sys; sys.modules['gradio'] = None; from benchmark.cli import main; "
+        "import sys; sys.modules['gradio'] = None; from benchmark.cli.main import main; "
         "sys.exit(main(['leaderboard', 'serve', '--board', sys.argv[1]]))"
     )
     command = [sys.executable, "-c", program, str(tmp_path / PARQUET)]
@@ -191,8 +191,9 @@ def test_the_page_is_kept_for_its_address_whatever_the_query(client: TestClient)
 
 def test_the_start_makes_no_stubs_for_editors() -> None:
     program = (
-        "import sys; from leaderboard.start import NoStubs; sys.meta_path.insert(0, NoStubs); "
+        "import sys; from leaderboard.serve.start import NoStubs; "
+        "sys.meta_path.insert(0, NoStubs); "
         "import gradio, gradio.component_meta as made; gradio.Textbox('x'); "
-        "sys.exit(made.create_or_modify_pyi.__module__ != 'leaderboard.start')"
+        "sys.exit(made.create_or_modify_pyi.__module__ != 'leaderboard.serve.start')"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False, cwd=ROOT).returncode == 0

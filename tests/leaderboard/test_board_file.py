@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from leaderboard.board_file import (
+from leaderboard.board.arrow import from_plain
+from leaderboard.board.file import (
     KEY,
     SCHEMA,
     BoardContent,
@@ -20,10 +21,9 @@ from leaderboard.board_file import (
     read_content,
     read_table,
 )
-from leaderboard.plain import from_plain
-from leaderboard.protocols import BoardFacts
-from leaderboard.rows import FullRow
-from leaderboard.training_rows import NamedValue, Stability
+from leaderboard.board.protocols import BoardFacts
+from leaderboard.board.rows import FullRow
+from leaderboard.board.training_rows import NamedValue, Stability
 from tasks.errors import UserError
 from tests.board_rows import board_content, synthetic_content
 
@@ -68,7 +68,7 @@ def test_infinite_and_unknown_stability_are_kept_apart(tmp_path: Path) -> None:
 def test_bytes_depend_on_the_content_alone() -> None:
     program = (
         "import hashlib\n"
-        "from leaderboard.board_file import json_bytes, parquet_bytes\n"
+        "from leaderboard.board.file import json_bytes, parquet_bytes\n"
         "from tests.board_rows import synthetic_content\n"
         "content = synthetic_content(entries=12, curves=20)\n"
         "for make in (parquet_bytes, json_bytes):\n"

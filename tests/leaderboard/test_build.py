@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.cli import main
+from benchmark.cli.main import main
 from benchmark.submissions.badges import Badges
 from benchmark.submissions.check import read_accepted
 from benchmark.submissions.results import panel_results, stability_of
-from leaderboard.board_file import json_bytes, parquet_bytes, read_content
-from leaderboard.build import Built, build, write
-from leaderboard.data import load
-from leaderboard.entries import row_of as make_row
-from leaderboard.rows import Checkpoint, Choices, FullRow
-from leaderboard.table import table
-from leaderboard.view import default_view
+from leaderboard.board.board import load
+from leaderboard.board.build import Built, build, write
+from leaderboard.board.entries import row_of as make_row
+from leaderboard.board.file import json_bytes, parquet_bytes, read_content
+from leaderboard.board.rows import Checkpoint, Choices, FullRow
+from leaderboard.table.table import table
+from leaderboard.table.view import default_view
 from tasks.errors import UserError
 from tasks.registry import load_task
 from tasks.seeding import sha256_text

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard import cells
+from leaderboard.table import cells
 
 
 @pytest.mark.parametrize(

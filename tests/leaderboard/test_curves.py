@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from benchmark.run_curves import Points, RunCurves
+from benchmark.logs.curves import Points, RunCurves
 from benchmark.stability.runs import run_stability
-from leaderboard.curves import MAX_POINTS, seed_curves, thinned
+from leaderboard.table.curves import MAX_POINTS, seed_curves, thinned
 from tests.board_rows import training_run
 
 

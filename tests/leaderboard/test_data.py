@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from leaderboard.board_file import VERSION, BoardContent
-from leaderboard.data import BUILT_IN, FIELD, Board, panel_sets
-from leaderboard.protocols import BoardFacts, Protocol, Refused
-from leaderboard.ranks import ranks
-from leaderboard.rows import Row
-from leaderboard.table import table
-from leaderboard.view import default_view
+from leaderboard.board.board import BUILT_IN, FIELD, Board, panel_sets
+from leaderboard.board.file import VERSION, BoardContent
+from leaderboard.board.protocols import BoardFacts, Protocol, Refused
+from leaderboard.board.rows import Row
+from leaderboard.table.ranks import ranks
+from leaderboard.table.table import table
+from leaderboard.table.view import default_view
 from tests.board_rows import (
     PANELS,
     board_content,

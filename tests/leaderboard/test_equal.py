@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmark.run_curves import Points, RunCurves
+from benchmark.logs.curves import Points, RunCurves
 from benchmark.stability.runs import run_stability
-from leaderboard.curves import seed_curves
-from leaderboard.equal import EqualMeans, equal_means
-from leaderboard.rows import FullRow
-from leaderboard.state import State
+from leaderboard.board.rows import FullRow
+from leaderboard.board.training_rows import SeedCurves
+from leaderboard.page.state import State
+from leaderboard.table.curves import seed_curves
+from leaderboard.table.equal import EqualMeans, equal_means
 from leaderboard.tabs.compare import compare_page
-from leaderboard.training_rows import SeedCurves
 from tests.board_rows import board_content, board_of, board_row, panel_facts
 from tests.leaderboard.pages import text_of
 

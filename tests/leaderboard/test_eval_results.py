@@ -7,10 +7,10 @@ import pytest
 import yaml
 from huggingface_hub import parse_eval_result_entries
 
-from benchmark.cli import main
-from leaderboard.board_file import BoardContent
-from leaderboard.eval_results import Source, result_files, write_files
-from leaderboard.rows import FullRow, Model
+from benchmark.cli.main import main
+from leaderboard.board.eval_results import Source, result_files, write_files
+from leaderboard.board.file import BoardContent
+from leaderboard.board.rows import FullRow, Model
 from tasks.errors import UserError
 from tests.board_rows import board_content, board_row
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, first

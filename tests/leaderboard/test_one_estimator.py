@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.metrics import PanelKey
-from benchmark.paired import PairedDifference, differences
+from benchmark.evaluation.summary import PanelKey
+from benchmark.stats.paired import PairedDifference, differences
 from benchmark.submissions.badges import Badges
 from benchmark.submissions.check import read_accepted
-from benchmark.submissions.entry import Entry
+from benchmark.submissions.reading.entry import Entry
 from benchmark.submissions.report import Compared, difference_rows
 from benchmark.submissions.results import Peer, paired_difference, panel_results
-from leaderboard.data import Board
-from leaderboard.entries import facts_of, row_of
-from leaderboard.paired import compare, side
-from leaderboard.state import State
+from leaderboard.board.board import Board
+from leaderboard.board.entries import facts_of, row_of
+from leaderboard.page.state import State
+from leaderboard.table.paired import compare, side
 from leaderboard.tabs.compare import compare_page
 from leaderboard.tabs.stability import points
 from tests.board_rows import PROTOCOL, board_content, board_of

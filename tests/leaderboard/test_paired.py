@@ -2,9 +2,9 @@
 
 import pytest
 
-from benchmark.statistics import Interval, mcnemar_exact, newcombe_paired
-from leaderboard.paired import compare, mean_of, side
-from leaderboard.rows import FullRow
+from benchmark.stats.intervals import Interval, mcnemar_exact, newcombe_paired
+from leaderboard.board.rows import FullRow
+from leaderboard.table.paired import compare, mean_of, side
 from tests.board_rows import board_row
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, Boards, first
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard.plain import from_plain, json_text, schema_of, to_plain
+from leaderboard.board.arrow import from_plain, json_text, schema_of, to_plain
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ import numpy.typing as npt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard.data import Board
-from leaderboard.paired import compare
-from leaderboard.ranks import Rank, ranks, ranks_of
+from leaderboard.board.board import Board
+from leaderboard.table.paired import compare
+from leaderboard.table.ranks import Rank, ranks, ranks_of
 from tests.board_rows import PROTOCOL, board_row
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, Boards, first
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from leaderboard.data import Board
-from leaderboard.endings import read_endings
-from leaderboard.plays import play_of
-from leaderboard.rows import Row
+from leaderboard.board.board import Board
+from leaderboard.board.rows import Row
+from leaderboard.episodes.outcomes import read_endings
+from leaderboard.episodes.plays import play_of
 from tasks.errors import UserError
 
 KEY = ("sokoban", "builtin")
@@ -80,7 +80,7 @@ def test_changed_files_are_not_shown(
 
 @pytest.mark.parametrize("reader", READERS)
 def test_records_on_the_hub_are_not_fetched(entry: tuple[Row, Path, str], reader: str) -> None:
-    from benchmark.submissions.archive import sha256_of
+    from benchmark.archive import sha256_of
 
     row, folder, episode = entry
     path = folder / "submission.json"

@@ -5,17 +5,17 @@ from pathlib import Path
 import pytest
 from markupsafe import escape
 
-from leaderboard.protocols import PanelFacts
-from leaderboard.reference import (
+from leaderboard.board.protocols import PanelFacts
+from leaderboard.board.published import (
     ReferenceRow,
     ReferenceTable,
     published_rows,
     reference_tables,
     task_notes,
 )
-from leaderboard.table import table
+from leaderboard.table.table import table
+from leaderboard.table.view import default_view
 from leaderboard.tabs.published import published_section
-from leaderboard.view import default_view
 from tasks.errors import UserError
 from tasks.registry import task_names
 from tests.board_rows import board_row, panel_facts

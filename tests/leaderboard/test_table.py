@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from benchmark.stability.seeds import recipe_stability
-from leaderboard.columns import STABILITY, columns_of
-from leaderboard.data import Board
-from leaderboard.rows import FullRow
-from leaderboard.table import columns, csv_of, shown, success_of, table
-from leaderboard.training_rows import EventCount, NamedValue, Stability
-from leaderboard.view import View, default_view
+from leaderboard.board.board import Board
+from leaderboard.board.rows import FullRow
+from leaderboard.board.training_rows import EventCount, NamedValue, Stability
+from leaderboard.table.columns import STABILITY, columns_of
+from leaderboard.table.table import columns, csv_of, shown, success_of, table
+from leaderboard.table.view import View, default_view
 from tasks.errors import UserError
 from tests.board_rows import board_row, hostile, training_run
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, Boards, first

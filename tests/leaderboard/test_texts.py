@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from benchmark.cli import _parser
+from benchmark.cli.main import _parser
 from leaderboard.app import FOLDER
 
 TEXT = (FOLDER / "texts" / "submit.md").read_text("utf-8")

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from leaderboard.data import BUILT_IN, FIELD, Board
-from leaderboard.rows import Badges, Model
-from leaderboard.view import Options, View, default_view, options, panels_of, wanted
+from leaderboard.board.board import BUILT_IN, FIELD, Board
+from leaderboard.board.rows import Badges, Model
+from leaderboard.table.view import Options, View, default_view, options, panels_of, wanted
 from tasks.errors import UserError
 from tests.board_rows import PROTOCOL, board_content, board_of, board_row, panel_facts
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, Boards, first

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from baselines.registry import read_registry
+from baselines.inits.registry import read_registry
 from scripts.judge_pull_request import main
 from tasks.seeding import sha256_text
 from tests.repositories import bare_repository, commit, git, put

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from baselines import tracks
+from baselines.tracks import registry as tracks
 from scripts.pin_tracks import main
 from tests.small_track import small, small_track
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from benchmark.evaluation import Plan
-from benchmark.protocol import PanelProtocol
+from benchmark.evaluation.evaluate import Plan
+from benchmark.evaluation.protocol import PanelProtocol
 from tasks.base import Setting, Task
 from tasks.errors import UserError
 from tasks.registry import load_task
@@ -35,7 +35,11 @@ def _choosy(monkeypatch: pytest.MonkeyPatch) -> None:
     def load(name: str) -> Task:
         return choosy if name == "choosy" else load_task(name)
 
-    for module in ("tasks.settings", "benchmark.protocol", "benchmark.evaluation"):
+    for module in (
+        "tasks.settings",
+        "benchmark.evaluation.protocol",
+        "benchmark.evaluation.evaluate",
+    ):
         monkeypatch.setattr(f"{module}.load_task", load)
 
 

@@ -4,10 +4,10 @@ import random
 from itertools import count as numbers
 
 from tasks.seeding import stable_seed
+from tasks.webshop.data.products import LEVELS, Product
 from tasks.webshop.generator.draw import between, happens, pick, sample, shuffled, weighted
 from tasks.webshop.generator.tables import Department, Form, Kind, Option, Trait, kinds
 from tasks.webshop.generator.texts import Design, write_bullets, write_description, write_title
-from tasks.webshop.products import LEVELS, Product
 
 _FIRST_NUMBER = 1000
 _TRAIT_COUNTS = (0.0, 0.0, 0.1, 0.35, 0.35, 0.2)

@@ -34,7 +34,7 @@ def build_index(documents: Iterable[tuple[str, str]], folder: Path) -> None:
     """Build the index of documents in a new folder.
 
     A failure leaves no folder; a process that is killed leaves one that cannot be opened. Who wants
-    to share it gives it its final name when it is whole, as `tasks.webshop.catalogue` does.
+    to share it gives it its final name when it is whole, as `tasks.webshop.data.catalogue` does.
 
     Args:
         documents: Id (ASCII, 1 to 10 characters, unique) and text of each, in any order.

@@ -10,7 +10,7 @@ from baselines.study.claims import Claim, Verdict, points, read_claims, verdicts
 from baselines.study.ground import Ground
 from baselines.study.methods import TrackResults, results_of, with_seeds
 from baselines.study.schema import Cell
-from benchmark.paired import difference
+from benchmark.stats.paired import difference
 from tasks.errors import UserError
 from tests.study_cells import finish
 

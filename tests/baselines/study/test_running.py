@@ -18,7 +18,7 @@ import pytest
 from baselines.study.cells import Finished, Place, init_cell, read_cell, read_plays
 from baselines.study.schema import Cell, cells_of, read_study
 from baselines.study.setting import read_state
-from benchmark.submissions.archive import read_compressed
+from benchmark.archive import read_compressed
 from tests.tiny_study import command, make_tracks
 
 KILLS = int(os.environ.get("STUDY_KILLS", "3"))

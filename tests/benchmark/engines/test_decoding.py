@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from benchmark.engines.base import Sampling
-from benchmark.engines.decoding import Decoder, Row, draw, uniforms
+from benchmark.engines.transformers.decoding import Decoder, Row, draw, uniforms
 from tasks.errors import UserError
 
 # Probabilities .2, .5, .3 of the tokens 0, 1, 2.

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmark.engines.base import EngineDown, Request, Sampling
-from benchmark.engines.completion import without_surrogates
-from benchmark.engines.endpoint import Endpoint, parse_endpoint, parse_retry_after
-from benchmark.engines.openai import LONGEST_WAIT, OpenAIEngine, back_off_seconds
-from benchmark.engines.pool import Pool
+from benchmark.engines.server.completion import without_surrogates
+from benchmark.engines.server.endpoint import Endpoint, parse_endpoint, parse_retry_after
+from benchmark.engines.server.openai import LONGEST_WAIT, OpenAIEngine, back_off_seconds
+from benchmark.engines.server.pool import Pool
 from tasks.errors import UserError
 from tests.loopback import Loopback, loopback, says
 from tests.servers import free_port

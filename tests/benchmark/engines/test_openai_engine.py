@@ -14,8 +14,8 @@ from benchmark.engines.base import (
     Request,
     Sampling,
 )
-from benchmark.engines.endpoint import MAX_BODY
-from benchmark.engines.openai import OpenAIEngine
+from benchmark.engines.server.endpoint import MAX_BODY
+from benchmark.engines.server.openai import OpenAIEngine
 from tasks.errors import UserError
 from tests.loopback import (
     Loopback,

@@ -11,7 +11,7 @@ import pytest
 
 from benchmark.engines.base import EngineDown, EngineError, Generation, PromptTooLong, Sampling
 from benchmark.engines.chat import Chat
-from benchmark.engines.openai import OpenAIEngine
+from benchmark.engines.server.openai import OpenAIEngine
 from tasks.errors import UserError
 from tests.servers import EAGER, VllmServer, vllm_server
 from tests.tiny_model import ask, make_tiny_model

@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from benchmark.engines.base import EngineDown, Sampling
-from benchmark.engines.nccl_transfer import FanOut, NcclTransfer, worker_counts
-from benchmark.engines.openai import OpenAIEngine
-from benchmark.engines.weight_transfer import FolderTransfer
+from benchmark.engines.server.nccl_transfer import FanOut, NcclTransfer, worker_counts
+from benchmark.engines.server.openai import OpenAIEngine
+from benchmark.engines.server.weight_transfer import FolderTransfer
 from tasks.errors import UserError
 from tests.benchmark.engines.weight_updates import (
     Trainee,

@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from benchmark.engines.base import EngineDown, Generation, PromptTooLong, Request, Sampling
 from benchmark.engines.chat import Chat
-from benchmark.engines.transformers import TransformersEngine
+from benchmark.engines.transformers.engine import TransformersEngine
 from tasks.errors import UserError
 from tasks.seeding import stable_seed
 from tests.tiny_model import ask, make_tiny_model, mixed_prompts

@@ -7,8 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmark.engines.prefix_tree import pack
-from benchmark.engines.tree_attention import tree_attention
+from benchmark.engines.transformers.prefix_tree import pack
+from benchmark.engines.transformers.tree_attention import tree_attention
 
 Sequences = list[npt.NDArray[np.int32]]
 

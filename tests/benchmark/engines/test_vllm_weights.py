@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from benchmark.engines.base import Sampling
-from benchmark.engines.vllm import VllmEngine
+from benchmark.engines.vllm.engine import VllmEngine
 from tasks.errors import UserError
 from tests.benchmark.engines.weight_updates import (
     TINY_SOKOBAN,

@@ -17,10 +17,10 @@ from aiohttp import web
 from safetensors.torch import load_file
 
 from benchmark.engines.base import EngineDown, Sampling
-from benchmark.engines.endpoint import Trouble
-from benchmark.engines.nccl_transfer import FanOut, NcclTransfer, worker_counts
-from benchmark.engines.openai import OpenAIEngine
-from benchmark.engines.weight_transfer import FolderTransfer
+from benchmark.engines.server.endpoint import Trouble
+from benchmark.engines.server.nccl_transfer import FanOut, NcclTransfer, worker_counts
+from benchmark.engines.server.openai import OpenAIEngine
+from benchmark.engines.server.weight_transfer import FolderTransfer
 from tasks.errors import UserError
 from tests.benchmark.engines.weight_updates import TINY_SOKOBAN, Trainee
 from tests.loopback import Loopback, loopback, says

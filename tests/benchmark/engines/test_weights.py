@@ -16,7 +16,7 @@ from transformers import AutoModelForCausalLM
 from benchmark.engines.base import Sampling
 from benchmark.engines.metered import MeteredEngine
 from benchmark.engines.scripted import ScriptedEngine
-from benchmark.engines.transformers import TransformersEngine
+from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.engines.weights import WeightLayout, layout_of, read_layout, write_weights
 from tasks.errors import UserError
 from tests.benchmark.engines.weight_updates import (

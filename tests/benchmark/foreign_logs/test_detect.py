@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from benchmark.foreign_logs import FORMATS, Format, Found, find, readings
+from benchmark.logs.foreign import FORMATS, Format, Found, find, readings
 from tasks.errors import UserError
 from tests.training_logs import start_line, write_log
 

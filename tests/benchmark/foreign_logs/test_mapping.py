@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from benchmark.foreign_logs.mapping import (
+from benchmark.logs.foreign.mapping import (
     OWN,
     SECONDS,
     TABLES,
@@ -16,7 +16,7 @@ from benchmark.foreign_logs.mapping import (
     priority,
     why_not,
 )
-from benchmark.training_metrics import METRICS, VALIDATION_METRICS
+from benchmark.logs.metrics import METRICS, VALIDATION_METRICS
 from tasks.errors import UserError
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from benchmark.foreign_logs import rows, values
-from benchmark.foreign_logs.mapping import Meaning, own_words
-from benchmark.foreign_logs.rows import Collector, Reading, Row
-from benchmark.foreign_logs.values import (
+from benchmark.logs.foreign import rows, values
+from benchmark.logs.foreign.mapping import Meaning, own_words
+from benchmark.logs.foreign.rows import Collector, Reading, Row
+from benchmark.logs.foreign.values import (
     NOT_A_NUMBER,
     Value,
     float32,
@@ -22,7 +22,7 @@ from benchmark.foreign_logs.values import (
     step_of,
     text_value,
 )
-from benchmark.training_metrics import FLOAT32_MAX
+from benchmark.logs.metrics import FLOAT32_MAX
 from tasks.errors import UserError
 
 LOG = Path("run.jsonl")

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmark.foreign_logs.mapping import own_words
-from benchmark.foreign_logs.rows import Reading
-from benchmark.foreign_logs.tensorboard import PATTERN, is_event_file, read_tensorboard
+from benchmark.logs.foreign.mapping import own_words
+from benchmark.logs.foreign.rows import Reading
+from benchmark.logs.foreign.tensorboard import PATTERN, is_event_file, read_tensorboard
 from tasks.errors import UserError
 
 pytest.importorskip("tensorboard", reason="TensorBoard is not installed")

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from benchmark.foreign_logs import trl
-from benchmark.foreign_logs.mapping import TRL, own_words
-from benchmark.foreign_logs.rows import Reading
-from benchmark.foreign_logs.tensorboard import read_tensorboard
-from benchmark.foreign_logs.trl import read_trl
+from benchmark.logs.foreign import trl
+from benchmark.logs.foreign.mapping import TRL, own_words
+from benchmark.logs.foreign.rows import Reading
+from benchmark.logs.foreign.tensorboard import read_tensorboard
+from benchmark.logs.foreign.trl import read_trl
 from tasks.errors import UserError
 
 

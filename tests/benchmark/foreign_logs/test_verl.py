@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmark.foreign_logs.mapping import own_words
-from benchmark.foreign_logs.rows import Reading
-from benchmark.foreign_logs.verl import read_verl
+from benchmark.logs.foreign.mapping import own_words
+from benchmark.logs.foreign.rows import Reading
+from benchmark.logs.foreign.verl import read_verl
 from tasks.errors import UserError
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from benchmark.foreign_logs import wandb
-from benchmark.foreign_logs.mapping import own_words
-from benchmark.foreign_logs.rows import Reading
-from benchmark.foreign_logs.wandb import read_wandb
+from benchmark.logs.foreign import wandb
+from benchmark.logs.foreign.mapping import own_words
+from benchmark.logs.foreign.rows import Reading
+from benchmark.logs.foreign.wandb import read_wandb
 from tasks.errors import UserError
 
 

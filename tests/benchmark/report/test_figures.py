@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from benchmark.metrics import CategorySummary, Estimate, PanelSummary
+from benchmark.evaluation.summary import CategorySummary, Estimate, PanelSummary
 from benchmark.report.figures import (
     WIDTH,
     interval_figure,

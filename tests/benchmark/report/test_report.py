@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from benchmark.engines.scripted import ScriptedEngine
-from benchmark.manifest import Shard
-from benchmark.metrics import summarize
-from benchmark.protocol import Choices
-from benchmark.records import EpisodeRecord, short_hash
+from benchmark.evaluation.manifest import Shard
+from benchmark.evaluation.protocol import Choices
+from benchmark.evaluation.records import EpisodeRecord, short_hash
+from benchmark.evaluation.summary import summarize
 from benchmark.report import report_html
 from benchmark.report.episodes import MAX_TEXT, pack_episodes
 from tasks.errors import UserError

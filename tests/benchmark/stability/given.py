@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from benchmark.run_curves import Points, RunCurves
+from benchmark.logs.curves import Points, RunCurves
 
 
 def points(values: Sequence[float], steps: Sequence[int] | None = None, every: int = 1) -> Points:

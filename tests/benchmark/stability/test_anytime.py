@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from benchmark.run_curves import RunCurves
+from benchmark.logs.curves import RunCurves
 from benchmark.stability.anytime import anytime_curve, dispersion_across_runs
-from benchmark.stability.bootstrap import estimate
+from benchmark.stats.bootstrap import estimate
 from tests.benchmark.stability.given import points, run
 
 NAME = "validation/success"

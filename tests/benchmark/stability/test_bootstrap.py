@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from benchmark.run_curves import Values
-from benchmark.stability.bootstrap import (
+from benchmark.logs.curves import Values
+from benchmark.stats.bootstrap import (
     Estimate,
     drawn,
     estimate,

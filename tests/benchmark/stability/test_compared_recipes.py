@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.stability_figure import stability_svg
-from benchmark.stability_runs import Choices, Compared, Comparisons, compared, comparisons_of
-from benchmark.stability_table import comparisons_text
+from benchmark.stability.figure import stability_svg
+from benchmark.stability.recipes import Choices, Compared, Comparisons, compared, comparisons_of
+from benchmark.stability.table import comparisons_text
 from tests.benchmark.test_stability_command import one_line, run, verl_log
 from tests.training_logs import start_line, update_line, validation_line, write_log
 

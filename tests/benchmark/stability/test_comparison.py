@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from benchmark.stability.bootstrap import Estimate
 from benchmark.stability.comparison import (
     Scores,
     comparison_of,
@@ -17,6 +16,7 @@ from benchmark.stability.comparison import (
     performance_profile,
     probability_of_improvement,
 )
+from benchmark.stats.bootstrap import Estimate
 
 few = settings(max_examples=40)
 rates = st.integers(0, 16).map(lambda n: n / 16)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmark.run_curves import Points
+from benchmark.logs.curves import Points
 from benchmark.stability.curves import (
     area_lost,
     dispersion_across_time,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmark.training_lines import Line, Update, parse_line
-from benchmark.training_metrics import FLOAT32_MAX, METRICS
+from benchmark.logs.lines import Line, Update, parse_line
+from benchmark.logs.metrics import FLOAT32_MAX, METRICS
 from tests.training_logs import update_line, validation_line
 
 STRANGE: list[Any] = [

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmark.run_curves import Points, run_curves_of
+from benchmark.logs.curves import Points, run_curves_of
+from benchmark.logs.training_log import read_training_log
 from benchmark.stability.runs import Reached, run_stability
-from benchmark.stability.survival import Outcome
-from benchmark.training_log import read_training_log
+from benchmark.stats.survival import Outcome
 from tests.benchmark.stability.given import points, run
 from tests.training_logs import run_lines, start_line, update_line, validation_line, write_log
 

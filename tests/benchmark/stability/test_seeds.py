@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmark.run_curves import RunCurves
-from benchmark.stability.bootstrap import Estimate
+from benchmark.logs.curves import RunCurves
 from benchmark.stability.runs import RunStability, run_stability
 from benchmark.stability.seeds import ReachedSummary, recipe_stability
-from benchmark.statistics import wilson
+from benchmark.stats.bootstrap import Estimate
+from benchmark.stats.intervals import wilson
 from tasks.errors import UserError
 from tests.benchmark.stability.given import points, run
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from benchmark.stability.survival import Outcome, kaplan_meier
+from benchmark.stats.survival import Outcome, kaplan_meier
 
 outcomes_of_runs = st.lists(
     st.builds(Outcome, st.integers(0, 12), st.booleans()), min_size=1, max_size=30

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from benchmark.statistics import wilson
+from benchmark.stats.intervals import wilson
 from tests.benchmark.submissions.forgery import Forgery
 from tests.submissions import Copy, Json
 from tests.training_logs import Line, validation_line

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from benchmark.statistics import wilson
+from benchmark.stats.intervals import wilson
 from tests.benchmark.submissions.forged_logs import LOG, updates, validations
 from tests.benchmark.submissions.forgery import Forgery
 from tests.submissions import Copy, panel_line, trainer_line

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from benchmark.records import EpisodeRecord, SequenceRecord
-from benchmark.submissions.allowance import Allowance
+from benchmark.evaluation.records import EpisodeRecord, SequenceRecord
+from benchmark.logs.training_log import parse_training_log
 from benchmark.submissions.findings import Rejected
-from benchmark.submissions.folder import MAX_LOGS
-from benchmark.training_log import parse_training_log
+from benchmark.submissions.reading.allowance import Allowance
+from benchmark.submissions.reading.folder import MAX_LOGS
 from tasks.tir_math.outputs import MOST_SHOWN
 from tasks.tir_math.response import MOST_ANSWER_CHARACTERS
 from tests.benchmark.submissions.conftest import Copies

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmark.submissions.archive import (
+from benchmark.archive import (
     compress,
     lines_of,
     read_compressed,

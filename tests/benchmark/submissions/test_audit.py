@@ -13,18 +13,18 @@ import pytest
 import torch
 from transformers import PreTrainedModel
 
-from baselines.registry import find_model
-from benchmark.cli import main
+from baselines.inits.registry import find_model
+from benchmark.cli.main import main
 from benchmark.engines.base import Sampling
 from benchmark.engines.chat import Chat
-from benchmark.engines.transformers import TransformersEngine, load_model
-from benchmark.evaluation import Plan, evaluate
-from benchmark.manifest import ModelIdentity, Shard
-from benchmark.metrics import summarize
+from benchmark.engines.transformers.engine import TransformersEngine, load_model
+from benchmark.evaluation.evaluate import Plan, evaluate
+from benchmark.evaluation.manifest import ModelIdentity, Shard
+from benchmark.evaluation.protocol import Choices
+from benchmark.evaluation.records import SequenceRecord, TurnRecord
+from benchmark.evaluation.run_folder import RunFolder, read_run
+from benchmark.evaluation.summary import summarize
 from benchmark.models import from_folder
-from benchmark.protocol import Choices
-from benchmark.records import SequenceRecord, TurnRecord
-from benchmark.run_folder import RunFolder, read_run
 from benchmark.submissions.audit import (
     EVIDENCE,
     EXACT,
@@ -34,8 +34,8 @@ from benchmark.submissions.audit import (
     audit_run,
     evidence_of,
 )
-from benchmark.submissions.entry import ReadRun
 from benchmark.submissions.prepare import Part, Played, prepare
+from benchmark.submissions.reading.entry import ReadRun
 from tests.submissions import about, play_policy
 
 Weights = tuple[PreTrainedModel, Chat]

@@ -7,7 +7,7 @@ from subprocess import CalledProcessError
 
 import pytest
 
-from benchmark.submissions.changes import MAX_SHOWN, check_changes, export_folder
+from benchmark.submissions.checks.changes import MAX_SHOWN, check_changes, export_folder
 from benchmark.submissions.repository import Repository
 from tasks.errors import UserError
 from tests.repositories import bare_repository, commit, git, promising, put

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from baselines.registry import read_registry
-from benchmark.cli import main
+from baselines.inits.registry import read_registry
+from benchmark.cli.main import main
 from benchmark.submissions.check import check_submission, read_accepted
-from benchmark.submissions.entry import Entry
 from benchmark.submissions.known import Known
+from benchmark.submissions.reading.entry import Entry
 from benchmark.submissions.report import escaped
 from tests.local_hub import Asked, Reply, serving
 from tests.submissions import Copy, Json, as_init, copied

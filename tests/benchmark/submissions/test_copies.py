@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmark.submissions.check import read_accepted
-from benchmark.submissions.copies import check_copies
+from benchmark.submissions.checks.copies import check_copies
 from benchmark.submissions.known import Known
 from tasks.seeding import sha256_text
 from tests.benchmark.submissions.conftest import Copies

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from benchmark.submissions.check import check_submission, read_accepted
-from benchmark.submissions.declaration_checks import check_declaration
+from benchmark.submissions.checks.declaration import check_declaration
 from tests.submissions import INITS, copied
 
 SHIPPED = {"tiny-sokoban": 442_272}

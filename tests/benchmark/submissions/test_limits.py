@@ -7,7 +7,7 @@ that; `arlarena-bench audit` with the released weights and `re-run` by maintaine
 
 from pathlib import Path
 
-from benchmark.statistics import wilson
+from benchmark.stats.intervals import wilson
 from benchmark.submissions.check import read_accepted
 from benchmark.submissions.known import Known
 from tests.benchmark.submissions.conftest import Copies

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmark.submissions.archive import read_compressed
-from benchmark.submissions.folder import read_submission
-from benchmark.submissions.log_checks import equal_updates, traced
-from benchmark.submissions.log_counts import check_counts
-from benchmark.submissions.log_course import Course, check_course, course_of, early_stop
-from benchmark.training_log import TrainingLog, parse_training_log
+from benchmark.archive import read_compressed
+from benchmark.logs.training_log import TrainingLog, parse_training_log
+from benchmark.submissions.checks.log_counts import check_counts
+from benchmark.submissions.checks.log_course import Course, check_course, course_of, early_stop
+from benchmark.submissions.checks.logs import equal_updates, traced
+from benchmark.submissions.reading.folder import read_submission
 from tests.submissions import trainer_line
 from tests.training_logs import Line, start_line, update_line, validation_line
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from benchmark.cli import main
-from benchmark.manifest import ModelIdentity
+from benchmark.cli.main import main
+from benchmark.evaluation.manifest import ModelIdentity
+from benchmark.evaluation.run_folder import read_manifest, read_run
+from benchmark.logs.training_log import read_training_log
 from benchmark.models import folder_sha256
-from benchmark.run_folder import read_manifest, read_run
-from benchmark.submissions.folder import list_files, read_submission
 from benchmark.submissions.prepare import Part, Played, parts_of, prepare
-from benchmark.training_log import read_training_log
+from benchmark.submissions.reading.folder import list_files, read_submission
 from tasks.errors import UserError
 from tasks.seeding import sha256_text
 from tests.submissions import (

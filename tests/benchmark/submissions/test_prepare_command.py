@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from baselines.registry import read_registry
-from benchmark.cli import main
-from benchmark.manifest import ModelIdentity
-from benchmark.submissions.folder import read_submission
+from baselines.inits.registry import read_registry
+from benchmark.cli.main import main
+from benchmark.evaluation.manifest import ModelIdentity
+from benchmark.submissions.reading.folder import read_submission
 from tasks.seeding import sha256_text, stable_seed
 from tests.benchmark.submissions.test_about import POLICY, TRAINED
 from tests.submissions import played_by, training_lines

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmark.engines.base import Generation, Sampling
-from benchmark.metrics import summarize
-from benchmark.records import EpisodeRecord, SequenceRecord, TurnRecord
-from benchmark.sequences import token_sequence
-from benchmark.submissions.entry import ReadRun
-from benchmark.submissions.record_checks import check_records
+from benchmark.evaluation.records import EpisodeRecord, SequenceRecord, TurnRecord
+from benchmark.evaluation.sequences import token_sequence
+from benchmark.evaluation.summary import summarize
+from benchmark.submissions.checks.records import check_records
+from benchmark.submissions.reading.entry import ReadRun
 from tests.factories import TASKS, make_manifest, make_protocol, make_record, make_turn
 
 

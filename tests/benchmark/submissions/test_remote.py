@@ -10,11 +10,11 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from benchmark.cli import main
-from benchmark.manifest import ModelIdentity
-from benchmark.submissions.archive import sha256_of
-from benchmark.submissions.folder import read_submission
-from benchmark.submissions.remote import fetched, is_on_hub
+from benchmark.archive import sha256_of
+from benchmark.cli.main import main
+from benchmark.evaluation.manifest import ModelIdentity
+from benchmark.submissions.reading.folder import read_submission
+from benchmark.submissions.reading.remote import fetched, is_on_hub
 from benchmark.submissions.schema import StoredFile
 from tasks.errors import UserError
 from tests.benchmark.submissions.conftest import Copies

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.cli import EXIT_USER_ERROR, main
+from benchmark.cli.main import EXIT_USER_ERROR, main
+from benchmark.evaluation.run_folder import read_run
+from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import from_folder
-from benchmark.run_folder import read_run
 from benchmark.submissions.prepare import Part, prepare
-from benchmark.training_log import LOG, read_training_log
 from tests.submissions import Copy, Json, about, played_by
 from tests.training_logs import Line
 

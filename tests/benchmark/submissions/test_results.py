@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.manifest import ModelIdentity
-from benchmark.metrics import summarize
-from benchmark.paired import Side, difference
-from benchmark.protocol import PanelProtocol
-from benchmark.stability.survival import Outcome
-from benchmark.statistics import clustered_wilson
-from benchmark.submissions.entry import Entry, ReadCheckpoint, ReadRun
+from benchmark.evaluation.manifest import ModelIdentity
+from benchmark.evaluation.protocol import PanelProtocol
+from benchmark.evaluation.summary import summarize
+from benchmark.logs.training_log import read_training_log
+from benchmark.stats.intervals import clustered_wilson
+from benchmark.stats.paired import Side, difference
+from benchmark.stats.survival import Outcome
+from benchmark.submissions.reading.entry import Entry, ReadCheckpoint, ReadRun
 from benchmark.submissions.results import (
     Agreement,
     Training,
@@ -21,7 +22,6 @@ from benchmark.submissions.results import (
     stability_of,
 )
 from benchmark.submissions.schema import Checkpoint, Submission
-from benchmark.training_log import read_training_log
 from tasks.seeding import sha256_text
 from tests.factories import TASKS, make_manifest, make_protocol, make_record, make_turn
 from tests.submissions import about, trainer_line

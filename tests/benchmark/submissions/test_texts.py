@@ -4,8 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from benchmark.submissions.findings import Finding
-from benchmark.submissions.texts import (
+from benchmark.submissions.checks.texts import (
     PLACEHOLDERS,
     check_link,
     check_name,
@@ -13,6 +12,7 @@ from benchmark.submissions.texts import (
     check_visible,
     on_one_line,
 )
+from benchmark.submissions.findings import Finding
 
 
 @pytest.mark.parametrize(

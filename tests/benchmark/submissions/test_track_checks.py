@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from benchmark.commands.inits import method_fault
+from benchmark.cli.training.inits import method_fault
 from benchmark.submissions.check import check_submission, read_accepted
-from benchmark.submissions.track_checks import track_of
+from benchmark.submissions.checks.tracks import track_of
 from benchmark.tracks import Track
 from tests.benchmark.submissions.conftest import Copies
 from tests.small_track import small

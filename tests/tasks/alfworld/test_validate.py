@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmark.validation import validate
+from benchmark.evaluation.validate_task import validate
 from tasks.alfworld.task import AlfworldTask
 from tests.tasks.alfworld.data import data_folder
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from benchmark.cli import main
+from benchmark.cli.main import main
 from benchmark.engines.base import Engine, Generation, Request
+from benchmark.evaluation.protocol import PanelProtocol
+from benchmark.evaluation.records import EpisodeRecord, record_of
+from benchmark.evaluation.replay import Replay, replay_record
+from benchmark.evaluation.rollout import Job, play_episode
 from benchmark.hosts.inline import InlineHost
-from benchmark.protocol import PanelProtocol
-from benchmark.records import EpisodeRecord, record_of
-from benchmark.replay import Replay, replay_record
-from benchmark.rollout import Job, play_episode
 from tasks.base import PanelEntry, Step
 from tasks.errors import UserError
 from tasks.registry import load_task

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tasks.webshop.catalogues import CACHE_VARIABLE
+from tasks.webshop.data.catalogues import CACHE_VARIABLE
 
 
 @pytest.fixture(scope="session", autouse=True)

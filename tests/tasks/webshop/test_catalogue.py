@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from tasks.errors import UserError
-from tasks.webshop import catalogues
-from tasks.webshop.catalogue import Catalogue, build
-from tasks.webshop.catalogues import CACHE_VARIABLE, DATA_VARIABLE, data_files, open_catalogue
-from tasks.webshop.listings import Listing, Wish
+from tasks.webshop.data import catalogues
+from tasks.webshop.data.catalogue import Catalogue, build
+from tasks.webshop.data.catalogues import CACHE_VARIABLE, DATA_VARIABLE, data_files, open_catalogue
+from tasks.webshop.data.listings import Listing, Wish
 from tests.tasks.webshop.test_files import ITEM, KNOWN, PEOPLE
 from tests.tasks.webshop.worlds import product
 
@@ -66,7 +66,7 @@ def test_building_again_gives_the_same(folder: Path, tmp_path: Path) -> None:
 _BUILD = """
 import sys
 from pathlib import Path
-from tasks.webshop.catalogue import Catalogue, build
+from tasks.webshop.data.catalogue import Catalogue, build
 from tests.tasks.webshop.test_catalogue import LISTINGS
 for number in range(8):
     folder = Path(sys.argv[1]) / str(number)

@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 
 from tasks.errors import UserError
-from tasks.webshop.files import NO_ATTRIBUTE, DataFiles, read_listings
-from tasks.webshop.listings import Listing, Wish
+from tasks.webshop.data.files import NO_ATTRIBUTE, DataFiles, read_listings
+from tasks.webshop.data.listings import Listing, Wish
 from tests.tasks.webshop.worlds import needs_recordings, public_files
 
 ITEM: dict[str, Any] = {

@@ -5,15 +5,15 @@ from collections import Counter
 
 import pytest
 
-from tasks.webshop.files import read_listings
-from tasks.webshop.goal_table import (
+from tasks.webshop.data.files import read_listings
+from tasks.webshop.data.goal_table import (
     goal_sha256,
     people_goal,
     price_limit,
     template_goal,
     template_goals,
 )
-from tasks.webshop.listings import Listing, Wish
+from tasks.webshop.data.listings import Listing, Wish
 from tests.tasks.webshop.worlds import (
     goal,
     needs_recordings,

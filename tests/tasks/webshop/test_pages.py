@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.webshop import compat, pages
-from tasks.webshop.catalogue import Catalogue, build
-from tasks.webshop.listings import Listing
-from tasks.webshop.products import Product
+from tasks.webshop import pages
+from tasks.webshop.data import compat
+from tasks.webshop.data.catalogue import Catalogue, build
+from tasks.webshop.data.listings import Listing
+from tasks.webshop.data.products import Product
 from tasks.webshop.visit import Place, Visit
 from tests.tasks.webshop.worlds import goal, product
 

@@ -12,7 +12,7 @@ from tasks.base import PanelEntry
 from tasks.errors import UserError
 from tasks.panels import read_panel
 from tasks.registry import load_task
-from tasks.webshop.catalogues import DATA_VARIABLE
+from tasks.webshop.data.catalogues import DATA_VARIABLE
 from tasks.webshop.panel_goals import PANELS, goal_of, open_panel
 from tests.tasks.webshop.test_files import ITEM
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tasks.webshop import compat
-from tasks.webshop.catalogue import Catalogue, build
-from tasks.webshop.files import read_listings
+from tasks.webshop.data import compat
+from tasks.webshop.data.catalogue import Catalogue, build
+from tasks.webshop.data.files import read_listings
 from tasks.webshop.nouns import ContentWords, Tagger
 from tasks.webshop.reward import judge
 from tasks.webshop.visit import Page, Place, Visit

@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 
-from benchmark.validation import validate
+from benchmark.evaluation.validate_task import validate
 from tasks.base import Episode, PanelEntry, Step, View
 from tasks.errors import UserError
 from tasks.registry import load_task
 from tasks.response import format_response
-from tasks.webshop.catalogues import builtin_products, open_catalogue
+from tasks.webshop.data.catalogues import builtin_products, open_catalogue
 from tasks.webshop.nouns import ContentWords
 from tasks.webshop.panel_goals import goal_of
 from tasks.webshop.reward import judge

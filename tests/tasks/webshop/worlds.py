@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tasks.webshop.files import DataFiles
+from tasks.webshop.data.files import DataFiles
+from tasks.webshop.data.products import Product
 from tasks.webshop.goals import Goal
-from tasks.webshop.products import Product
 
 RECORDINGS = os.environ.get("WEBSHOP_RECORDINGS")
 needs_recordings = pytest.mark.skipif(

@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 import pytest
 
 from tasks.seeding import canonical_json, sha256_text
+from tasks.webshop.data.products import LEVELS, Product
 from tasks.webshop.generator.catalogue import generate_catalogue
 from tasks.webshop.generator.tables import BUTTONS, kinds
-from tasks.webshop.products import LEVELS, Product
 
 COUNT = 1600
 PRODUCTS = generate_catalogue(0, COUNT)

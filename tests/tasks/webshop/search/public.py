@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tasks.webshop.files import DataFiles, read_listings
+from tasks.webshop.data.files import DataFiles, read_listings
 from tasks.webshop.search.document import document_text
 
 

@@ -1,0 +1,1 @@
+"""Behavior cloning: demonstrations, tiny models, training, the model card."""

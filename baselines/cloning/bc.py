@@ -1,0 +1,377 @@
+"""Behavior cloning: supervised training on what a scripted expert does.
+
+The loss is the mean negative log-likelihood of the response tokens (end-of-turn token included)
+given the prompt; prompts are not trained on. The batch of a step depends on the recipe's seed and
+the step alone, so a resumed run goes on exactly where it was.
+"""
+
+import json
+import logging
+import math
+import random
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from accelerate import Accelerator
+from safetensors.torch import load_file, save_file
+from torch.nn.functional import cross_entropy
+
+from baselines.cloning.demonstrations import Demonstration, data_sha256, demonstrate
+from baselines.cloning.recipe import BCRecipe, Training
+from baselines.cloning.tiny_models import new_model, train_tokenizer
+from baselines.inits.registry import find_model
+from baselines.training.tracking import check_trackers, flat
+from benchmark.engines.chat import Chat, quiet_transformers
+from tasks.errors import UserError
+from tasks.registry import load_task
+from tasks.seeding import sha256_text, stable_seed
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+IGNORED = -100
+LOG = "bc_log.jsonl"
+_CHECKPOINT = "checkpoint"
+_ENDS = "ends"
+_TOGETHER = 8
+"""Examples of one pass; those of a batch are sorted by length first, so that little is padding."""
+_TOKENIZER_TURNS = 5000
+"""Demonstrations that a new tokenizer is trained on."""
+_ROLES = ["user\n", "assistant\n"]
+"""What the chat template adds to every prompt, for tokenizers that are made to be short."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One line of `bc_log.jsonl`.
+
+    Attributes:
+        step: Optimizer steps done.
+        loss: Mean negative log-likelihood per response token of the step's batch, in nats.
+        token_accuracy: Share of response tokens that were the most likely ones.
+        grad_norm: Global gradient norm before clipping.
+        learning_rate: Of this step.
+        seconds: Since this session began.
+    """
+
+    step: int
+    loss: float
+    token_accuracy: float
+    grad_norm: float
+    learning_rate: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cloned:
+    """What came out, for the model card.
+
+    Attributes:
+        main_process: Whether this process is the one that goes on.
+        architecture: Name of the model class.
+        parameters: Number of weights.
+        turns: Demonstrated turns.
+        data_sha256: Hash of the demonstrations.
+    """
+
+    main_process: bool
+    architecture: str
+    parameters: int
+    turns: int
+    data_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One turn as token ids."""
+
+    prompt: tuple[int, ...]
+    response: tuple[int, ...]
+    first: bool
+
+
+def clone(
+    recipe: BCRecipe,
+    out: Path,
+    trackers: tuple[str, ...] = (),
+    on_step: Callable[[Progress], None] = lambda progress: None,
+    env_processes: int | None = None,
+) -> Cloned:
+    """Train a model and write it to a folder; resumes from the folder's checkpoint.
+
+    The checkpoint stays, so that what follows can be interrupted, too: `remove_checkpoint`.
+
+    Args:
+        recipe: Everything that decides the result.
+        out: Folder for the model; holds the checkpoint and the log while it trains.
+        trackers: Names of accelerate trackers that get the log, too.
+        on_step: Called after every step.
+        env_processes: See `demonstrate`.
+
+    Raises:
+        UserError: A tracker or the start model is not usable, or a turn is longer than the
+            model's context.
+        OSError: The folder cannot be written.
+    """
+    check_trackers(trackers)
+    out.mkdir(parents=True, exist_ok=True)
+    shown = recipe.demonstrations
+    demonstrations = demonstrate(
+        load_task(recipe.task),
+        shown.episodes,
+        shown.stream,
+        env_processes,
+        shown.noise,
+        shown.mistakes,
+    )
+    model, chat = _start(recipe, demonstrations)
+    examples = [_encode(chat, turn) for turn in demonstrations]
+    longest = max(len(example.prompt) + len(example.response) for example in examples)
+    context = model.config.max_position_embeddings
+    if longest > context:
+        raise UserError(f"a turn has {longest} tokens, the model's context is {context}")
+    # It warns at every checkpoint that tied weights are saved once, which is what is wanted.
+    logging.getLogger("accelerate").setLevel(logging.ERROR)
+    quiet_transformers()
+    accelerator = Accelerator(log_with=list(trackers) or None, project_dir=out)
+    accelerator.init_trackers("behavior-cloning", config=flat(recipe.model_dump()))
+    optimizer = torch.optim.AdamW(
+        model.parameters(),
+        lr=recipe.training.learning_rate,
+        betas=(0.9, 0.95),
+        weight_decay=recipe.training.weight_decay,
+    )
+    model, optimizer = accelerator.prepare(model, optimizer)
+    started = _fingerprint(recipe, demonstrations)
+    done = _resume(accelerator, out, started)
+    _train(accelerator, model, optimizer, examples, recipe, out, done, started, on_step)
+    accelerator.end_training()
+    trained = accelerator.unwrap_model(model)
+    _average(trained, out, recipe.training.averaged_steps)
+    if accelerator.is_main_process:
+        trained.save_pretrained(out)
+        chat.tokenizer.save_pretrained(out)
+    accelerator.wait_for_everyone()
+    return Cloned(
+        main_process=accelerator.is_main_process,
+        architecture=type(trained).__name__,
+        parameters=trained.num_parameters(),
+        turns=len(demonstrations),
+        data_sha256=data_sha256(demonstrations),
+    )
+
+
+def _start(recipe: BCRecipe, demonstrations: list[Demonstration]) -> tuple["PreTrainedModel", Chat]:
+    """The model to be trained and its chat format."""
+    if recipe.model is None:
+        from benchmark.engines.transformers.engine import load_model
+
+        folder = find_model(str(recipe.init)).path
+        assert folder is not None
+        chat = Chat.load(folder)
+        return load_model(folder, "auto", "cpu").train(), chat
+    texts = [
+        text
+        for turn in demonstrations[:_TOKENIZER_TURNS]
+        for text in (*(message["content"] for message in turn.messages), turn.response)
+    ]
+    if recipe.model.symbol_runs:
+        texts += _ROLES * len(texts)
+    tokenizer = train_tokenizer(texts, recipe.model)
+    model = new_model(recipe.model, tokenizer, recipe.seed)
+    return model.train(), Chat(tokenizer, frozenset({tokenizer.eos_token_id}))
+
+
+def _encode(chat: Chat, turn: Demonstration) -> Example:
+    prompt = chat.render(turn.messages)
+    response = chat.tokenizer(turn.response, add_special_tokens=False).input_ids
+    return Example(tuple(prompt), (*response, chat.tokenizer.eos_token_id), turn.first)
+
+
+def _train(
+    accelerator: Accelerator,
+    model: "PreTrainedModel",
+    optimizer: torch.optim.Optimizer,
+    examples: list[Example],
+    recipe: BCRecipe,
+    out: Path,
+    done: int,
+    started: str,
+    on_step: Callable[[Progress], None],
+) -> None:
+    training, began = recipe.training, time.monotonic()
+    for step in range(done + 1, training.steps + 1):
+        batch = batch_at(examples, recipe, step)
+        batch = batch[accelerator.process_index :: accelerator.num_processes]
+        learning_rate = learning_rate_at(training, step)
+        if training.restarts_at(step):
+            optimizer.state.clear()
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate
+        loss, hits = _backward(accelerator, model, batch)
+        grad_norm = accelerator.clip_grad_norm_(model.parameters(), training.max_grad_norm)
+        optimizer.step()
+        optimizer.zero_grad()
+        loss, hits = accelerator.reduce(
+            torch.tensor([loss, hits], device=accelerator.device), "mean"
+        ).tolist()
+        progress = Progress(
+            step=step,
+            loss=loss,
+            token_accuracy=hits,
+            grad_norm=float(grad_norm),
+            learning_rate=learning_rate,
+            seconds=round(time.monotonic() - began, 2),
+        )
+        if not math.isfinite(loss):
+            raise UserError(f"the loss is {loss} at step {step}: lower training.learning_rate")
+        accelerator.log(asdict(progress), step=step)
+        if accelerator.is_main_process:
+            with (out / LOG).open("a", encoding="utf-8") as log:
+                log.write(json.dumps(asdict(progress)) + "\n")
+        on_step(progress)
+        if step in training.averaged_steps and accelerator.is_main_process:
+            bare = accelerator.unwrap_model(model)
+            (out / _ENDS).mkdir(exist_ok=True)
+            save_file(_weights(bare), out / _ENDS / f"{step}.safetensors")
+        if step % training.checkpoint_every == 0 or step == training.steps:
+            _save_checkpoint(accelerator, out, step, started)
+
+
+def _backward(
+    accelerator: Accelerator, model: "PreTrainedModel", batch: list[Example]
+) -> tuple[float, float]:
+    """Add the gradient of a batch's mean loss, a few examples of about one length at a time.
+
+    Returns:
+        The loss, and the share of response tokens that were the most likely ones.
+    """
+    tokens = sum(len(example.response) for example in batch)
+    ordered = sorted(batch, key=lambda example: len(example.prompt) + len(example.response))
+    loss, hits = 0.0, 0.0
+    for start in range(0, len(ordered), _TOGETHER):
+        part = collate(ordered[start : start + _TOGETHER])
+        ids, mask, labels = (tensor.to(accelerator.device) for tensor in part)
+        # Nothing is asked of what comes before the first response: in a network this small, the
+        # predictions of whole prompts would cost as much as all else.
+        begin = int((labels != IGNORED).any(0).nonzero()[0])
+        kept = labels.shape[1] - begin + 1
+        logits = model(input_ids=ids, attention_mask=mask, logits_to_keep=kept).logits[:, :-1]
+        targets = labels[:, begin:]
+        counted = targets != IGNORED
+        share = cross_entropy(logits[counted], targets[counted], reduction="sum") / tokens
+        accelerator.backward(share)
+        loss += share.item()
+        hits += (logits[counted].argmax(-1) == targets[counted]).sum().item() / tokens
+    return loss, hits
+
+
+def batch_at(examples: list[Example], recipe: BCRecipe, step: int) -> list[Example]:
+    """The batch of a step (from 1), over all processes."""
+    rng = random.Random(stable_seed("bc-batch", recipe.seed, step))
+    stage = recipe.training.stage_at(step)
+    drawn: list[Example] = []
+    while len(drawn) < (stage.batch_size or recipe.training.batch_size):
+        turn = examples[int(rng.random() * len(examples))]
+        if turn.first or not stage.first_turns:
+            drawn.append(turn)
+    shown = stage.prompt_tokens
+    return [replace(turn, prompt=turn.prompt[-shown:]) if shown else turn for turn in drawn]
+
+
+def collate(batch: list[Example]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Pad examples on the right.
+
+    Returns:
+        Token ids, attention mask and labels, each (batch, longest); labels are `IGNORED` outside
+        the responses.
+    """
+    width = max(len(example.prompt) + len(example.response) for example in batch)
+    ids = torch.zeros((len(batch), width), dtype=torch.long)
+    mask = torch.zeros_like(ids)
+    labels = torch.full_like(ids, IGNORED)
+    for row, example in enumerate(batch):
+        begin, end = len(example.prompt), len(example.prompt) + len(example.response)
+        ids[row, :end] = torch.tensor(example.prompt + example.response)
+        mask[row, :end] = 1
+        labels[row, begin:end] = ids[row, begin:end]
+    return ids, mask, labels
+
+
+def learning_rate_at(training: Training, step: int) -> float:
+    """Learning rate of a step (from 1): linear warm-up, then a cosine, from every restart on."""
+    if step <= training.warmup_steps:
+        return training.learning_rate * step / training.warmup_steps
+    start, steps, peak, final = training.schedule_at(step)
+    begin = max(start, training.warmup_steps)
+    rest = max(1, start + steps - begin)
+    cosine = 0.5 * (1 + math.cos(math.pi * (step - begin) / rest))
+    return final + (peak - final) * cosine
+
+
+def _fingerprint(recipe: BCRecipe, demonstrations: list[Demonstration]) -> str:
+    """What a checkpoint must have been made from to be resumed."""
+    return sha256_text(recipe.model_dump_json() + data_sha256(demonstrations))
+
+
+def _save_checkpoint(accelerator: Accelerator, out: Path, step: int, started: str) -> None:
+    """Replace the checkpoint; a crash in between leaves the old one or the new one."""
+    fresh, kept = out / f"{_CHECKPOINT}.new", out / _CHECKPOINT
+    accelerator.save_state(str(fresh))
+    if accelerator.is_main_process:
+        (fresh / "step").write_text(f"{step} {started}")
+        shutil.rmtree(kept, ignore_errors=True)
+        fresh.rename(kept)
+    accelerator.wait_for_everyone()
+
+
+def _resume(accelerator: Accelerator, out: Path, started: str) -> int:
+    """Load the folder's checkpoint, if any, and cut the log back to it; return its step.
+
+    Raises:
+        UserError: The checkpoint is that of another recipe or of other demonstrations.
+    """
+    kept, fresh = out / _CHECKPOINT, out / f"{_CHECKPOINT}.new"
+    if accelerator.is_main_process:
+        if not kept.exists() and (fresh / "step").exists():
+            fresh.rename(kept)
+        if not (kept / "step").exists():
+            (out / LOG).unlink(missing_ok=True)
+    accelerator.wait_for_everyone()
+    if not (kept / "step").exists():
+        return 0
+    step_text, _, made_from = (kept / "step").read_text().partition(" ")
+    if made_from != started:
+        raise UserError(f"{out} holds a checkpoint of another recipe; choose another --out")
+    accelerator.load_state(str(kept))
+    step = int(step_text)
+    if accelerator.is_main_process:
+        lines = (out / LOG).read_text("utf-8").splitlines(keepends=True)
+        (out / LOG).write_text("".join(lines[:step]), "utf-8")
+    return step
+
+
+def _weights(model: "PreTrainedModel") -> dict[str, torch.Tensor]:
+    """Every parameter once, tied ones under their first name."""
+    return {name: value.detach().cpu().clone() for name, value in model.named_parameters()}
+
+
+def _average(model: "PreTrainedModel", out: Path, steps: tuple[int, ...]) -> None:
+    """Give a model the mean of the weights that were kept after some steps."""
+    if not steps:
+        return
+    kept = [load_file(out / _ENDS / f"{step}.safetensors") for step in steps]
+    with torch.no_grad():
+        for name, value in model.named_parameters():
+            value.copy_(torch.stack([weights[name] for weights in kept]).mean(0))
+
+
+def remove_checkpoint(out: Path) -> None:
+    """Forget the checkpoint of a model that is finished."""
+    shutil.rmtree(out / _CHECKPOINT, ignore_errors=True)
+    shutil.rmtree(out / _ENDS, ignore_errors=True)

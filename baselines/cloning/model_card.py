@@ -1,0 +1,90 @@
+"""The model card of an init: where it comes from and how good it is."""
+
+from typing import TYPE_CHECKING
+
+from baselines.cloning.recipe import BCRecipe
+from benchmark.evaluation.summary import PanelSummary
+from tasks.registry import load_task
+
+if TYPE_CHECKING:
+    from baselines.cloning.bc import Cloned
+
+_CARD = """---
+license: apache-2.0
+library_name: transformers
+pipeline_tag: text-generation
+tags:
+- arlarena-bench
+- behavior-cloning
+---
+
+# {name}
+
+A fixed starting checkpoint for reinforcement learning on the task `{task}` of arlarena-bench, made
+by behavior cloning from a scripted player of the task. It is deliberately under-trained, so that
+reinforcement learning has room. It can do nothing else.
+
+| | |
+| --- | --- |
+| parameters | {parameters:,} |
+| architecture | {architecture}, float32, own tokenizer with a chat template |
+| starts from | {init} |
+| trained on | {turns:,} turns of {episodes:,} training episodes (stream {stream}){players} |
+| panels in the training data | none |
+| SHA-256 of the demonstrations | `{data_sha256}` |
+| seed | {seed} |
+| command | `arlarena-bench bc {source}` |
+
+Success, greedy decoding, with 95 % interval:
+
+| panel | episodes | success | valid format | mean turns |
+| --- | --- | --- | --- | --- |
+{results}
+
+The weights depend on the machine's arithmetic: the same command on another processor gives a model
+of the same quality, not the same bytes. The registry pins the shipped files by hash.
+"""
+
+
+def _players(recipe: BCRecipe) -> str:
+    """What is cloned beside the scripted player; empty if nothing is."""
+    share = recipe.demonstrations.mistakes
+    return f", {share:.0%} of them of a player who makes mistakes" if share else ""
+
+
+def model_card(
+    name: str,
+    source: str,
+    recipe: BCRecipe,
+    cloned: "Cloned",
+    summaries: tuple[PanelSummary, ...],
+) -> str:
+    """Write the card.
+
+    Args:
+        name: The init's name.
+        source: The recipe as the command line named it.
+        recipe: What it was trained by.
+        cloned: What came out of the training.
+        summaries: How it does on panels.
+    """
+    rows = [
+        f"| {load_task(s.task).info.title}, `{s.panel}` | {s.expected} | {s.success.percent} "
+        f"| {s.format_valid:.1%} | {s.turns:.1f} |"
+        for s in summaries
+    ]
+    return _CARD.format(
+        name=name,
+        source=source,
+        task=recipe.task,
+        parameters=cloned.parameters,
+        architecture=cloned.architecture,
+        turns=cloned.turns,
+        episodes=recipe.demonstrations.episodes,
+        stream=recipe.demonstrations.stream,
+        init="nothing" if recipe.init is None else f"`{recipe.init}`",
+        players=_players(recipe),
+        data_sha256=cloned.data_sha256,
+        seed=recipe.seed,
+        results="\n".join(rows),
+    )

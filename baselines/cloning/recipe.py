@@ -1,0 +1,218 @@
+"""Recipes of behavior cloning: one YAML file says everything that an init came from."""
+
+from pathlib import Path
+from typing import Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from baselines.cloning.tiny_models import TinyModelConfig
+from baselines.inits.registry import INITS
+from tasks.errors import UserError, near
+from tasks.strict import first_fault
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Demonstrations(_Strict):
+    """What is cloned.
+
+    Attributes:
+        episodes: Episodes of the task's demonstrating player.
+        stream: Seed of the training stream that they come from.
+        noise: Share of turns in which the world is given something else than what the player says:
+            a mistake (`Task.mistaken_response`) or its last response again. What it says is cloned
+            all the same, so that a clone has seen how to go on after a mistake (noise injection,
+            Laskey et al. 2017).
+        mistakes: Share of turns in which a careless player (`Task.careless_response`) is cloned in
+            place of the one who plays. The clone has both habits, and reinforcement learning finds
+            out which one pays.
+    """
+
+    episodes: int = Field(gt=0)
+    stream: int = Field(ge=0)
+    noise: float = Field(default=0.0, ge=0, lt=1)
+    mistakes: float = Field(default=0.0, ge=0, lt=1)
+
+
+class Stage(_Strict):
+    """A part of the training.
+
+    Attributes:
+        steps: Optimizer steps.
+        prompt_tokens: Tokens that are shown of every prompt, counted from its end; None for all.
+            A first stage on the ends of prompts costs a fraction and learns faster, where what
+            matters stands at the end.
+        first_turns: Only the first turns of episodes are shown: short prompts in which all that
+            matters is what is asked for, to learn first how to take words from there.
+        batch_size: Turns per step; None for the training's.
+        learning_rate: The learning rate starts again here (a warm restart, Loshchilov and Hutter
+            2017): from this it falls to the final one until the end or the next restart, and
+            AdamW's moments are taken anew. None to go on, as the first stage must.
+        final_learning_rate: Where it falls to from here; only with a learning rate. None for the
+            training's.
+    """
+
+    steps: int = Field(gt=0)
+    prompt_tokens: int | None = Field(default=None, gt=0)
+    first_turns: bool = False
+    batch_size: int | None = Field(default=None, gt=0)
+    learning_rate: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    final_learning_rate: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _final_needs_a_start(self) -> Self:
+        if self.final_learning_rate is not None and self.learning_rate is None:
+            raise ValueError("a stage's final_learning_rate goes with a learning_rate of its own")
+        return self
+
+
+class Training(_Strict):
+    """How it is cloned: AdamW, linear warm-up, then a cosine to the final learning rate.
+
+    Attributes:
+        stages: One after the other; the last one shows whole prompts.
+        batch_size: Turns per step, over all processes, where a stage says nothing else.
+        learning_rate: After the warm-up.
+        warmup_steps: Steps of linear warm-up.
+        final_learning_rate: At the last step.
+        weight_decay: Of AdamW.
+        max_grad_norm: Global norm that gradients are clipped to.
+        checkpoint_every: Steps between checkpoints to resume from.
+        average_ends: The weights are, in the end, the mean of those at so many last ends of the
+            learning rate's falls (stochastic weight averaging, Izmailov et al. 2018); 1 is the last
+            alone.
+        stop_after: Step after which training ends, in the middle of its stages and of the learning
+            rate's fall, so that there is room for improvement; None to go to the end.
+    """
+
+    stages: tuple[Stage, ...] = Field(min_length=1)
+    batch_size: int = Field(gt=0)
+    learning_rate: float = Field(gt=0, allow_inf_nan=False)
+    warmup_steps: int = Field(ge=0)
+    final_learning_rate: float = Field(ge=0, allow_inf_nan=False)
+    weight_decay: float = Field(ge=0, allow_inf_nan=False)
+    max_grad_norm: float = Field(gt=0, allow_inf_nan=False)
+    checkpoint_every: int = Field(gt=0)
+    average_ends: int = Field(default=1, gt=0)
+    stop_after: int | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _stages_fit(self) -> Self:
+        if self.stages[-1].prompt_tokens is not None or self.stages[-1].first_turns:
+            raise ValueError(
+                "the last stage must show all turns and whole prompts: leave out prompt_tokens and "
+                "first_turns"
+            )
+        if self.stages[0].learning_rate is not None:
+            raise ValueError("the first stage has the training's learning_rate: leave its own out")
+        return self
+
+    @model_validator(mode="after")
+    def _enough_ends(self) -> Self:
+        falls = 1 + sum(stage.learning_rate is not None for stage in self.stages)
+        if self.average_ends > falls:
+            raise ValueError(f"average_ends={self.average_ends}, and the rate falls {falls} times")
+        if self.average_ends > 1 and self.stop_after is not None:
+            raise ValueError("average_ends needs a training that goes to its end: no stop_after")
+        return self
+
+    @property
+    def averaged_steps(self) -> tuple[int, ...]:
+        """Steps whose weights are averaged; empty where only the last ones count."""
+        if self.average_ends == 1:
+            return ()
+        ends = [step for step in range(1, self.steps) if self.restarts_at(step + 1)]
+        return (*ends, self.steps)[-self.average_ends :]
+
+    @property
+    def steps(self) -> int:
+        """Optimizer steps that are done."""
+        planned = sum(stage.steps for stage in self.stages)
+        return planned if self.stop_after is None else min(planned, self.stop_after)
+
+    def restarts_at(self, step: int) -> bool:
+        """Whether a step (from 1) is the first after a restart."""
+        begin, _, _, _ = self.schedule_at(step)
+        return begin > 0 and step == begin + 1
+
+    def schedule_at(self, step: int) -> tuple[int, int, float, float]:
+        """Where the learning rate last started.
+
+        Returns:
+            Steps before, steps until the next start or the end, the rate there and the final one.
+        """
+        begin, end = 0, 0
+        peak, final = self.learning_rate, self.final_learning_rate
+        for stage in self.stages:
+            if stage.learning_rate is not None:
+                if step <= end:
+                    break
+                begin, peak, own = end, stage.learning_rate, stage.final_learning_rate
+                final = self.final_learning_rate if own is None else own
+            end += stage.steps
+        return begin, end - begin, peak, final
+
+    def stage_at(self, step: int) -> Stage:
+        """The stage of a step (from 1)."""
+        for stage in self.stages:
+            if step <= stage.steps:
+                return stage
+            step -= stage.steps
+        raise ValueError(f"the training ended {step} steps before")
+
+
+class BCRecipe(_Strict):
+    """One behavior-cloning run.
+
+    Attributes:
+        task: Task whose expert is cloned.
+        seed: Of the new weights and the order of the data.
+        demonstrations: What is cloned.
+        model: Shape of a new model with a tokenizer of its own; or
+        init: a model to start from: an init's name, a folder or a hub id.
+        training: How it is cloned.
+    """
+
+    task: str
+    seed: int = Field(ge=0)
+    demonstrations: Demonstrations
+    model: TinyModelConfig | None = None
+    init: str | None = None
+    training: Training
+
+    @model_validator(mode="after")
+    def _one_start(self) -> Self:
+        if (self.model is None) == (self.init is None):
+            raise ValueError("give either model (a new one) or init (one to start from)")
+        return self
+
+
+def find_recipe(name: str) -> Path:
+    """Find a recipe by a shipped init's name or a file.
+
+    Raises:
+        UserError: There is none; near matches are named.
+    """
+    if Path(name).is_file():
+        return Path(name)
+    shipped = {path.parent.name: path for path in sorted(INITS.glob("*/recipe.yaml"))}
+    if name in shipped:
+        return shipped[name]
+    raise UserError(f"there is no recipe {name!r}{near(name, tuple(shipped))}")
+
+
+def read_recipe(path: Path) -> BCRecipe:
+    """Read a recipe.
+
+    Raises:
+        UserError: It is no valid recipe; the field is named.
+    """
+    try:
+        return BCRecipe.model_validate(yaml.safe_load(path.read_text("utf-8")))
+    except ValidationError as error:
+        raise UserError(f"{path} is not a recipe: {first_fault(error)}") from error
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UserError(f"{path} cannot be read: {error}") from error

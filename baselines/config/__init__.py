@@ -1,0 +1,1 @@
+"""The configuration of a training: its schema, and recipes and scales laid over each other."""

@@ -1,0 +1,347 @@
+"""Recipes and scales: from their names and the user's own settings to one checked configuration.
+
+Later words win: the scale's common part, the recipe, what the scale says of this task and recipe,
+the user. So a recipe names its choices and nothing else, and constants that the paper chose for
+one task (GSPO's limits, say) stand in the scale. `recipes/README.md` shows how to write one's own.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
+
+import yaml
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+
+from baselines.config.schema import Part, TrainConfig
+from benchmark.logs.lines import Word
+from tasks.errors import UserError, near
+from tasks.registry import load_task, task_names
+
+RECIPES = Path(__file__).parents[1] / "recipes"
+SCALES = Path(__file__).parents[1] / "scales"
+
+Settings = dict[str, Any]
+
+_EITHER = {"optimization": ("mini_batch_rows", "mini_batches")}
+"""Settings that say one thing in two ways: a layer that gives one replaces the other below it."""
+_SAME_WORD = 0.75
+"""How alike two words are of which one is a slip of the other, wherever it stands."""
+
+
+class _TaskScale(Part):
+    common: Settings = Field(default_factory=dict)
+    recipes: dict[str, Settings] = Field(default_factory=dict)
+
+
+class Scale(Part):
+    """Sizes for any recipe.
+
+    Attributes:
+        common: Settings for all tasks.
+        tasks: What differs in one task, for all recipes and for some shipped ones.
+    """
+
+    common: Settings = Field(default_factory=dict)
+    tasks: dict[str, _TaskScale] = Field(default_factory=dict)
+
+
+def names(folder: Path) -> tuple[str, ...]:
+    """Names of the shipped files of a folder, in order."""
+    return tuple(sorted(path.stem for path in folder.glob("*.yaml")))
+
+
+def resolve(recipe: str, scale: str, tasks: Sequence[str], own: Sequence[str] = ()) -> TrainConfig:
+    """Join a recipe, a scale and the user's settings.
+
+    Args:
+        recipe: Name of a shipped recipe, or a YAML file, whose name is the recipe's.
+        scale: Name of a shipped scale, or a YAML file.
+        tasks: What is trained on. What the scale says of single tasks counts if there is one.
+        own: `key=value` each, with dots between the parts of a key.
+
+    Raises:
+        UserError: Something is unknown (near matches are named), has a wrong value, or
+            contradicts something else; a file has a name that a log cannot have.
+    """
+    for task in tasks:
+        load_task(task)
+    method = read_recipe(recipe)
+    shipped = recipe in names(RECIPES)
+    sizes = _scale(_find(scale, SCALES, "scale"))
+    settings = lay(sizes.common, method)
+    special = sizes.tasks.get(tasks[0]) if len(tasks) == 1 else None
+    if special is not None:
+        settings = lay(settings, special.common)
+        if shipped:
+            settings = lay(settings, special.recipes.get(recipe, {}))
+    return check(lay(settings, own_settings(own)), f"recipe {recipe} at scale {scale}")
+
+
+def own_settings(own: Sequence[str]) -> Settings:
+    """The user's own settings as one layer; of one key the last counts.
+
+    Args:
+        own: `key=value` each, with dots between the parts of a key.
+
+    Raises:
+        UserError: One is not a setting.
+    """
+    users: Settings = {}
+    for setting in own:
+        users = merge(users, _setting(setting))
+    return users
+
+
+def read_recipe(recipe: str) -> Settings:
+    """What a recipe sets.
+
+    Args:
+        recipe: Name of a shipped recipe, or a YAML file, whose name is the recipe's.
+
+    Raises:
+        UserError: It is unknown (near matches are named), cannot be read, or has a name that a log
+            cannot have.
+    """
+    file = _find(recipe, RECIPES, "recipe")
+    if recipe not in names(RECIPES):
+        _check_name(file)
+    return read_settings(file)
+
+
+def check(settings: Settings, where: str) -> TrainConfig:
+    """Check settings against the schema.
+
+    Raises:
+        UserError: The first fault, with near matches of an unknown key.
+    """
+    try:
+        return TrainConfig.model_validate(settings)
+    except ValidationError as error:
+        raise UserError(f"{where}: {_first_fault(error, settings)}") from error
+
+
+def lay(under: Settings, over: Settings) -> Settings:
+    """Lay one layer over those below it: `merge`, but for settings that say one thing in two ways.
+
+    What the upper layer gives takes the other's place, too; a layer that gives both keeps both, and
+    the schema refuses it.
+    """
+    left = dict(under)
+    for part, ways in _EITHER.items():
+        old, new = under.get(part), over.get(part)
+        if not isinstance(old, dict) or not isinstance(new, dict):
+            continue
+        if any(new.get(way) is not None for way in ways):
+            left[part] = {key: value for key, value in old.items() if key not in ways}
+    return merge(left, over)
+
+
+def merge(under: Settings, over: Settings) -> Settings:
+    """Lay settings over others; another choice of a dimension replaces all of the old one."""
+    joined = dict(under)
+    for key, value in over.items():
+        old = joined.get(key)
+        another = (
+            isinstance(old, dict)
+            and isinstance(value, dict)
+            and "name" in value
+            and old.get("name") not in (None, value["name"])
+        )
+        if isinstance(old, dict) and isinstance(value, dict) and not another:
+            joined[key] = merge(old, value)
+        else:
+            joined[key] = value
+    return joined
+
+
+def _setting(text: str) -> Settings:
+    """`a.b=1` as `{"a": {"b": 1}}`."""
+    key, equals, value = text.partition("=")
+    if not equals or not all(key.split(".")):
+        raise UserError(f"--set takes KEY=VALUE, as in optimization.learning_rate=1e-4, not {text}")
+    try:
+        parsed: Any = yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise UserError(f"--set {text}: the value cannot be read") from error
+    for part in reversed(key.split(".")):
+        parsed = {part: parsed}
+    settings: Settings = parsed
+    return settings
+
+
+def _find(name: str, folder: Path, kind: str) -> Path:
+    known = names(folder)
+    if name in known:
+        return folder / f"{name}.yaml"
+    if name.endswith((".yaml", ".yml")):
+        if Path(name).is_file():
+            return Path(name)
+        raise UserError(f"there is no file {name}")
+    raise UserError(f"there is no {kind} {name!r}{near(name, known)}")
+
+
+def _check_name(file: Path) -> None:
+    """See that the name of a user's own recipe can stand in a log, for nothing else.
+
+    Raises:
+        UserError: It cannot.
+    """
+    name = file.stem
+    try:
+        TypeAdapter(Word).validate_python(name)
+    except ValidationError as error:
+        raise UserError(
+            f"{file}: the file's name is the recipe's and stands in the log: rename it, with at "
+            "most 100 letters, digits and _ . + @ -, a letter or digit first"
+        ) from error
+    if name in names(RECIPES):
+        raise UserError(
+            f"{file}: {name} is the name of a shipped recipe, and a log would not tell the two "
+            f"apart: rename the file, as in my_{name}.yaml, or give --recipe {name}"
+        )
+
+
+def read_settings(path: Path) -> Settings:
+    """Read a YAML file of settings.
+
+    Raises:
+        UserError: It cannot be read or holds something else.
+    """
+    try:
+        content = yaml.safe_load(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        # YAML's parser shows the place on lines of their own.
+        reason = " ".join(str(error).split())
+        raise UserError(f"{path} cannot be read: {reason}") from error
+    if not isinstance(content, dict):
+        raise UserError(f"{path} must hold settings, as the shipped ones do")
+    return content
+
+
+def _scale(path: Path) -> Scale:
+    try:
+        scale = Scale.model_validate(read_settings(path))
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in fault["loc"])
+        raise UserError(f"{path}: {where}: {fault['msg']}") from error
+    for task, special in scale.tasks.items():
+        if task not in task_names():
+            raise UserError(f"{path}: tasks: unknown task {task!r}{near(task, task_names())}")
+        for recipe in special.recipes:
+            if recipe not in names(RECIPES):
+                raise UserError(
+                    f"{path}: tasks.{task}.recipes: no shipped recipe is called {recipe!r}, and a "
+                    f"file of your own has its values itself{near(recipe, names(RECIPES))}"
+                )
+    return scale
+
+
+def _first_fault(error: ValidationError, settings: Settings) -> str:
+    """The first thing that is wrong with settings, what is unknown before anything else."""
+    faults = error.errors(include_url=False, include_input=False)
+    unknown = [fault for fault in faults if fault["type"] == "extra_forbidden"]
+    fault = (unknown or faults)[0]
+    # A choice's name is a part of pydantic's path and not of the key.
+    parts = [str(part) for part in fault["loc"]]
+    tag = _tag(settings, parts)
+    path = [part for index, part in enumerate(parts) if index != tag]
+    key = ".".join(path)
+    if unknown:
+        return f"there is no {key}{_near_key(path, settings)}"
+    if fault["type"] == "union_tag_invalid":
+        found = fault["ctx"]["tag"]
+        return f"{key}.name: there is no {found!r}{near(found, _choices(key))}"
+    if fault["type"] == "union_tag_not_found":
+        return f"{key}.name is missing{near('', _choices(key))}"
+    reason = fault["msg"].removeprefix("Value error, ")
+    return f"{key}: {reason}" if key else reason
+
+
+def _tag(settings: Settings, parts: list[str]) -> int | None:
+    """Where pydantic's path names the choice that a union was resolved to, if it does."""
+    if len(parts) > 1 and parts[0] in ("advantage", "clipping"):
+        chosen = settings.get(parts[0])
+        if isinstance(chosen, dict) and chosen.get("name") == parts[1]:
+            return 1
+    return None
+
+
+def _near_key(path: list[str], settings: Settings) -> str:
+    """The end of an "unknown key" message.
+
+    The same word in another place, or what was set below it; else near words in its own place; else
+    a near word in another place; else all keys of its place.
+    """
+    keys = tuple(_keys(TrainConfig, settings))
+    word, leaf = path[-1], _leaf(path, settings)
+    place = "".join(f"{part}." for part in path[:-1])
+    inside = [key.removeprefix(place) for key in keys if key.startswith(place)]
+    siblings = tuple(key for key in inside if "." not in key)
+    found = _ending_in(word, keys) or _ending_in(leaf[-1], keys)
+    if not found and not get_close_matches(word, siblings, n=1, cutoff=0.5):
+        words = {key.rpartition(".")[2] for key in keys}
+        for close in get_close_matches(leaf[-1], words, n=1, cutoff=_SAME_WORD):
+            found = _ending_in(close, keys)
+    if not found:
+        return near(word, siblings)
+    # One word can stand in several places.
+    close_places = get_close_matches(".".join(leaf), found, n=3, cutoff=0.6)
+    return f"; did you mean {' or '.join(close_places or found)}?"
+
+
+def _ending_in(word: str, keys: Sequence[str]) -> list[str]:
+    """Keys whose last word is this one, or has these initials."""
+    last = {key: key.rpartition(".")[2] for key in keys}
+    short = {
+        key: "".join(part[0] for part in name.split("_"))
+        for key, name in last.items()
+        if "_" in name
+    }
+    return [key for key in keys if word in (last[key], short.get(key))]
+
+
+def _leaf(path: list[str], settings: Settings) -> list[str]:
+    """A path, and what was set below it as long as that is one setting."""
+    value: Any = settings
+    for part in path:
+        value = value.get(part, {}) if isinstance(value, Mapping) else {}
+    whole = list(path)
+    while isinstance(value, Mapping) and len(value) == 1:
+        ((word, value),) = value.items()
+        whole.append(str(word))
+    return whole
+
+
+def _keys(model: type[BaseModel], settings: Any) -> Iterator[str]:
+    """All keys of a schema, dotted, those of parts before what is in them."""
+    for name, field in model.model_fields.items():
+        yield name
+        value = settings.get(name) if isinstance(settings, Mapping) else None
+        chosen = value.get("name") if isinstance(value, Mapping) else None
+        inner = _model(field.annotation, chosen)
+        if inner is not None:
+            yield from (f"{name}.{key}" for key in _keys(inner, value))
+
+
+def _choices(key: str) -> tuple[str, ...]:
+    """Names of what can be chosen in a dimension."""
+    models = get_args(TrainConfig.model_fields[key].annotation)
+    return tuple(get_args(model.model_fields["name"].annotation)[0] for model in models)
+
+
+def _model(annotation: Any, name: str | None) -> type[BaseModel] | None:
+    """The schema that an annotation stands for; of several, the one of that name."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    if get_origin(annotation) not in (Union, UnionType):
+        return None
+    models = [m for m in get_args(annotation) if isinstance(m, type) and issubclass(m, BaseModel)]
+    named = [
+        m
+        for m in models
+        if name in get_args(getattr(m.model_fields.get("name"), "annotation", None))
+    ]
+    return next(iter(named or models), None)

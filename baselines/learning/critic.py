@@ -1,0 +1,112 @@
+"""The critic of PPO: a value for every token, by a network of its own that starts from the init."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from transformers import AutoModel
+
+from baselines.algorithms.gae import value_loss
+from baselines.learning.microbatches import PaddedBatch
+from baselines.training.sharding import whole_norm
+
+
+class ValueNetwork(torch.nn.Module):
+    """A language model's body with one linear output that starts at zero.
+
+    Args:
+        folder: Model folder of the init.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.body = AutoModel.from_pretrained(
+            folder,
+            dtype=torch.float32,
+            local_files_only=True,
+            trust_remote_code=False,
+            use_safetensors=True,
+        )
+        size = self.body.config.get_text_config(decoder=True).hidden_size
+        self.head = torch.nn.Linear(size, 1)
+        torch.nn.init.zeros_(self.head.weight)
+        torch.nn.init.zeros_(self.head.bias)
+
+    def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
+        """(rows, W) token ids to (rows, W) values of what follows each token."""
+        hidden = self.body(input_ids=input_ids, use_cache=False).last_hidden_state
+        values: torch.Tensor = self.head(hidden).squeeze(-1)
+        return values
+
+
+class Critic:
+    """The value network and its optimizer.
+
+    Args:
+        accelerator: Processes and devices.
+        folder: Model folder of the init.
+        learning_rate: Of AdamW.
+        clip_range: How far a value may move in one update before its loss is limited.
+        max_grad_norm: Global norm that gradients are clipped to.
+    """
+
+    def __init__(
+        self,
+        accelerator: Accelerator,
+        folder: Path,
+        learning_rate: float,
+        clip_range: float,
+        max_grad_norm: float,
+    ) -> None:
+        network = ValueNetwork(folder)
+        optimizer = torch.optim.AdamW(network.parameters(), lr=learning_rate, weight_decay=0.01)
+        prepared: Any = accelerator.prepare(network, optimizer)
+        self.network, self.optimizer = prepared
+        self._accelerator = accelerator
+        self._clip_range = clip_range
+        self._max_grad_norm = max_grad_norm
+
+    def values(self, batch: PaddedBatch) -> torch.Tensor:
+        """(rows, T) value before each token of the responses, 0 where masked."""
+        prefix = batch.prefix_ids.expand(len(batch.input_ids), -1)
+        values = self.network(torch.cat([prefix, batch.input_ids], dim=1))
+        first = (batch.starts + len(batch.prefix_ids) - 1)[:, None]
+        columns = first + torch.arange(batch.max_response, device=values.device)
+        picked = values.gather(1, columns.clamp(max=values.shape[1] - 1))
+        masked: torch.Tensor = picked.float().where(batch.response_mask > 0, 0.0)
+        return masked
+
+    def step(
+        self,
+        batches: Sequence[PaddedBatch],
+        targets: Sequence[torch.Tensor | None],
+        old_values: Sequence[torch.Tensor | None],
+        tokens: int,
+    ) -> float | None:
+        """One optimizer step: the mean clipped squared error over all tokens of the step.
+
+        Returns:
+            This process's share of the loss; None if its gradient was not finite and the step
+            was skipped.
+        """
+        loss = 0.0
+        for batch in batches:
+            errors = value_loss(
+                self.values(batch),
+                batch.stack(old_values),
+                batch.stack(targets),
+                batch.response_mask.float(),
+                self._clip_range,
+            )
+            share = errors.sum() / tokens
+            self._accelerator.backward(share * self._accelerator.num_processes)
+            loss += float(share.detach())
+        norm = self._accelerator.clip_grad_norm_(self.network.parameters(), self._max_grad_norm)
+        finite = math.isfinite(whole_norm(norm))
+        if finite:
+            self.optimizer.step()
+        self.optimizer.zero_grad()
+        return loss if finite else None

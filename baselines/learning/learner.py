@@ -1,0 +1,284 @@
+"""Learning from a rollout: what its rows are worth, and the optimizer steps."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+from accelerate import Accelerator
+
+from baselines.algorithms.kl import kl
+from baselines.config.schema import EMPG, GAE, TrainConfig
+from baselines.learning.advantages import estimate, penalty_share
+from baselines.learning.critic import Critic
+from baselines.learning.microbatches import RowValues
+from baselines.learning.update import Tensors, Updater
+from baselines.rollouts.rows import Row, longest_row
+from baselines.training.metrics import (
+    Metrics,
+    engine_metrics,
+    explained_variance,
+    gathered,
+    init_metrics,
+    staleness_metrics,
+    update_metrics,
+)
+from baselines.training.run import TrainingRun
+from baselines.training.sharding import whole_weights
+from benchmark.engines.base import Engine
+from benchmark.engines.transformers.engine import load_model
+from benchmark.engines.transformers.tree_attention import use_tree_attention
+from tasks.errors import UserError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+REFERENCE_ROWS = 64
+"""Rows of an update whose distance to the init is measured where nothing else needs it."""
+
+
+class Learner:
+    """The policy with its optimizer, the init, and the critic if there is one.
+
+    Args:
+        run: What is to be done.
+        accelerator: Processes and devices.
+        phase: Entered around each part of the work, with its name.
+
+    Attributes:
+        engine_is_exact: What the engine says of rows that were drawn from the current weights is
+            what the trainer would say, up to the order of sums; set by whoever knows the engine
+            (`is_exact`).
+    """
+
+    def __init__(
+        self,
+        run: TrainingRun,
+        accelerator: Accelerator,
+        phase: Callable[[str], AbstractContextManager[None]],
+    ) -> None:
+        self.run = run
+        self.config = run.config
+        self.accelerator = accelerator
+        self.phase = phase
+        self.engine_is_exact = False
+        with self._memory_advice():
+            self.reference = self._load_model().eval().requires_grad_(False)
+            self.updater = self._updater()
+
+    @property
+    def model(self) -> "PreTrainedModel":
+        """The policy, prepared for this process."""
+        return self.updater.model
+
+    @property
+    def diverged(self) -> bool:
+        """Whether so many steps in a row were not finite that training is to stop."""
+        return self.updater.diverged
+
+    def weights(self) -> Mapping[str, torch.Tensor]:
+        """The policy's weights by name, whole on every process; all processes must ask."""
+        return whole_weights(self.accelerator, self.model)
+
+    def set_learning_rate(self, rate: float) -> None:
+        """Set the rate of the policy's next steps."""
+        for group in self.updater.optimizer.param_groups:
+            group["lr"] = rate
+
+    def learn(self, rows: Sequence[Row], plan: Sequence[Sequence[int]], number: int) -> Metrics:
+        """Learn from rows, with the optimizer's learning rate as it is.
+
+        Args:
+            rows: All rows of a rollout, of all processes.
+            plan: Row numbers of each optimizer step.
+            number: Of the update, from 1.
+
+        Returns:
+            The numbers of the log's line that are about learning.
+
+        Raises:
+            UserError: Memory ran out.
+        """
+        with self._memory_advice():
+            return self._learn(rows, plan, number)
+
+    def _learn(self, rows: Sequence[Row], plan: Sequence[Sequence[int]], number: int) -> Metrics:
+        version = number - 1
+        metrics = staleness_metrics(rows, version)
+        with self.phase("old_log_probs"):
+            old, plain, entropies = self._old_values(rows, plan, version)
+            values = self.updater.critic_values(rows) if self.updater.critic else []
+        with self.phase("reference"):
+            reference, plain_reference = self._reference(rows, number)
+        distances: Tensors = [None] * len(rows)
+        if self.config.kl.place == "reward" and self.config.kl.coef > 0:
+            distances = [
+                kl(known, before, self.config.kl.estimator)
+                for known, before in zip(_all(old), _all(reference), strict=True)
+            ]
+        advantages, targets = estimate(self.config, rows, entropies, values, distances)
+        known = RowValues(advantages, old, reference, self._weights(rows, plain))
+        with self.phase("update"):
+            tally = self.updater.update(rows, known, plan, targets, values or None)
+        tally = gathered(tally, self.accelerator)
+        for row, log_probs in tally.first_log_probs.items():
+            plain[row] = log_probs[: len(rows[row].response_ids)]
+        metrics |= update_metrics(tally)
+        metrics |= engine_metrics(rows, plain, version)
+        # Of rows that needed no pass, the engine has said what the policy was.
+        played = [
+            said if trainer is None else trainer for trainer, said in zip(plain, old, strict=True)
+        ]
+        metrics |= init_metrics(rows, played, plain_reference)
+        drawn = torch.cat([torch.from_numpy(row.response_mask) for row in rows]) > 0
+        metrics["policy/penalty_share"] = 0.0
+        if any(row.penalty for row in rows):
+            spared = [replace(row, penalty=0.0) for row in rows]
+            without, _ = estimate(self.config, spared, entropies, values, distances)
+            metrics["policy/penalty_share"] = penalty_share(advantages, without)
+        metrics["policy/advantage_std"] = float(torch.cat(advantages)[drawn].std(unbiased=False))
+        if targets is not None:
+            metrics["critic/explained_variance"] = explained_variance(
+                torch.cat(_all(values))[drawn], torch.cat(targets)[drawn]
+            )
+        return metrics
+
+    def _old_values(
+        self, rows: Sequence[Row], plan: Sequence[Sequence[int]], version: int
+    ) -> tuple[Tensors, Tensors, Tensors]:
+        """Old log-probabilities where a step needs them; see `Updater.values_of`.
+
+        The first step's old policy is the current one: its rows need no pass of their own, unless
+        something else asks for them. Nor do rows whose engine has computed just what a pass would
+        (`engine_is_exact`). What it said does not count as the trainer's: the gap between the two
+        is measured on the first step's rows.
+        """
+        config = self.config
+        everything = (
+            config.tis_cap is not None
+            or isinstance(config.advantage, EMPG)
+            or (config.kl.place == "reward" and config.kl.coef > 0)
+            or (config.optimization.epochs > 1 and self.accelerator.num_processes > 1)
+        )
+        if everything:
+            return self.updater.values_of(
+                rows, range(len(rows)), entropy=isinstance(config.advantage, EMPG)
+            )
+        first = set(plan[0])
+        later = [row for row in range(len(rows)) if row not in first]
+        exact = self.engine_is_exact and config.rollout.temperature == 1.0
+        known = [row for row in later if exact and rows[row].versions == (version, version)]
+        old, plain, entropies = self.updater.values_of(rows, sorted({*later} - {*known}))
+        for row in known:
+            old[row] = torch.from_numpy(rows[row].engine_log_probs)
+        return old, plain, entropies
+
+    def _reference(self, rows: Sequence[Row], number: int) -> tuple[Tensors, Tensors]:
+        """Log-probabilities of the init: of all rows if they matter, else of some for the log.
+
+        At the rollout's temperature, and at 1.
+        """
+        wanted: Sequence[int] = range(len(rows))
+        if not self.config.needs_reference:
+            step = max(len(rows) // REFERENCE_ROWS, 1)
+            wanted = range(number % step, len(rows), step)
+        tempered, plain, _ = self.updater.values_of(rows, list(wanted), self.reference)
+        return tempered, plain
+
+    def _weights(self, rows: Sequence[Row], plain: Tensors) -> Tensors:
+        """Truncated importance weights, trainer over engine, per token."""
+        cap = self.config.tis_cap
+        if cap is None:
+            return [None] * len(rows)
+        return [
+            (log_probs - torch.from_numpy(row.engine_log_probs)).clamp(-20, 20).exp().clamp(max=cap)
+            for row, log_probs in zip(rows, _all(plain), strict=True)
+        ]
+
+    @contextmanager
+    def _memory_advice(self) -> Iterator[None]:
+        try:
+            yield
+        except (torch.OutOfMemoryError, RuntimeError) as error:
+            # The allocator of CPUs has no error of its own.
+            texts = "out of memory", "can't allocate memory"
+            said = any(text in str(error) for text in texts)
+            if not isinstance(error, torch.OutOfMemoryError) and not said:
+                raise
+            tokens = self.config.optimization.micro_batch_tokens
+            raise UserError(
+                "out of memory: lower optimization.micro_batch_tokens (now "
+                f"{tokens}) or vLLM's share (--gpu-memory-utilization), or set "
+                "optimization.gradient_checkpointing=true; no result depends on these and the same "
+                "command resumes. A policy that is too large for one GPU can be sharded over "
+                "several (accelerate launch with FSDP2)"
+            ) from error
+
+    def _load_model(self) -> "PreTrainedModel":
+        """The init on this process's device; master weights are float32."""
+        assert self.run.init.path is not None
+        model = load_model(self.run.init.path, "float32", "cpu")
+        placed: PreTrainedModel = model.to(self.accelerator.device)
+        if (
+            self.accelerator.device.type == "cpu"
+            and self.config.optimization.mixed_precision == "no"
+        ):
+            use_tree_attention(placed)
+        return placed
+
+    def _updater(self) -> Updater:
+        """The policy with its optimizer, prepared for all processes."""
+        optimization = self.config.optimization
+        model = self._load_model().train()
+        if optimization.gradient_checkpointing:
+            model.gradient_checkpointing_enable()
+        optimizer = torch.optim.AdamW(
+            model.parameters(),
+            lr=optimization.learning_rate,
+            betas=optimization.betas,
+            weight_decay=optimization.weight_decay,
+        )
+        policy, prepared_optimizer = self.accelerator.prepare(model, optimizer)
+        critic = None
+        chosen = self.config.advantage
+        if isinstance(chosen, GAE):
+            assert self.run.init.path is not None
+            critic = Critic(
+                self.accelerator,
+                self.run.init.path,
+                chosen.learning_rate,
+                chosen.clip_range,
+                optimization.max_grad_norm,
+            )
+        sharded = self.accelerator.distributed_type.value == "FSDP"
+        share_prefix = not sharded and not optimization.gradient_checkpointing
+        return Updater(
+            self.accelerator,
+            policy,
+            prepared_optimizer,
+            self.config,
+            critic,
+            share_prefix,
+            longest_row(self.config, self.run.tasks),
+        )
+
+
+def is_exact(engine: Engine, accelerator: Accelerator, config: TrainConfig) -> bool:
+    """Whether an engine computes log-probabilities as the trainer does.
+
+    That is: in float32, by the same library, on the same kind of device, with the very weights.
+    """
+    facts = engine.describe()
+    return (
+        facts.get("kind") == "transformers"
+        and facts.get("dtype") == "float32"
+        and facts.get("device") == accelerator.device.type
+        and config.optimization.mixed_precision == "no"
+        and accelerator.num_processes == 1
+    )
+
+
+def _all(values: Tensors) -> list[torch.Tensor]:
+    """Values that are known of all rows."""
+    return [value for value in values if value is not None]

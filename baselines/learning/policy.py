@@ -1,0 +1,142 @@
+"""The forward pass of the trainer: log-probabilities and entropies of what was drawn."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from transformers import DynamicCache
+
+from baselines.learning.microbatches import MicroBatch, PackedBatch, PaddedBatch
+from benchmark.engines.transformers.slots import contents
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+ENTROPY_CHUNK = 2**24
+"""Logits that are looked at together when entropies are only logged."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenValues:
+    """What a policy says of the responses of a micro-batch; each (rows, T), 0 where masked.
+
+    Attributes:
+        log_probs: Of the tokens, under the distribution that they were drawn from.
+        untempered: The same at temperature 1, as engines give them; without gradient.
+        entropy: Of the distributions, in nats; None if not asked for.
+    """
+
+    log_probs: torch.Tensor
+    untempered: torch.Tensor
+    entropy: torch.Tensor | None
+
+
+def evaluate_tokens(
+    model: "PreTrainedModel",
+    batch: MicroBatch,
+    temperature: float = 1.0,
+    entropy: bool = False,
+    entropy_gradient: bool = False,
+) -> TokenValues:
+    """Run the model over a micro-batch.
+
+    Args:
+        model: A causal language model, perhaps wrapped for several processes.
+        batch: On the model's device.
+        temperature: Of the distribution that the tokens were drawn from.
+        entropy: Whether entropies are wanted, too.
+        entropy_gradient: Whether gradients flow through them.
+    """
+    logits, targets = drawn_logits(model, batch)
+    mask = batch.response_mask > 0
+
+    def by_row(values: torch.Tensor) -> torch.Tensor:
+        """(rows, T), 0 where nothing was drawn."""
+        return values.new_zeros(mask.shape).masked_scatter(mask, values)
+
+    tempered = logits / temperature if temperature != 1.0 else logits
+    log_probs = by_row(_log_probs(tempered, targets))
+    untempered = log_probs.detach()
+    if temperature != 1.0:
+        with torch.no_grad():
+            untempered = by_row(_log_probs(logits, targets))
+    entropies = None
+    if entropy:
+        with torch.set_grad_enabled(entropy_gradient and torch.is_grad_enabled()):
+            entropies = by_row(_entropy(tempered))
+    return TokenValues(log_probs, untempered, entropies)
+
+
+def drawn_logits(model: Any, batch: MicroBatch) -> tuple[torch.Tensor, torch.Tensor]:
+    """Logits that predict the drawn tokens, and these tokens.
+
+    Returns:
+        (M, vocabulary) in at least float32, and (M,), in the order of the response mask.
+    """
+    if isinstance(batch, PackedBatch):
+        logits = model(
+            input_ids=batch.ids[None],
+            position_ids=batch.positions[None],
+            attention_mask=batch.nodes[None, None],
+            use_cache=False,
+            logits_to_keep=batch.before,
+        ).logits[0]
+        targets = batch.drawn
+    else:
+        logits, targets = _padded_logits(model, batch)
+    narrow = logits.dtype in (torch.bfloat16, torch.float16)
+    return logits.float() if narrow else logits, targets
+
+
+def _padded_logits(model: Any, batch: PaddedBatch) -> tuple[torch.Tensor, torch.Tensor]:
+    """See `drawn_logits`."""
+    width = batch.input_ids.shape[1]
+    # Logits cost as much as everything else in a small network: only of what may be needed.
+    kept = width - int(batch.starts.min()) + 1
+    length = len(batch.prefix_ids)
+    positions = torch.arange(length, length + width, device=batch.input_ids.device)[None]
+    past = _prefix(model, batch) if length else None
+    # Padding on the right needs no mask: no real token looks at it.
+    logits = model(
+        input_ids=batch.input_ids,
+        position_ids=positions,
+        past_key_values=past,
+        use_cache=past is not None,
+        logits_to_keep=kept,
+    ).logits
+    rows, steps = batch.response_mask.nonzero(as_tuple=True)
+    columns = batch.starts[rows] + steps
+    # The token at column c is predicted at column c - 1.
+    return logits[rows, columns - 1 - (width - kept)], batch.input_ids[rows, columns]
+
+
+def _prefix(model: Any, batch: PaddedBatch) -> DynamicCache:
+    """Keys and values of the shared tokens, once, expanded over the rows."""
+    cache = DynamicCache()
+    bare = getattr(model, "module", model)
+    bare(batch.prefix_ids[None], past_key_values=cache, use_cache=True, logits_to_keep=1)
+    rows = len(batch.input_ids)
+    return DynamicCache(
+        [
+            (keys.expand(rows, -1, -1, -1), values.expand(rows, -1, -1, -1))
+            for keys, values in contents(cache)
+        ]
+    )
+
+
+def _log_probs(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """(M,) of the tokens."""
+    return -torch.nn.functional.cross_entropy(logits, targets, reduction="none")
+
+
+def _entropy(logits: torch.Tensor) -> torch.Tensor:
+    """(M,) entropy of the full distribution."""
+    if torch.is_grad_enabled():
+        log_probs = logits.log_softmax(-1)
+        return -(log_probs.exp() * log_probs).sum(-1)
+    step = max(ENTROPY_CHUNK // logits.shape[1], 1)
+    parts = []
+    for chunk in logits.detach().split(step):
+        log_probs = chunk.log_softmax(-1)
+        parts.append(-(log_probs.exp() * log_probs).sum(-1))
+    return torch.cat(parts)

@@ -1,0 +1,373 @@
+"""One update: optimizer steps over a rollout's rows, and what they did.
+
+Every process holds all rows of the rollout. The rows of an optimizer step are fixed before they
+are dealt to processes and micro-batches, and all sums are divided by totals of the whole step, so
+that neither the number of processes nor the size of micro-batches moves a result.
+"""
+
+import math
+import random
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from accelerate import Accelerator
+from accelerate.utils import gather_object
+
+from baselines.algorithms import clipping
+from baselines.algorithms.aggregation import Totals, aggregate
+from baselines.algorithms.kl import kl
+from baselines.config.schema import Optimization, SequenceMask, TrainConfig
+from baselines.learning.critic import Critic
+from baselines.learning.microbatches import (
+    MicroBatch,
+    PaddedBatch,
+    RowBatch,
+    RowValues,
+    filler,
+    pack_rows,
+    split,
+)
+from baselines.learning.policy import evaluate_tokens
+from baselines.learning.policy_loss import policy_loss
+from baselines.learning.tally import Tally
+from baselines.rollouts.rows import Row
+from baselines.training.sharding import whole_norm
+from benchmark.engines.transformers.tree_attention import TREE_ATTENTION
+from tasks.seeding import stable_seed
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+Tensors = list[torch.Tensor | None]
+
+
+class Updater:
+    """A policy, its optimizer, and what an update needs beside them.
+
+    Args:
+        accelerator: Processes and devices.
+        model: The policy, prepared.
+        optimizer: Its optimizer, prepared.
+        config: What is chosen.
+        critic: For GAE.
+        share_prefix: Compute the instructions that padded rows share once per micro-batch; not
+            with FSDP, whose hooks expect one forward pass, nor with gradient checkpointing, which
+            keeps no cache. A model with tree attention gets packed rows instead, always.
+        longest: Response tokens that a row can have, the constant of Dr. GRPO; None for those of
+            one turn.
+    """
+
+    def __init__(
+        self,
+        accelerator: Accelerator,
+        model: "PreTrainedModel",
+        optimizer: Any,
+        config: TrainConfig,
+        critic: Critic | None = None,
+        share_prefix: bool = True,
+        longest: int | None = None,
+    ) -> None:
+        self.accelerator = accelerator
+        self.model = model
+        self.optimizer = optimizer
+        self.config = config
+        self.critic = critic
+        self.share_prefix = share_prefix
+        self.longest = longest or config.rollout.max_tokens
+        self._skipped_in_a_row = 0
+        bare = accelerator.unwrap_model(model)
+        self.packs = bare.config._attn_implementation == TREE_ATTENTION
+
+    @property
+    def diverged(self) -> bool:
+        """Whether so many steps in a row were not finite that training is to stop."""
+        return self._skipped_in_a_row >= self.config.optimization.max_skipped
+
+    def values_of(
+        self,
+        rows: Sequence[Row],
+        chosen: Sequence[int],
+        model: "PreTrainedModel | None" = None,
+        entropy: bool = False,
+    ) -> tuple[Tensors, Tensors, Tensors]:
+        """Log-probabilities under the current weights, for rows of all processes.
+
+        Args:
+            rows: All rows of the rollout.
+            chosen: Numbers of the rows that are wanted; the work is dealt to all processes.
+            model: Another model than the policy.
+            entropy: Whether entropies are wanted, too.
+
+        Returns:
+            Log-probabilities at the rollout's temperature, at temperature 1, and entropies: (T,)
+            per row, None for rows that are not wanted.
+        """
+        tempered: Tensors = [None] * len(rows)
+        plain: Tensors = [None] * len(rows)
+        entropies: Tensors = [None] * len(rows)
+        temperature = self.config.rollout.temperature
+        with torch.no_grad():
+            for batch in self._micro_batches(rows, chosen):
+                with self.accelerator.autocast():
+                    values = evaluate_tokens(model or self.model, batch, temperature, entropy)
+                _scatter(batch, values.log_probs, rows, tempered)
+                _scatter(batch, values.untempered, rows, plain)
+                if values.entropy is not None:
+                    _scatter(batch, values.entropy, rows, entropies)
+        return self._share(tempered), self._share(plain), self._share(entropies)
+
+    def critic_values(self, rows: Sequence[Row]) -> Tensors:
+        """(T,) values per row, of all processes."""
+        assert self.critic is not None
+        values: Tensors = [None] * len(rows)
+        with torch.no_grad():
+            for batch in self._padded_batches(rows, range(len(rows))):
+                _scatter(batch, self.critic.values(batch), rows, values)
+        return self._share(values)
+
+    def update(
+        self,
+        rows: Sequence[Row],
+        values: RowValues,
+        plan: Sequence[Sequence[int]],
+        targets: Sequence[torch.Tensor] | None = None,
+        old_values: Sequence[torch.Tensor | None] | None = None,
+    ) -> Tally:
+        """Make the optimizer steps of a rollout.
+
+        Args:
+            rows: All rows.
+            values: What is known of them.
+            plan: Numbers of the rows of each step (`mini_batches`).
+            targets: The critic's; with `old_values`, what it said before.
+            old_values: See `targets`.
+        """
+        tally = Tally()
+        for chosen in plan:
+            if self.diverged:
+                break
+            self._step(rows, values, chosen, tally)
+            if self.critic is not None and targets is not None and old_values is not None:
+                batches = self._padded_batches(rows, chosen)
+                total = sum(int(rows[row].response_mask.sum()) for row in chosen)
+                loss = self.critic.step(batches, list(targets), list(old_values), total)
+                self._note(loss is not None, tally)
+                if loss is not None:
+                    tally.critic_losses.append(loss)
+        return tally
+
+    def _step(
+        self, rows: Sequence[Row], values: RowValues, chosen: Sequence[int], tally: Tally
+    ) -> None:
+        """One optimizer step over the chosen rows."""
+        accelerator, config = self.accelerator, self.config
+        batches = self._micro_batches(rows, chosen)
+        whole = _totals(rows, chosen)
+        # The first step's old policy is the current one.
+        fresh = all(values.old_log_probs[row] is None for row in chosen)
+        kept = _Kept([None] * len(batches), whole)
+        rule = config.clipping.sequence_mask
+        if rule is not None and rule.denominator == "kept" and not fresh:
+            kept = self._kept(rule, values, batches, whole, tally)
+        loss = 0.0
+        for number, batch in enumerate(batches):
+            last = number == len(batches) - 1
+            with nullcontext() if last else accelerator.no_sync(self.model):
+                with accelerator.autocast():
+                    share = self._loss(batch, values, fresh, whole, kept.of(number), tally)
+                # Gradients are averaged over processes; the shares are to be added.
+                accelerator.backward(share * accelerator.num_processes)
+            loss += float(share.detach())
+        norm = whole_norm(
+            accelerator.clip_grad_norm_(self.model.parameters(), config.optimization.max_grad_norm)
+        )
+        tally.grad_norms.append(norm)
+        finite = math.isfinite(norm)
+        if finite:
+            self.optimizer.step()
+            tally.losses.append(loss)
+        self.optimizer.zero_grad()
+        self._note(finite, tally)
+
+    def _note(self, made: bool, tally: Tally) -> None:
+        """Count steps that were left out."""
+        tally.skipped += not made
+        self._skipped_in_a_row = 0 if made else self._skipped_in_a_row + 1
+
+    def _loss(
+        self,
+        batch: MicroBatch,
+        values: RowValues,
+        fresh: bool,
+        whole: Totals,
+        kept: tuple[torch.Tensor | None, Totals],
+        tally: Tally,
+    ) -> torch.Tensor:
+        """This micro-batch's share of the step's loss."""
+        config = self.config
+        wants_entropy = config.entropy_coef != 0
+        now = evaluate_tokens(
+            self.model, batch, config.rollout.temperature, True, entropy_gradient=wants_entropy
+        )
+        assert now.entropy is not None
+        mask = batch.response_mask.to(now.log_probs.dtype)
+        old = now.log_probs.detach() if fresh else batch.stack(values.old_log_probs)
+        advantages = batch.stack(values.advantages)
+        kept_rows, left = kept
+        rule = config.clipping.sequence_mask
+        if rule is not None and rule.denominator == "all" and not fresh:
+            kept_rows = _kept_rows(rule, now.log_probs.detach(), batch, values, tally)
+        trained = mask if kept_rows is None else mask * kept_rows[:, None]
+        limits = policy_loss(config, now.log_probs, old, advantages, trained)
+        losses = limits.losses
+        if any(weight is not None for weight in values.weights):
+            losses = losses * batch.stack(values.weights)
+        share = aggregate(losses, trained, config.aggregation, left, self.longest)
+        if config.kl.coef > 0 and config.kl.place == "loss":
+            reference = batch.stack(values.reference_log_probs)
+            distance = kl(now.log_probs, reference, config.kl.estimator, response_mask=mask)
+            share = share + config.kl.coef * aggregate(
+                distance, mask, config.aggregation, whole, self.longest
+            )
+        if wants_entropy:
+            bonus = aggregate(now.entropy, mask, config.aggregation, whole, self.longest)
+            share = share - config.entropy_coef * bonus
+        if fresh:
+            for place, row in enumerate(batch.rows):
+                if row >= 0:
+                    tally.first_log_probs[row] = now.untempered[place].cpu()
+                    # For the epochs to come.
+                    length = len(values.advantages[row])
+                    values.old_log_probs[row] = old[place, :length].cpu()
+        tally.count(mask, now.log_probs.detach() - old, now.entropy.detach(), limits)
+        return share
+
+    def _kept(
+        self,
+        rule: SequenceMask,
+        values: RowValues,
+        batches: Sequence[MicroBatch],
+        whole: Totals,
+        tally: Tally,
+    ) -> "_Kept":
+        """Which rows the sequence mask leaves in a step, and the totals of what is left.
+
+        What is left decides the denominators of the whole step, so it has to be known before the
+        first gradient: one more forward pass.
+        """
+        masks: list[torch.Tensor | None] = []
+        left = Totals(0.0, 0.0, 0.0)
+        for batch in batches:
+            with torch.no_grad(), self.accelerator.autocast():
+                now = evaluate_tokens(self.model, batch, self.config.rollout.temperature)
+            kept = _kept_rows(rule, now.log_probs, batch, values, tally)
+            masks.append(kept)
+            left = left + Totals.of(batch.response_mask.to(kept.dtype) * kept[:, None])
+        sums = torch.tensor([left.tokens, left.nonempty_rows], dtype=torch.float64)
+        tokens, nonempty = self._sum(sums).tolist()
+        return _Kept(masks, Totals(tokens, whole.rows, nonempty))
+
+    def _micro_batches(self, rows: Sequence[Row], chosen: Sequence[int]) -> Sequence[MicroBatch]:
+        """This process's share of the chosen rows; every process gets as many micro-batches."""
+        if not self.packs:
+            return self._padded_batches(rows, chosen)
+        tokens = self.config.optimization.micro_batch_tokens
+        mine = self._mine(rows, chosen)
+        packed = pack_rows(rows, mine, tokens) if mine else []
+        return [*packed, *self._fillers(rows, len(packed))]
+
+    def _padded_batches(self, rows: Sequence[Row], chosen: Sequence[int]) -> list[PaddedBatch]:
+        """The same as padded rows."""
+        tokens = self.config.optimization.micro_batch_tokens
+        mine = self._mine(rows, chosen)
+        batches = split(rows, mine, tokens, self.share_prefix) if mine else []
+        batches += self._fillers(rows, len(batches))
+        return [batch.to(self.accelerator.device) for batch in batches]
+
+    def _mine(self, rows: Sequence[Row], chosen: Sequence[int]) -> list[int]:
+        """This process's share of rows."""
+        ordered = sorted(chosen, key=lambda row: (rows[row].length, row))
+        return ordered[self.accelerator.process_index :: self.accelerator.num_processes]
+
+    def _fillers(self, rows: Sequence[Row], count: int) -> list[PaddedBatch]:
+        """As many as this process has fewer micro-batches than the one that has the most."""
+        if self.accelerator.num_processes == 1:
+            return []
+        return [filler(rows)] * (max(gather_object([count])) - count)
+
+    def _share(self, values: Tensors) -> Tensors:
+        """Put together what each process has computed."""
+        if self.accelerator.num_processes == 1:
+            return values
+        joined: Tensors = [None] * len(values)
+        for part in gather_object([{i: v for i, v in enumerate(values) if v is not None}]):
+            for place, value in part.items():
+                joined[place] = value
+        return joined
+
+    def _sum(self, values: torch.Tensor) -> torch.Tensor:
+        if self.accelerator.num_processes == 1:
+            return values
+        total: torch.Tensor = self.accelerator.reduce(values.to(self.accelerator.device), "sum")
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Rows that are kept in each micro-batch (None: all), and the totals of what is left."""
+
+    masks: list[torch.Tensor | None]
+    totals: Totals
+
+    def of(self, number: int) -> tuple[torch.Tensor | None, Totals]:
+        """What concerns one micro-batch."""
+        return self.masks[number], self.totals
+
+
+def mini_batches(rows: int, optimization: Optimization, seed: int, update: int) -> list[list[int]]:
+    """Deal the rows of a rollout to optimizer steps, evenly, anew in every epoch.
+
+    Returns:
+        Row numbers of each step, epoch after epoch; depends on nothing but the arguments.
+    """
+    if optimization.mini_batch_rows is not None:
+        count = math.ceil(rows / optimization.mini_batch_rows)
+    else:
+        count = min(optimization.mini_batches or 1, rows)
+    steps = []
+    for epoch in range(optimization.epochs):
+        order = list(range(rows))
+        random.Random(stable_seed("mini-batches", seed, update, epoch)).shuffle(order)
+        steps += [sorted(order[index::count]) for index in range(count)]
+    return steps
+
+
+def _totals(rows: Sequence[Row], chosen: Sequence[int]) -> Totals:
+    tokens = sum(int(rows[row].response_mask.sum()) for row in chosen)
+    return Totals(float(tokens), float(len(chosen)), float(len(chosen)))
+
+
+def _kept_rows(
+    rule: SequenceMask,
+    log_probs: torch.Tensor,
+    batch: MicroBatch,
+    values: RowValues,
+    tally: Tally,
+) -> torch.Tensor:
+    """(B,) 1 for rows that the sequence mask keeps, 0 for the others, which are counted."""
+    mask = batch.response_mask.to(log_probs.dtype)
+    old, advantages = batch.stack(values.old_log_probs), batch.stack(values.advantages)
+    kept = clipping.sequence_mask(log_probs, old, advantages, mask, rule.delta).to(mask.dtype)
+    real = torch.tensor([row >= 0 for row in batch.rows], device=kept.device)
+    tally.masked_rows += int(((kept == 0) & real).sum())
+    return kept
+
+
+def _scatter(batch: RowBatch, values: torch.Tensor, rows: Sequence[Row], into: Tensors) -> None:
+    """Put the values of a micro-batch where their rows are."""
+    for place, row in enumerate(batch.rows):
+        if row >= 0:
+            into[row] = values[place, : len(rows[row].response_ids)].cpu()

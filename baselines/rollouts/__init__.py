@@ -1,0 +1,1 @@
+"""Groups of episodes for training, and the rows that they become."""

@@ -1,0 +1,191 @@
+"""Collecting: groups of episodes from the training stream, until an update has what it wants."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from baselines.algorithms.sampling import DynamicSampling, outcomes
+from baselines.config.schema import TrainConfig
+from baselines.rollouts.players import Count, Players, uncounted
+from baselines.rollouts.rows import PlayedGroup, Row, group_jobs, played_group, unit_of
+from benchmark.engines.base import Engine
+from benchmark.evaluation.protocol import PanelProtocol
+from benchmark.evaluation.rollout import Job, Trajectory, play
+from benchmark.hosts.base import Host
+from tasks.base import Task
+from tasks.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """What an update learns from.
+
+    Attributes:
+        groups: Groups that were chosen.
+        drawn: Everything that was played for it.
+        tries: Batches that were drawn.
+    """
+
+    groups: tuple[PlayedGroup, ...]
+    drawn: tuple[PlayedGroup, ...]
+    tries: int
+
+    @property
+    def rows(self) -> list[Row]:
+        """Rows of the chosen groups, in the one order that does not depend on who played them."""
+        return sorted((row for group in self.groups for row in group.rows), key=lambda r: r.key)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A task that is trained on, as training plays it."""
+
+    task: Task
+    protocol: PanelProtocol
+
+
+class Collector:
+    """Plays the training stream, each process its share of every batch.
+
+    Args:
+        config: What is chosen.
+        sources: The tasks, by name; groups go round them in turn.
+        engine: Where responses come from.
+        host: Where episodes live.
+        players: Who plays which part of it.
+        position: Groups that were taken from the streams before, all together.
+        count: Told how many episodes of the batch that is waited for have ended.
+    """
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        sources: Mapping[str, Source],
+        engine: Engine,
+        host: Host,
+        players: Players,
+        position: int = 0,
+        count: Count = uncounted,
+    ) -> None:
+        self.config = config
+        self.position = position
+        self._sources = list(sources.values())
+        self._engine = engine
+        self._host = host
+        self._players = players
+        self._count = count
+
+    def places(self, first: int, count: int) -> list[tuple[Source, int]]:
+        """Places of the streams, tasks in turn: (task, number in its stream)."""
+        numbers = (divmod(place, len(self._sources)) for place in range(first, first + count))
+        return [(self._sources[source], number) for number, source in numbers]
+
+    def next_places(self, count: int) -> list[tuple[Source, int]]:
+        """Take the next places of the streams."""
+        places = self.places(self.position, count)
+        self.position += count
+        return places
+
+    def advance(self) -> None:
+        """The engine has new weights."""
+
+    async def __aenter__(self) -> Self:
+        """Nothing is begun before it is asked for."""
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Nothing is under way."""
+
+    async def collect(self, update: int) -> Rollout:
+        """Play what an update needs.
+
+        Raises:
+            EngineDown: The engine cannot serve any request any more.
+            UserError: No episode could be played to its end.
+        """
+        wanted, dynamic = self.config.rollout.groups, self.config.sampling.dynamic
+        plan = None
+        if dynamic is not None and update > dynamic.cold_start:
+            plan = DynamicSampling(wanted, dynamic.tries, dynamic.cold_start, dynamic.fill)
+        kept: list[PlayedGroup] = []
+        drawn: list[PlayedGroup] = []
+        attempt, again = 0, True
+        while again:
+            attempt += 1
+            batch = await self._batch(wanted)
+            drawn += batch
+            if plan is None or dynamic is None:
+                kept, again = batch, False
+            else:
+                judged = [self._outcomes(group, dynamic.criterion) for group in batch]
+                chosen = plan.collect(len(kept), judged, attempt)
+                kept += [batch[index] for index in chosen.kept]
+                again = chosen.again
+        if all(episode.error for group in drawn for episode in group.episodes):
+            error = drawn[0].episodes[0].error
+            raise UserError(f"no episode of update {update} could be played: {error}")
+        return Rollout(tuple(kept), tuple(drawn), attempt)
+
+    def _outcomes(self, group: PlayedGroup, criterion: str) -> Sequence[float]:
+        """What decides whether a group says something; errors say nothing."""
+        played = [episode for episode in group.episodes if episode.error is None]
+        if not played:
+            return (0.0,)
+        return outcomes(
+            "success" if criterion == "success" else "returns",
+            [episode.reward for episode in played],
+            [episode.success for episode in played],
+        )
+
+    async def _batch(self, count: int) -> list[PlayedGroup]:
+        """Play a batch of groups; every process gets all of them."""
+        places = self.next_places(count)
+        played = await self.play(self._players.mine(places), self._count)
+        return self.in_order(self._players.together(played), places)
+
+    def in_order(
+        self, played: Sequence[PlayedGroup], places: Sequence[tuple[Source, int]]
+    ) -> list[PlayedGroup]:
+        """Groups in the order of their places, whoever played them."""
+        order = {(source.task.info.name, number): i for i, (source, number) in enumerate(places)}
+        return sorted(played, key=lambda group: order[group.task, group.group])
+
+    async def play(
+        self, places: Sequence[tuple[Source, int]], count: Count = uncounted
+    ) -> list[PlayedGroup]:
+        """Play groups, all episodes side by side; tell how many have ended."""
+        size = self.config.rollout.group_size
+        jobs: dict[tuple[str, str, str, int], tuple[int, int]] = {}
+        all_jobs: list[Job] = []
+        for index, (source, number) in enumerate(places):
+            for member, job in enumerate(group_jobs(source.task, source.protocol, number, size)):
+                jobs[job.key] = index, member
+                all_jobs.append(job)
+        played: list[list[Trajectory | None]] = [[None] * size for _ in places]
+        done = 0
+        count(done, len(all_jobs))
+
+        async def keep(trajectory: Trajectory) -> None:
+            nonlocal done
+            index, member = jobs[trajectory.job.key]
+            played[index][member] = trajectory
+            done += 1
+            count(done, len(all_jobs))
+
+        concurrency = self.config.rollout.concurrency or max(len(all_jobs), 1)
+        await play(all_jobs, self._engine, concurrency, keep, self._host)
+        return [
+            played_group(
+                [t for t in trajectories if t is not None],
+                number,
+                unit_of(self.config, source.task),
+                self.config,
+            )
+            for (source, number), trajectories in zip(places, played, strict=True)
+        ]

@@ -1,0 +1,367 @@
+"""Rollouts: groups of episodes from the training stream, and the rows that an update learns from.
+
+A row is one sequence: a turn (its prompt, its response) or a whole trajectory. Token ids come from
+the engine as they were drawn; nothing is tokenized anew.
+"""
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from baselines.config.schema import TrainConfig
+from benchmark.engines.base import Sampling
+from benchmark.evaluation.protocol import PanelProtocol
+from benchmark.evaluation.rollout import Job, Trajectory, Turn
+from benchmark.evaluation.sequences import token_sequence
+from tasks.base import Task
+from tasks.errors import UserError
+from tasks.seeding import sha256_text
+
+Unit = Literal["turn", "trajectory"]
+Tokens = npt.NDArray[np.int32]
+Numbers = npt.NDArray[np.float32]
+
+STREAM = "training-stream"
+"""Panel name of training episodes: no panel, an endless stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One sequence.
+
+    Attributes:
+        task: Its task's name.
+        group: Place of its group in the task's training stream.
+        member: Number of the episode within the group.
+        turn: Number of the turn, from 0; of a trajectory 0.
+        prompt_ids: What stands before the first token that the model drew.
+        response_ids: Everything from there on.
+        response_mask: 1 for tokens that the model drew, 0 for what the world said in between.
+        engine_log_probs: Log-probabilities as the engine drew the tokens; 0 where masked.
+        versions: Weights that the first and the last token were drawn from.
+        reward: The episode's return without format penalties.
+        penalty: Format penalties that fall on this row.
+        step_reward: The world's reward for this turn; of a trajectory the sum.
+        anchor: The bare observation before the turn, for GiGPO's step groups.
+        success: The episode reached its goal.
+    """
+
+    task: str
+    group: int
+    member: int
+    turn: int
+    prompt_ids: Tokens
+    response_ids: Tokens
+    response_mask: Tokens
+    engine_log_probs: Numbers
+    versions: tuple[int, int]
+    reward: float
+    penalty: float
+    step_reward: float
+    anchor: str
+    success: bool
+
+    @property
+    def key(self) -> tuple[str, int, int, int]:
+        """(task, group, member, turn): unique, and the one order of a rollout's rows."""
+        return self.task, self.group, self.member, self.turn
+
+    @property
+    def length(self) -> int:
+        """All tokens."""
+        return len(self.prompt_ids) + len(self.response_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedEpisode:
+    """What a rollout keeps of one episode beside its rows.
+
+    Attributes:
+        task: Task name.
+        group: Place of its group in the stream.
+        member: Number within the group.
+        success: The goal was reached; False after an error.
+        score: The task's score; the worst one after an error.
+        reward: Sum of the world's rewards; the worst one after an error.
+        penalty: Sum of its format penalties.
+        turns: Turns that were played.
+        format_ok: Turns that kept the contract.
+        action_ok: Turns whose action the world admitted.
+        truncated: Responses that were cut.
+        repeated: Responses that repeat themselves (`repeats_itself`).
+        prompt_tokens: Sum over the turns.
+        response_tokens: Of each turn.
+        error: Why it could not be played to its end; None if it was. Nothing is learned from it.
+    """
+
+    task: str
+    group: int
+    member: int
+    success: bool
+    score: float
+    reward: float
+    penalty: float
+    turns: int
+    format_ok: int
+    action_ok: int
+    truncated: int
+    repeated: int
+    prompt_tokens: int
+    response_tokens: tuple[int, ...]
+    error: str | None
+
+    @property
+    def episode_return(self) -> float:
+        """Rewards minus format penalties."""
+        return self.reward - self.penalty
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedGroup:
+    """All episodes of one entry, and their rows."""
+
+    task: str
+    group: int
+    episodes: tuple[PlayedEpisode, ...]
+    rows: tuple[Row, ...]
+
+
+def training_protocol(task: Task, config: TrainConfig, seed: int) -> PanelProtocol:
+    """What training episodes are played under; its fingerprint seeds their draws."""
+    rollout = config.rollout
+    penalty = config.format_penalty
+    return PanelProtocol(
+        task=task.info.name,
+        task_version=task.info.version,
+        panel=STREAM,
+        panel_sha256=sha256_text(f"{STREAM} {seed}"),
+        episodes=rollout.group_size,
+        max_turns=rollout.max_turns or task.training_max_turns,
+        history_turns=task.info.history_turns,
+        format_penalty=task.info.format_penalty if penalty is None else penalty,
+        contract=task.contract(),
+        prompt_sha256=sha256_text(task.prompt_template()),
+        trace_sha256=None,
+        settings=dict(task.settings()),
+        packages=dict(task.packages()),
+        # Neither nucleus nor top-k: the draws must be from the distribution that is trained.
+        sampling=Sampling(temperature=rollout.temperature, max_tokens=rollout.max_tokens),
+        repeats=rollout.group_size,
+        seed=seed,
+    )
+
+
+def unit_of(config: TrainConfig, task: Task) -> Unit:
+    """What a row of a task is."""
+    return config.unit or task.info.unit
+
+
+def longest_row(config: TrainConfig, tasks: Sequence[Task]) -> int:
+    """Response tokens that a row can have at most."""
+    tokens = config.rollout.max_tokens
+    turns = [
+        config.rollout.max_turns or task.training_max_turns
+        for task in tasks
+        if unit_of(config, task) == "trajectory"
+    ]
+    return tokens * max(turns, default=1)
+
+
+def group_jobs(task: Task, protocol: PanelProtocol, group: int, size: int) -> list[Job]:
+    """The episodes of one group: `size` plays of entry number `group` of the stream."""
+    entry = task.training_entry(group, protocol.seed)
+    # Streams over a finite set of games come back to an entry: its draws must not.
+    return [Job(task, entry, group * size + member, protocol) for member in range(size)]
+
+
+def played_group(
+    trajectories: Sequence[Trajectory], group: int, unit: Unit, config: TrainConfig
+) -> PlayedGroup:
+    """Turn the trajectories of a group into rows.
+
+    Args:
+        trajectories: All episodes, by member.
+        group: Place in the stream.
+        unit: What a row is.
+        config: Which turns are penalized, and on which rows.
+
+    Raises:
+        UserError: The engine gives no token ids or log-probabilities, or whole trajectories are
+            wanted and the prompts do not go on from each other.
+    """
+    task = trajectories[0].job.task.info.name
+    episodes = [_episode(t, group, member, config) for member, t in enumerate(trajectories)]
+    rows: list[Row] = []
+    for trajectory, episode in zip(trajectories, episodes, strict=True):
+        if episode.error is None:
+            _check_tokens(trajectory)
+            make = _turn_rows if unit == "turn" else _trajectory_rows
+            rows += make(trajectory, episode, config)
+    return PlayedGroup(task, group, tuple(episodes), tuple(rows))
+
+
+def _episode(trajectory: Trajectory, group: int, member: int, config: TrainConfig) -> PlayedEpisode:
+    job, turns, outcome = trajectory.job, trajectory.turns, trajectory.outcome
+    worst = job.task.worst(job.protocol.max_turns)
+    return PlayedEpisode(
+        task=job.task.info.name,
+        group=group,
+        member=member,
+        success=outcome.success if outcome else False,
+        score=outcome.score if outcome else worst.score,
+        reward=math.fsum(turn.step.reward for turn in turns) if outcome else worst.reward,
+        penalty=math.fsum(_penalty(trajectory, turn, config) for turn in turns),
+        turns=len(turns),
+        format_ok=sum(turn.step.format_ok for turn in turns),
+        action_ok=sum(turn.step.action_ok for turn in turns),
+        truncated=sum(turn.generation.finish_reason == "length" for turn in turns),
+        repeated=sum(repeats_itself(turn.generation.response_ids or ()) for turn in turns),
+        prompt_tokens=sum(turn.generation.prompt_tokens or 0 for turn in turns),
+        response_tokens=tuple(turn.generation.response_tokens or 0 for turn in turns),
+        error=trajectory.error,
+    )
+
+
+def _penalty(trajectory: Trajectory, turn: Turn, config: TrainConfig) -> float:
+    valid = turn.step.format_ok and (turn.step.action_ok or config.penalty_for == "format")
+    return 0.0 if valid else trajectory.job.protocol.format_penalty
+
+
+def _check_tokens(trajectory: Trajectory) -> None:
+    for turn in trajectory.turns:
+        made = turn.generation
+        if made.prompt_ids is None or not made.response_ids or made.token_log_probs is None:
+            raise UserError(
+                "training needs an engine that gives token ids and their log-probabilities: vllm "
+                "or transformers"
+            )
+
+
+def _turn_rows(trajectory: Trajectory, episode: PlayedEpisode, config: TrainConfig) -> list[Row]:
+    rows = []
+    for number, turn in enumerate(trajectory.turns):
+        generation = turn.generation
+        response_ids = np.array(generation.response_ids, np.int32)
+        anchor = trajectory.start if number == 0 else trajectory.turns[number - 1].step.view
+        assert anchor is not None
+        rows.append(
+            Row(
+                task=episode.task,
+                group=episode.group,
+                member=episode.member,
+                turn=number,
+                prompt_ids=np.array(generation.prompt_ids, np.int32),
+                response_ids=response_ids,
+                response_mask=np.ones_like(response_ids),
+                engine_log_probs=np.array(generation.token_log_probs, np.float32),
+                versions=generation.weights_versions,
+                reward=episode.reward,
+                penalty=_penalty(trajectory, turn, config)
+                if config.penalty_on == "turn"
+                else episode.penalty,
+                step_reward=turn.step.reward,
+                anchor=anchor.observation,
+                success=episode.success,
+            )
+        )
+    return rows
+
+
+def _trajectory_rows(
+    trajectory: Trajectory, episode: PlayedEpisode, config: TrainConfig
+) -> list[Row]:
+    del config  # one row bears all
+    generations = [turn.generation for turn in trajectory.turns]
+    joined = token_sequence(generations)
+    if joined is None or not joined.written:
+        raise UserError(
+            f"the prompts of {episode.task} do not go on from each other with this model's chat "
+            "template, so an episode is no one sequence: use --set unit=turn"
+        )
+    begin = joined.written[0][0]
+    ids = np.array(joined.token_ids, np.int32)
+    mask, log_probs = np.zeros(len(ids), np.int32), np.zeros(len(ids), np.float32)
+    for (start, stop), turn in zip(joined.written, joined.turns, strict=True):
+        mask[start:stop] = 1
+        log_probs[start:stop] = (generations[turn].token_log_probs or ())[: stop - start]
+    assert trajectory.start is not None
+    versions = [generation.weights_versions for generation in generations]
+    return [
+        Row(
+            task=episode.task,
+            group=episode.group,
+            member=episode.member,
+            turn=0,
+            prompt_ids=ids[:begin],
+            response_ids=ids[begin:],
+            response_mask=mask[begin:],
+            engine_log_probs=log_probs[begin:],
+            versions=(min(first for first, _ in versions), max(last for _, last in versions)),
+            reward=episode.reward,
+            penalty=episode.penalty,
+            step_reward=episode.reward,
+            anchor=trajectory.start.observation,
+            success=episode.success,
+        )
+    ]
+
+
+def repeats_itself(tokens: Sequence[int]) -> bool:
+    """Whether more than half of the 4-grams of a response have occurred in it before.
+
+    Degenerate text ("!!!!") is an early sign of collapse. Responses of fewer than eight tokens
+    never count.
+    """
+    if len(tokens) < 8:
+        return False
+    grams = [tuple(tokens[i : i + 4]) for i in range(len(tokens) - 3)]
+    return 1 - len(set(grams)) / len(grams) > 0.5
+
+
+def rollout_metrics(drawn: Sequence[PlayedGroup], tries: int) -> dict[str, float | None]:
+    """The numbers of an update's line that are about what was played.
+
+    Args:
+        drawn: Everything that was played, so that filtering does not colour the rates.
+        tries: Batches that were drawn.
+    """
+    episodes = [episode for group in drawn for episode in group.episodes]
+    turns = sum(episode.turns for episode in episodes)
+    lengths = [tokens for episode in episodes for tokens in episode.response_tokens]
+    count = len(episodes)
+    returns = [[e.episode_return for e in group.episodes] for group in drawn]
+    uniform = sum(len(set(group)) == 1 for group in returns)
+
+    def mean(values: Sequence[float]) -> float:
+        return math.fsum(values) / len(values) if values else math.nan
+
+    def per_turn(total: int) -> float | None:
+        return total / turns if turns else None
+
+    return {
+        "rollout/success": mean([e.success for e in episodes]),
+        "rollout/score": mean([e.score for e in episodes]),
+        "rollout/return": mean([e.episode_return for e in episodes]),
+        "rollout/reward": mean([e.reward for e in episodes]),
+        "rollout/penalty": mean([e.penalty for e in episodes]),
+        "rollout/format_ok": per_turn(sum(e.format_ok for e in episodes)),
+        "rollout/action_ok": per_turn(sum(e.action_ok for e in episodes)),
+        "rollout/turns": turns / count,
+        "rollout/episodes": count,
+        "rollout/groups": len(drawn),
+        "rollout/uniform_groups": uniform / len(drawn),
+        "rollout/group_std": mean([statistics.pstdev(group) for group in returns]),
+        "rollout/tries": tries,
+        "rollout/errors": sum(e.error is not None for e in episodes),
+        "rollout/repeated": per_turn(sum(e.repeated for e in episodes)),
+        "response/tokens_mean": mean(lengths) if lengths else None,
+        "response/tokens_max": max(lengths, default=None),
+        "response/truncated": per_turn(sum(e.truncated for e in episodes)),
+        "tokens/prompt": sum(e.prompt_tokens for e in episodes),
+        "tokens/response": sum(lengths),
+    }

@@ -1,0 +1,1 @@
+"""The registry of tracks, and the tuning of learning rates."""

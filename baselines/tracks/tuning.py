@@ -1,0 +1,80 @@
+"""Which learning rate a recipe gets on a track with a grid: the one whose short training succeeds.
+
+Every rate of the grid is trained for a few updates on the rule's own seed, without a validation.
+Judged are the rollouts, never a panel: what is tuned is not what is reported.
+"""
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from baselines.config.schema import TrainConfig
+from baselines.training.run import TrainingRun
+from benchmark.logs.training_log import LOG, TrainingLog, read_training_log
+from benchmark.submissions.checks.log_course import divergence
+from benchmark.tracks import RateGrid
+
+TUNING: Final = "tuning"
+"""Folder of the short trainings, in that of the run that they are for."""
+
+
+def with_rate(config: TrainConfig, rate: float) -> TrainConfig:
+    """A configuration with another learning rate."""
+    optimization = config.optimization.model_copy(update={"learning_rate": rate})
+    return config.model_copy(update={"optimization": optimization})
+
+
+def tuning_runs(run: TrainingRun, rule: RateGrid) -> Mapping[float, TrainingRun]:
+    """The short trainings that decide on a run's learning rate, by rate, ascending.
+
+    Args:
+        run: The run as its track pins it, at any rate.
+        rule: How the track chooses.
+    """
+    found = {}
+    for rate in rule.grid:
+        config = with_rate(run.config, rate)
+        length = config.optimization.model_copy(update={"updates": rule.updates})
+        unseen = config.validation.model_copy(update={"every": None})
+        found[rate] = replace(
+            run,
+            config=config.model_copy(update={"optimization": length, "validation": unseen}),
+            seed=rule.seed,
+            folder=run.folder / TUNING / f"{rate:g}",
+            trackers=(),
+            stop_on_collapse=False,
+            track=None,
+        )
+    return found
+
+
+def tuning_success(run: TrainingRun, rule: RateGrid) -> float | None:
+    """Mean success of the last rollouts of a short training; None if it is not finished.
+
+    A rollout of which no success was measured counts as 0, and so does a training that ended
+    because its steps were not finite.
+
+    Raises:
+        UserError: Its log cannot be read.
+    """
+    if not (run.folder / LOG).exists():
+        return None
+    log = read_training_log(run.folder / LOG, allow_torn=True)
+    if not _is_of(log, run) or not log.updates:
+        return None
+    if log.updates[-1].update < rule.updates:
+        return None if divergence(log) is None else 0.0
+    curve = log.series("rollout/success")[: rule.updates]
+    return statistics.fmean(value or 0.0 for value in curve[-rule.last :])
+
+
+def best_rate(successes: Mapping[float, float]) -> float:
+    """The rate with the highest success; of equals the lowest."""
+    return min(successes, key=lambda rate: (-successes[rate], rate))
+
+
+def _is_of(log: TrainingLog, run: TrainingRun) -> bool:
+    start = log.start
+    mine = run.configuration, run.init.identity.sha256, run.seed
+    return (start.configuration, start.init.sha256, start.seed) == mine

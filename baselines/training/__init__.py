@@ -1,0 +1,1 @@
+"""A training run from its first update to its last checkpoint."""

@@ -1,0 +1,259 @@
+"""Checkpoints: the last state, to resume from, and the best model, both taken by `eval --model`.
+
+A folder is written beside the old one and then takes its place, so that a crash or a full disk
+leaves one that is whole. Resuming reads this program's own files through accelerate; do not resume
+from a folder that somebody else made.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import torch
+from accelerate import Accelerator
+from accelerate.utils import RNG_STATE_NAME, load
+from safetensors.torch import load_file, save_file
+
+from baselines.training.tracking import facts_of
+from benchmark.engines.chat import Chat
+from benchmark.files import sync_folder
+from benchmark.logs.training_log import LOG, read_training_log
+from tasks.errors import UserError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+LAST, BEST = "last", "best"
+_STATE, _FACTS, _OLDER = "state", "training_state.json", "older_policy.safetensors"
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingState:
+    """Where a run is, beside its weights, optimizer and generators.
+
+    Attributes:
+        update: Updates that were made.
+        position: Groups taken from the training streams.
+        seconds: Compute so far, over all sessions.
+        best: Highest validation success so far; None before the first validation.
+        best_update: Update that it is of.
+        older_version: Number of the weights that the older policy of cross-policy sampling has.
+        checkpoint_seconds: What the last checkpoint took.
+        configuration: SHA-256 of what the run is: its resolved configuration, task, init, seed.
+    """
+
+    update: int
+    position: int
+    seconds: float
+    best: float | None
+    best_update: int
+    older_version: int
+    checkpoint_seconds: float
+    configuration: str
+
+
+def save_last(
+    accelerator: Accelerator,
+    model: Any,
+    chat: Chat,
+    folder: Path,
+    state: TrainingState,
+    older: dict[str, torch.Tensor] | None = None,
+) -> None:
+    """Replace the last checkpoint.
+
+    Args:
+        accelerator: Processes; knows optimizer and generators.
+        model: The policy.
+        chat: Its tokenizer.
+        folder: The run's folder.
+        state: Where the run is.
+        older: Weights of the older policy of cross-policy sampling, if any.
+
+    Raises:
+        UserError: The disk is full or failed; the one before is still there.
+    """
+    with _writing(folder, LAST, "checkpoint"):
+        fresh = _fresh(accelerator, folder, LAST)
+        _export(accelerator, model, chat, fresh)
+        accelerator.save_state(str(fresh / _STATE))
+        accelerator.wait_for_everyone()
+        if accelerator.is_main_process:
+            if older is not None:
+                # Tied weights are one tensor under two names, which safetensors does not take.
+                copies = {name: value.cpu().clone().contiguous() for name, value in older.items()}
+                save_file(copies, fresh / _STATE / _OLDER)
+            facts = json.dumps(asdict(state), indent=1) + "\n"
+            (fresh / _STATE / _FACTS).write_text(facts, "utf-8")
+            _take_place(folder, LAST)
+    accelerator.wait_for_everyone()
+
+
+def save_best(accelerator: Accelerator, model: Any, chat: Chat, folder: Path) -> None:
+    """Replace the best model.
+
+    Raises:
+        UserError: See `save_last`.
+    """
+    with _writing(folder, BEST, "best model"):
+        fresh = _fresh(accelerator, folder, BEST)
+        _export(accelerator, model, chat, fresh)
+        accelerator.wait_for_everyone()
+        if accelerator.is_main_process:
+            _take_place(folder, BEST)
+    accelerator.wait_for_everyone()
+
+
+def find_last(
+    folder: Path, configuration: str, facts: Mapping[str, Any] = MappingProxyType({})
+) -> TrainingState | None:
+    """The state of a folder's last checkpoint; None if there is none.
+
+    Args:
+        folder: The run's folder.
+        configuration: See `TrainingState`.
+        facts: The wanted run's settings, flat, to say what differs from those in the folder's log.
+
+    Raises:
+        UserError: It cannot be read, or is of another run.
+    """
+    _mend(folder)
+    path = folder / LAST / _STATE / _FACTS
+    if not path.exists():
+        return None
+    try:
+        state = TrainingState(**json.loads(path.read_text("utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise UserError(f"{path} is no training state: {error}") from error
+    if state.configuration != configuration:
+        raise UserError(
+            f"{folder} holds a run with another configuration, init or seed; choose another --out"
+            + _what_differs(folder / LOG, facts)
+        )
+    return state
+
+
+def _what_differs(path: Path, facts: Mapping[str, Any]) -> str:
+    """The settings that a log's run has otherwise, as the end of a sentence."""
+    if not facts or not path.exists():
+        return ""
+    there = facts_of(read_training_log(path, allow_torn=True).start)
+    differing = [
+        f"{name} {there.get(name, 'none')}, now {facts.get(name, 'none')}"
+        for name in sorted({*there, *facts})
+        if there.get(name) != facts.get(name)
+    ]
+    return f" ({'; '.join(differing[:3])}{'; ...' if len(differing) > 3 else ''})"
+
+
+def load_last(accelerator: Accelerator, folder: Path) -> dict[str, torch.Tensor] | None:
+    """Put weights, optimizers and generators back; give the older policy's weights, if any.
+
+    Raises:
+        UserError: Files are missing or damaged.
+    """
+    saved = folder / LAST / _STATE
+    path = saved / _OLDER
+    try:
+        # accelerate goes on without generators that it cannot read.
+        load(saved / f"{RNG_STATE_NAME}_{accelerator.process_index}.pkl")
+        accelerator.load_state(str(saved))
+        return load_file(path) if path.exists() else None
+    # Every format of its files has errors of its own, and damaged pickles raise anything.
+    except Exception as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UserError(
+            f"the checkpoint {folder / LAST} is damaged ({reason}): remove it to start the run "
+            "again from its init"
+        ) from error
+
+
+def _export(accelerator: Accelerator, model: Any, chat: Chat, folder: Path) -> None:
+    """Write a model folder: configuration, safetensors, tokenizer."""
+    weights = accelerator.get_state_dict(model)
+    bare: PreTrainedModel = accelerator.unwrap_model(model)
+    if accelerator.is_main_process:
+        bare.save_pretrained(folder, state_dict=weights)
+        chat.tokenizer.save_pretrained(folder)
+
+
+def _fresh(accelerator: Accelerator, folder: Path, name: str) -> Path:
+    """The place beside a checkpoint that the next one is written to, empty."""
+    fresh = folder / f"{name}.new"
+    if accelerator.is_main_process:
+        shutil.rmtree(fresh, ignore_errors=True)
+    accelerator.wait_for_everyone()
+    return fresh
+
+
+def _take_place(folder: Path, name: str) -> None:
+    """Put what was written beside a checkpoint in its place; at no moment is none of them whole."""
+    fresh, kept, old = folder / f"{name}.new", folder / name, folder / f"{name}.old"
+    for path in fresh.rglob("*"):
+        if path.is_file():
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+    shutil.rmtree(old, ignore_errors=True)
+    if kept.exists():
+        kept.rename(old)
+    fresh.rename(kept)
+    sync_folder(folder)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _mend(folder: Path) -> None:
+    """Finish what a crash between the two renames of `_take_place` has left.
+
+    A last checkpoint moves on to the new one. A best model goes back to the old one: the update
+    that it is of has no checkpoint yet and is made again.
+    """
+    fresh = folder / f"{LAST}.new"
+    # Other processes do the same at the same time.
+    with contextlib.suppress(FileNotFoundError):
+        if not (folder / LAST).exists() and (fresh / _STATE / _FACTS).exists():
+            fresh.rename(folder / LAST)
+        if not (folder / BEST).exists():
+            (folder / f"{BEST}.old").rename(folder / BEST)
+
+
+@contextlib.contextmanager
+def _writing(folder: Path, name: str, what: str) -> Iterator[None]:
+    """Turn a disk's failure into a user's error, and give its room back.
+
+    Raises:
+        UserError: What happened and what to do.
+    """
+    try:
+        yield
+    except Exception as error:
+        reason = _disk_failure(error)
+        if reason is None:
+            raise
+        if (folder / name).exists():
+            shutil.rmtree(folder / f"{name}.new", ignore_errors=True)
+        raise UserError(
+            f"the {what} in {folder} cannot be written: {reason}; the one before, if any, is still "
+            "there: make room and run the same command again"
+        ) from error
+
+
+def _disk_failure(error: Exception) -> str | None:
+    """What the system said, if it is the disk that failed."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    text = str(error)
+    # safetensors and tokenizers have exceptions of their own, with the system's text in them.
+    if "os error" in text:
+        return text.splitlines()[0]
+    # torch has a RuntimeError of its writer, with another text for every moment.
+    torchs = ("inline_container", "iostream", "PytorchStreamWriter")
+    return "a file could not be written whole" if any(mark in text for mark in torchs) else None

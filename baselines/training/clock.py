@@ -1,0 +1,37 @@
+"""Wall time of an update, by phase."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from baselines.training.metrics import Metrics
+
+
+class Clock:
+    """Wall time of an update, by phase."""
+
+    def __init__(self) -> None:
+        self._began = 0.0
+        self._phases: dict[str, float] = {}
+
+    def begin(self) -> None:
+        """Start an update."""
+        self._began = time.monotonic()
+        self._phases = {}
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Time a part of it."""
+        began = time.monotonic()
+        yield
+        self._phases[name] = self._phases.get(name, 0.0) + time.monotonic() - began
+
+    @property
+    def total(self) -> float:
+        """Seconds since it began."""
+        return time.monotonic() - self._began
+
+    def metrics(self) -> Metrics:
+        """`seconds/` numbers."""
+        phases: Metrics = {f"seconds/{name}": value for name, value in self._phases.items()}
+        return phases | {"seconds/total": self.total}

@@ -1,0 +1,145 @@
+"""What a run will take: measured on one small batch, the rest by proportion."""
+
+import time
+from contextlib import nullcontext
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import torch
+from accelerate import Accelerator
+
+from baselines.config.schema import GAE
+from baselines.learning.learner import Learner
+from baselines.learning.update import mini_batches
+from baselines.rollouts.collector import Collector, Source
+from baselines.rollouts.players import Players
+from baselines.rollouts.rows import training_protocol
+from baselines.training.metrics import memory_metrics
+from baselines.training.validation import HeldOut
+from benchmark.engines.base import Engine
+from benchmark.hosts.choose import Hosts
+
+if TYPE_CHECKING:
+    from baselines.training.run import TrainingRun
+
+GIB = 2**30
+MEASURED_GROUPS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Time and memory of a run.
+
+    Attributes:
+        rows: Of one update, expected.
+        tokens: Prompt and response tokens of one update's rows, expected.
+        rollout_s: Seconds of one update for playing.
+        learn_s: Seconds of one update for old and reference log-probabilities and optimizer steps.
+        validation_s: Seconds of one validation.
+        updates: Of the run.
+        validations: Of the run.
+        peak_gib: Of this process so far, all together: measured; on its GPU where it has one.
+        measured: What was measured, for people.
+    """
+
+    rows: float
+    tokens: float
+    rollout_s: float
+    learn_s: float
+    validation_s: float
+    updates: int
+    validations: int
+    peak_gib: float
+    measured: str
+
+    def text(self) -> str:
+        """For people."""
+        update = self.rollout_s + self.learn_s
+        whole = self.updates * update + self.validations * self.validation_s
+        return "\n".join(
+            [
+                f"one update: about {self.rows:.0f} rows, {self.tokens:,.0f} tokens; "
+                f"{self.rollout_s:.1f} s of playing, {self.learn_s:.1f} s of learning",
+                f"one validation: about {self.validation_s:.1f} s",
+                f"the run: {self.updates} updates and {self.validations} validations, about "
+                f"{timedelta(seconds=round(whole))} (h:mm:ss)",
+                f"memory at most, with libraries and engine: {self.peak_gib:.2f} GiB (measured)",
+                f"measured: {self.measured}; all else by proportion, with one try of dynamic "
+                "sampling and no episode that becomes longer or shorter as the policy learns",
+            ]
+        )
+
+
+def computed(run: "TrainingRun", accelerator: Accelerator) -> str:
+    """What follows from the model's configuration alone, for people; nothing is loaded."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    assert run.init.path is not None
+    config = AutoConfig.from_pretrained(
+        run.init.path, local_files_only=True, trust_remote_code=False
+    )
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config)
+    parameters = sum(weight.numel() for weight in model.parameters())
+    # Weights, gradients and two moments, sharded by FSDP, and the init, which is not.
+    sharded = accelerator.distributed_type.value == "FSDP"
+    trained = 8 if isinstance(run.config.advantage, GAE) else 4
+    numbers = 1 + trained / (accelerator.num_processes if sharded else 1)
+    return (
+        f"policy: {parameters:,} parameters, {accelerator.num_processes} process(es)\n"
+        f"memory for weights, gradients, optimizer and init: {4 * numbers * parameters / GIB:.2f} "
+        "GiB in each process (computed; the engine's weights and cache and the activations come "
+        "on top, and grow with rollout.concurrency and optimization.micro_batch_tokens)"
+    )
+
+
+async def measure(run: "TrainingRun", engine: Engine | None, accelerator: Accelerator) -> Estimate:
+    """Play a few groups, learn from them once with a learning rate of 0, and extrapolate.
+
+    Args:
+        run: What is to be estimated.
+        engine: Started, with the init's weights; None where the main process has the only one.
+        accelerator: Processes and devices.
+
+    Raises:
+        UserError: The run could not be made.
+    """
+    config = run.config
+    learner = Learner(run, accelerator, lambda phase: nullcontext())
+    sources = {
+        task.info.name: Source(task, training_protocol(task, config, run.seed))
+        for task in run.tasks
+    }
+    players = Players(accelerator, engine)
+    async with Hosts(run.env_processes) as hosts:
+        held_out = HeldOut(run, players, hosts)
+        collector = Collector(config, sources, players.engine, hosts, players)
+        count = min(MEASURED_GROUPS * players.count, config.rollout.groups)
+        began = time.monotonic()
+        places = collector.next_places(count)
+        groups = players.together(await collector.play(players.mine(places)))
+        played = time.monotonic() - began
+    rows = sorted((row for group in groups for row in group.rows), key=lambda row: row.key)
+    learner.set_learning_rate(0.0)
+    began = time.monotonic()
+    learner.learn(rows, mini_batches(len(rows), config.optimization, run.seed, 1), 1)
+    learned = time.monotonic() - began
+    episodes = sum(len(group.episodes) for group in groups)
+    share = config.rollout.groups / count
+    optimization, every = config.optimization, config.validation.every
+    memory = memory_metrics()
+    peak = memory["memory/gpu_gib"] or memory["memory/host_gib"]
+    assert peak is not None
+    return Estimate(
+        rows=len(rows) * share,
+        tokens=sum(row.length for row in rows) * share,
+        rollout_s=played * share,
+        learn_s=learned * share,
+        validation_s=played * len(held_out.plan.jobs()) / episodes,
+        updates=optimization.updates,
+        validations=2 + (optimization.updates - 1) // every if every else 0,
+        peak_gib=peak,
+        measured=f"{episodes} episodes of {count} groups played, and {len(rows)} rows learned "
+        "from, on this machine, now",
+    )

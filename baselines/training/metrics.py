@@ -1,0 +1,156 @@
+"""The numbers of an update's log line, from what the optimizer steps left behind."""
+
+import resource
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from accelerate import Accelerator
+from accelerate.utils import gather_object
+
+from baselines.algorithms.kl import kl, masked_statistics
+from baselines.learning.tally import Tally
+from baselines.learning.update import Tensors
+from baselines.rollouts.rows import Row
+
+Metrics = dict[str, float | None]
+
+_LIMIT = 20.0
+"""Of a log-ratio before it is made a ratio."""
+_HOST_UNIT = 2**20
+"""`ru_maxrss` is in KiB."""
+
+
+def update_metrics(tally: Tally) -> Metrics:
+    """`policy/`, `ratio/` and `kl_old/` numbers of all optimizer steps of an update."""
+    ratios = np.concatenate(tally.log_ratios) if tally.log_ratios else np.zeros(0)
+    if not len(ratios):
+        return {"policy/optimizer_steps": 0, "policy/skipped_steps": tally.skipped}
+    row_ratios = np.abs(np.concatenate(tally.row_ratios))
+    weights = np.exp(np.clip(ratios.astype(np.float64), -_LIMIT, _LIMIT))
+    distances = torch.from_numpy(weights - 1 - np.clip(ratios, -_LIMIT, _LIMIT))
+    moved = masked_statistics(distances, torch.ones_like(distances))
+    low, middle, high = np.quantile(weights, [0.01, 0.5, 0.99])
+    return {
+        "tokens/trained": len(ratios),
+        "policy/loss": _mean(tally.losses),
+        "policy/grad_norm": _mean(tally.grad_norms),
+        "policy/grad_norm_max": max(tally.grad_norms, default=None),
+        "policy/entropy": float(np.concatenate(tally.entropies).mean(dtype=np.float64)),
+        "policy/optimizer_steps": len(tally.losses),
+        "policy/skipped_steps": tally.skipped,
+        "policy/masked_rows": tally.masked_rows / len(row_ratios),
+        "kl_old/mean": moved.mean,
+        "kl_old/median": moved.median,
+        "kl_old/clipped_mean": moved.clipped_mean,
+        "ratio/p01": float(low),
+        "ratio/p50": float(middle),
+        "ratio/p99": float(high),
+        "ratio/max": float(weights.max()),
+        "ratio/sequence_p99": float(np.quantile(row_ratios, 0.99)),
+        "ratio/clipped_low": tally.low / len(ratios),
+        "ratio/clipped_high": tally.high / len(ratios),
+        "ratio/ess": _effective_share(weights),
+        "critic/loss": _mean(tally.critic_losses) if tally.critic_losses else None,
+    }
+
+
+def gathered(tally: Tally, accelerator: Accelerator) -> Tally:
+    """The tallies of all processes as one."""
+    if accelerator.num_processes == 1:
+        return tally
+    parts: list[Tally] = gather_object([tally])
+    whole = Tally(
+        # Each process has its share of every step's loss, and the norm of the whole gradient.
+        losses=[sum(step) for step in zip(*(part.losses for part in parts), strict=True)],
+        grad_norms=tally.grad_norms,
+        skipped=tally.skipped,
+        masked_rows=sum(part.masked_rows for part in parts),
+        low=sum(part.low for part in parts),
+        high=sum(part.high for part in parts),
+        critic_losses=[
+            sum(step) for step in zip(*(part.critic_losses for part in parts), strict=True)
+        ],
+    )
+    for part in parts:
+        whole.log_ratios += part.log_ratios
+        whole.row_ratios += part.row_ratios
+        whole.entropies += part.entropies
+        whole.first_log_probs |= part.first_log_probs
+    return whole
+
+
+def engine_metrics(rows: Sequence[Row], trainer: Tensors, version: int) -> Metrics:
+    """`engine/` numbers: how far the engine's log-probabilities are from the trainer's.
+
+    Only of rows that were drawn from exactly the weights that the trainer looked at; `d` is trainer
+    minus engine, per token.
+
+    Args:
+        rows: All rows.
+        trainer: (T,) log-probabilities at temperature 1 per row; None where not computed.
+        version: Number of the trainer's weights.
+    """
+    gaps: list[npt.NDArray[np.float32]] = []
+    for row, log_probs in zip(rows, trainer, strict=True):
+        if log_probs is not None and row.versions == (version, version):
+            drawn = row.response_mask > 0
+            gaps.append(log_probs.float().numpy()[drawn] - row.engine_log_probs[drawn])
+    if not gaps:
+        return {}
+    gap = np.clip(np.concatenate(gaps).astype(np.float64), -_LIMIT, _LIMIT)
+    k3 = np.expm1(gap) - gap
+    return {
+        "engine/k1": float(-gap.mean()),
+        "engine/k3": float(k3.mean()),
+        "engine/k3_p95": float(np.quantile(k3, 0.95)),
+        "engine/abs_mean": float(np.abs(gap).mean()),
+        "engine/abs_max": float(np.abs(gap).max()),
+        "engine/ess": _effective_share(np.exp(gap)),
+    }
+
+
+def init_metrics(rows: Sequence[Row], trainer: Tensors, reference: Tensors) -> Metrics:
+    """`kl_init/` numbers: k3 of the policy to the init, of the rows that both are known of."""
+    distances, counted = [], []
+    for row, log_probs, before in zip(rows, trainer, reference, strict=True):
+        if log_probs is not None and before is not None:
+            distances.append(kl(log_probs, before, "k3", limit=float("inf")))
+            counted.append(torch.from_numpy(row.response_mask))
+    if not distances:
+        return {}
+    found = masked_statistics(torch.cat(distances), torch.cat(counted))
+    return {
+        "kl_init/mean": found.mean,
+        "kl_init/median": found.median,
+        "kl_init/clipped_mean": found.clipped_mean,
+    }
+
+
+def staleness_metrics(rows: Sequence[Row], version: int) -> Metrics:
+    """`staleness/` numbers: updates between the weights that drew a row and those it trains."""
+    ages = [version - row.versions[0] for row in rows]
+    return {"staleness/mean": _mean(ages), "staleness/max": max(ages, default=None)}
+
+
+def memory_metrics() -> Metrics:
+    """`memory/` numbers: peaks since the process began."""
+    gpu = torch.cuda.max_memory_allocated() / 2**30 if torch.cuda.is_available() else None
+    host = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _HOST_UNIT
+    return {"memory/gpu_gib": gpu, "memory/host_gib": host}
+
+
+def explained_variance(values: torch.Tensor, targets: torch.Tensor) -> float | None:
+    """1 - Var(targets - values) / Var(targets); None where the targets do not vary."""
+    predicted, wanted = values.double(), targets.double()
+    spread = float(wanted.var(unbiased=False))
+    return 1 - float((wanted - predicted).var(unbiased=False)) / spread if spread else None
+
+
+def _effective_share(weights: npt.NDArray[np.float64]) -> float:
+    return float(weights.sum() ** 2 / (len(weights) * (weights**2).sum()))
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return float(np.mean(values)) if len(values) else None

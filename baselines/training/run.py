@@ -1,0 +1,102 @@
+"""What a training run is, and who is told what happens in it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from baselines.config.schema import TrainConfig
+from baselines.rollouts.rows import unit_of
+from baselines.training.tracking import flat
+from benchmark.models import ModelSource
+from benchmark.tracks import FREE, TrackClaim
+from tasks.base import Task
+from tasks.errors import UserError
+from tasks.seeding import canonical_json, sha256_text
+
+Line = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRun:
+    """One run, completely.
+
+    Attributes:
+        recipe: Name of the recipe, for the log.
+        config: What is chosen.
+        tasks: What is trained on, configured.
+        init: Where weights start.
+        seed: Of streams, draws and the order of rows.
+        folder: Where log and checkpoints go.
+        trackers: Names of accelerate trackers that get the log, too.
+        stop_on_collapse: End when `benchmark.stability.collapse` says so.
+        env_processes: Worker processes for episodes, at most; None for one per usable core.
+        track: The track that it is on; None for an open run.
+    """
+
+    recipe: str
+    config: TrainConfig
+    tasks: tuple[Task, ...]
+    init: ModelSource
+    seed: int
+    folder: Path
+    trackers: tuple[str, ...] = ()
+    stop_on_collapse: bool = False
+    env_processes: int | None = None
+    track: TrackClaim | None = None
+
+    def __post_init__(self) -> None:
+        """See that the recipe can be used on the tasks.
+
+        Raises:
+            UserError: It compares turns, and a task's rows are whole trajectories.
+        """
+        name = self.config.advantage.name
+        for task in self.tasks:
+            if name in ("gigpo", "empg") and unit_of(self.config, task) == "trajectory":
+                raise UserError(
+                    f"{name} compares the turns of episodes, and the rows of {task.info.name} are "
+                    "whole trajectories: use --set unit=turn, or another advantage"
+                )
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """Everything that can move a number, but seed and init."""
+        tasks = {task.info.name: dict(task.settings()) for task in self.tasks}
+        return {**self.config.model_dump(mode="json"), "tasks": tasks}
+
+    @property
+    def sha256(self) -> str:
+        """Hash of what a checkpoint must have been made from to be resumed."""
+        config = self.configuration
+        # A run may be made longer where its learning rate does not depend on how long it is.
+        constant = self.config.optimization.schedule == "constant"
+        for name in FREE | ({"optimization.updates"} if constant else set()):
+            part, _, setting = name.rpartition(".")
+            del (config[part] if part else config)[setting]
+        return sha256_text(canonical_json([config, self.init.identity.sha256, self.seed]))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """All settings, flat."""
+        init = self.init.identity.sha256 or self.init.identity.name
+        return flat({**self.configuration, "init": init, "seed": self.seed})
+
+    @property
+    def tracker_id(self) -> str:
+        """What a run is called where runs of many folders lie side by side."""
+        return sha256_text(canonical_json([self.sha256, str(self.folder.resolve())]))[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Who is told what happens.
+
+    Attributes:
+        line: Called with every line of the log.
+        phase: Called with what is being done now, how many episodes of it have ended, and how many
+            there are, both of this process's share; 0 and 0 where none are played.
+    """
+
+    line: Callable[[Line], None] = lambda line: None
+    phase: Callable[[str, int, int], None] = lambda name, done, total: None

@@ -1,0 +1,56 @@
+"""accelerate's trackers: which there are, and settings in the form that they want."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from accelerate.tracking import get_available_trackers
+
+from benchmark.logs.lines import Start
+from tasks.errors import UserError, near
+
+
+def check_trackers(names: Sequence[str]) -> None:
+    """See that trackers can be used.
+
+    Raises:
+        UserError: One is not installed; near matches are named.
+    """
+    known = tuple(str(tracker) for tracker in get_available_trackers())
+    for name in names:
+        if name not in known:
+            raise UserError(f"tracker {name!r} is not installed{near(name, known)}")
+
+
+def tracker_settings(folder: Path, run: str, update: int) -> dict[str, Any]:
+    """What trackers are made with, so that a run that goes on is one run there, too.
+
+    Args:
+        folder: The run's folder, after which it is called.
+        run: What is the same whenever the run goes on, and different for every other.
+        update: Update that it goes on after; what was logged of later ones is made again.
+    """
+    return {
+        "tensorboard": {"purge_step": update + 1} if update else {},
+        "wandb": {"id": run, "name": folder.name, "resume": "allow"},
+        "trackio": {"name": f"{folder.name}-{run}", "resume": "allow"},
+    }
+
+
+def facts_of(start: Start) -> dict[str, Any]:
+    """The settings of a run, flat, from the first line of its log."""
+    init = start.init.sha256 or start.init.name
+    return flat({**start.configuration, "init": init, "seed": start.seed})
+
+
+def flat(value: Any, prefix: str = "") -> dict[str, Any]:
+    """Flatten nested settings: `{"a": {"b": 1}}` gives `{"a.b": 1}`."""
+    if isinstance(value, list | tuple):
+        return {prefix: str(value)}
+    if not isinstance(value, dict):
+        return {prefix: value if value is not None else "none"}
+    return {
+        key: leaf
+        for name, part in value.items()
+        for key, leaf in flat(part, f"{prefix}.{name}" if prefix else str(name)).items()
+    }

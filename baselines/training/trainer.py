@@ -1,0 +1,383 @@
+"""The reference trainer: rollouts, advantages, optimizer steps, weights back to the engine.
+
+The four choices of a method stand in `algorithms/`; this file is the loop around them:
+
+    rows = collect()                      sampling
+    advantages = estimate(rows)           advantage
+    for step in mini_batches(rows):       clipping, aggregation
+        minimize(step)
+    engine.load_weights(policy)
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+
+import torch
+from accelerate import Accelerator
+
+from baselines.algorithms.sampling import refresh_due
+from baselines.learning.learner import Learner, is_exact
+from baselines.learning.update import mini_batches
+from baselines.rollouts.async_collector import AsyncCollector
+from baselines.rollouts.collector import Collector, Rollout, Source
+from baselines.rollouts.cross_policy import CrossPolicyEngine
+from baselines.rollouts.players import Count, Players
+from baselines.rollouts.rows import rollout_metrics, training_protocol
+from baselines.training.checkpoints import TrainingState, find_last, load_last, save_best, save_last
+from baselines.training.clock import Clock
+from baselines.training.metrics import Metrics, memory_metrics
+from baselines.training.run import Line, TrainingRun, Watch
+from baselines.training.tracking import flat, tracker_settings
+from baselines.training.validation import HeldOut
+from benchmark.engines.base import Engine
+from benchmark.engines.chat import Chat, quiet_transformers
+from benchmark.hosts.choose import Hosts
+from benchmark.logs.training_log import (
+    LOG,
+    TrainingLog,
+    TrainingLogWriter,
+    read_training_log,
+    set_aside,
+    truncate_after,
+)
+from benchmark.stability.collapse import should_stop, skipped_text
+from benchmark.submissions.checks.log_course import divergence
+from benchmark.versions import versions
+
+_MOST, _UPDATES_ABOVE = 0.5, 3
+"""Share of the advantages that penalties may have, and for how many updates more is no accident."""
+
+log = logging.getLogger(__name__)
+
+
+class Trainer:
+    """Trains a policy.
+
+    Args:
+        run: What is to be done.
+        engine: Where responses come from; entered by the caller, with the init's weights. None in
+            all processes but the main one, if its engine is to answer for all of them.
+        accelerator: Processes and devices.
+        watch: Who is told.
+        older: A second engine with the same model, for cross-policy sampling.
+        learner: What learns; a class of one's own may do it in another way.
+    """
+
+    def __init__(
+        self,
+        run: TrainingRun,
+        engine: Engine | None,
+        accelerator: Accelerator,
+        watch: Watch,
+        older: Engine | None = None,
+        learner: type[Learner] = Learner,
+    ) -> None:
+        assert run.init.path is not None
+        self.run = run
+        self.config = run.config
+        self.accelerator = accelerator
+        self.watch = watch
+        self.players = Players(accelerator, engine)
+        self.engine = self.players.engine
+        self.older = older
+        # accelerate warns at every checkpoint that tied weights are saved once, as is wanted.
+        logging.getLogger("accelerate").setLevel(logging.ERROR)
+        quiet_transformers()
+        self.chat = Chat.load(run.init.path)
+        self._clock = Clock()
+        self.learner = learner(run, accelerator, self._phase)
+        self.learner.engine_is_exact = is_exact(self.engine, accelerator, run.config)
+        self.sources = {
+            task.info.name: Source(task, training_protocol(task, self.config, run.seed))
+            for task in run.tasks
+        }
+        self.state = TrainingState(0, 0, 0.0, None, 0, 0, 0.0, run.sha256)
+        self.older_weights: dict[str, torch.Tensor] | None = None
+        self._group_stds: list[float | None] = []
+        self._penalty_shares: list[float | None] = []
+        self._ended_before: str | None = None
+
+    async def train(self) -> str | None:
+        """Make all updates that are left.
+
+        Returns:
+            Why training stopped early; None if it did not.
+
+        Raises:
+            UserError: Something cannot be used, written or trained any further.
+            EngineDown: The engine cannot serve any request any more.
+        """
+        run, config = self.run, self.config
+        resumed = self._resume()
+        main = self.accelerator.is_main_process
+        self.accelerator.init_trackers(
+            "arlarena-bench",
+            config=flat({"recipe": run.recipe, "seed": run.seed} | run.configuration),
+            init_kwargs=tracker_settings(run.folder, run.tracker_id, self.state.update),
+        )
+        async with Hosts(run.env_processes) as hosts:
+            self.held_out = HeldOut(run, self.players, hosts)
+            engine = self.engine
+            if config.sampling.cross_policy is not None:
+                assert self.older is not None
+                share = config.sampling.cross_policy.probability
+                engine = CrossPolicyEngine(self.engine, self.older, share)
+            asynchronous = config.rollout.max_staleness is not None
+            collector = (AsyncCollector if asynchronous else Collector)(
+                config,
+                self.sources,
+                engine,
+                hosts,
+                self.players,
+                self.state.position,
+                self._count("rollout"),
+            )
+            with TrainingLogWriter(run.folder / LOG) if main else _nothing() as self._log:
+                if not resumed:
+                    self._write(self._start_line())
+                else:
+                    self._recall(read_training_log(run.folder / LOG))
+                await self._hand_over()
+                if self.older is not None and self.older_weights is not None:
+                    await self.older.load_weights(
+                        self.older_weights.items(), self.state.older_version
+                    )
+                if not resumed and config.validation.every is not None:
+                    await self._validate(0)
+                reason = self._ended_before or self._stop_reason()
+                async with collector:
+                    while self.state.update < config.optimization.updates and reason is None:
+                        reason = await self._advance(collector)
+        # Not `end_training`, which also ends the process groups that an engine may have.
+        for tracker in self.accelerator.trackers:
+            tracker.finish()
+        return reason
+
+    async def _advance(self, collector: Collector) -> str | None:
+        """One update, with what is due after it."""
+        config = self.config
+        number = self.state.update + 1
+        self._clock.begin()
+        with self._phase("rollout"):
+            rollout = await collector.collect(number)
+        metrics = rollout_metrics(rollout.drawn, rollout.tries)
+        if config.rollout.max_staleness is None:
+            metrics |= self._learn(rollout, number)
+        else:
+            # Episodes go on meanwhile.
+            metrics |= await asyncio.to_thread(self._learn, rollout, number)
+        self.state = replace(self.state, update=number, position=collector.position)
+        with self._phase("weights"):
+            await self._hand_over()
+            await self._refresh()
+        collector.advance()
+        last = number == config.optimization.updates
+        validations = []
+        every = config.validation.every
+        if every is not None and (last or number % every == 0):
+            with self._phase("validation"):
+                validations = await self.held_out.play(number, self._count("validation"))
+        self._group_stds.append(metrics["rollout/group_std"])
+        self._penalty_shares.append(metrics.get("policy/penalty_share"))
+        if self.accelerator.is_main_process and penalties_took_over(self._penalty_shares):
+            log.warning(
+                "update %d: most of the advantages come from format penalties (%.0f %%): the "
+                "policy learns to avoid them instead of the task; set penalty_in=advantages, "
+                "penalty_for=format or a lower format_penalty",
+                number,
+                100 * (self._penalty_shares[-1] or 0),
+            )
+        metrics |= memory_metrics()
+        metrics |= self._clock.metrics()
+        metrics["seconds/checkpoint"] = self.state.checkpoint_seconds or None
+        seconds = self.state.seconds + self._clock.total
+        self.state = replace(self.state, seconds=seconds, checkpoint_seconds=0.0)
+        line = {"kind": "update", "update": number, "seconds_total": self.state.seconds, **metrics}
+        self._write(line)
+        better = self._note_validations(validations)
+        reason = self._stop_reason()
+        if better or last or reason or number % config.checkpoint_every == 0:
+            self._save(better)
+        return reason
+
+    def _learn(self, rollout: Rollout, number: int) -> Metrics:
+        """Estimate advantages and make the optimizer steps."""
+        if self.accelerator.device.type == "cuda":
+            # Every thread begins with the first device.
+            torch.cuda.set_device(self.accelerator.device)
+        rows = rollout.rows
+        if not rows:
+            # Nothing was left of what was drawn; the policy stays as it is.
+            return {"policy/optimizer_steps": 0, "policy/skipped_steps": 0}
+        rate = self._learning_rate(number)
+        plan = mini_batches(len(rows), self.config.optimization, self.run.seed, number)
+        return self.learner.learn(rows, plan, number) | {"policy/learning_rate": rate}
+
+    def _learning_rate(self, number: int) -> float:
+        """Set and return the learning rate of an update (from 1)."""
+        optimization = self.config.optimization
+        rate = optimization.learning_rate
+        if number <= optimization.warmup_updates:
+            rate *= number / optimization.warmup_updates
+        elif optimization.schedule == "linear":
+            left = optimization.updates - number + 1
+            rate *= left / (optimization.updates - optimization.warmup_updates)
+        self.learner.set_learning_rate(rate)
+        return rate
+
+    async def _hand_over(self) -> None:
+        """Give the policy's weights to the engine.
+
+        Also the init's, before anything is played: a server may still have those of another run.
+        """
+        weights = self.learner.weights()
+        await self.engine.load_weights(weights.items(), self.state.update)
+
+    async def _refresh(self) -> None:
+        """Bring the older policy of cross-policy sampling up to date, where that is due."""
+        chosen, number = self.config.sampling.cross_policy, self.state.update
+        if self.older is None or chosen is None or not refresh_due(number, chosen.refresh_every):
+            return
+        weights = self.learner.weights()
+        self.older_weights = {name: value.detach().clone() for name, value in weights.items()}
+        self.state = replace(self.state, older_version=number)
+        await self.older.load_weights(self.older_weights.items(), number)
+
+    async def _validate(self, number: int) -> None:
+        self._clock.begin()
+        with self._phase("validation"):
+            lines = await self.held_out.play(number, self._count("validation"))
+        self.state = replace(self.state, seconds=self._clock.total)
+        self._note_validations(lines)
+
+    def _note_validations(self, lines: Sequence[Line]) -> bool:
+        """Log validations; say whether they are the best so far."""
+        for line in lines:
+            self._write({**line, "seconds_total": self.state.seconds})
+        if not lines:
+            return False
+        success = sum(line["success"] for line in lines) / len(lines)
+        better = self.state.best is None or success > self.state.best
+        if better:
+            self.state = replace(self.state, best=success, best_update=self.state.update)
+        return better and self.state.update > 0
+
+    def _stop_reason(self) -> str | None:
+        """Why the run should stop, if it should."""
+        if self.learner.diverged:
+            return skipped_text(self.config.optimization.max_skipped)
+        if not self.run.stop_on_collapse:
+            return None
+        # Without a validation there is one rule left.
+        for curve in self.held_out.curves.values() or [[]]:
+            reason = should_stop(
+                [line.success for line in curve],
+                [line.action_ok for line in curve],
+                self._group_stds,
+            )
+            if reason is not None:
+                return reason
+        return None
+
+    def _save(self, better: bool) -> None:
+        began = time.monotonic()
+        self.watch.phase("checkpoint", 0, 0)
+        if better:
+            save_best(self.accelerator, self.learner.model, self.chat, self.run.folder)
+        save_last(
+            self.accelerator,
+            self.learner.model,
+            self.chat,
+            self.run.folder,
+            self.state,
+            self.older_weights,
+        )
+        took = time.monotonic() - began
+        self.state = replace(self.state, seconds=self.state.seconds + took, checkpoint_seconds=took)
+
+    def _resume(self) -> bool:
+        """Go on from the last checkpoint, if there is one."""
+        folder = self.run.folder
+        state = find_last(folder, self.run.sha256, self.run.facts)
+        if state is None:
+            if self.accelerator.is_main_process:
+                set_aside(folder / LOG)
+            return False
+        self.older_weights = load_last(self.accelerator, folder)
+        if self.accelerator.is_main_process:
+            truncate_after(folder / LOG, state.update)
+        self.accelerator.wait_for_everyone()
+        self.state = state
+        return True
+
+    def _recall(self, earlier: TrainingLog) -> None:
+        """Take up what earlier sessions have measured."""
+        self._group_stds = earlier.series("rollout/group_std")
+        self._penalty_shares = earlier.series("policy/penalty_share")
+        self.held_out.recall(earlier.validations)
+        self._ended_before = divergence(earlier)
+
+    def _start_line(self) -> Line:
+        return {
+            "kind": "start",
+            "schema_version": 1,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "recipe": self.run.recipe,
+            "configuration": self.run.configuration,
+            "task": "+".join(self.sources),
+            "init": self.run.init.identity.model_dump(),
+            "fingerprint": self.held_out.fingerprint,
+            "seed": self.run.seed,
+            "engine": self.engine.describe(),
+            "versions": versions(),
+            "track": self.run.track.model_dump() if self.run.track else None,
+        }
+
+    def _write(self, line: Line) -> None:
+        """Append a line to the log and tell who listens; the main process does."""
+        if self._log is not None:
+            line = self._log.append(line)
+            self.watch.line(line)
+        numbers = {
+            name: value
+            for name, value in line.items()
+            if isinstance(value, int | float) and name not in ("update", "schema_version", "seed")
+        }
+        if line["kind"] == "validation":
+            numbers = {f"validation/{name}": value for name, value in numbers.items()}
+        if line["kind"] != "start":
+            self.accelerator.log(numbers, step=line["update"])
+
+    @contextmanager
+    def _phase(self, name: str) -> Iterator[None]:
+        self.watch.phase(name.replace("_", " "), 0, 0)
+        with self._clock.phase(name):
+            yield
+
+    def _count(self, name: str) -> Count:
+        """Says how much of a phase is done."""
+        return partial(self.watch.phase, name)
+
+
+def penalties_took_over(shares: Sequence[float | None]) -> bool:
+    """Whether penalties have just become most of the advantages.
+
+    Args:
+        shares: `policy/penalty_share` of all updates so far.
+
+    Returns:
+        True once for each time that the share stays above one half for three updates.
+    """
+    above = [share is not None and share > _MOST for share in shares[-_UPDATES_ABOVE - 1 :]]
+    return above[-_UPDATES_ABOVE:] == [True] * _UPDATES_ABOVE and above[:-_UPDATES_ABOVE] != [True]
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield None

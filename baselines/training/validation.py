@@ -1,0 +1,144 @@
+"""Validation: all of the held-out panel, played by the policy as it is."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from baselines.config.schema import TrainConfig
+from baselines.rollouts.players import Count, Players, uncounted
+from benchmark.evaluation.evaluate import Plan
+from benchmark.evaluation.protocol import Choices
+from benchmark.evaluation.records import EpisodeRecord, record_of
+from benchmark.evaluation.rollout import Trajectory, longest_first, play
+from benchmark.hosts.base import Host
+from benchmark.logs.lines import Validation
+from benchmark.stats.intervals import wilson
+from tasks.base import Task
+from tasks.errors import UserError
+
+if TYPE_CHECKING:
+    from baselines.training.run import TrainingRun
+
+CONCURRENCY = 64
+
+
+def validation_plan(config: TrainConfig, tasks: Sequence[Task]) -> Plan:
+    """What every validation of a run plays; its fingerprint stands in the log.
+
+    Raises:
+        UserError: A panel is unknown or its data is not there.
+    """
+    chosen = config.validation
+    if chosen.panel is not None and len(tasks) > 1:
+        raise UserError("validation.panel names one task's panel, and there are several tasks")
+    panels = [(task.info.name, chosen.panel or task.default_panel()) for task in tasks]
+    choices = Choices(
+        temperature=chosen.temperature,
+        top_p=chosen.top_p,
+        top_k=chosen.top_k,
+        max_tokens=chosen.max_tokens,
+        repeats=1,
+    )
+    settings = {task.info.name: dict(task.settings()) for task in tasks}
+    return Plan.of(panels, choices, settings=settings)
+
+
+def validation_options(plan: Plan, validation: Mapping[str, Any]) -> list[str]:
+    """Options of `eval` that play what validations play, besides the panels.
+
+    Args:
+        plan: What they play.
+        validation: The settings of the validation.
+    """
+    options: list[str] = []
+    for name in ("temperature", "top_p", "top_k", "max_tokens"):
+        value = validation.get(name)
+        options += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
+    # Validations play everything once, whatever a panel's standard is.
+    once = all(planned.panel.info.standard.repeats == 1 for planned in plan.panels)
+    return options if once else [*options, "--repeats", "1"]
+
+
+class HeldOut:
+    """The panels that a run is judged on.
+
+    Args:
+        run: What is trained.
+        players: Who plays which part of them.
+        host: Where episodes live.
+
+    Raises:
+        UserError: A panel is unknown or its data is not there.
+    """
+
+    def __init__(self, run: "TrainingRun", players: Players, host: Host) -> None:
+        self.plan = validation_plan(run.config, run.tasks)
+        self.curves: dict[str, list[Validation]] = {}
+        self._players = players
+        self._host = host
+
+    @property
+    def fingerprint(self) -> str:
+        """Protocol fingerprint of all panels."""
+        return self.plan.fingerprint
+
+    def recall(self, lines: Sequence[Validation]) -> None:
+        """Take up the validations of an earlier session."""
+        for line in lines:
+            self.curves.setdefault(line.panel, []).append(line)
+
+    async def play(self, update: int, count: Count = uncounted) -> list[dict[str, Any]]:
+        """Play all panels once.
+
+        Args:
+            update: The update that came before; 0 for the init.
+            count: Told how many episodes have ended.
+
+        Returns:
+            A line for the log for each, without its time.
+        """
+        mine = self._players.mine(self.plan.jobs())
+        records: list[EpisodeRecord] = []
+        count(0, len(mine))
+
+        async def keep(trajectory: Trajectory) -> None:
+            records.append(record_of(trajectory))
+            count(len(records), len(mine))
+
+        await play(longest_first(mine), self._players.engine, CONCURRENCY, keep, self._host)
+        records = self._players.together(records)
+        lines = []
+        for planned in self.plan.panels:
+            protocol = planned.protocol
+            played = [r for r in records if (r.task, r.panel) == (protocol.task, protocol.panel)]
+            name = (
+                f"{protocol.task}.{protocol.panel}" if len(self.plan.panels) > 1 else protocol.panel
+            )
+            line = {
+                "kind": "validation",
+                "update": update,
+                "panel": name,
+                "fingerprint": protocol.fingerprint,
+                **validation_numbers(played),
+            }
+            lines.append(line)
+            known = Validation.model_validate({**line, "seconds_total": 0.0})
+            self.curves.setdefault(name, []).append(known)
+        return lines
+
+
+def validation_numbers(records: Sequence[EpisodeRecord]) -> Mapping[str, float]:
+    """What a validation line says of the records of one panel."""
+    count = len(records)
+    turns = [turn for record in records for turn in record.turns]
+    successes = sum(record.success for record in records)
+    interval = wilson(successes, count)
+    return {
+        "episodes": count,
+        "success": successes / count,
+        "score": sum(record.score for record in records) / count,
+        "format_ok": sum(turn.format_ok for turn in turns) / max(len(turns), 1),
+        "action_ok": sum(turn.action_ok for turn in turns) / max(len(turns), 1),
+        "turns": len(turns) / count,
+        "wilson_low": interval.low,
+        "wilson_high": interval.high,
+    }

@@ -1,0 +1,60 @@
+"""Options of the commands on runs and entries: `replay`, `compare`, `reproduce` and others."""
+
+import argparse
+
+from benchmark.cli.arguments.common import seed, settings, worlds
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Declare the commands."""
+    parser = commands.add_parser(
+        "replay",
+        help="re-execute a run's records without a model",
+        description="Feed every recorded response to the same world again and say which records "
+        "differ. Exit code 1 if any does, or if plays are missing.",
+        parents=[worlds(), settings()],
+    )
+    parser.add_argument("run", metavar="RUN", help="run folder")
+    parser = commands.add_parser(
+        "report",
+        help="rebuild a run's summary and report from its records",
+        description="Rebuild summary.json and report.html from the records alone.",
+        parents=[worlds()],
+    )
+    parser.add_argument("run", metavar="RUN", help="run folder")
+    parser.add_argument("--html", metavar="FILE", help="where to write the report")
+    parser = commands.add_parser(
+        "compare",
+        help="paired comparison of two runs",
+        description="Difference of two runs on the panels that both played, episode by episode, "
+        "with interval and p-value. Runs of different protocols are refused.",
+    )
+    parser.add_argument("run_a", metavar="RUN_A", help="run folder")
+    parser.add_argument("run_b", metavar="RUN_B", help="run folder")
+    parser = commands.add_parser(
+        "reproduce",
+        help="train and evaluate an entry again, and compare",
+        description="Run the training and evaluation commands of an entry's own log and runs, then "
+        "compare the weights' hashes, the logs line by line, and success. The same command "
+        "resumes. Exit code 1 if the weights differ and success does, too.",
+    )
+    parser.add_argument("entry", metavar="ENTRY", help="an entry's name, or its folder")
+    parser.add_argument("--seed", type=seed, help="of one training (default: all, one by one)")
+    parser.add_argument("--dry-run", action="store_true", help="print the commands, and end")
+    parser.add_argument(
+        "--out", metavar="DIR", help="folder of everything (default: runs/reproduce-ENTRY)"
+    )
+    parser.add_argument(
+        "--submissions",
+        metavar="DIR",
+        default="submissions",
+        help="folder of the entries (default: submissions)",
+    )
+    parser = commands.add_parser(
+        "merge",
+        help="join the shards of a run",
+        description="Join run folders that were played with --shard into one.",
+        parents=[worlds()],
+    )
+    parser.add_argument("runs", metavar="RUN", nargs="+", help="run folders of all shards")
+    parser.add_argument("--out", metavar="DIR", required=True, help="folder of the joined run")

@@ -1,0 +1,33 @@
+"""Options of the commands on tasks: `tasks`, `play`, `validate`."""
+
+import argparse
+
+from benchmark.cli.arguments.common import count, data, settings, worlds
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Declare the commands."""
+    commands.add_parser("tasks", help="list tasks, panels and inits", parents=[data()])
+    parser = commands.add_parser(
+        "play", help="play one episode in the terminal", parents=[data(), settings()]
+    )
+    parser.add_argument("task", metavar="TASK")
+    parser.add_argument("--panel", default="builtin", help="default: builtin")
+    parser.add_argument("--episode", help="id or number of the episode (default: a random one)")
+    parser.add_argument("--prompt", action="store_true", help="show the whole prompt of a turn")
+    parser = commands.add_parser(
+        "validate",
+        help="prove a task without a model",
+        description="Check that a task keeps its promises: the expert wins, the random policy "
+        "stays in its band, the same play gives the same result in any order of work, panels are "
+        "the pinned ones and training holds none of them. Exit code 1 if a check fails.",
+        parents=[worlds(), settings()],
+    )
+    parser.add_argument("task", metavar="TASK")
+    parser.add_argument("--panel", action="append", help="repeat for several (default: all)")
+    parser.add_argument(
+        "--training-entries",
+        type=count,
+        default=2000,
+        help="entries of the training stream to hold against the panels (default: 2000)",
+    )

@@ -1,0 +1,83 @@
+"""`arlarena-bench audit`: score recorded responses under the weights that are named."""
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmark.cli.training.inits import find_model
+from benchmark.evaluation.manifest import ModelIdentity
+from benchmark.submissions.check import read_accepted
+from benchmark.submissions.checks.texts import on_one_line
+from tasks.errors import UserError
+
+if TYPE_CHECKING:
+    from benchmark.submissions.audit import EpisodeAudit
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    entry = read_accepted(Path(arguments.folder))
+    source = find_model(arguments.model)
+    if source.path is None:
+        raise UserError(f"--model {arguments.model}: the weights themselves are needed")
+    named = [
+        point
+        for point in entry.checkpoints
+        if _same_weights(point.checkpoint.model, source.identity)
+    ]
+    if not named and not arguments.any_weights:
+        raise UserError(
+            f"{arguments.model} is none of the submission's checkpoints; --any-weights scores the "
+            "records of all of them nevertheless"
+        )
+    import torch
+
+    from benchmark.engines.chat import Chat
+    from benchmark.engines.transformers.engine import load_model
+    from benchmark.submissions.audit import EVIDENCE, audit_run, evidence_of, too_many_unscored
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    chat = Chat.load(source.path)
+    model = load_model(source.path, arguments.dtype, device)
+    audits: list[EpisodeAudit] = []
+    for point in named or entry.checkpoints:
+        for read in point.runs:
+            for audit in audit_run(read, model, chat, arguments.episodes, arguments.seed):
+                audits.append(audit)
+                if not audit.credible:
+                    name = "/".join(map(str, audit.key))
+                    print(on_one_line(f"{name}: {'; '.join(_objections(audit))}"))
+    flagged = sum(not audit.credible for audit in audits)
+    evidence = evidence_of(audits) or 0.0
+    if unlikely := evidence >= EVIDENCE:
+        print(f"the draws of all episodes together are unlikely (evidence {evidence:.1f} nats)")
+    unscored = sum(audit.unscored for audit in audits)
+    if hidden := too_many_unscored(audits):
+        print("more turns than by chance have other lengths than their texts: they hide something")
+    turns = sum(audit.turns for audit in audits)
+    print(
+        f"{len(audits)} episodes scored under {source.identity.text}: {flagged} not credible, "
+        f"{unscored} of {turns} turns not scored"
+    )
+    return 1 if flagged or unlikely or hidden else 0
+
+
+def _same_weights(sent: ModelIdentity, given: ModelIdentity) -> bool:
+    """Whether two identities are of the same files: by their hash, or by commit on the hub."""
+    if sent.sha256 is not None and sent.sha256 == given.sha256:
+        return True
+    same = (sent.name, sent.revision) == (given.name, given.revision)
+    return same and sent.revision is not None
+
+
+def _objections(audit: "EpisodeAudit") -> Iterator[str]:
+    """What speaks against an episode."""
+    if not audit.of_its_text:
+        yield "the recorded tokens are not those of its texts"
+    if audit.far > audit.tolerance.far:
+        yield f"{audit.far:.1%} of {audit.tokens} tokens are no choice of these weights"
+    elif not audit.plausible:
+        yield f"{audit.tokens} tokens are unlikely draws (evidence {audit.evidence:.1f} nats)"
+    if not audit.agrees:
+        yield f"recorded log-probabilities are off by {audit.off:.3f} nats a token"

@@ -1,0 +1,119 @@
+"""`arlarena-bench leaderboard`: check all submissions, write the board's files, serve the page."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmark.cli.training.inits import (
+    method_fault,
+    pinned_hashes,
+    registered_inits,
+    registered_tracks,
+    shipped_weights,
+    train_command,
+)
+from benchmark.submissions.checks.texts import check_link, on_one_line
+from tasks.errors import UserError
+
+if TYPE_CHECKING:
+    from benchmark.submissions.check import Verdict
+    from leaderboard.board.build import Built
+    from leaderboard.board.eval_results import Source
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    return _serve(arguments) if arguments.action == "serve" else _build(arguments)
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    from leaderboard.serve.start import start
+
+    def ready(address: str) -> None:
+        print(f"the leaderboard is at {address} (Ctrl-C ends it)", flush=True)
+
+    board, submissions = Path(arguments.board), Path(arguments.submissions)
+    try:
+        start(board, submissions, arguments.host, arguments.port, ready)
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"the page needs the package {error.name}: make leaderboard, or pip install "
+            "'arlarena-bench[leaderboard]'"
+        ) from error
+    return 0
+
+
+def _build(arguments: argparse.Namespace) -> int:
+    from leaderboard.board.build import build, write
+
+    # What is missing is said before an hour of replays, not after it.
+    source = _source(arguments)
+    archives = [Path(path) for path in arguments.archive] or None
+    built = build(
+        Path(arguments.submissions),
+        pinned_hashes(),
+        archives,
+        arguments.env_processes,
+        shipped=shipped_weights(),
+        tracks=registered_tracks(),
+        method_fault=method_fault,
+        checked=_tell,
+        train_command=train_command,
+    )
+    parquet, json = write(built, Path(arguments.out))
+    for name in built.archived:
+        print(f"{name}: of an older protocol, shown as it is archived")
+    for name in built.dropped:
+        print(f"{name}: archived, and not shown: its folder is gone or changed")
+    for refused in built.refused:
+        more = f" (and {len(refused.reasons) - 1} more)" if len(refused.reasons) > 1 else ""
+        print(f"{refused.id}: not accepted: {refused.reasons[0]}{more}", file=sys.stderr)
+    odd = _write_results(built, source, Path(arguments.eval_results)) if source else 0
+    print(f"{len(built.accepted)} entries: {parquet} and {json}")
+    return 1 if built.refused or odd else 0
+
+
+def _tell(verdict: "Verdict", number: int, count: int) -> None:
+    """Say how far it is: replays take a while."""
+    said = "accepted" if verdict.accepted else "not accepted"
+    name = on_one_line(verdict.folder.name)
+    print(f"{number} of {count}: {name} {said}", file=sys.stderr, flush=True)
+
+
+def _source(arguments: argparse.Namespace) -> "Source | None":
+    """Where results are shown; None if no files for the hub are wanted.
+
+    Raises:
+        UserError: Something is missing, of no use, or no address.
+    """
+    from leaderboard.board.eval_results import Source
+
+    if arguments.eval_results is None:
+        if arguments.dataset or arguments.source:
+            raise UserError("--dataset and --source belong to --eval-results; give it, too")
+        return None
+    if arguments.dataset is None:
+        raise UserError(
+            "--eval-results needs --dataset OWNER/NAME: the hub shows results in the table of a "
+            "dataset that is registered as a benchmark"
+        )
+    if arguments.source:
+        try:
+            check_link(arguments.source)
+        except ValueError as error:
+            raise UserError(f"--source {arguments.source}: {error}") from error
+    hubs = {name: init.hub for name, init in registered_inits().items() if init.hub is not None}
+    return Source(arguments.dataset, arguments.source, hubs)
+
+
+def _write_results(built: "Built", source: "Source", out: Path) -> int:
+    """Write the files for the hub; returns how many models cannot have one."""
+    from leaderboard.board.eval_results import result_files, write_files
+
+    files, odd = result_files(built.content, source)
+    write_files(files, out)
+    for text in odd:
+        print(on_one_line(text), file=sys.stderr)
+    print(f"{len(files)} file(s) for models on the hub: {out}")
+    return len(odd)

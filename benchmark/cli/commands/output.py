@@ -1,0 +1,104 @@
+"""What the commands have in common: writing a run's summary and report, and printing numbers."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from benchmark.evaluation.evaluate import Session
+from benchmark.evaluation.replay import installed_panel
+from benchmark.evaluation.run_folder import REPORT, SUMMARY, read_manifest, read_run, read_sessions
+from benchmark.evaluation.summary import PanelSummary, RunSummary, summarize, summary_json
+from benchmark.files import write_atomically
+from benchmark.report import report_html
+from tasks.errors import UserError
+
+_FILE_WIDTH: Final = 200
+
+
+def table_console() -> Console:
+    """A console for tables: a file has no width, and names in it must not be cut for 80 columns."""
+    console = Console()
+    return console if console.is_terminal else Console(width=_FILE_WIDTH)
+
+
+def write_outputs(
+    folder: Path, report: Path | None = None, env_processes: int | None = None
+) -> RunSummary:
+    """Derive `summary.json` and `report.html` from a run's records.
+
+    Args:
+        folder: The run.
+        report: Where to write the report, and nothing else; None to write both to the folder.
+        env_processes: See `replay_run`.
+
+    Raises:
+        UserError: The run cannot be read, or the files cannot be written.
+    """
+    manifest, records = read_run(folder)
+    summary = summarize(manifest, records)
+    html = report_html(manifest, records, summary, read_sessions(folder), env_processes)
+    outputs = {folder / SUMMARY: summary_json(summary), folder / REPORT: html}
+    for path, content in ({report: html} if report else outputs).items():
+        try:
+            write_atomically(path, content.encode())
+        except OSError as error:
+            raise UserError(f"{path} cannot be written: {error.strerror}") from error
+    return summary
+
+
+def print_what_is_not_shown(folder: Path) -> None:
+    """Say for which panels a run's report has no observations, and why."""
+    for protocol in read_manifest(folder).panels:
+        try:
+            installed_panel(protocol)
+        except UserError as error:
+            print(f"the report shows no observations of {protocol.task}/{protocol.panel}: {error}")
+
+
+def print_summary(
+    summary: RunSummary, folder: Path, session: Session | None = None, report: Path | None = None
+) -> None:
+    """Print a run's numbers, a block for each panel, and where everything is."""
+    manifest = read_manifest(folder)
+    if manifest.shard:
+        part = f"{manifest.shard.index} of {manifest.shard.count}"
+        print(f"\nshard {part}: these numbers are of a part of the panel; join all with merge")
+    if manifest.overrides:
+        changed = ", ".join(f"{name} = {value}" for name, value in manifest.overrides.items())
+        print(f"\nnot the standard protocol: {changed}")
+    for panel in summary.panels:
+        print(f"\n{panel.task}/{panel.panel}")
+        for name, value in _facts(panel):
+            print(f"  {name:<16} {value}")
+    print()
+    if session:
+        print(_speed(session))
+    print(f"report: {report or folder / REPORT}")
+
+
+def _facts(panel: PanelSummary) -> Iterator[tuple[str, str]]:
+    yield "success", f"{panel.success.percent}, 95% interval"
+    for passed in panel.pass_at:
+        yield f"pass@{passed.k}", f"{passed.success.percent}, solved in one of {passed.k} plays"
+    yield panel.score_name, f"{panel.score.value:.2f} {panel.score_unit}"
+    yield "return", f"{panel.episode_return.value:.2f}, with format penalties"
+    yield "valid format", f"{panel.format_valid:.1%} of turns"
+    yield "valid action", f"{panel.action_valid:.1%} of turns"
+    yield "turns", f"{panel.turns:.1f} an episode"
+    if panel.response_tokens is not None:
+        truncated = f"{panel.truncated:.1%} of responses cut at the limit"
+        yield "tokens", f"{panel.response_tokens:.1f} a response, {truncated}"
+    complete = "" if panel.records == panel.expected else f" of {panel.expected}: not complete"
+    yield "episodes", f"{panel.records}{complete}"
+    if panel.errors:
+        yield "errors", f"{panel.errors}, counted as failures; --retry-errors plays them again"
+
+
+def _speed(session: Session) -> str:
+    text = f"{session.episodes} episodes in {session.wall_s:.1f} s"
+    speed = session.tokens_per_second
+    if speed is None:
+        return text
+    return f"{text}, {speed:,.0f} tokens/s, engine idle {session.idle_share:.1%} of the time"

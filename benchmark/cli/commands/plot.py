@@ -1,0 +1,82 @@
+"""`arlarena-bench plot`: curves of training runs, with seeds as bands."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from benchmark.files import write_atomically
+from benchmark.logs.curves import run_curves_of
+from benchmark.logs.equal_progress import SUCCESS, equal_text
+from benchmark.logs.groups import Curve, curves_of, plotted, printable
+from benchmark.logs.training_log import LOG, find_log, read_training_log
+from benchmark.plots.training import DEFAULT_METRICS, ImageFormat, figure_bytes
+from tasks.errors import UserError
+
+_FORMATS: Final[dict[str, ImageFormat]] = {
+    ".svg": "svg",
+    ".png": "png",
+    ".pdf": "pdf",
+    ".html": "svg",
+}
+_DEFAULT_NAME = "training_curves.svg"
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    out = Path(arguments.out or _DEFAULT_NAME)
+    if out.suffix not in _FORMATS:
+        raise UserError(f"--out {out}: end the name in one of {', '.join(_FORMATS)}")
+    logs = [read_training_log(path, allow_torn=True) for path in _found(arguments.logs)]
+    for log in logs:
+        if log.torn:
+            print(f"{log.path}: the last line has no end and was passed over")
+    curves = curves_of(logs, arguments.by)
+    names = arguments.metrics.split(",") if arguments.metrics else DEFAULT_METRICS
+    plots = plotted([name.strip() for name in names], logs)
+    content = figure_bytes(curves, plots, arguments.x, _FORMATS[out.suffix])
+    if out.suffix == ".html":
+        from benchmark.plots.training_page import training_page
+
+        content = training_page(curves, content).encode()
+    try:
+        write_atomically(out, content)
+    except OSError as error:
+        raise UserError(f"{out} cannot be written: {error.strerror or error}") from error
+    print(f"curves of {_count(len(logs), 'run')}: {out.absolute()}")
+    if text := _compared(curves):
+        print(text)
+    return 0
+
+
+def _compared(curves: Sequence[Curve]) -> str:
+    """Curves at equal updates and episodes; empty where their panels are not one."""
+    logs = [log for curve in curves for log in curve.runs]
+    if not all(log.panels for log in logs):
+        return ""
+    if len({log.of_panel(log.panels[0])[0].fingerprint for log in logs}) > 1:
+        return ""
+    runs = {printable(curve.label): [run_curves_of(log) for log in curve.runs] for curve in curves}
+    names = [f"{SUCCESS}@{log.panels[0]}" if len(log.panels) > 1 else SUCCESS for log in logs]
+    return equal_text(runs, names)
+
+
+def _found(names: Sequence[str]) -> list[Path]:
+    """The logs that were named; folders without one are passed over, and that is said.
+
+    Raises:
+        UserError: A file does not exist, or there is no log at all.
+    """
+    paths = [Path(name) for name in names]
+    without = [path for path in paths if path.is_dir() and not (path / LOG).exists()]
+    if len(without) == len(paths) > 1:
+        raise UserError(f"none of the {len(paths)} folders holds a {LOG}; name one that does")
+    passed = without if len(paths) > 1 else []
+    found = [find_log(path) for path in paths if path not in passed]
+    for path in passed:
+        print(f"{path}: holds no {LOG} and was passed over")
+    return found
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

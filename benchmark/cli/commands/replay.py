@@ -1,0 +1,69 @@
+"""`arlarena-bench replay`: re-execute a run's records without a model."""
+
+import argparse
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmark.evaluation.manifest import Manifest
+from benchmark.evaluation.records import EpisodeRecord
+from benchmark.evaluation.replay import replay_run
+from benchmark.evaluation.run_folder import SUMMARY, read_run
+from benchmark.evaluation.summary import summarize, summary_json
+from tasks.settings import parse_settings
+
+_SHOWN = 10
+"""Differing records that are spelled out; the others are counted."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    folder = Path(arguments.run)
+    manifest, records = read_run(folder)
+    began = time.monotonic()
+    differing = 0
+    doubts: list[str] = []
+    settings = parse_settings(arguments.set)
+    for replay in replay_run(manifest, records, arguments.env_processes, settings):
+        name = "/".join(map(str, replay.record.key))
+        doubts += [f"{name}, turn {turn}: {doubt}" for turn, doubt in replay.doubts]
+        if not replay.differences:
+            continue
+        differing += 1
+        if differing <= _SHOWN:
+            print(name)
+            for difference in replay.differences:
+                print(f"  {difference}")
+    if differing > _SHOWN:
+        print(f"... and {differing - _SHOWN} more")
+    if doubts:
+        print(f"{len(doubts)} turns can be neither confirmed nor refuted:")
+        for doubt in doubts[:_SHOWN]:
+            print(f"  {doubt}")
+        if len(doubts) > _SHOWN:
+            print(f"  ... and {len(doubts) - _SHOWN} more")
+    seconds = time.monotonic() - began
+    turns = sum(len(record.turns) for record in records)
+    verdict = f"{differing} differ" if differing else "all hold"
+    if doubts:
+        verdict += f", {len(doubts)} turns in doubt"
+    print(f"{len(records)} records, {turns} turns replayed in {seconds:.1f} s: {verdict}")
+    claimed = list(_claims(folder, manifest, records))
+    for claim in claimed:
+        print(claim)
+    return 1 if differing or claimed else 0
+
+
+def _claims(folder: Path, manifest: Manifest, records: list[EpisodeRecord]) -> Iterator[str]:
+    """What the folder claims beyond its records and they do not bear out."""
+    summary = summarize(manifest, records)
+    for panel in summary.panels:
+        if panel.records < panel.expected:
+            missing = panel.expected - panel.records
+            yield (
+                f"not complete: {panel.task}/{panel.panel} has {panel.records} of "
+                f"{panel.expected} plays, {missing} are missing"
+            )
+    path = folder / SUMMARY
+    if path.is_file() and path.read_text("utf-8") != summary_json(summary):
+        yield f"{path} is not what the records give: `arlarena-bench report` makes it anew"

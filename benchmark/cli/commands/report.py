@@ -1,0 +1,20 @@
+"""`arlarena-bench report`: rebuild a run's summary and report from its records."""
+
+import argparse
+from pathlib import Path
+
+from benchmark.cli.commands.output import (
+    print_summary,
+    print_what_is_not_shown,
+    write_outputs,
+)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    folder = Path(arguments.run)
+    report = Path(arguments.html) if arguments.html else None
+    summary = write_outputs(folder, report, arguments.env_processes)
+    print_what_is_not_shown(folder)
+    print_summary(summary, folder, report=report)
+    return 0

@@ -1,0 +1,60 @@
+"""`arlarena-bench stability`: how steadily recipes learn, from logs of any trainer."""
+
+import argparse
+from pathlib import Path
+
+from benchmark.files import write_atomically
+from benchmark.logs.foreign import own_words
+from benchmark.stability.recipes import Choices, compared, comparisons_of
+from benchmark.stability.table import (
+    comparisons_text,
+    equal_lines,
+    json_text,
+    legend_text,
+    log_text,
+    table_text,
+)
+from tasks.errors import UserError
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    page = Path(arguments.out) if arguments.out else None
+    if page is not None and page.suffix != ".html":
+        raise UserError(f"--out {page}: end the name in .html")
+    for name, *logs in arguments.recipe:
+        if not logs:
+            raise UserError(f"--recipe {name}: name the logs of its seeds behind it")
+    choices = Choices(
+        format=arguments.format,
+        meanings=own_words(arguments.map),
+        success=arguments.success,
+        by=arguments.by,
+    )
+    named = [(name, [Path(log) for log in logs]) for name, *logs in arguments.recipe]
+    rows = compared([Path(log) for log in arguments.logs], named, choices)
+    comparisons = comparisons_of(rows)
+    print(table_text(rows))
+    print(f"\n{legend_text()}")
+    if text := comparisons_text(comparisons):
+        print(f"\n{text}")
+    if text := equal_lines(rows, comparisons):
+        print(f"\n{text}")
+    pairs = [pair for row in rows for pair in zip(row.runs, row.stability.runs, strict=True)]
+    if texts := [text for one, stability in pairs if (text := log_text(one, stability))]:
+        print("\n" + "\n".join(texts))
+    if arguments.json:
+        _write(Path(arguments.json), json_text(rows, comparisons))
+    if page is not None:
+        from benchmark.stability.page import stability_page
+
+        _write(page, stability_page(rows, comparisons))
+    return 0
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        write_atomically(path, text.encode())
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror or error}") from error
+    print(f"\nwritten: {path}")

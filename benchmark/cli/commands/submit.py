@@ -1,0 +1,296 @@
+"""`arlarena-bench submit`: make a submission's folder, and check one as CI does."""
+
+import argparse
+import re
+import tempfile
+import textwrap
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from benchmark.cli.training.inits import (
+    find_model,
+    method_fault,
+    pinned_hashes,
+    registered_tracks,
+    shipped_weights,
+)
+from benchmark.evaluation.run_folder import MANIFEST
+from benchmark.evaluation.summary import PanelKey, summarize
+from benchmark.files import write_atomically
+from benchmark.submissions.badges import Badges, badges_of, read_reruns
+from benchmark.submissions.check import Verdict, check_submission, read_others
+from benchmark.submissions.checks.about import WRITTEN, Kind, read_about
+from benchmark.submissions.checks.protocol import same_weights
+from benchmark.submissions.checks.texts import on_one_line
+from benchmark.submissions.findings import Finding, Rejected
+from benchmark.submissions.prepare import NotAccepted, Part, parts_of, prepare
+from benchmark.submissions.reading.entry import Entry
+from benchmark.submissions.reading.folder import read_submission
+from benchmark.submissions.reading.remote import move_to_hub
+from benchmark.submissions.report import (
+    ALONE,
+    DIFFERENCE_HEAD,
+    NO_LOGS,
+    PANEL_HEAD,
+    STABILITY_HEAD,
+    TRAINING_HEAD,
+    Compared,
+    badges_text,
+    comment,
+    difference_rows,
+    no_verdict,
+    panel_rows,
+    stability_rows,
+    training_rows,
+    verdict_json,
+)
+from benchmark.submissions.results import Peer, early_stops, panel_results
+from benchmark.submissions.schema import FOLDER_NAME, SUBMISSION
+from tasks.errors import UserError
+from tasks.strict import first_fault
+
+DATASET = re.compile(r"[^/@]+/[^/@]+@[0-9a-f]{40}")
+KINDS: Final[dict[str, Kind]] = {"policy": "policy", "init": "init"}
+"""Kind of a method by that of its model; all others were trained."""
+PART_HEAD: Final = ("seed", "runs", "success", "recipe", "updates", "log")
+WIDTH: Final = 100
+"""Columns of a table on the terminal."""
+MAX_CELL: Final = 28
+"""Columns of a cell that is not the last of its line."""
+MAX_SEEDS: Final = 24
+"""Columns of the numbers of all seeds; of more only the ends are shown."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    actions = {"prepare": _prepare, "to-hub": _to_hub, "check": _check}
+    return actions[arguments.action](arguments)
+
+
+def _to_hub(arguments: argparse.Namespace) -> int:
+    folder = Path(arguments.folder)
+    dataset, _, revision = arguments.dataset.partition("@")
+    if not DATASET.fullmatch(arguments.dataset):
+        raise UserError(
+            f"--dataset {arguments.dataset}: name the dataset and its commit, OWNER/NAME@COMMIT "
+            "with 40 hex digits; a branch may change"
+        )
+    try:
+        submission = read_submission(folder)
+        count = move_to_hub(folder, submission, dataset, revision)
+    except Rejected as rejected:
+        raise UserError(f"{folder}: {rejected}") from rejected
+    except ValidationError as error:
+        raise UserError(f"--dataset {arguments.dataset}: {first_fault(error)}") from error
+    print(f"{count} file(s) of {folder} lie on the hub now; check the folder again")
+    return 0
+
+
+def _prepare(arguments: argparse.Namespace) -> int:
+    # `--training-log LOG RUN` reads the run as a log, too; only runs have a manifest.
+    given = [Path(path) for path in arguments.training_log]
+    runs = [Path(run) for run in arguments.run]
+    runs += [path for path in given if (path / MANIFEST).exists()]
+    logs = [path for path in given if path not in runs]
+    if not runs:
+        raise UserError("submit prepare: name at least one run folder, as `eval` has written it")
+    folder = Path(arguments.out)
+    if not FOLDER_NAME.fullmatch(folder.name):
+        raise UserError(
+            f"--out {arguments.out}: the folder must be called <yyyymmdd>_<name>, in small "
+            f"letters, digits and hyphens, such as submissions/{datetime.now(UTC):%Y%m%d}_my-method"
+        )
+    if folder.exists():
+        raise UserError(f"{folder} is there already; choose another name")
+    parts = parts_of(runs, logs, arguments.seeds)
+    kind = KINDS.get(parts[0].model.kind, "trained")
+    day = f"{folder.name[:4]}-{folder.name[4:6]}-{folder.name[6:8]}"
+    file = Path(arguments.about)
+    about = read_about(file, kind, day, lambda name: find_model(name).identity)
+    try:
+        prepare(parts, about, folder, lambda fresh: _objections(fresh, folder.parent))
+    except NotAccepted as refused:
+        for finding in refused.findings:
+            print(_of_author(finding, file).text)
+        print(f"{folder} is not made: {refused} to be mended first")
+        return 1
+    print(_table(PART_HEAD, [_part_row(part) for part in parts]))
+    print(f"{folder}: {len(parts)} checkpoint(s), {len(runs)} run(s)")
+    print(f"look at {folder / SUBMISSION}, then: arlarena-bench submit check {folder}")
+    return 0
+
+
+def _objections(fresh: Path, around: Path) -> tuple[Finding, ...]:
+    """What the check says of a folder, all but the replay."""
+    others = read_others(around) if around.is_dir() else ()
+    verdict = check_submission(
+        fresh,
+        pinned_hashes(),
+        others,
+        shipped=shipped_weights(),
+        replay=False,
+        tracks=registered_tracks(),
+        method_fault=method_fault,
+    )
+    return verdict.findings
+
+
+def _of_author(finding: Finding, about: Path) -> Finding:
+    """A finding that names the file where its author has written what is wrong."""
+    if finding.file == SUBMISSION and finding.field.partition(".")[0] in WRITTEN:
+        return replace(finding, file=str(about))
+    return finding
+
+
+def _part_row(part: Part) -> tuple[str, ...]:
+    """What was packed of one checkpoint, as `PART_HEAD` says."""
+    panels = [
+        f"{panel.task}/{panel.panel} {panel.success.value:.1%}"
+        for run in part.runs
+        for panel in summarize(run.manifest, run.records).panels
+    ]
+    runs = ", ".join(run.path.name for run in part.runs)
+    if part.log is None:
+        return str(part.seed), runs, ", ".join(panels), "none", "none", "none"
+    start, last = part.log.start, part.log.updates
+    made = f"{last[-1].update:,}" if last else "0"
+    return str(part.seed), runs, ", ".join(panels), start.recipe, made, str(part.log.path)
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    folder = Path(arguments.folder).absolute()
+    around = Path(arguments.submissions) if arguments.submissions else folder.parent
+    for file in filter(None, (arguments.comment, arguments.json)):
+        _try(Path(file))
+    try:
+        verdict = _judged(arguments, folder, around)
+        badges = badges_of(verdict, read_reruns(around)) if verdict.accepted else None
+    except UserError as error:
+        if arguments.comment:
+            _write(Path(arguments.comment), no_verdict(folder.name, str(error)))
+        raise
+    compared = _compared(verdict.entry, verdict.peers) if badges and verdict.entry else []
+    if arguments.json:
+        _write(Path(arguments.json), verdict_json(verdict, badges))
+    if arguments.comment:
+        _write(Path(arguments.comment), comment(verdict, badges, compared))
+    for finding in verdict.findings:
+        print(finding.text)
+    for note in verdict.notes:
+        print(f"note: {note}")
+    if badges is None or verdict.entry is None:
+        print(f"{on_one_line(folder.name)}: not accepted, {len(verdict.findings)} finding(s)")
+        return 1
+    print(_numbers(verdict.entry, badges, compared))
+    doubts = f", {verdict.doubts} turns in doubt" if verdict.doubts else ""
+    print(f"{folder.name}: accepted, {verdict.replayed} episodes replayed and all hold{doubts}")
+    return 0
+
+
+def _numbers(entry: Entry, badges: Badges, compared: Sequence[Compared]) -> str:
+    """What the terminal says of an accepted submission: the tables of the comment, made narrow."""
+    results = panel_results(entry)
+    panels = [
+        (*row[:2], row[2] if len(row[2]) <= MAX_SEEDS else _span(row[2]), *row[3:])
+        for row in panel_rows(results)
+    ]
+    parts = [f"badges: {badges_text(badges)}", _table(PANEL_HEAD, panels)]
+    if entry.submission.method.kind == "trained":
+        parts.append(_table(TRAINING_HEAD, training_rows(entry)))
+        rows = stability_rows(entry)
+        parts.append(_table(STABILITY_HEAD, rows) if rows else NO_LOGS)
+        for seed, reason in early_stops(entry).items():
+            parts.append(on_one_line(f"seed {seed} was stopped early, a collapse: {reason}", WIDTH))
+    differences = [
+        (panel, f"{what} ({name})", found)
+        for panel, what, name, found in difference_rows(entry, results, compared)
+    ]
+    parts.append(_table(DIFFERENCE_HEAD, differences) if differences else ALONE)
+    return "\n\n".join(parts) + "\n"
+
+
+def _span(numbers: str) -> str:
+    """The lowest and the highest of many numbers."""
+    of = sorted(numbers.split(", "), key=float)
+    return f"{of[0]} to {of[-1]}"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns for the terminal: the last one goes on below itself, the others are cut."""
+    cells = [[on_one_line(cell, MAX_CELL) for cell in row[:-1]] for row in (head, *rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    before = sum(widths) + 2 * len(widths)
+    lines = []
+    for first, row in zip(cells, (head, *rows), strict=True):
+        start = "".join(f"{cell:<{width}}  " for cell, width in zip(first, widths, strict=True))
+        for text in textwrap.wrap(row[-1], WIDTH - before):
+            lines.append(f"{start}{text}")
+            start = " " * before
+    return "\n".join(lines)
+
+
+def _judged(arguments: argparse.Namespace, folder: Path, around: Path) -> Verdict:
+    if arguments.submissions and not around.is_dir():
+        raise UserError(f"--submissions {around} is no folder")
+    if arguments.base is None and (arguments.head or arguments.repository):
+        raise UserError("--head and --repository say where to look for changes since --base")
+    return check_submission(
+        folder,
+        pinned_hashes(),
+        read_others(around, folder) if around.is_dir() else (),
+        arguments.base,
+        arguments.env_processes,
+        head=arguments.head or "HEAD",
+        repository=Path(arguments.repository) if arguments.repository else None,
+        hub=True,
+        shipped=shipped_weights(),
+        tracks=registered_tracks(),
+        method_fault=method_fault,
+    )
+
+
+def _try(path: Path) -> None:
+    """See that a file can be written, before minutes of work are lost to it.
+
+    Raises:
+        UserError: It cannot.
+    """
+    if path.is_dir():
+        raise UserError(f"{path} cannot be written: it is a folder; name a file")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _write(path: Path, content: str) -> None:
+    try:
+        write_atomically(path, content.encode())
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _compared(entry: Entry, others: Sequence[Peer]) -> list[Compared]:
+    """What a submission is compared with: its init, and the best other one of each panel."""
+    compared = []
+    init = entry.submission.init
+    for other in others:
+        if init is not None and same_weights(other.model, init):
+            compared.append(Compared("its init", other, frozenset(other.panels)))
+    best: dict[PanelKey, tuple[float, Peer]] = {}
+    mine = panel_results(entry)
+    for other in others:
+        for key, panel in other.panels.items():
+            same = key in mine and mine[key].fingerprint == panel.fingerprint
+            if same and other.trained and panel.success > best.get(key, (-1.0, other))[0]:
+                best[key] = panel.success, other
+    for other in {other.folder: other for _, other in best.values()}.values():
+        panels = frozenset(key for key, (_, peer) in best.items() if peer is other)
+        compared.append(Compared("the best other", other, panels))
+    return compared

@@ -1,0 +1,43 @@
+"""`arlarena-bench tasks`: list tasks, panels and inits."""
+
+import argparse
+
+from rich.table import Table
+
+from benchmark.cli.commands.output import table_console
+from benchmark.cli.training.inits import registered_inits
+from tasks.registry import load_task, task_names
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    del arguments
+    console = table_console()
+    panels = Table(title="Panels", title_justify="left", box=None, pad_edge=False)
+    for column in ("task", "panel", "episodes", "turns", "data", "what"):
+        panels.add_column(column)
+    for name in task_names():
+        task = load_task(name)
+        for panel, info in task.panels().items():
+            there = "here" if task.available(panel) else "missing"
+            turns = str(info.max_turns)
+            panels.add_row(name, panel, str(info.episodes), turns, there, info.description)
+    console.print(panels)
+    settings = Table(
+        title="\nSettings (--set TASK.NAME=VALUE)", title_justify="left", box=None, pad_edge=False
+    )
+    for column in ("setting", "standard", "others", "what"):
+        settings.add_column(column)
+    for name in task_names():
+        for setting, facts in load_task(name).info.settings.items():
+            others = ", ".join(choice for choice in facts.choices if choice != facts.default)
+            settings.add_row(f"{name}.{setting}", facts.default, others, facts.description)
+    if settings.row_count:
+        console.print(settings)
+    inits = Table(title="\nInits", title_justify="left", box=None, pad_edge=False)
+    for column in ("init", "task", "role", "where"):
+        inits.add_column(column)
+    for name, init in registered_inits().items():
+        inits.add_row(name, init.task, init.role, "shipped" if init.folder else str(init.hub))
+    console.print(inits)
+    return 0

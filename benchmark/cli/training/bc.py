@@ -1,0 +1,98 @@
+"""`arlarena-bench bc`: train an init from expert demonstrations, evaluate it, write its card."""
+
+import argparse
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from benchmark.cli.commands.output import print_summary, write_outputs
+from benchmark.engines.transformers.engine import TransformersEngine
+from benchmark.evaluation.evaluate import Plan, evaluate
+from benchmark.evaluation.run_folder import RunFolder
+from benchmark.evaluation.summary import RunSummary
+from benchmark.files import write_atomically
+from benchmark.models import from_folder
+from tasks.errors import UserError
+from tasks.registry import load_task
+
+if TYPE_CHECKING:
+    from baselines.cloning.bc import Progress as BCProgress
+
+_CONCURRENCY = 64
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    # The registry and the trainer belong to `baselines`, which is imported when it is called for.
+    from baselines.cloning.bc import clone, remove_checkpoint
+    from baselines.cloning.model_card import model_card
+    from baselines.cloning.recipe import find_recipe, read_recipe
+
+    path = find_recipe(arguments.recipe)
+    recipe = read_recipe(path)
+    name = path.parent.name if path.name == "recipe.yaml" else path.stem
+    out = Path(arguments.out) if arguments.out else Path("runs") / f"bc-{name}"
+    load_task(recipe.task)
+    if (out / "README.md").exists():
+        raise UserError(f"{out} holds a finished model; choose another --out")
+    with _bar() as bar:
+        line = bar.add_task("demonstrations", total=recipe.training.steps)
+
+        def show(progress: "BCProgress") -> None:
+            text = f"loss {progress.loss:.3f}, accuracy {progress.token_accuracy:.1%}"
+            bar.update(line, completed=progress.step, description=text)
+            every = recipe.training.checkpoint_every
+            if bar.disable and progress.step % every == 0:
+                print(f"step {progress.step} of {recipe.training.steps}: {text}")
+
+        try:
+            cloned = clone(recipe, out, tuple(arguments.tracker), show, arguments.env_processes)
+        except OSError as error:
+            why = error.strerror or error
+            raise UserError(f"{out} cannot be written: {why}; the same command resumes") from error
+        except KeyboardInterrupt:
+            bar.console.print(f"stopped; the same command goes on from the checkpoint in {out}")
+            raise
+    if not cloned.main_process:
+        return 0
+    summary = _evaluate(out, recipe.task, arguments.env_processes)
+    card = model_card(name, arguments.recipe, recipe, cloned, summary.panels)
+    write_atomically(out / "README.md", card.encode())
+    write_atomically(out / "recipe.yaml", path.read_bytes())
+    remove_checkpoint(out)
+    identity = from_folder(out).identity
+    print(f"model: {out}, SHA-256 {identity.sha256}")
+    return 0
+
+
+def _bar() -> Progress:
+    console = Console(stderr=True)
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+    )
+
+
+def _evaluate(model: Path, task: str, env_processes: int | None) -> RunSummary:
+    """Play the task's built-in panel with the new model, in the standard protocol."""
+    plan = Plan.of([(task, "builtin")])
+    source = from_folder(model)
+    out = model / "evaluation"
+
+    async def play() -> None:
+        async with TransformersEngine(model, max_batch=_CONCURRENCY) as engine:
+            manifest = plan.manifest(source.identity, engine)
+            with RunFolder(out, manifest, plan.keys()) as folder:
+                await evaluate(plan, engine, folder, _CONCURRENCY, env_processes=env_processes)
+
+    asyncio.run(play())
+    summary = write_outputs(out, env_processes=env_processes)
+    print_summary(summary, out)
+    return summary

@@ -1,0 +1,78 @@
+"""What commands ask of `baselines`: its inits and tracks, and how a training log is repeated."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from benchmark.logs.lines import Start
+from benchmark.logs.training_log import TrainingLog
+from benchmark.models import ModelSource, weights_in
+from benchmark.reproduction import TrainCommand
+from benchmark.tracks import Track
+
+if TYPE_CHECKING:
+    from baselines.inits.registry import Init
+
+
+def registered_inits() -> "dict[str, Init]":
+    """All inits, by name."""
+    from baselines.inits.registry import read_registry
+
+    return read_registry()
+
+
+def pinned_hashes() -> Mapping[str, str | None]:
+    """SHA-256 of the registered inits by name; None where none is pinned."""
+    return {name: init.sha256 for name, init in registered_inits().items()}
+
+
+def shipped_weights() -> Mapping[str, int]:
+    """Number of weights of the inits that come with this project, by name."""
+    inits = registered_inits().items()
+    return {name: weights_in(init.folder) for name, init in inits if init.folder is not None}
+
+
+def registered_tracks() -> Mapping[str, Track]:
+    """All tracks, by name."""
+    from baselines.tracks.registry import all_tracks
+
+    return all_tracks()
+
+
+def find_model(name: str) -> ModelSource:
+    """Find what `--model` names: an init, a folder, or a model on the hub.
+
+    Raises:
+        UserError: It is none of them; near matches are named.
+    """
+    from baselines.inits import registry
+
+    return registry.find_model(name)
+
+
+def train_command(log: TrainingLog, folder: str) -> TrainCommand:
+    """The command of the training that wrote a log: see `baselines.reproduction`.
+
+    Raises:
+        UserError: No command of this version does.
+    """
+    from baselines import reproduction
+
+    return reproduction.train_command(log, folder)
+
+
+def method_fault(track: Track, start: Start) -> str | None:
+    """How a logged method is not its recipe's: see `baselines.reproduction`."""
+    from baselines import reproduction
+
+    return reproduction.method_fault(track, start)
+
+
+def check_init(log: TrainingLog) -> None:
+    """Check that the weights which a training started from are here.
+
+    Raises:
+        UserError: They are not.
+    """
+    from baselines import reproduction
+
+    reproduction.check_init(log.start)

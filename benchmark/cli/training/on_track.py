@@ -1,0 +1,173 @@
+"""`arlarena-bench train --track`: what the track pins, and how the learning rate is found."""
+
+import argparse
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmark.cli.training.inits import find_model
+from benchmark.flat import flat
+from benchmark.models import ModelSource
+from benchmark.tracks import FREE, LEARNING_RATE, RateGrid, Track
+from tasks.errors import UserError
+
+if TYPE_CHECKING:
+    from baselines.config.schema import TrainConfig
+    from baselines.training.run import TrainingRun
+
+
+def find_track(arguments: argparse.Namespace) -> Track | None:
+    """The track that a command names; None for an open run.
+
+    Raises:
+        UserError: It is unknown, or the command also says what it pins.
+    """
+    from baselines.tracks.registry import load_track
+
+    if arguments.track is None:
+        if arguments.results is not None:
+            raise UserError("--results is for tuned learning rates of a track: name a --track")
+        return None
+    track = load_track(arguments.track)
+    given = [name for name in ("init", "task", "scale") if getattr(arguments, name) is not None]
+    if given:
+        options = ", ".join(f"--{name}" for name in given)
+        raise UserError(
+            f"{options} beside --track: {track.name} pins the init, the tasks and the sizes; leave "
+            f"{options} out, or --track"
+        )
+    return track
+
+
+def track_init(track: Track) -> ModelSource:
+    """The init of a track.
+
+    Raises:
+        UserError: It cannot be loaded, or its weights are not those that the track pins.
+    """
+    init = find_model(track.init.name)
+    found, pinned = init.identity.sha256, track.init.sha256
+    if pinned is not None and found != pinned:
+        raise UserError(
+            f"track {track.name} starts from {track.init.name} with SHA-256 {pinned[:12]}..., and "
+            f"the one that is here has {str(found)[:12]}...: it is another init; take the version "
+            "of this project that has both, or train without --track"
+        )
+    return init
+
+
+def leaves_track(own: Sequence[str], of_tasks: Sequence[str]) -> list[str]:
+    """The settings of one's own that make a run on a track an open one.
+
+    Args:
+        own: Of the training, `key=value` each.
+        of_tasks: Of its tasks.
+    """
+    from baselines.config.layers import own_settings
+
+    names = flat(own_settings(own))
+    return [*(name for name in names if name not in FREE), *of_tasks]
+
+
+def track_config(
+    track: Track, recipe: str, own: Sequence[str], results: Path | None
+) -> "tuple[TrainConfig, str | None]":
+    """The configuration of a recipe on a track, with settings of one's own.
+
+    Args:
+        track: The track.
+        recipe: Name of the recipe, or its file.
+        own: Settings, `key=value` each.
+        results: Folder of results that has the tuned rates; None for the shipped one.
+
+    Returns:
+        The configuration, and where its learning rate is from in a line. None if it is not known
+        yet: then it has the lowest of the grid, and `tune` finds the one to train with.
+
+    Raises:
+        UserError: The recipe, its rate or a setting cannot be used.
+    """
+    from baselines.config.layers import check, lay, own_settings
+    from baselines.tracks.registry import read_rates, settings_on_track
+
+    users, rule = own_settings(own), track.learning_rate
+    if LEARNING_RATE in flat(users):
+        rate, origin = rule.rates[0], "your own"
+    elif not isinstance(rule, RateGrid):
+        rate, origin = rule.fixed, f"fixed by track {track.name}"
+    elif (tuned := read_rates(track, results).get(recipe)) is not None:
+        rate, origin = tuned, f"tuned by the study of track {track.name}"
+    else:
+        rate, origin = rule.rates[0], None
+    settings = lay(settings_on_track(track, recipe, rate), users)
+    return check(settings, f"recipe {recipe} on track {track.name}"), origin
+
+
+def tuning_text(track: Track) -> str:
+    """What is tuned, in a line, before it is begun.
+
+    Raises:
+        UserError: Several processes are to tune.
+    """
+    rule = track.learning_rate
+    assert isinstance(rule, RateGrid)
+    if os.environ.get("WORLD_SIZE", "1") != "1":
+        raise UserError(
+            f"the learning rate on track {track.name} is tuned by one process first: give the "
+            "command without accelerate launch, or choose it with --set optimization.learning_rate"
+        )
+    rates = ", ".join(f"{rate:g}" for rate in rule.grid)
+    return (
+        f"learning rate: tuned among {rates} first, {rule.updates} updates each on seed "
+        f"{rule.seed}, judged by the rollouts"
+    )
+
+
+def tune(
+    training: "TrainingRun",
+    track: Track,
+    recipe: str,
+    train: "Callable[[TrainingRun], object]",
+) -> "tuple[TrainingRun, str]":
+    """Find the learning rate of a run by the rule of its track.
+
+    Short trainings that are finished are not made again.
+
+    Args:
+        training: The run, at any rate.
+        track: Its track.
+        recipe: Its recipe, as in the command.
+        train: Makes one of the short trainings.
+
+    Returns:
+        The run at the rate that was found, and what was found in a line.
+
+    Raises:
+        UserError: A short training cannot be made, or was stopped early.
+    """
+    from baselines.tracks.registry import resolve_on_track
+    from baselines.tracks.tuning import best_rate, tuning_runs, tuning_success, with_rate
+
+    rule = track.learning_rate
+    assert isinstance(rule, RateGrid)
+    # As the track has it, whatever is set for this run.
+    pinned = replace(training, config=resolve_on_track(track, recipe, rule.grid[0]))
+    successes: dict[float, float] = {}
+    for rate, run in tuning_runs(pinned, rule).items():
+        if tuning_success(run, rule) is None:
+            train(run)
+        success = tuning_success(run, rule)
+        if success is None:
+            raise UserError(
+                f"the tuning in {run.folder} did not come to its end: remove the folder"
+            )
+        successes[rate] = success
+    rate = best_rate(successes)
+    return replace(training, config=with_rate(training.config, rate)), _found(rate, successes)
+
+
+def _found(rate: float, successes: Mapping[float, float]) -> str:
+    others = ", ".join(f"{each:g}: {successes[each]:.1%}" for each in successes if each != rate)
+    return f"learning rate: {rate:g}, whose last rollouts solve {successes[rate]:.1%} ({others})"

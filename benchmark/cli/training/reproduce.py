@@ -1,0 +1,184 @@
+"""`arlarena-bench reproduce`: make an entry again by its own commands, and compare."""
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmark.cli.training.inits import check_init, train_command
+from benchmark.evaluation.replay import installed_panel
+from benchmark.evaluation.run_folder import read_run
+from benchmark.files import write_atomically
+from benchmark.logs.training_log import LOG, TrainingLog, read_training_log
+from benchmark.models import folder_sha256
+from benchmark.reproduction import (
+    Commands,
+    command_text,
+    commands_of,
+    first_difference,
+    reproduction_folder,
+)
+from benchmark.stats.compare import compare, comparison_text
+from benchmark.submissions.check import read_accepted
+from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
+from benchmark.submissions.schema import SUBMISSION
+from benchmark.versions import versions
+from tasks.errors import UserError, near
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    entry = read_accepted(_find(arguments.entry, Path(arguments.submissions)))
+    out = arguments.out or reproduction_folder(entry.folder.name)
+    plans = [(point, _commands(point, out)) for point in _points(entry, arguments.seed)]
+    if arguments.dry_run:
+        for point, commands in plans:
+            print("\n".join(commands.lines))
+            for problem in _problems(point, commands):
+                print(f"note: {problem}", file=sys.stderr)
+        return 0
+    for point, commands in plans:
+        # What cannot work is said before hours of training.
+        if found := _problems(point, commands):
+            raise UserError(f"{entry.folder.name}, seed {commands.seed}: {found[0]}")
+    equal = [_reproduce(point, commands) for point, commands in plans]
+    return 0 if all(equal) else 1
+
+
+def _find(name: str, submissions: Path) -> Path:
+    """The folder of an entry.
+
+    Raises:
+        UserError: There is none; near matches are named.
+    """
+    for folder in (Path(name), submissions / name):
+        if (folder / SUBMISSION).is_file():
+            return folder.absolute()
+    if not submissions.is_dir():
+        raise UserError(f"there is no folder {submissions}: name that of entries (--submissions)")
+    known = tuple(sorted(path.parent.name for path in submissions.glob(f"*/{SUBMISSION}")))
+    raise UserError(f"there is no entry {name!r} in {submissions}{near(name, known)}")
+
+
+def _points(entry: Entry, seed: int | None) -> Sequence[ReadCheckpoint]:
+    """The checkpoints of an entry that are asked for.
+
+    Raises:
+        UserError: The entry has no such seed.
+    """
+    if seed is None:
+        return entry.checkpoints
+    found = [point for point in entry.checkpoints if point.checkpoint.seed == seed]
+    if not found:
+        seeds = ", ".join(str(point.checkpoint.seed) for point in entry.checkpoints)
+        raise UserError(f"{entry.folder.name} has no seed {seed}; it has {seeds}")
+    return found
+
+
+def _commands(point: ReadCheckpoint, out: str) -> Commands:
+    manifests = [run.manifest for run in point.runs]
+    return commands_of(point.checkpoint.seed, manifests, point.log, train_command, out)
+
+
+def _problems(point: ReadCheckpoint, commands: Commands) -> list[str]:
+    """Why the commands of a checkpoint cannot give here what they gave there."""
+    found = [commands.reason] if commands.reason else []
+    if commands.model is not None and commands.model.startswith("<") and not commands.reason:
+        found.append(
+            "there is no training log, and the weights are the authors' own: only the evaluation "
+            "can be repeated, by whoever has them (--dry-run prints its command)"
+        )
+    try:
+        if commands.train is not None and point.log is not None:
+            check_init(point.log)
+        for run in point.runs:
+            for protocol in run.manifest.panels:
+                installed_panel(protocol)
+    except UserError as error:
+        found.append(str(error))
+    return found
+
+
+def _reproduce(point: ReadCheckpoint, commands: Commands) -> bool:
+    """Run the commands of a checkpoint and say what came of it.
+
+    Returns:
+        Whether the weights are equal, or success does not differ on any panel.
+    """
+    if commands.train is not None and commands.train_words is not None:
+        for path, text in commands.train.files.items():
+            _write(Path(path), text)
+        _call(commands.train_words)
+    for words, out in commands.runs:
+        _call((*words, "--out", out))
+    print(f"\nseed {commands.seed}")
+    equal = commands.train is not None and _compare_weights(point, commands)
+    tied = True
+    for run, (_, out) in zip(point.runs, commands.runs, strict=True):
+        found = compare((run.manifest, run.records), read_run(Path(out)))
+        print(comparison_text(found, "the entry", out))
+        ends = [panel.success.difference for panel in found.panels]
+        tied &= all(each.low <= 0 <= each.high for each in ends)
+    return equal or tied
+
+
+def _compare_weights(point: ReadCheckpoint, commands: Commands) -> bool:
+    """Say whether the weights are the entry's, and if not, where the logs part."""
+    theirs, ours = point.checkpoint.model.sha256, folder_sha256(Path(str(commands.model)))
+    if ours == theirs:
+        print(f"the weights are equal: SHA-256 {ours}")
+        return True
+    print(f"the weights differ: SHA-256 {theirs} (entry), {ours} (here)")
+    assert point.log is not None  # there is no command without one
+    for line in _log_lines(point.log, read_training_log(Path(commands.out) / LOG)):
+        print(line)
+    return False
+
+
+def _log_lines(theirs: TrainingLog, ours: TrainingLog) -> list[str]:
+    """Where two logs differ first, and which versions do."""
+    found = first_difference(theirs, ours)
+    lines = [f"first difference of the logs: {found.text}" if found else "the logs are equal"]
+    before, here = theirs.start.versions, versions()
+    differing = [
+        f"{name} {before[name]} (entry) and {here.get(name, 'none')} (here)"
+        for name in before
+        if before[name] != here.get(name)
+    ]
+    return [*lines, f"versions that differ: {', '.join(differing)}"] if differing else lines
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file that a command reads.
+
+    Raises:
+        UserError: It cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, text.encode())
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _call(words: Sequence[str]) -> None:
+    """Run one of our own commands in a process of its own, so that nothing is left of it.
+
+    Raises:
+        UserError: It failed; it has said why.
+        KeyboardInterrupt: It was stopped.
+    """
+    print(f"$ {command_text(words)}", flush=True)
+    program = [sys.executable, "-m", "benchmark.cli", *words[1:]]
+    # Threads add in another order: weights are equal to the bit on one alone.
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    # The words are checked values of a log, and each is one argument of this program.
+    code = subprocess.run(program, env=environment, check=False).returncode  # noqa: S603
+    if code in (130, -2):
+        raise KeyboardInterrupt
+    if code:
+        raise UserError(
+            f"`{command_text(words)}` ended with code {code}; the same command of reproduce resumes"
+        )

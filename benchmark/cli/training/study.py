@@ -1,0 +1,160 @@
+"""`arlarena-bench study`: make the runs of a study file, show where they are, write their pages."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from benchmark.cli.commands.output import table_console
+from tasks.errors import UserError
+
+if TYPE_CHECKING:
+    from baselines.study.cells import Finished
+    from baselines.study.schema import Cell
+    from baselines.study.setting import Setting, Survey
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    from baselines.study.ground import grounds_of
+    from baselines.study.schema import cells_of, read_study
+    from baselines.study.setting import COMMAND, Setting, with_inits
+    from baselines.tracks.registry import RESULTS
+
+    file = Path(arguments.study)
+    study = read_study(file)
+    cells = cells_of(study)
+    setting = Setting(
+        grounds=grounds_of(cells, str(file)),
+        out=Path(arguments.out or Path("runs") / f"study-{study.name}"),
+        results=Path(arguments.results or RESULTS),
+        jobs=getattr(arguments, "jobs", 1),
+        command=COMMAND,
+    )
+    actions = {"run": _run, "status": _status, "page": _page}
+    return actions[arguments.action](arguments, with_inits(cells), setting)
+
+
+def _run(_arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "Setting") -> int:
+    from baselines.study.estimate import duration
+    from baselines.study.running import run_cells
+    from baselines.study.setting import survey
+
+    found = survey(cells, setting.grounds, setting.results)
+    done = list(found.finished)
+    failures = 0
+    _say_outdated(found.outdated, setting)
+    print(f"{len(done)} of {len(cells)} runs are finished; {_left(found.missing, done, setting)}")
+    sys.stdout.flush()
+    left = list(found.missing)
+
+    def finished(cell: "Cell", result: "Finished") -> None:
+        left.remove(cell)
+        done.append(result)
+        took = duration(sum(result.facts.cpu_seconds.values()))
+        head = f"{len(done)} of {len(cells)}: {cell.text}, {took} of CPU time"
+        print(f"{head}; {_left(left, done, setting)}" if left else head, flush=True)
+
+    def failed(cell: "Cell", reason: str) -> None:
+        nonlocal failures
+        failures += 1
+        left.remove(cell)
+        print(f"{cell.text} failed: {reason}", file=sys.stderr, flush=True)
+
+    try:
+        run_cells(found.missing, setting, finished, failed)
+    except KeyboardInterrupt:
+        print("stopped; the same command goes on from the last checkpoints", file=sys.stderr)
+        raise
+    if failures:
+        print(f"{failures} of {len(cells)} runs failed; the same command tries them again")
+    return 1 if failures or found.outdated else 0
+
+
+def _say_outdated(outdated: "Mapping[Cell, str]", setting: "Setting") -> None:
+    from baselines.study.cells import Place
+
+    for cell, reason in outdated.items():
+        path = Place(setting.results, cell).facts
+        print(f"{cell.text} is outdated: {reason}; remove {path} to run it again", file=sys.stderr)
+
+
+def _left(missing: "list[Cell] | tuple[Cell, ...]", done: "list[Finished]", at: "Setting") -> str:
+    from baselines.study.estimate import estimate
+    from baselines.tracks.registry import read_index
+
+    if not missing:
+        return "nothing is left"
+    minutes = {name: pin.cpu_minutes for name, pin in read_index().items()}
+    return estimate(missing, done, at.grounds, minutes).text(at.jobs)
+
+
+def _status(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "Setting") -> int:
+    from baselines.study.setting import survey
+    from baselines.study.status import rows_of
+
+    found = survey(cells, setting.grounds, setting.results)
+    rows = rows_of(cells, found, setting)
+    left = _left(found.missing, list(found.finished), setting)
+    if arguments.json:
+        print(json.dumps({"left": left, "rows": rows}, indent=1))
+        return 0
+    table = Table(box=None, pad_edge=False)
+    for column in ("track", "recipe", "finished", "running", "missing", "collapsed", "gain"):
+        table.add_column(column)
+    for row in rows:
+        gain = row["gain"]
+        table.add_row(
+            row["track"],
+            row["recipe"],
+            _seeds(row["finished"]),
+            ", ".join(f"{seed} ({where})" for seed, where in row["running"].items()) or "-",
+            _seeds([*row["missing"], *row["failed"], *row["outdated"]]),
+            _collapsed(row),
+            "-" if gain is None else f"{100 * gain + 0.0:+.1f}",
+        )
+    table_console().print(table)
+    for row in rows:
+        for kind in ("failed", "outdated"):
+            for seed, reason in row[kind].items():
+                print(f"{row['track']} {row['recipe']} seed {seed} {kind}: {reason}")
+    print(f"{len(found.finished)} of {len(cells)} runs are finished; {left}")
+    return 0
+
+
+def _collapsed(row: Mapping[str, Any]) -> str:
+    """An init has no training that could."""
+    from baselines.study.cells import INIT
+
+    if not row["finished"] or row["recipe"] == INIT:
+        return "-"
+    return f"{row['collapsed']} of {len(row['finished'])}"
+
+
+def _seeds(seeds: Iterable[int]) -> str:
+    return ", ".join(map(str, seeds)) or "-"
+
+
+def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "Setting") -> int:
+    from baselines.study.cells import cells_there
+    from baselines.study.claims import read_claims
+    from baselines.study.page import write_pages
+    from baselines.study.setting import survey
+
+    beside = Path(arguments.study).with_name("claims.yaml")
+    claims = Path(arguments.claims) if arguments.claims else beside
+    if arguments.claims and not claims.exists():
+        raise UserError(f"--claims {claims} does not exist")
+    # A track has one page: what another study has finished on it is there, too.
+    others = (cell for track in setting.grounds for cell in cells_there(setting.results, track))
+    cells = tuple(dict.fromkeys((*cells, *others)))
+    found: Survey = survey(cells, setting.grounds, setting.results)
+    _say_outdated(found.outdated, setting)
+    judged = read_claims(claims) if claims.exists() else ()
+    for path in write_pages(cells, found.finished, setting, judged):
+        print(path)
+    return 0

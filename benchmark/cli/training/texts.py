@@ -1,0 +1,169 @@
+"""What `arlarena-bench train` says and writes of a run: a title, how to repeat it, how it ended."""
+
+import argparse
+import os
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import yaml
+
+from benchmark.cli.arguments.training import DEFAULT_SCALE
+from benchmark.evaluation.evaluate import recorded_command
+from benchmark.evaluation.manifest import ModelIdentity
+from benchmark.logs.groups import printable
+from benchmark.logs.lines import Validation
+from benchmark.logs.training_log import LOG, read_training_log
+from benchmark.reproduction import eval_words
+from benchmark.versions import versions
+
+if TYPE_CHECKING:
+    from baselines.training.run import TrainingRun
+
+_REPEAT = (
+    "To repeat the run, give the command again with another --out. With --dry-run it prints its",
+    "settings: they, and the hash of the init, must be those that stand here. Addresses of servers",
+    "are not written down.",
+)
+
+
+def title(training: "TrainingRun", arguments: argparse.Namespace, engine: str) -> str:
+    """What is run, in a line.
+
+    Args:
+        training: The run.
+        arguments: Of the command.
+        engine: The engine's kind.
+    """
+    facts = [
+        f"{training.recipe} on {' and '.join(task.info.name for task in training.tasks)} from "
+        f"{training.init.identity.name}",
+        _place(arguments),
+        f"seed {training.seed}",
+        f"engine {engine}",
+    ]
+    facts += [f"{_processes()} processes"] if _processes() != "1" else []
+    updates = training.config.optimization.updates
+    facts.append(f"{updates} update" if updates == 1 else f"{updates} updates")
+    return f"{', '.join(facts)}: {training.folder}"
+
+
+def config_text(training: "TrainingRun", arguments: argparse.Namespace, engine: str) -> str:
+    """The resolved configuration as YAML, and as comments above it how the run is repeated.
+
+    Args:
+        training: The run.
+        arguments: Of the command.
+        engine: The engine's kind.
+    """
+    command = shlex.join(recorded_command(sys.argv))
+    found = ", ".join(f"{name} {version}" for name, version in versions().items())
+    head = [
+        f"command: {command}",
+        f"recipe: {arguments.recipe}",
+        _pinned(training, arguments),
+        f"init: {_identity(training.init.identity)}",
+        f"seed: {training.seed}",
+        f"engine: {engine}",
+        f"processes: {_processes()}",
+        f"versions: {found}",
+        *_REPEAT,
+    ]
+    # What a comment is made of must not end it.
+    comments = "".join(f"# {printable(line)}\n" for line in head)
+    return comments + yaml.safe_dump(training.configuration, sort_keys=False)
+
+
+def closing_lines(
+    training: "TrainingRun", arguments: argparse.Namespace, of_tasks: Sequence[str]
+) -> list[str]:
+    """How a run ended: its success beside the init's, and how its model is evaluated.
+
+    Args:
+        training: The run, whose log is in its folder.
+        arguments: Of the command.
+        of_tasks: The settings of tasks among them.
+
+    Raises:
+        UserError: The log cannot be read.
+    """
+    validations: dict[int, list[Validation]] = {}
+    for line in read_training_log(training.folder / LOG).validations:
+        validations.setdefault(line.update, []).append(line)
+    best = _best(validations)
+    lines, model = [], "last"
+    if best is None:
+        lines.append("nothing was validated: the log does not say how good the policy is")
+    elif best:
+        model = "best" if (training.folder / "best").is_dir() else "last"
+        lines.append(_compared(f"best of {len(validations)} validations", best, validations))
+    else:
+        last = max(validations)
+        lines.append(_compared("no validation was better than the init's; last", last, validations))
+    if (training.folder / model).is_dir():
+        command = _eval_command(training, arguments, of_tasks, model)
+        lines.append(f"evaluate it: {shlex.join(command)}")
+    return lines
+
+
+def _place(arguments: argparse.Namespace) -> str:
+    """What the run is on, for people."""
+    if arguments.track is not None:
+        return f"track {arguments.track}"
+    return f"scale {arguments.scale or DEFAULT_SCALE}"
+
+
+def _pinned(training: "TrainingRun", arguments: argparse.Namespace) -> str:
+    """What the run is on, and whether it is a run of that track."""
+    if training.track is not None:
+        return f"track: {training.track.name}, SHA-256 {training.track.sha256}"
+    return _place(arguments).replace(" ", ": ", 1) + (", open" if arguments.track else "")
+
+
+def _processes() -> str:
+    return os.environ.get("WORLD_SIZE", "1")
+
+
+def _identity(model: ModelIdentity) -> str:
+    facts = [model.name]
+    facts += [f"revision {model.revision}"] if model.revision else []
+    facts += [f"SHA-256 {model.sha256}"] if model.sha256 else []
+    return ", ".join(facts)
+
+
+def _best(validations: Mapping[int, Sequence[Validation]]) -> int | None:
+    """The update whose model is kept as the best: the first of the highest mean success."""
+    means = {at: sum(line.success for line in of) / len(of) for at, of in validations.items()}
+    return max(means, key=lambda at: (means[at], -at), default=None)
+
+
+def _compared(what: str, update: int, validations: Mapping[int, Sequence[Validation]]) -> str:
+    """Success after an update, with its interval, and the init's."""
+    before = {line.panel: line for line in validations.get(0, ())}
+    rates = [
+        f"{line.panel} {_rate(line)}"
+        + (f" (init {_rate(before[line.panel])})" if update and line.panel in before else "")
+        for line in validations[update]
+    ]
+    return f"{what}, after update {update}: success {', '.join(rates)}"
+
+
+def _rate(line: Validation) -> str:
+    low, high = 100 * line.wilson_low, 100 * line.wilson_high
+    return f"{line.success:.1%} [{low:.1f}, {high:.1f}]"
+
+
+def _eval_command(
+    training: "TrainingRun", arguments: argparse.Namespace, of_tasks: Sequence[str], model: str
+) -> tuple[str, ...]:
+    """The command that plays what was validated, under the same protocol."""
+    from baselines.training.validation import validation_options, validation_plan
+
+    plan = validation_plan(training.config, training.tasks)
+    panels = [f"{planned.protocol.task}/{planned.protocol.panel}" for planned in plan.panels]
+    options: list[str] = []
+    for name, values in (("--set", of_tasks), ("--data", arguments.data)):
+        options += [part for value in values for part in (name, value)]
+    options += validation_options(plan, training.config.validation.model_dump())
+    return eval_words(str(training.folder / model), panels, options)

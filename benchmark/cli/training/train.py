@@ -1,0 +1,423 @@
+"""`arlarena-bench train`: train a policy by a recipe, from an init."""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from benchmark.cli.arguments.training import DEFAULT_SCALE
+from benchmark.cli.training.inits import find_model
+from benchmark.cli.training.on_track import (
+    find_track,
+    leaves_track,
+    track_config,
+    track_init,
+    tune,
+    tuning_text,
+)
+from benchmark.cli.training.texts import closing_lines, config_text, title
+from benchmark.engines.base import Engine
+from benchmark.engines.choose import EngineOptions, build_engine, choose_kind
+from benchmark.files import lock_folder, write_atomically
+from benchmark.logs.training_log import LOG, read_training_log
+from benchmark.models import ModelSource, folder_sha256
+from benchmark.tracks import OPEN, Track, TrackClaim
+from tasks.base import Task
+from tasks.errors import UserError
+from tasks.registry import load_task
+from tasks.settings import parse_settings
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
+
+    from baselines.config.schema import TrainConfig
+    from baselines.training.live import LiveView
+    from baselines.training.run import TrainingRun
+    from benchmark.engines.server.weight_transfer import WeightTransfer
+
+
+ENGINE_SHARE = 0.4
+"""Of a GPU's memory, that vLLM takes where a policy is trained on the same GPU."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    from baselines.training.tracking import check_trackers
+
+    track = find_track(arguments)
+    training, origin = _open_run(arguments) if track is None else _track_run(arguments, track)
+    check_trackers(arguments.tracker)
+    _set_threads(arguments.threads)
+    untuned = track is not None and origin is None
+    if track is not None:
+        rate = f"learning rate: {training.config.optimization.learning_rate:g}, {origin}"
+        _note(tuning_text(track) if untuned else rate)
+    if arguments.dry_run:
+        return _dry_run(training, arguments)
+    if track is not None and untuned:
+        make = partial(_train, arguments=arguments)
+        training, found = tune(training, track, arguments.recipe, make)
+        _note(found)
+    return _close(training, arguments, _train(training, arguments))
+
+
+def _open_run(arguments: argparse.Namespace) -> "tuple[TrainingRun, None]":
+    """The run of a recipe at a scale."""
+    from baselines.config.layers import resolve
+
+    if arguments.init is None:
+        raise UserError("--init is missing: name where weights start, or a --track, which pins it")
+    init = find_model(arguments.init)
+    names = arguments.task or ([init.task] if init.task else [])
+    if not names:
+        raise UserError("--task is missing: the init was made for none in particular")
+    own, of_tasks = _split_settings(arguments, names)
+    config = resolve(arguments.recipe, arguments.scale or DEFAULT_SCALE, names, own)
+    return _run_of(arguments, init, config, _tasks(names, of_tasks)), None
+
+
+def _track_run(arguments: argparse.Namespace, track: Track) -> "tuple[TrainingRun, str | None]":
+    """The run of a recipe on a track, and where its learning rate is from (see `track_config`)."""
+    own, of_tasks = _split_settings(arguments, track.tasks)
+    results = None if arguments.results is None else Path(arguments.results)
+    config, origin = track_config(track, arguments.recipe, own, results)
+    tasks = _tasks(track.tasks, of_tasks)
+    training = _run_of(arguments, track_init(track), config, tasks)
+    if leaving := leaves_track(own, of_tasks):
+        _note(f"open run, not on track {track.name}: your own {', '.join(leaving)}")
+        return training, origin
+    return replace(training, track=track.claim), origin
+
+
+def _tasks(names: Sequence[str], of_tasks: Sequence[str]) -> tuple[Task, ...]:
+    """The tasks, configured; all of them can be played here."""
+    settings = parse_settings(of_tasks)
+    tasks = tuple(load_task(name).configured(settings.get(name, {})) for name in names)
+    for task in tasks:
+        task.require()
+    return tasks
+
+
+def _run_of(
+    arguments: argparse.Namespace,
+    init: ModelSource,
+    config: "TrainConfig",
+    tasks: tuple[Task, ...],
+) -> "TrainingRun":
+    from baselines.training.run import TrainingRun
+
+    return TrainingRun(
+        recipe=Path(arguments.recipe).stem,
+        config=config,
+        tasks=tasks,
+        init=init,
+        seed=arguments.seed,
+        folder=_folder(arguments, init),
+        trackers=tuple(arguments.tracker),
+        stop_on_collapse=arguments.stop_on_collapse,
+        env_processes=arguments.env_processes,
+    )
+
+
+def _train(training: "TrainingRun", arguments: argparse.Namespace) -> str | None:
+    """Make all updates that are left; why training stopped early, if it did."""
+    kind = choose_kind(_options(training, arguments))
+    content = config_text(training, arguments, kind)
+    try:
+        training.folder.mkdir(parents=True, exist_ok=True)
+        with _locked(training.folder):
+            earlier = _earlier(training)
+            if _is_main():
+                write_atomically(training.folder / "config.yaml", content.encode())
+            with _view(training, earlier, title(training, arguments, kind)) as view:
+                return asyncio.run(_run(training, arguments, view))
+    except OSError as error:
+        raise UserError(f"{training.folder} cannot be written: {error.strerror}") from error
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        if not _is_main():
+            raise KeyboardInterrupt from None
+        begun = (training.folder / "last").exists()
+        how = f"goes on from the last checkpoint in {training.folder}" if begun else "begins again"
+        print(f"\nstopped; the same command {how}", file=sys.stderr)
+        raise KeyboardInterrupt from None
+
+
+def _close(training: "TrainingRun", arguments: argparse.Namespace, reason: str | None) -> int:
+    """Say how the run ended; the main process does."""
+    if not _is_main():
+        return 0
+    if reason is not None:
+        print(f"stopped early: {reason}")
+    _, of_tasks = _split_settings(arguments, [task.info.name for task in training.tasks])
+    for line in closing_lines(training, arguments, of_tasks):
+        print(line)
+    if (last := training.folder / "last").is_dir():
+        # The same run made elsewhere is told from this one by it.
+        print(f"weights of last: SHA-256 {folder_sha256(last)}")
+    print(f"log and checkpoints: {training.folder}")
+    return 0
+
+
+def _note(text: str) -> None:
+    """Say something beside the output; the main process does."""
+    if _is_main():
+        print(text, file=sys.stderr, flush=True)
+
+
+def _is_main() -> bool:
+    """Whether this is the process that speaks for all, before there is an accelerator to ask."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def _view(
+    training: "TrainingRun", earlier: Sequence[Mapping[str, Any]], name: str
+) -> contextlib.AbstractContextManager["LiveView | None"]:
+    """The view of the run; the main process has one."""
+    from baselines.training.live import LiveView
+
+    if not _is_main():
+        return contextlib.nullcontext()
+    return LiveView(training.config.optimization.updates, earlier, title=name)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keep other runs off the folder; the main process does.
+
+    Raises:
+        UserError: Another process is at work on it.
+    """
+    if not _is_main():
+        yield
+        return
+    try:
+        lock = lock_folder(folder)
+    except BlockingIOError:
+        raise UserError(f"{folder} is in use by another process; wait for it") from None
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+def _earlier(training: "TrainingRun") -> list[dict[str, Any]]:
+    """The lines of a log that a resumed run keeps; refuses a folder that holds another run."""
+    from baselines.training.checkpoints import find_last
+
+    state = find_last(training.folder, training.sha256, training.facts)
+    path = training.folder / LOG
+    if state is None or not path.exists():
+        return []
+    claimed = read_training_log(path, allow_torn=True).start.track
+    if claimed != training.track:
+        there, wanted = (_named(claim) for claim in (claimed, training.track))
+        raise UserError(
+            f"{path} is of a run on the track {there}, and this one is on {wanted}: choose another "
+            "--out"
+        )
+    whole = path.read_text("utf-8").rpartition("\n")[0].splitlines()[1:]
+    lines: list[dict[str, Any]] = [json.loads(line) for line in whole]
+    return [line for line in lines if line["update"] <= state.update]
+
+
+def _named(claim: TrackClaim | None) -> str:
+    return OPEN if claim is None else f"{claim.name} ({claim.sha256[:12]}...)"
+
+
+async def _run(
+    training: "TrainingRun", arguments: argparse.Namespace, view: "LiveView | None"
+) -> str | None:
+    from baselines.training.run import Watch
+    from baselines.training.trainer import Trainer
+
+    task = asyncio.current_task()
+    assert task is not None
+    with contextlib.suppress(NotImplementedError):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    accelerator = _accelerator(training)
+
+    watch = Watch() if view is None else Watch(view.line, view.phase)
+    async with contextlib.AsyncExitStack() as stack:
+        engine = older = None
+        if _has_engine(training, arguments, accelerator):
+            engine = await stack.enter_async_context(_engine(training, arguments))
+            if training.config.sampling.cross_policy is not None:
+                older = await stack.enter_async_context(_engine(training, arguments))
+        reason = await Trainer(training, engine, accelerator, watch, older).train()
+    if accelerator.num_processes > 1:
+        accelerator.end_training()
+    return reason
+
+
+def _has_engine(
+    training: "TrainingRun", arguments: argparse.Namespace, accelerator: "Accelerator"
+) -> bool:
+    """Whether this process has an engine; servers are asked by the main process for all.
+
+    Raises:
+        UserError: The engine does not go with several processes.
+    """
+    kind = choose_kind(_options(training, arguments))
+    if accelerator.num_processes == 1:
+        return True
+    if kind == "vllm":
+        raise UserError(
+            "vLLM in process wants the process group for itself, and there are several training "
+            "processes: serve the init with vLLM and name the servers (--engine openai --endpoint "
+            "URL), or use --engine transformers"
+        )
+    return kind == "transformers" or accelerator.is_main_process
+
+
+def _engine(training: "TrainingRun", arguments: argparse.Namespace) -> Engine:
+    options = _options(training, arguments)
+    kind = choose_kind(options)
+    return (
+        _servers(training, options, arguments)
+        if kind == "openai"
+        else build_engine(kind, options, training.init)
+    )
+
+
+def _servers(
+    training: "TrainingRun", options: EngineOptions, arguments: argparse.Namespace
+) -> Engine:
+    """Servers that take new weights from files."""
+    from benchmark.engines.server.openai import OpenAIEngine
+
+    if training.config.sampling.cross_policy is not None:
+        raise UserError(
+            "cross-policy sampling needs a second engine with older weights, and servers have one "
+            "set: use --engine vllm or transformers"
+        )
+    return OpenAIEngine(
+        options.endpoints,
+        arguments.served_model or training.init.identity.name,
+        in_flight=options.concurrency,
+        transfer=_transfer(training, arguments),
+    )
+
+
+def _transfer(training: "TrainingRun", arguments: argparse.Namespace) -> "WeightTransfer":
+    """How servers come to new weights.
+
+    Raises:
+        UserError: The address is none, or two ways are asked for.
+    """
+    from benchmark.engines.server.weight_transfer import FolderTransfer
+
+    assert training.init.path is not None
+    if arguments.weights_nccl is None:
+        exchange = Path(arguments.weights_folder or training.folder / "weights").absolute()
+        return FolderTransfer(training.init.path, exchange)
+    if arguments.weights_folder is not None:
+        raise UserError("weights go by --weights-folder or by --weights-nccl, not by both")
+    host, _, port = arguments.weights_nccl.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
+        raise UserError(
+            f"--weights-nccl takes HOST:PORT with a free port, not {arguments.weights_nccl!r}"
+        )
+    from benchmark.engines.server.nccl_transfer import NcclTransfer
+
+    return NcclTransfer(training.init.path, host, int(port))
+
+
+def _options(training: "TrainingRun", arguments: argparse.Namespace) -> EngineOptions:
+    rollout = training.config.rollout
+    several = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    alone = arguments.engine == "auto" and not arguments.endpoint and several
+    share = arguments.gpu_memory_utilization
+    return EngineOptions(
+        # vLLM in process does not go with several.
+        kind="transformers" if alone else arguments.engine,
+        endpoints=tuple(arguments.endpoint),
+        dtype=arguments.dtype,
+        concurrency=rollout.concurrency or rollout.groups * rollout.group_size,
+        gpu_memory_utilization=ENGINE_SHARE if share is None and _has_gpu() else share,
+        tensor_parallel_size=arguments.tensor_parallel_size,
+        max_model_len=arguments.max_model_len,
+        steady=rollout.max_staleness is None,
+    )
+
+
+def _has_gpu() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def _split_settings(
+    arguments: argparse.Namespace, tasks: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """Part what is set into settings of the training and of tasks (`sokoban.name=value`)."""
+    of_tasks = [text for text in arguments.set if text.partition(".")[0] in tasks]
+    own = [text for text in arguments.set if text not in of_tasks]
+    if arguments.async_rollouts is not None:
+        own.append(f"rollout.max_staleness={arguments.async_rollouts}")
+    return own, of_tasks
+
+
+def _folder(arguments: argparse.Namespace, init: ModelSource) -> Path:
+    if arguments.out:
+        return Path(arguments.out)
+    name = init.identity.name.replace("/", "-")
+    where = arguments.track or f"{name}-{Path(arguments.scale or DEFAULT_SCALE).stem}"
+    return Path("runs") / f"train-{Path(arguments.recipe).stem}-{where}-s{arguments.seed}"
+
+
+def _accelerator(training: "TrainingRun") -> "Accelerator":
+    from accelerate import Accelerator
+    from accelerate.utils import InitProcessGroupKwargs
+
+    return Accelerator(
+        # Whoever has played its share waits for the others, and no rollout is too long.
+        kwargs_handlers=[InitProcessGroupKwargs(timeout=timedelta(days=1))],
+        mixed_precision=training.config.optimization.mixed_precision,
+        log_with=list(training.trackers) or None,
+        project_dir=training.folder,
+    )
+
+
+def _set_threads(threads: int | None) -> None:
+    """One thread a process, unless the user says otherwise.
+
+    Small models lose by more as soon as anything else runs on the machine.
+    """
+    import torch
+
+    if threads is None and "OMP_NUM_THREADS" in os.environ:
+        return
+    torch.set_num_threads(threads or 1)
+    # Read by engines when they start.
+    os.environ["OMP_NUM_THREADS"] = str(threads or 1)
+
+
+def _dry_run(training: "TrainingRun", arguments: argparse.Namespace) -> int:
+    from baselines.training.dry_run import computed, measure
+
+    print(yaml.safe_dump(training.configuration, sort_keys=False), end="")
+    accelerator = _accelerator(training)
+    # Before anything is loaded that may not fit.
+    print("\n" + computed(training, accelerator), flush=True)
+
+    async def measured() -> str:
+        async with contextlib.AsyncExitStack() as stack:
+            engine = None
+            if _has_engine(training, arguments, accelerator):
+                engine = await stack.enter_async_context(_engine(training, arguments))
+            estimate = await measure(training, engine, accelerator)
+            return estimate.text()
+
+    print(asyncio.run(measured()))
+    return 0

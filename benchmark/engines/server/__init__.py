@@ -1,0 +1,1 @@
+"""OpenAI-compatible servers, and weights sent to those of vLLM."""

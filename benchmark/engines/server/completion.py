@@ -1,0 +1,164 @@
+"""Reads the body of a completion; it comes from outside and nothing in it is trusted."""
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypedDict
+
+from benchmark.engines.base import EngineError, Generation
+from benchmark.engines.server.endpoint import Reply, Trouble
+from tasks.errors import UserError
+
+MAX_TEXT = 1_000_000
+"""Longest response text, in characters: the most that a record holds."""
+
+
+def read_completion(reply: Reply, vllm: bool) -> Generation:
+    """Turn the answer to a chat completion request into a generation.
+
+    Args:
+        reply: With status 200.
+        vllm: Whether the server is vLLM. Only then are log-probabilities taken over, because only
+            there they are known to be those of the full, untempered distribution (vLLM's default
+            `--logprobs-mode raw_logprobs`).
+
+    Raises:
+        Trouble: The body is no chat completion, or the server dropped the request.
+        EngineError: The response has no text, is too long, or ended for another reason than a stop
+            token or the limit of tokens.
+        UserError: The server takes the reasoning out of the response.
+    """
+    with _expecting("chat completion"):
+        value = reply.json()
+        choice = value["choices"][0]
+        message, finish_reason = choice["message"], choice["finish_reason"]
+        content = message.get("content")
+        reasoning = vllm and (message.get("reasoning") or message.get("reasoning_content"))
+        tokens = _tokens(
+            value.get("usage"),
+            _ids(value.get("prompt_token_ids")) if vllm else None,
+            _ids(choice.get("token_ids")) if vllm else None,
+            _chat_log_probs(choice.get("logprobs")) if vllm else None,
+        )
+    if reasoning:
+        raise UserError(
+            "the server takes the reasoning out of responses; start it without "
+            "--reasoning-parser, so that the task sees what the model wrote"
+        )
+    return _generation(content, finish_reason, tokens)
+
+
+def read_token_completion(reply: Reply, prompt_ids: Sequence[int]) -> Generation:
+    """Turn vLLM's answer to a completion request whose prompt is token ids into a generation.
+
+    Args:
+        reply: With status 200.
+        prompt_ids: The prompt.
+
+    Raises:
+        Trouble: The body is no completion, or the server dropped the request.
+        EngineError: The response has no text, is too long, ended for another reason than a stop
+            token or the limit of tokens, or answers another prompt.
+    """
+    with _expecting("completion"):
+        value = reply.json()
+        choice = value["choices"][0]
+        content, finish_reason = choice["text"], choice["finish_reason"]
+        answered = _ids(choice.get("prompt_token_ids"))
+        tokens = _tokens(
+            value.get("usage"),
+            tuple(prompt_ids),
+            _ids(choice.get("token_ids")),
+            _log_probs((choice.get("logprobs") or {}).get("token_logprobs")),
+        )
+    prompt_tokens = tokens["prompt_tokens"]
+    if answered not in (None, tokens["prompt_ids"]) or prompt_tokens not in (None, len(prompt_ids)):
+        raise EngineError("the server answered another prompt than the token ids that it was sent")
+    return _generation(content, finish_reason, tokens)
+
+
+class _Tokens(TypedDict):
+    """The fields of a `Generation` besides its text and end."""
+
+    prompt_tokens: int | None
+    response_tokens: int | None
+    log_prob: float | None
+    prompt_ids: tuple[int, ...] | None
+    response_ids: tuple[int, ...] | None
+    token_log_probs: tuple[float, ...] | None
+
+
+@contextmanager
+def _expecting(what: str) -> Iterator[None]:
+    """Turn what goes wrong in reading a body of another form into `Trouble`."""
+    try:
+        yield
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+        raise Trouble(f"HTTP 200 with a body that is no {what}") from error
+
+
+def _tokens(
+    usage: Any,
+    prompt_ids: tuple[int, ...] | None,
+    response_ids: tuple[int, ...] | None,
+    log_probs: tuple[float, ...] | None,
+) -> _Tokens:
+    if log_probs is not None and response_ids is not None and len(log_probs) != len(response_ids):
+        raise ValueError("every token of the response must have a log-probability")
+    counts = usage or {}
+    return {
+        "prompt_tokens": _count(counts.get("prompt_tokens")),
+        "response_tokens": _count(counts.get("completion_tokens")),
+        "log_prob": None if log_probs is None else math.fsum(log_probs),
+        "prompt_ids": prompt_ids,
+        "response_ids": response_ids,
+        "token_log_probs": log_probs,
+    }
+
+
+def _generation(text: Any, finish_reason: Any, tokens: _Tokens) -> Generation:
+    if finish_reason == "abort":
+        raise Trouble("the server dropped the request")
+    if finish_reason not in ("stop", "length"):
+        raise EngineError(f"the response ended early: finish_reason {str(finish_reason)[:50]}")
+    if not isinstance(text, str):
+        raise EngineError("the response has no content")
+    if len(text) > MAX_TEXT:
+        raise EngineError(f"the response is longer than {MAX_TEXT} characters")
+    return Generation(without_surrogates(text), finish_reason, **tokens)
+
+
+def without_surrogates(text: str) -> str:
+    """Replace lone surrogates, which JSON can carry and UTF-8 cannot, by U+FFFD."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _count(value: Any) -> int | None:
+    if value is None or (type(value) is int and value >= 0):
+        return value
+    raise ValueError("a token count must be a non-negative number")
+
+
+def _ids(value: Any) -> tuple[int, ...] | None:
+    if value is None:
+        return None
+    if not set(map(type, value)) <= {int}:
+        raise ValueError("token ids must be numbers")
+    return tuple(value)
+
+
+def _chat_log_probs(value: Any) -> tuple[float, ...] | None:
+    if value is None or value["content"] is None:
+        return None
+    return _log_probs([token["logprob"] for token in value["content"]])
+
+
+def _log_probs(value: Any) -> tuple[float, ...] | None:
+    if value is None:
+        return None
+    log_probs = tuple(map(float, value))
+    if not all(map(math.isfinite, log_probs)):
+        raise ValueError("log-probabilities must be finite")
+    return log_probs

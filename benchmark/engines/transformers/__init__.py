@@ -1,0 +1,1 @@
+"""The transformers engine, its decoder and what prompts share."""

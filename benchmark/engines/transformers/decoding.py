@@ -1,0 +1,362 @@
+"""The decode loop of the transformers engine: a KV memory of slots, and draws with own seeds.
+
+`generate` of transformers has no seed per row, computes log-probabilities at a high price, and
+keeps a batch together until its longest response ends. Here every running response owns one slot
+(a row of the KV memory, its tokens from column 0 on); a finished response gives its slot up and a
+waiting one takes it in the next step.
+
+A new prompt is prefilled without its last token: that token is the first one that the row feeds
+to the common decode step, so that log-probabilities come from one place only.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import DynamicCache, PreTrainedModel
+
+from benchmark.engines.base import Sampling
+from benchmark.engines.transformers.prefix_tree import by_prefix, pack, take
+from benchmark.engines.transformers.slots import ATTENTION, Prefix, SlotLayer, contents, layer_kinds
+from benchmark.engines.transformers.tree_attention import takes_trees
+from benchmark.engines.worker import Completion
+
+PREFILL_TOKENS = {"cpu": 512, "cuda": 16_384}
+"""About the tokens, padding included, of one prefill pass. On a CPU a small pass stays in the
+processor's caches (0.34M parameters, prompts of 250 tokens, one thread: 4.4 ms a prompt in passes
+of two or three prompts, 6.3 ms in one of 64)."""
+PACKED_TOKENS = 2_048
+"""Likewise, of one pass over packed prompts."""
+PREFIX_KEY = 32
+"""Prompts that agree in so many first tokens are taken to begin with the same instructions."""
+MAX_PREFIXES = 16
+
+
+@dataclass(slots=True, eq=False)
+class Row:
+    """A running response.
+
+    Attributes:
+        owner: Whatever the caller wants back with the completion.
+        pending: Token that the next step feeds.
+        length: Tokens whose keys and values are in the slot.
+        sampling: How to draw.
+        max_tokens: Longest response.
+        uniforms: One number in [0, 1) per token that may be drawn; empty for greedy decoding.
+        response: Tokens so far.
+        log_probs: Their log-probabilities.
+        first_version: Version of the weights that drew the first token.
+    """
+
+    owner: Any
+    pending: int
+    length: int
+    sampling: Sampling
+    max_tokens: int
+    uniforms: list[float]
+    response: list[int] = field(default_factory=list)
+    log_probs: list[float] = field(default_factory=list)
+    first_version: int = 0
+
+
+def uniforms(seed: int, count: int) -> list[float]:
+    """Draw the numbers in [0, 1) that decide a request's tokens, from its seed alone."""
+    generator = torch.Generator().manual_seed(seed)
+    numbers: list[float] = torch.rand(count, generator=generator, dtype=torch.float64).tolist()
+    return numbers
+
+
+def draw(logits: torch.Tensor, sampling: Sampling, numbers: Sequence[float]) -> torch.Tensor:
+    """Choose one token per row.
+
+    Temperature first, then the `top_k` best tokens, then the smallest set of best tokens whose
+    renormalized probability reaches `top_p`; the token is read off the cumulative distribution
+    at the row's number.
+
+    Args:
+        logits: (rows, vocabulary), float32.
+        sampling: The same for all rows.
+        numbers: One in [0, 1) per row; not read for greedy decoding.
+
+    Returns:
+        (rows,) token ids.
+    """
+    if sampling.temperature == 0:
+        return logits.argmax(-1)
+    # Dividing by a tiny temperature may overflow; only differences to the maximum matter.
+    scaled = (logits - logits.amax(-1, keepdim=True)) / sampling.temperature
+    order: torch.Tensor | None = None
+    if 0 < sampling.top_k < logits.shape[-1]:
+        scaled, order = scaled.topk(sampling.top_k, dim=-1)
+    elif sampling.top_p < 1:
+        scaled, order = scaled.sort(dim=-1, descending=True)
+    weights = scaled.to(torch.float64).softmax(-1)
+    if sampling.top_p < 1:
+        weights = weights * (weights.cumsum(-1) - weights < sampling.top_p)
+    cumulative = weights.cumsum(-1)
+    points = torch.tensor(numbers, dtype=torch.float64, device=logits.device)[:, None]
+    # `right=True` takes the first entry above the point: never one of weight 0.
+    chosen = torch.searchsorted(cumulative, points * cumulative[:, -1:], right=True)
+    chosen.clamp_(max=logits.shape[-1] - 1 if order is None else order.shape[-1] - 1)
+    return (chosen if order is None else order.gather(-1, chosen)).squeeze(-1)
+
+
+class Decoder:
+    """All running responses of one model.
+
+    Args:
+        model: A causal language model, in evaluation mode.
+        stop_ids: Tokens that end a response.
+        max_batch: Slots.
+
+    Attributes:
+        version: Version of the model's weights.
+
+    Raises:
+        UserError: The model's layers keep something else than keys and values of tokens.
+    """
+
+    def __init__(self, model: PreTrainedModel, stop_ids: frozenset[int], max_batch: int) -> None:
+        self.model = model
+        self.stop_ids = stop_ids
+        self.max_batch = max_batch
+        self.version = 0
+        self.rows: list[Row] = []
+        self._kinds = layer_kinds(model)
+        self._layers = [SlotLayer(max_batch) for _ in self._kinds]
+        self._cache = DynamicCache()
+        self._cache.layers = list(self._layers)
+        self._prefixes: dict[tuple[int, ...], Prefix] = {}
+        # Of a packed prompt only the beginning may be shared, so no layer may have a window.
+        self._packs = model.device.type == "cpu" and takes_trees(model)
+        if model.config._attn_implementation == "sdpa":
+            model.set_attn_implementation(ATTENTION)
+
+    @property
+    def free(self) -> int:
+        """Slots that are not taken."""
+        return self.max_batch - len(self.rows)
+
+    @torch.inference_mode()
+    def admit(self, rows: Sequence[Row], prompts: Sequence[Sequence[int]]) -> None:
+        """Prefill new rows; no more than `free` of them."""
+        families: dict[tuple[int, ...], list[tuple[Row, Sequence[int]]]] = {}
+        for row, prompt in zip(rows, prompts, strict=True):
+            families.setdefault(tuple(prompt[:PREFIX_KEY]), []).append((row, prompt))
+        for key, family in families.items():
+            prefix = self._shared_prefix(key, [prompt for _, prompt in family])
+            if self._packs:
+                self._prefill_packed(family, prefix)
+                continue
+            family.sort(key=lambda pair: len(pair[1]))
+            while family:
+                suffix = max(len(family[-1][1]) - prefix.length, 1)
+                count = max(PREFILL_TOKENS[self.model.device.type] // suffix, 1)
+                self._prefill(family[-count:], prefix)
+                del family[-count:]
+
+    @property
+    def prefixes(self) -> tuple[Prefix, ...]:
+        """The prefixes that prompts share, one for each beginning of `PREFIX_KEY` tokens."""
+        return tuple(self._prefixes.values())
+
+    def forget_prefixes(self) -> None:
+        """Drop the prefixes that prompts share. To be called when weights change."""
+        self._prefixes.clear()
+
+    @torch.no_grad()
+    def load_weights(self, weights: Mapping[str, torch.Tensor], version: int) -> None:
+        """Copy new weights into the model; running responses keep their keys and values.
+
+        Args:
+            weights: A tensor for every name of the model's state dict (`WeightLayout.complete`).
+            version: Their number.
+        """
+        for name, tensor in self.model.state_dict(keep_vars=True).items():
+            tensor.copy_(weights[name])
+        self.version = version
+        self.forget_prefixes()
+
+    def _shared_prefix(self, key: tuple[int, ...], prompts: Sequence[Sequence[int]]) -> "Prefix":
+        """What all prompts of this key have had in common so far, without anyone's last token.
+
+        The first prompts of a key set it, and later ones can only shorten it: no second pass.
+        """
+        prefix = self._prefixes.get(key)
+        ids = prefix.ids if prefix else tuple(prompts[0][:-1])
+        for prompt in prompts:
+            ids = ids[: _agreement(ids, prompt[:-1])]
+        if len(ids) < PREFIX_KEY:
+            return Prefix((), [])
+        if prefix is None:
+            cache = DynamicCache()
+            tensor = torch.tensor([ids], device=self.model.device)
+            self.model(tensor, past_key_values=cache, use_cache=True, logits_to_keep=1)
+            prefix = Prefix(ids, contents(cache))
+        if len(ids) < prefix.length:
+            cut = [(k[:, :, : len(ids)], v[:, :, : len(ids)]) for k, v in prefix.layers]
+            prefix = Prefix(ids, cut)
+        if len(self._prefixes) >= MAX_PREFIXES:
+            self._prefixes.clear()
+        self._prefixes[key] = prefix
+        return prefix
+
+    def _prefill(self, group: Sequence[tuple[Row, Sequence[int]]], prefix: "Prefix") -> None:
+        """Fill the next free slots with all of the prompts but their last tokens."""
+        start = prefix.length
+        length = max(len(prompt) for _, prompt in group) - 1 - start
+        cache = prefix.cache(len(group))
+        if length:
+            # Padding on the right needs no mask: no real token looks at it.
+            padded = [[*p[start:-1], *[0] * (length + start + 1 - len(p))] for _, p in group]
+            positions = torch.arange(start, start + length, device=self.model.device)[None]
+            self.model(
+                torch.tensor(padded, device=self.model.device),
+                attention_mask=self._masks(positions, start + length) if start else None,
+                position_ids=positions,
+                past_key_values=cache,
+                use_cache=True,
+                logits_to_keep=1,
+            )
+        for layer, (keys, values) in zip(self._layers, contents(cache), strict=False):
+            layer.admit(len(self.rows), keys, values)
+        self.rows.extend(row for row, _ in group)
+
+    def _prefill_packed(
+        self, family: Sequence[tuple[Row, Sequence[int]]], prefix: "Prefix"
+    ) -> None:
+        """The same by passes over packed trees: prompts share more than what all begin with."""
+        start = prefix.length
+        rests = [np.array(prompt[start:-1], np.int32) for _, prompt in family]
+        ordered = by_prefix(rests)
+        while ordered:
+            count = take(rests, ordered, PACKED_TOKENS)
+            chosen, ordered = ordered[:count], ordered[count:]
+            tree = pack([rests[number] for number in chosen])
+            cache = prefix.cache(1)
+            if len(tree.ids):
+                self.model(
+                    tree.ids[None],
+                    attention_mask=tree.nodes[None, None],
+                    position_ids=tree.positions[None] + start,
+                    past_key_values=cache,
+                    use_cache=True,
+                    logits_to_keep=1,
+                )
+            whole = [
+                torch.cat([torch.arange(start), torch.from_numpy(places) + start])
+                for places in tree.places
+            ]
+            for layer, (keys, values) in zip(self._layers, contents(cache), strict=False):
+                layer.admit_packed(len(self.rows), keys, values, whole)
+            self.rows.extend(family[number][0] for number in chosen)
+
+    @torch.inference_mode()
+    def step(self) -> list[tuple[Row, Completion]]:
+        """Give every running response one more token; return those that ended."""
+        logits = self._forward()
+        tokens = self._choose(logits)
+        log_probs = logits.log_softmax(-1).gather(-1, tokens[:, None]).squeeze(-1)
+        ended: list[int] = []
+        for slot, (row, token, log_prob) in enumerate(
+            zip(self.rows, tokens.tolist(), log_probs.tolist(), strict=True)
+        ):
+            if not row.response:
+                row.first_version = self.version
+            row.response.append(token)
+            row.log_probs.append(log_prob)
+            row.pending = token
+            row.length += 1
+            if token in self.stop_ids or len(row.response) == row.max_tokens:
+                ended.append(slot)
+        results = [(self.rows[slot], self._completion(self.rows[slot])) for slot in ended]
+        self.drop(ended)
+        return results
+
+    def _completion(self, row: Row) -> Completion:
+        stopped = row.response[-1] in self.stop_ids
+        versions = row.first_version, self.version
+        return Completion(tuple(row.response), tuple(row.log_probs), stopped, versions)
+
+    def drop(self, slots: Sequence[int]) -> None:
+        """Give slots up; the last rows move into the holes."""
+        gone = set(slots)
+        left = len(self.rows) - len(gone)
+        holes = sorted(slot for slot in gone if slot < left)
+        movers = [slot for slot in range(left, len(self.rows)) if slot not in gone]
+        if holes:
+            device = self.model.device
+            sources = torch.tensor(movers, device=device)
+            targets = torch.tensor(holes, device=device)
+            for layer in self._layers:
+                layer.move(sources, targets)
+        for hole, mover in zip(holes, movers, strict=True):
+            self.rows[hole] = self.rows[mover]
+        del self.rows[left:]
+
+    def _forward(self) -> torch.Tensor:
+        """Feed each row's pending token. Returns (rows, vocabulary) logits in float32."""
+        device = self.model.device
+        ids = torch.tensor([[row.pending] for row in self.rows], device=device)
+        columns = torch.tensor([row.length for row in self.rows], device=device)
+        positions = columns[:, None]
+        width = max(row.length for row in self.rows) + 1
+        slots = torch.arange(len(self.rows), device=device)
+        for layer in self._layers:
+            layer.rows, layer.columns, layer.width = slots, columns, width
+        logits: torch.Tensor = self.model(
+            ids,
+            attention_mask=self._masks(positions, width),
+            position_ids=positions,
+            past_key_values=self._cache,
+            use_cache=True,
+        ).logits
+        return logits[:, -1].float()
+
+    def _masks(self, positions: torch.Tensor, width: int) -> torch.Tensor | dict[str, torch.Tensor]:
+        """Masks that are added to the scores, by kind where layers differ.
+
+        Args:
+            positions: (rows or 1, queries) of the tokens that are fed.
+            width: Columns in use.
+
+        Returns:
+            (rows or 1, 1, queries, width).
+        """
+        every = torch.arange(width, device=positions.device)
+        dtype = self.model.dtype
+        masks: dict[str, torch.Tensor] = {}
+        for kind, window in dict(self._kinds).items():
+            seen = every <= positions[..., None]
+            if window is not None:
+                seen &= every > positions[..., None] - window
+            mask = torch.zeros(seen.shape, dtype=dtype, device=positions.device)
+            masks[kind] = mask.masked_fill_(~seen, torch.finfo(dtype).min)[:, None]
+        return masks if len(masks) > 1 else next(iter(masks.values()))
+
+    def _choose(self, logits: torch.Tensor) -> torch.Tensor:
+        """(rows,) tokens; rows of equal sampling are drawn together."""
+        groups: dict[Sampling, list[int]] = {}
+        for slot, row in enumerate(self.rows):
+            groups.setdefault(row.sampling, []).append(slot)
+        tokens = torch.empty(len(self.rows), dtype=torch.long, device=logits.device)
+        for sampling, slots in groups.items():
+            numbers = [
+                row.uniforms[len(row.response)] if row.uniforms else 0.0
+                for row in (self.rows[slot] for slot in slots)
+            ]
+            if len(groups) == 1:
+                return draw(logits, sampling, numbers)
+            index = torch.tensor(slots, device=logits.device)
+            tokens[index] = draw(logits[index], sampling, numbers)
+        return tokens
+
+
+def _agreement(first: Sequence[int], second: Sequence[int]) -> int:
+    """Number of leading tokens that two prompts have in common."""
+    for index, (one, other) in enumerate(zip(first, second, strict=False)):
+        if one != other:
+            return index
+    return min(len(first), len(second))

@@ -1,0 +1,188 @@
+"""The transformers engine: any causal language model of a folder, on a CPU or one GPU."""
+
+import os
+from collections import deque
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, PreTrainedModel
+
+from benchmark.engines.chat import Chat, first_line, quiet_transformers
+from benchmark.engines.transformers.decoding import Decoder, Row, uniforms
+from benchmark.engines.weights import layout_of
+from benchmark.engines.worker import Result, Ticket, WorkerEngine
+from tasks.errors import UserError
+
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+DEVICES = ("auto", "cpu", "cuda")
+
+
+class TransformersEngine(WorkerEngine):
+    """Generates with `transformers`; requests join the running batch between two tokens.
+
+    Greedy decoding and seeded draws depend on the request alone, up to the rounding of batched
+    floating-point sums.
+
+    Args:
+        folder: Model folder: configuration, safetensors weights, tokenizer with chat template.
+        dtype: `auto` is float32 on a CPU, and on CUDA the checkpoint's own type (bfloat16 where
+            that is float32).
+        device: `auto` is CUDA where there is one.
+        max_batch: Responses that run at once; further requests wait.
+        steady: See `WorkerEngine`.
+
+    Raises:
+        UserError: `dtype`, `device` or `max_batch` is not one of those.
+    """
+
+    name = "transformers"
+
+    def __init__(
+        self,
+        folder: Path,
+        dtype: str = "auto",
+        device: str = "auto",
+        max_batch: int = 64,
+        steady: bool = False,
+    ) -> None:
+        super().__init__(steady)
+        if dtype not in DTYPES:
+            raise UserError(f"unknown dtype {dtype!r}; choose from {', '.join(DTYPES)}")
+        if device not in DEVICES:
+            raise UserError(f"unknown device {device!r}; choose from {', '.join(DEVICES)}")
+        if max_batch < 1:
+            raise UserError(f"max_batch must be at least 1, not {max_batch}")
+        self._folder = folder
+        self._dtype = dtype
+        self._device = device
+        # A process of several has its own GPU, and the thread that decodes would take the first.
+        self._gpu = torch.cuda.current_device() if torch.cuda.is_available() else None
+        self._max_batch = max_batch
+        self._queue: deque[Ticket] = deque()
+        self._decoder: Decoder | None = None
+
+    def describe(self) -> dict[str, Any]:
+        """Kind, data type, device, context, batch and versions."""
+        return {
+            "kind": self.name,
+            "dtype": self._dtype,
+            "device": self._device,
+            "context": self._context,
+            "max_batch": self._max_batch,
+            "versions": {name: version(name) for name in ("torch", "transformers", "tokenizers")},
+        }
+
+    def _load(self) -> tuple[Chat, int]:
+        chat = Chat.load(self._folder)
+        if self._device == "auto":
+            self._device = "cuda" if torch.cuda.is_available() else "cpu"
+        elif self._device == "cuda" and not torch.cuda.is_available():
+            raise UserError("device cuda was asked for, but torch finds no CUDA device")
+        if self._device == "cpu" and "OMP_NUM_THREADS" not in os.environ:
+            # Small models lose by more threads as soon as anything else runs on the machine.
+            torch.set_num_threads(1)
+        if self._device == "cuda":
+            torch.cuda.set_device(self._gpu)
+        model = load_model(self._folder, self._dtype, self._device)
+        self._dtype = str(model.dtype).removeprefix("torch.")
+        self._decoder = Decoder(model, chat.stop_ids, self._max_batch)
+        return chat, context_of(model)
+
+    def _busy(self) -> bool:
+        return bool(self._queue) or (self._decoder is not None and bool(self._decoder.rows))
+
+    def _advance(self, arrived: list[Ticket]) -> list[Result]:
+        decoder = self._decoder
+        assert decoder is not None
+        self._queue.extend(arrived)
+        if self._steady and not decoder.rows:
+            # What was played before decides how prompts are split, and with it the last digits.
+            decoder.forget_prefixes()
+        decoder.drop([i for i, row in enumerate(decoder.rows) if not row.owner.wanted])
+        admitted: list[Ticket] = []
+        while self._queue and len(admitted) < decoder.free:
+            ticket = self._queue.popleft()
+            if ticket.wanted:
+                admitted.append(ticket)
+        rows = [
+            Row(
+                owner=ticket,
+                pending=ticket.prompt_ids[-1],
+                length=len(ticket.prompt_ids) - 1,
+                sampling=ticket.sampling,
+                max_tokens=ticket.max_tokens,
+                uniforms=uniforms(ticket.seed, ticket.max_tokens)
+                if ticket.sampling.temperature > 0
+                else [],
+            )
+            for ticket in admitted
+        ]
+        decoder.admit(rows, [ticket.prompt_ids for ticket in admitted])
+        return (
+            [(row.owner, completion) for row, completion in decoder.step()] if decoder.rows else []
+        )
+
+    def _replace_weights(self, weights: Sequence[tuple[str, torch.Tensor]], version: int) -> None:
+        assert self._decoder is not None
+        complete = layout_of(self._decoder.model).complete(weights)
+        self._decoder.load_weights(complete, version)
+
+    def _unload(self) -> None:
+        self._decoder = None
+
+
+def load_model(folder: Path, dtype: str, device: str) -> PreTrainedModel:
+    """Load a causal language model from a folder, in evaluation mode.
+
+    Args:
+        folder: Checked by `check_folder` before.
+        dtype: `auto`, or the name of a torch type.
+        device: `cpu` or `cuda`.
+
+    Raises:
+        UserError: The architecture is unknown or needs remote code, the files are broken, or
+            weights are missing from them.
+    """
+    quiet_transformers()
+    wanted: Any = "auto" if dtype == "auto" else getattr(torch, dtype)
+    if dtype == "auto" and device == "cpu":
+        wanted = torch.float32
+    try:
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            folder,
+            dtype=wanted,
+            local_files_only=True,
+            trust_remote_code=False,
+            use_safetensors=True,
+            output_loading_info=True,
+        )
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:  # the library raises a dozen types for broken files
+        raise UserError(f"the model in {folder} cannot be loaded: {first_line(error)}") from error
+    model = loaded[0]
+    missing = sorted(loaded[1]["missing_keys"])
+    if missing:
+        raise UserError(
+            f"the weights in {folder} lack {len(missing)} tensors of {type(model).__name__} "
+            f"({missing[0]}, ...); fetch or export the model again"
+        )
+    if dtype == "auto" and device == "cuda" and model.dtype == torch.float32:
+        model = model.to(torch.bfloat16)
+    placed: PreTrainedModel = model.to(device).eval()
+    return placed
+
+
+def context_of(model: PreTrainedModel) -> int:
+    """Longest prompt and response together, in tokens.
+
+    Raises:
+        UserError: The configuration does not say.
+    """
+    context = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)
+    if not isinstance(context, int) or context < 2:
+        raise UserError(f"the model's config.json has no max_position_embeddings: {context!r}")
+    return context

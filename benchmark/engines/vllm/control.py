@@ -1,0 +1,166 @@
+"""The routes of a vLLM server through which its weights change.
+
+A server has them with `VLLM_SERVER_DEV_MODE=1` in its environment. Then anyone who reaches its
+address can stop it or change its weights: such a server belongs into a trusted network.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import aiohttp
+
+from benchmark.engines.base import EngineDown
+from benchmark.engines.server.endpoint import BodyTooLong, Endpoint, Reply, Trouble
+from tasks.errors import UserError
+
+NO_UPDATE = "default"
+"""What a vLLM server calls the weights that it was started with."""
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+
+class VllmControl:
+    """Stops, updates and resumes one server.
+
+    Args:
+        endpoint: The server.
+        session: To use.
+        timeout: Seconds for one exchange; a reload is one.
+
+    Every method but `check` and `version` raises `EngineDown` if the server does not do what it
+    is asked for: after that nobody knows which weights it has.
+    """
+
+    def __init__(self, endpoint: Endpoint, session: aiohttp.ClientSession, timeout: float) -> None:
+        self._endpoint = endpoint
+        self._session = session
+        self._timeout = timeout
+
+    @property
+    def label(self) -> str:
+        """The address, for messages to the user."""
+        return self._endpoint.label
+
+    async def check(self) -> str:
+        """Look whether the server takes new weights at all.
+
+        Returns:
+            The name of its present weights.
+
+        Raises:
+            UserError: It does not, or does not answer.
+        """
+        try:
+            return await self.version()
+        except Trouble as trouble:
+            raise UserError(
+                f"{self.label} takes no new weights ({trouble}); start it as vLLM 0.32 or later "
+                "with VLLM_SERVER_DEV_MODE=1 in its environment"
+            ) from trouble
+
+    async def version(self, limit: float | None = None) -> str:
+        """Name of the server's weights; `NO_UPDATE` for those that it was started with.
+
+        Args:
+            limit: Seconds to wait; None for the control's own.
+
+        Raises:
+            Trouble: The server does not say.
+        """
+        reply = await self._ask("weight_info", None, limit or self._timeout)
+        value = reply.json() if reply.status == 200 else None
+        name = value.get("weight_version") if isinstance(value, dict) else None
+        if not isinstance(name, str):
+            raise Trouble(f"GET /weight_info: HTTP {reply.status}")
+        return name[:100]
+
+    async def pause(self) -> None:
+        """Freeze all requests, running and new, until `resume`."""
+        await self.post("pause?mode=keep")
+
+    async def resume(self) -> None:
+        """Let requests go on."""
+        await self.post("resume")
+
+    async def reload(self, folder: Path) -> None:
+        """Read weights from a folder that the server sees under the same path."""
+        fields = {"method": "reload_weights", "kwargs": {"weights_path": str(folder)}}
+        await self.post("collective_rpc", fields)
+
+    async def commit(self, name: str) -> None:
+        """Name the new weights, and drop keys and values that older ones have left.
+
+        Blocks of running requests stay; requests with another cache salt never meet them.
+        """
+        await self.post("update_weight_version", {"new_version": name})
+        value = await self.post("reset_prefix_cache")
+        if not (isinstance(value, dict) and value.get("success") is True):
+            log.debug("%s did not reset its prefix cache: requests are running", self.label)
+
+    async def world_size(self) -> int:
+        """Number of the server's workers."""
+        value = await self._done("get_world_size", None, "GET")
+        size = value.get("world_size") if isinstance(value, dict) else None
+        if type(size) is not int or size < 1:
+            raise EngineDown(f"{self.label} does not say how many workers it has: {value!r:.100}")
+        return size
+
+    async def post(self, path: str, fields: dict[str, Any] | None = None) -> Any:
+        """Send a command; return the JSON value of the answer."""
+        return await self._done(path, fields, "POST")
+
+    async def _done(self, path: str, fields: dict[str, Any] | None, method: str) -> Any:
+        try:
+            reply = await self._ask(path, fields, self._timeout, method)
+            if reply.status == 200:
+                return reply.json() if reply.body else None
+            cause = f"HTTP {reply.status}: {self._endpoint.message(reply)}"
+        except Trouble as trouble:
+            cause = str(trouble)
+        raise EngineDown(
+            f"{self.label} failed while its weights were being replaced ({method} /{path}: "
+            f"{cause}); look into its log and restart it"
+        )
+
+    async def _ask(
+        self, path: str, fields: dict[str, Any] | None, limit: float, method: str = "GET"
+    ) -> Reply:
+        body = None if fields is None else json.dumps(fields).encode()
+        try:
+            return await self._endpoint.ask(self._session, method, path, body, limit)
+        except BodyTooLong:
+            raise Trouble("an answer of too many bytes") from None
+
+
+async def all_done(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """Results of all; waits for all of them, then raises the first error if there is one."""
+    outcomes = await asyncio.gather(*work, return_exceptions=True)
+    results: list[T] = []
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            raise outcome
+        results.append(outcome)
+    return results
+
+
+@asynccontextmanager
+async def paused(controls: Sequence[VllmControl]) -> AsyncIterator[None]:
+    """Freeze all servers for the time of a block; they go on whatever happens in it."""
+    try:
+        await all_done([control.pause() for control in controls])
+        yield
+    except BaseException:
+        outcomes = await asyncio.gather(
+            *(control.resume() for control in controls), return_exceptions=True
+        )
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                log.debug("not resumed: %s", outcome)
+        raise
+    await all_done([control.resume() for control in controls])

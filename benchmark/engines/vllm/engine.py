@@ -1,0 +1,328 @@
+"""The vLLM engine: vLLM in this process, driven step by step so that requests join at any step.
+
+On a CPU some environment variables must be set before vLLM is imported; what the user has set
+stays:
+
+| variable | value | why |
+|---|---|---|
+| `VLLM_ENABLE_V1_MULTIPROCESSING` | 0 | no second process to start and to talk to |
+| `OMP_NUM_THREADS` | 1 | more threads than free cores slow small models down 30-fold |
+| `VLLM_CPU_KVCACHE_SPACE` | 1 to 4 | GiB for keys and values; a quarter of the memory at most |
+| `TORCHDYNAMO_DISABLE` | 1 | no compilation of helpers (2 to 15 s) in the first step |
+
+Everywhere `VLLM_NO_USAGE_STATS=1` (nothing is sent), and `VLLM_LOGGING_LEVEL=ERROR` and
+`TORCH_CPP_LOG_LEVEL=ERROR`, for a quiet terminal. On CUDA the rest is left to vLLM.
+"""
+
+import logging
+import os
+import warnings
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmark.engines.base import EngineError
+from benchmark.engines.chat import Chat, first_line
+from benchmark.engines.worker import Completion, Result, Ticket, WorkerEngine
+from tasks.errors import UserError
+
+if TYPE_CHECKING:
+    import torch
+
+    from benchmark.engines.weights import WeightLayout
+
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+BATCHED_TOKENS = 8_192
+"""Least number of tokens in one step on a CPU. A prompt is prefilled whole there: vLLM 0.32.0 dies
+on a seeded request whose prompt is prefilled in two chunks."""
+GIB = 2**30
+_LEFT_OPEN: list[object] = []
+"""Channels to processes that have ended, kept from the garbage collector: on its way out vLLM 0.32
+may send a message that nobody takes any more, and closing such a channel waits for it for ever."""
+
+
+class VllmEngine(WorkerEngine):
+    """Generates with vLLM in this process.
+
+    Args:
+        folder: Model folder: configuration, safetensors weights, tokenizer with chat template.
+        dtype: `auto` is float32 on a CPU and the checkpoint's own type on CUDA.
+        gpu_memory_utilization: Share of the GPU's memory that vLLM takes; None for its default.
+        tensor_parallel_size: GPUs that the model is spread over; None for one.
+        max_model_len: Longest prompt and response together; None for the model's own context.
+
+    Raises:
+        UserError: vLLM is not installed, or `dtype` is unknown.
+    """
+
+    name = "vllm"
+
+    def __init__(
+        self,
+        folder: Path,
+        dtype: str = "auto",
+        gpu_memory_utilization: float | None = None,
+        tensor_parallel_size: int | None = None,
+        max_model_len: int | None = None,
+    ) -> None:
+        super().__init__()
+        if dtype not in DTYPES:
+            raise UserError(f"unknown dtype {dtype!r}; choose from {', '.join(DTYPES)}")
+        if find_spec("vllm") is None:
+            raise UserError(
+                "vLLM is not installed: pip install 'arlarena-bench[vllm]' on a machine with an "
+                "NVIDIA GPU (for CPUs see the README), or use --engine transformers"
+            )
+        self._folder = folder
+        self._dtype = dtype
+        self._device = ""
+        self._version = ""
+        chosen = {
+            "gpu_memory_utilization": gpu_memory_utilization,
+            "tensor_parallel_size": tensor_parallel_size,
+            "max_model_len": max_model_len,
+        }
+        self._options = {name: value for name, value in chosen.items() if value is not None}
+        self._llm: Any = None
+        self._running: dict[str, Ticket] = {}
+        self._count = 0
+        self._stop_ids: list[int] = []
+        self._layout: WeightLayout | None = None
+        self._updates = 0
+
+    def describe(self) -> dict[str, Any]:
+        """Kind, data type, device, context, options and versions."""
+        import torch
+
+        return {
+            "kind": self.name,
+            "dtype": self._dtype,
+            "device": self._device,
+            "context": self._context,
+            "options": dict(self._options),
+            "versions": {"vllm": self._version, "torch": torch.__version__},
+        }
+
+    def _load(self) -> tuple[Chat, int]:
+        os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+        import torch
+
+        cuda = torch.cuda.is_available()
+        set_environment(cuda)
+        chat = Chat.load(self._folder)
+        if not cuda:
+            # torch has read its environment already if anything imported it before.
+            torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+        self._llm = build_engine(self._folder, self._dtype, cuda, self._options)
+        config = self._llm.model_config
+        self._dtype = str(config.dtype).removeprefix("torch.")
+        self._device = "cuda" if cuda else "cpu"
+        from vllm import __version__
+
+        self._version = __version__
+        self._llm.set_weight_version("0")
+        self._stop_ids = sorted(chat.stop_ids)
+        return chat, int(config.max_model_len)
+
+    def _busy(self) -> bool:
+        return bool(self._running)
+
+    def _advance(self, arrived: list[Ticket]) -> list[Result]:
+        results: list[Result] = []
+        for ticket in arrived:
+            if ticket.wanted:
+                refusal = self._add(ticket)
+                if refusal is not None:
+                    results.append((ticket, refusal))
+        self._drop_unwanted()
+        if self._running:
+            for output in self._llm.step():
+                if output.finished:
+                    ticket = self._running.pop(output.request_id)
+                    results.append((ticket, read_output(output.outputs[0])))
+        return results
+
+    def _add(self, ticket: Ticket) -> EngineError | None:
+        from vllm.inputs import TokensPrompt
+
+        request_id = str(self._count)
+        self._count += 1
+        prompt = TokensPrompt(prompt_token_ids=ticket.prompt_ids)
+        if self._updates:
+            # Requests under other weights may have left keys and values of the same prompt.
+            prompt["cache_salt"] = str(self._updates)
+        params = sampling_params(ticket, self._stop_ids)
+        try:
+            self._llm.add_request(request_id, prompt, params)
+        except ValueError as error:
+            return EngineError(f"vLLM refuses the request: {first_line(error)}")
+        self._running[request_id] = ticket
+        return None
+
+    def _replace_weights(self, weights: "Sequence[tuple[str, torch.Tensor]]", version: int) -> None:
+        from benchmark.engines.vllm.weights import reload_weights
+        from benchmark.engines.weights import read_layout
+
+        if self._layout is None:
+            self._layout = read_layout(self._folder)
+        complete = self._layout.complete(weights)
+        self._drop_unwanted()
+        reload_weights(self._llm, complete, version)
+        self._updates += 1
+
+    def _drop_unwanted(self) -> None:
+        gone = [request_id for request_id, t in self._running.items() if not t.wanted]
+        if gone:
+            self._llm.abort_request(gone)
+            for request_id in gone:
+                del self._running[request_id]
+
+    def _unload(self) -> None:
+        if self._llm is not None:
+            core = self._llm.engine_core
+            _LEFT_OPEN.append(getattr(core, "ctx", None))  # there in a process of its own
+            core.shutdown()
+            self._llm = None
+
+
+def set_environment(cuda: bool) -> None:
+    """Set what vLLM reads from the environment when it is imported; the user's values stay.
+
+    Args:
+        cuda: Whether there is a CUDA device.
+    """
+    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+    if cuda:
+        return
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", str(min(max(memory // 4 // GIB, 1), 4)))
+    os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
+
+
+def build_engine(folder: Path, dtype: str, cuda: bool, options: dict[str, Any]) -> Any:
+    """Build vLLM's `LLMEngine` as this engine and its benchmark use it.
+
+    Args:
+        folder: Checked by `check_folder` before.
+        dtype: As for `VllmEngine`.
+        cuda: Whether there is a CUDA device.
+        options: Further arguments of `EngineArgs`.
+
+    Raises:
+        UserError: vLLM cannot be imported, or cannot run this model with these options.
+    """
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"vllm\.")
+    logging.getLogger("torch._library.triton").setLevel(logging.ERROR)
+    try:
+        from vllm.engine.arg_utils import EngineArgs
+        from vllm.v1.engine.llm_engine import LLMEngine
+    except (ImportError, RuntimeError) as error:
+        raise UserError(import_complaint(error)) from error
+    arguments: dict[str, Any] = {
+        "model": str(folder),
+        "dtype": dtype,
+        "load_format": "safetensors",
+        "enable_prefix_caching": True,
+        "disable_log_stats": True,
+        "use_tqdm_on_load": False,
+        **options,
+    }
+    if not cuda:
+        check_head_size(folder)
+        arguments |= {
+            "dtype": "float32" if dtype == "auto" else dtype,
+            "enable_chunked_prefill": False,
+            "max_num_batched_tokens": max(BATCHED_TOKENS, options.get("max_model_len") or 0),
+            "enforce_eager": True,
+        }
+    try:
+        return LLMEngine.from_engine_args(EngineArgs(**arguments))
+    except (ValueError, NotImplementedError) as error:
+        raise UserError(f"vLLM cannot run {folder}: {complaint(error)}") from error
+
+
+def import_complaint(error: Exception) -> str:
+    """One line for a vLLM that is installed and cannot be imported."""
+    if "torchvision::nms" in str(error):
+        return (
+            "vLLM cannot be imported, because the installed torchvision was built for another "
+            "torch (operator torchvision::nms does not exist): pip uninstall torchvision"
+        )
+    return (
+        f"vLLM is installed but cannot be imported ({type(error).__name__}: {first_line(error)}); "
+        "install the versions in requirements/, or use --engine transformers"
+    )
+
+
+def complaint(error: Exception) -> str:
+    """One line of an error of vLLM's configuration; pydantic hides the reason in its third."""
+    errors = getattr(error, "errors", None)
+    if callable(errors):
+        return " ".join(str(errors()[0]["msg"]).split())
+    return first_line(error)
+
+
+def check_head_size(folder: Path) -> None:
+    """Refuse a model whose attention heads vLLM's CPU kernels do not have.
+
+    Raises:
+        UserError: vLLM would fail in the first step, with a message about kernels.
+    """
+    from transformers import AutoConfig
+    from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackend
+
+    config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    text = config.get_text_config(decoder=True)
+    size = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
+    known = CPUAttentionBackend.get_supported_head_sizes()
+    if known and size not in known:
+        raise UserError(
+            f"vLLM on a CPU has no attention for heads of size {size} ({folder}), only for "
+            f"{', '.join(map(str, known))}; use --engine transformers"
+        )
+
+
+def sampling_params(ticket: Ticket, stop_ids: list[int]) -> Any:
+    """Write a request's sampling as vLLM takes it, with log-probabilities at the lowest cost.
+
+    `logprobs=0` is the chosen token's alone, from the raw logits (vLLM's default `logprobs_mode`).
+    """
+    from vllm import SamplingParams
+    from vllm.sampling_params import RequestOutputKind
+
+    sampling = ticket.sampling
+    return SamplingParams(
+        temperature=sampling.temperature,
+        top_p=sampling.top_p,
+        top_k=sampling.top_k,
+        # A greedy request draws nothing, and a seed costs a generator.
+        seed=ticket.seed if sampling.temperature > 0 else None,
+        max_tokens=ticket.max_tokens,
+        stop_token_ids=stop_ids,
+        logprobs=0,
+        flat_logprobs=True,
+        detokenize=False,
+        output_kind=RequestOutputKind.FINAL_ONLY,
+        skip_clone=True,
+    )
+
+
+def read_output(output: Any) -> Completion | EngineError:
+    """Turn vLLM's `CompletionOutput` into a completion.
+
+    Returns:
+        The completion, or the error of a request that ended for another reason than a stop token
+        or the limit of tokens.
+    """
+    reason = output.finish_reason
+    if reason not in ("stop", "length"):
+        return EngineError(f"vLLM ended the response early: {reason}")
+    flat, spans = output.logprobs, output.weight_versions
+    # The chosen token stands first at each position.
+    log_probs = tuple(flat.logprobs[start] for start in flat.start_indices)
+    versions = int(spans[0].version), int(spans[-1].version)
+    return Completion(tuple(output.token_ids), log_probs, reason == "stop", versions)

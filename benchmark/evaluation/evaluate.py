@@ -1,0 +1,254 @@
+"""One evaluation: what is to be played, playing what is missing, keeping it."""
+
+import asyncio
+import json
+import re
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any
+
+from benchmark.engines.base import Engine
+from benchmark.engines.metered import MeteredEngine
+from benchmark.evaluation.manifest import SCHEMA_VERSION, Manifest, ModelIdentity, Shard
+from benchmark.evaluation.protocol import (
+    STANDARD,
+    Choices,
+    PanelProtocol,
+    overrides_of,
+    run_fingerprint,
+)
+from benchmark.evaluation.records import EpisodeRecord, record_of
+from benchmark.evaluation.rollout import Job, Trajectory, longest_first, play
+from benchmark.evaluation.run_folder import Key, RunFolder
+from benchmark.hosts.choose import Hosts
+from benchmark.reproduction import PROGRAM
+from benchmark.versions import versions
+from tasks.base import Panel, Task
+from tasks.errors import UserError
+from tasks.registry import load_task
+from tasks.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPanel:
+    """One panel and the protocol that it is played under."""
+
+    task: Task
+    panel: Panel
+    protocol: PanelProtocol
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that a run plays.
+
+    Attributes:
+        panels: In the order of play.
+        shard: The part that this machine plays; None for all.
+    """
+
+    panels: tuple[PlannedPanel, ...]
+    shard: Shard | None = None
+
+    @classmethod
+    def of(
+        cls,
+        panels: list[tuple[str, str]],
+        choices: Choices = STANDARD,
+        shard: Shard | None = None,
+        settings: Settings = MappingProxyType({}),
+    ) -> "Plan":
+        """Read the panels, given as (task, panel), and fix their protocol and order.
+
+        Raises:
+            UserError: An unknown task or panel, a panel whose data is not there, or a setting of a
+                task that is not played.
+        """
+        for unplayed in sorted(set(settings) - {task_name for task_name, _ in panels}):
+            raise UserError(f"there is a setting of {unplayed}, which is not played")
+        planned = []
+        # In one order, whatever order they were named in: shards must agree on it.
+        for task_name, panel_name in sorted(panels):
+            task = load_task(task_name).configured(settings.get(task_name, {}))
+            panel = task.panel(panel_name)
+            task.require()
+            protocol = PanelProtocol.of(task, panel, choices)
+            planned.append(PlannedPanel(task, panel, protocol))
+        return cls(tuple(planned), shard)
+
+    @property
+    def protocols(self) -> tuple[PanelProtocol, ...]:
+        """The protocols of all panels."""
+        return tuple(planned.protocol for planned in self.panels)
+
+    @property
+    def fingerprint(self) -> str:
+        """The run's fingerprint."""
+        return run_fingerprint(self.protocols)
+
+    @property
+    def overrides(self) -> dict[str, Any]:
+        """Settings that are not the standard protocol's."""
+        return overrides_of(self.protocols)
+
+    def jobs(self) -> list[Job]:
+        """All episodes of this shard: panel after panel, every repeat of a panel in turn."""
+        jobs = [
+            Job(planned.task, entry, repeat, planned.protocol)
+            for planned in self.panels
+            for repeat in range(planned.protocol.repeats)
+            for entry in planned.panel.entries
+        ]
+        return jobs[self.shard.index - 1 :: self.shard.count] if self.shard else jobs
+
+    def manifest(self, model: ModelIdentity, engine: Engine) -> Manifest:
+        """What `run.json` says of this run: by this model, on this started engine, now."""
+        return Manifest(
+            schema_version=SCHEMA_VERSION,
+            fingerprint=self.fingerprint,
+            panels=self.protocols,
+            overrides=self.overrides,
+            model=model,
+            engine=engine.describe(),
+            versions=versions(),
+            command=recorded_command(sys.argv),
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            shard=self.shard,
+        )
+
+    def keys(self) -> list[Key]:
+        """Keys of all records of this shard, in order."""
+        return [job.key for job in self.jobs()]
+
+
+def recorded_command(arguments: Sequence[str]) -> tuple[str, ...]:
+    """A command line as it may be published, by the installed name however it was called.
+
+    Addresses may hold passwords and private names, absolute paths the names of people and machines.
+    """
+    shown = (re.sub(r"\w+://\S*", "URL", argument) for argument in arguments[1:])
+    return (
+        PROGRAM,
+        *(re.sub(r"(^|=)/\S*/(?=[^/]+/?$)", r"\1.../", each) for each in shown),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One time that a run was worked on; a line of `sessions.jsonl`.
+
+    Attributes:
+        started: ISO 8601, UTC.
+        ended: `finished`, `interrupted`, or the name of the error that stopped it.
+        episodes: Records added.
+        replaced_errors: Records of failed episodes that were dropped to be played again.
+        wall_s: Seconds from the first request to the last record.
+        idle_share: Share of that time in which no request was in flight.
+        requests: Responses.
+        prompt_tokens: Tokens of all prompts; null where they are not counted.
+        response_tokens: Tokens of all responses; null likewise.
+        concurrency: Episodes in flight.
+        env_processes: Worker processes that episodes could live in; null if none did.
+        engine: The engine's facts.
+        versions: Versions of what the result depends on.
+    """
+
+    started: str
+    ended: str
+    episodes: int
+    replaced_errors: int
+    wall_s: float
+    idle_share: float
+    requests: int
+    prompt_tokens: int | None
+    response_tokens: int | None
+    concurrency: int
+    env_processes: int | None
+    engine: dict[str, Any]
+    versions: dict[str, str]
+
+    @property
+    def line(self) -> str:
+        """The session as a line of `sessions.jsonl`."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Response tokens per second of wall time."""
+        if self.response_tokens is None or not self.wall_s:
+            return None
+        return self.response_tokens / self.wall_s
+
+
+async def evaluate(
+    plan: Plan,
+    engine: Engine,
+    folder: RunFolder,
+    concurrency: int,
+    on_record: Callable[[EpisodeRecord, MeteredEngine], None] = lambda record, meter: None,
+    env_processes: int | None = None,
+) -> Session:
+    """Play what the folder lacks; every episode is kept as it ends.
+
+    Args:
+        plan: What the run plays.
+        engine: Where responses come from; already started.
+        folder: Where records go.
+        concurrency: Episodes in flight.
+        on_record: Called after every kept record, for progress.
+        env_processes: Worker processes for the episodes of tasks that want them, at most; None
+            for one for each usable core.
+
+    Returns:
+        What this session did; also appended to `sessions.jsonl`, whatever ended it, unless there
+        was nothing to do.
+    """
+    meter, hosts = MeteredEngine(engine), Hosts(env_processes)
+    missing = longest_first(job for job in plan.jobs() if job.key not in folder.records)
+    started, began, added = datetime.now(UTC), time.monotonic(), 0
+
+    async def keep(trajectory: Trajectory) -> None:
+        nonlocal added
+        record = record_of(trajectory)
+        await folder.append(record)
+        added += 1
+        on_record(record, meter)
+
+    def session(ended: str) -> Session:
+        usage = meter.usage()
+        return Session(
+            started=started.isoformat(timespec="seconds"),
+            ended=ended,
+            episodes=added,
+            replaced_errors=folder.replaced_errors,
+            wall_s=round(time.monotonic() - began, 3),
+            idle_share=round(usage.idle_share, 4),
+            requests=usage.requests,
+            prompt_tokens=usage.prompt_tokens or None,
+            response_tokens=usage.response_tokens or None,
+            concurrency=concurrency,
+            env_processes=hosts.processes if hosts.used_processes else None,
+            engine=engine.describe(),
+            versions=versions(),
+        )
+
+    try:
+        async with hosts:
+            await play(missing, meter, concurrency, keep, hosts)
+        folder.finish()
+    except BaseException as error:
+        stopped = isinstance(error, asyncio.CancelledError | KeyboardInterrupt)
+        try:
+            folder.add_session(session("interrupted" if stopped else type(error).__name__).line)
+        except UserError as second:
+            # What stopped the run is what the user must know; this comes on top of it.
+            error.add_note(str(second))
+        raise
+    done = session("finished")
+    if missing:
+        folder.add_session(done.line)
+    return done

@@ -1,0 +1,105 @@
+"""The content of `run.json`: what is played, by whom, with what."""
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field, field_validator
+
+from benchmark.evaluation.protocol import PanelProtocol, overrides_of, run_fingerprint
+from benchmark.evaluation.records import Name, Sha256
+from tasks.errors import UserError
+from tasks.seeding import canonical_json
+from tasks.strict import Strict
+
+SCHEMA_VERSION: Final = 1
+ENGINE_FACTS = ("kind", "policy", "dtype", "device", "context", "server")
+"""What an engine says of itself that can move a number: one run has one value of each."""
+
+
+class ModelIdentity(Strict):
+    """Which weights answered.
+
+    Attributes:
+        name: An init's name, a folder's name, a hub id, a served model's name or a policy.
+        kind: Where it came from.
+        revision: Commit of a hub model, as resolved when it was loaded.
+        sha256: Hash over the files of a folder (weights, configuration, tokenizer); null for a
+            served model or a policy, whose weights this program does not see.
+    """
+
+    name: Name
+    kind: Literal["init", "folder", "hub", "endpoint", "policy"]
+    revision: str | None = None
+    sha256: Sha256 | None = None
+
+    @property
+    def text(self) -> str:
+        """One line for people."""
+        revision = f", revision {self.revision}" if self.revision else ""
+        digest = f", SHA-256 {self.sha256[:12]}..." if self.sha256 else ""
+        return f"{self.name} ({self.kind}{revision}{digest})"
+
+
+class Shard(Strict):
+    """Part `index` (from 1) of `count` of a run that was split over machines."""
+
+    index: Annotated[int, Field(ge=1)]
+    count: Annotated[int, Field(ge=1)]
+
+
+class Manifest(Strict):
+    """The content of `run.json`; written once, when the run starts.
+
+    Attributes:
+        schema_version: Version of this schema.
+        fingerprint: The run's protocol fingerprint.
+        panels: The protocol of every panel, in the order of play.
+        overrides: Settings that are not the standard protocol's, by name.
+        model: Which weights answer.
+        engine: Facts of the engine (kind, data type, context, device).
+        versions: Versions of this program, Python and the libraries that matter.
+        command: The command line.
+        created: Start of the run, ISO 8601, UTC.
+        shard: Which part of the panels this folder holds; null for all.
+    """
+
+    schema_version: Literal[1]
+    fingerprint: Sha256
+    panels: Annotated[tuple[PanelProtocol, ...], Field(min_length=1, strict=False)]
+    overrides: dict[str, Any]
+    model: ModelIdentity
+    engine: dict[str, Any]
+    versions: dict[str, str]
+    command: Annotated[tuple[str, ...], Field(strict=False)]
+    created: str
+    shard: Shard | None
+
+    def panel(self, task: str, panel: str) -> PanelProtocol:
+        """The protocol of one panel.
+
+        Raises:
+            UserError: The run does not play it.
+        """
+        for protocol in self.panels:
+            if (protocol.task, protocol.panel) == (task, panel):
+                return protocol
+        raise UserError(f"this run does not play {task}/{panel}")
+
+    @field_validator("engine", "overrides")
+    @classmethod
+    def _plain_json(cls, facts: dict[str, Any]) -> dict[str, Any]:
+        canonical_json(facts)
+        return facts
+
+    def check(self) -> None:
+        """Compare what the file states twice: fingerprint and overrides with the panels.
+
+        Raises:
+            UserError: They differ; the file was edited.
+        """
+        keys = {(panel.task, panel.panel) for panel in self.panels}
+        if len(keys) != len(self.panels):
+            raise UserError("run.json: a panel is listed twice; it was edited")
+        if run_fingerprint(self.panels) != self.fingerprint:
+            raise UserError("run.json: the fingerprint is not that of its panels; it was edited")
+        if overrides_of(self.panels) != self.overrides:
+            raise UserError("run.json: the overrides are not those of its panels; it was edited")

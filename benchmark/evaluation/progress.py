@@ -1,0 +1,100 @@
+"""Live progress of a run on the terminal: episodes, success so far, tokens/s, time left."""
+
+import logging
+import sys
+import time
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Self, TextIO
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import (
+    Progress as Bar,
+)
+
+from benchmark.engines.metered import MeteredEngine
+from benchmark.evaluation.records import EpisodeRecord
+
+_PLAIN_INTERVAL_S = 10.0
+
+
+class Progress:
+    """Shows a bar on a terminal, and a line now and then where the output is a file.
+
+    Args:
+        total: Episodes of the whole run.
+        done: Records that are there already.
+    """
+
+    def __init__(self, total: int, done: Iterable[EpisodeRecord]) -> None:
+        records = list(done)
+        self._total = total
+        self._done = len(records)
+        self._solved = sum(record.success for record in records)
+        self._errors = sum(record.error is not None for record in records)
+        console = Console(stderr=True)
+        self._bar: Bar | None = None
+        if console.is_terminal:
+            self._bar = Bar(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TaskProgressColumn(),
+                TimeRemainingColumn(),
+                console=console,
+                transient=True,
+            )
+        self._line = (
+            self._bar.add_task("", total=total, completed=self._done) if self._bar else None
+        )
+        self._began = self._shown = time.monotonic()
+
+    def __enter__(self) -> Self:
+        """Start to show."""
+        if self._bar:
+            self._bar.start()
+            # The bar redirects sys.stderr so that lines appear above it; handlers made before
+            # hold the old one.
+            _log_to(sys.stderr)
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Clear the bar."""
+        if self._bar:
+            self._bar.stop()
+            _log_to(sys.stderr)
+
+    def update(self, record: EpisodeRecord, meter: MeteredEngine) -> None:
+        """Count one more episode."""
+        self._done += 1
+        self._solved += record.success
+        self._errors += record.error is not None
+        now = time.monotonic()
+        text = f"success {self._solved / self._done:.1%}"
+        tokens = meter.usage().response_tokens
+        if tokens:
+            text += f", {tokens / max(now - self._began, 1e-9):,.0f} tokens/s"
+        if self._errors:
+            text += f", {self._errors} errors"
+        if self._bar and self._line is not None:
+            self._bar.update(self._line, completed=self._done, description=text)
+        elif now - self._shown >= _PLAIN_INTERVAL_S:
+            self._shown = now
+
+
+def _log_to(stream: TextIO) -> None:
+    for handler in logging.getLogger().handlers:
+        if type(handler) is logging.StreamHandler:
+            handler.setStream(stream)

@@ -1,0 +1,289 @@
+"""Records: what one episode left behind, one JSON line.
+
+Records come back from outside (submissions, other machines), so the schema is strict: no extra
+fields, no coercion, no NaN, sizes bounded.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import (
+    Field,
+    StringConstraints,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+
+from benchmark.evaluation.protocol import PanelProtocol
+from benchmark.evaluation.rollout import Trajectory, Turn
+from benchmark.evaluation.sequences import token_sequence
+from tasks.base import Outcome, Task, View
+from tasks.seeding import canonical_json, sha256_text
+from tasks.strict import Strict, first_fault
+
+SCHEMA_VERSION: Final = 2
+MAX_NAME = 200
+MAX_TEXT = 1_000_000
+MAX_TURNS = 1_000
+MAX_TOKENS = 1_000_000
+MAX_INFO = 65_536
+"""Characters of a turn's further facts; no task here can write half as many."""
+MAX_INFO_VALUES = 1_000
+"""JSON values in them, containers included; a value takes ten times the memory of its text."""
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)]
+Text = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
+"""The start of a SHA-256. A replay computes them again, so they only have to show where it differs;
+whole ones, two a turn, would be most of a compressed record."""
+Count = Annotated[int, Field(ge=0, le=10**12)]
+TokenId = Annotated[int, Field(ge=0, lt=2**31)]
+Range = Annotated[tuple[Count, Count], Field(strict=False)]
+Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e9, le=1e9)]
+
+
+class TurnRecord(Strict):
+    """One prompt and one response.
+
+    Attributes:
+        prompt_hash: Hash of the messages that were shown (`messages_hash`).
+        response: The model's raw response.
+        prompt_tokens: Length of the prompt, where the engine counts tokens.
+        response_tokens: Length of the response, likewise.
+        finish_reason: `length` if the response was cut.
+        log_prob: Sum of the response's token log-probabilities, where the engine gives them.
+        action: The action that was executed; null if none was.
+        format_ok: The response kept the contract.
+        action_ok: The world admitted the action.
+        reward: The world's reward.
+        observation_hash: Hash of the observation after the turn.
+        info: Further facts that the task gives.
+    """
+
+    prompt_hash: Hash
+    response: Text
+    prompt_tokens: Count | None
+    response_tokens: Count | None
+    finish_reason: Literal["stop", "length"]
+    log_prob: Number | None
+    action: Text | None
+    format_ok: bool
+    action_ok: bool
+    reward: Number
+    observation_hash: Hash
+    info: dict[str, Any]
+
+    @field_validator("info")
+    @classmethod
+    def _plain_json(cls, info: dict[str, Any]) -> dict[str, Any]:
+        if _values_of(info) > MAX_INFO_VALUES:
+            raise ValueError(f"more than {MAX_INFO_VALUES} values")
+        if len(canonical_json(info)) > MAX_INFO:
+            raise ValueError(f"longer than {MAX_INFO} characters")
+        return info
+
+
+def _values_of(value: Any) -> int:
+    """How many JSON values there are in one, itself included; counting ends above the limit."""
+    count, rest = 0, [value]
+    while rest and count <= MAX_INFO_VALUES:
+        one = rest.pop()
+        count += 1
+        if isinstance(one, dict):
+            rest.extend(one.values())
+        elif isinstance(one, list | tuple):
+            rest.extend(one)
+    return count
+
+
+class SequenceRecord(Strict):
+    """The tokens of a whole episode (`benchmark.evaluation.sequences.TokenSequence`).
+
+    Attributes:
+        token_ids: All token ids, from the first prompt on.
+        written: Half-open ranges of the positions whose tokens the model drew, ascending; all
+            others are the prompt and what the world answered.
+    """
+
+    token_ids: Annotated[tuple[TokenId, ...], Field(max_length=MAX_TOKENS, strict=False)]
+    written: Annotated[tuple[Range, ...], Field(max_length=MAX_TURNS, strict=False)]
+
+    @field_validator("written")
+    @classmethod
+    def _ascending(
+        cls, written: tuple[tuple[int, int], ...], info: ValidationInfo
+    ) -> tuple[tuple[int, int], ...]:
+        end = 0
+        for start, stop in written:
+            if not end <= start < stop <= len(info.data.get("token_ids", ())):
+                raise ValueError("ranges must ascend, hold a token each and end with the tokens")
+            end = stop
+        return written
+
+    @property
+    def response_mask(self) -> list[int]:
+        """1 for every token that the model drew, 0 for the others."""
+        mask = [0] * len(self.token_ids)
+        for start, stop in self.written:
+            mask[start:stop] = [1] * (stop - start)
+        return mask
+
+
+class EpisodeRecord(Strict):
+    """One play of one panel entry.
+
+    Attributes:
+        schema_version: Version of this schema.
+        task: Task name.
+        panel: Panel name.
+        episode: Id of the panel's entry.
+        repeat: Number of the play, from 0.
+        category: The entry's category.
+        observation_hash: Hash of the first observation; null if the world could not be set up.
+        turns: All turns, in order.
+        success: The goal was reached. False for an episode that ended in an error.
+        score: The task's score; the worst one after an error.
+        reward: Sum of the turns' rewards; the worst one after an error.
+        penalty: Sum of the format penalties, not negative; after an error as if every turn that
+            was not played had been invalid. The return is `reward - penalty`.
+        error: Why the episode could not be played to its end; null if it was.
+        sequence: All tokens, in tasks whose unit is the trajectory and where the engine gave them;
+            null otherwise, or if a prompt did not go on from the one before.
+    """
+
+    schema_version: Literal[2]
+    task: Name
+    panel: Name
+    episode: Name
+    repeat: Count
+    category: Name
+    observation_hash: Hash | None
+    turns: Annotated[tuple[TurnRecord, ...], Field(max_length=MAX_TURNS, strict=False)]
+    success: bool
+    score: Number
+    reward: Number
+    penalty: Annotated[float, Field(allow_inf_nan=False, ge=0, le=1e9)]
+    error: Text | None
+    sequence: SequenceRecord | None = None
+
+    @property
+    def key(self) -> tuple[str, str, str, int]:
+        """(task, panel, episode, repeat): unique within a run."""
+        return self.task, self.panel, self.episode, self.repeat
+
+    @property
+    def episode_return(self) -> float:
+        """What training maximizes: rewards minus format penalties."""
+        return self.reward - self.penalty
+
+
+def observation_hash(view: View) -> str:
+    """Hash of a view's bare observation."""
+    return short_hash(view.observation)
+
+
+def messages_hash(view: View) -> str:
+    """Hash of the canonical JSON of a view's messages."""
+    return short_hash(canonical_json(list(view.messages)))
+
+
+def short_hash(text: str) -> str:
+    """The first 16 hexadecimal digits of a text's SHA-256."""
+    return sha256_text(text)[:16]
+
+
+def record_of(trajectory: Trajectory) -> EpisodeRecord:
+    """Turn a played trajectory into its record.
+
+    A trajectory that no record can hold (a reward that is no number, a response beyond all
+    bounds) becomes the record of a failed episode, without its turns.
+    """
+    try:
+        return _record(trajectory)
+    except ValidationError as error:
+        cause = f"no record can hold this episode: {first_fault(error)}"
+        return _record(replace(trajectory, turns=(), outcome=None, error=cause))
+
+
+def _record(trajectory: Trajectory) -> EpisodeRecord:
+    job = trajectory.job
+    turns = tuple(_turn_record(turn) for turn in trajectory.turns)
+    totals = totals_of(job.protocol, job.task, turns, trajectory.outcome)
+    return EpisodeRecord(
+        schema_version=SCHEMA_VERSION,
+        task=job.protocol.task,
+        panel=job.protocol.panel,
+        episode=job.entry.id,
+        repeat=job.repeat,
+        category=job.entry.category,
+        observation_hash=observation_hash(trajectory.start) if trajectory.start else None,
+        turns=turns,
+        success=totals.success,
+        score=totals.score,
+        reward=totals.reward,
+        penalty=totals.penalty,
+        error=trajectory.error,
+        sequence=_sequence(trajectory),
+    )
+
+
+def _sequence(trajectory: Trajectory) -> SequenceRecord | None:
+    if trajectory.job.task.info.unit == "turn":
+        return None
+    joined = token_sequence([turn.generation for turn in trajectory.turns])
+    if joined is None:
+        return None
+    return SequenceRecord(token_ids=joined.token_ids, written=joined.written)
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What follows for an episode from its turns and its outcome."""
+
+    success: bool
+    score: float
+    reward: float
+    penalty: float
+
+
+def totals_of(
+    protocol: PanelProtocol, task: Task, turns: Sequence[TurnRecord], outcome: Outcome | None
+) -> Totals:
+    """Add an episode up.
+
+    Args:
+        protocol: What it was played under.
+        task: Its task.
+        turns: All turns.
+        outcome: How it ended; None after an error, which counts as the worst failure.
+    """
+    valid = sum(turn.format_ok and turn.action_ok for turn in turns)
+    if outcome is None:
+        worst = task.worst(protocol.max_turns)
+        penalty = protocol.format_penalty * (protocol.max_turns - valid)
+        return Totals(False, worst.score, worst.reward, penalty)
+    penalty = protocol.format_penalty * (len(turns) - valid)
+    reward = math.fsum(turn.reward for turn in turns)
+    return Totals(outcome.success, outcome.score, reward, penalty)
+
+
+def _turn_record(turn: Turn) -> TurnRecord:
+    generation, step = turn.generation, turn.step
+    return TurnRecord(
+        prompt_hash=messages_hash(turn.view),
+        response=generation.text,
+        prompt_tokens=generation.prompt_tokens,
+        response_tokens=generation.response_tokens,
+        finish_reason=generation.finish_reason,
+        log_prob=generation.log_prob,
+        action=step.action,
+        format_ok=step.format_ok,
+        action_ok=step.action_ok,
+        reward=step.reward,
+        observation_hash=observation_hash(step.view),
+        info=dict(step.info),
+    )

@@ -1,0 +1,275 @@
+"""Replay: the recorded responses, fed to the same world without a model, must do the same again.
+
+The world does it again where the task wants it (`execute`, in worker processes if need be); the
+comparison with the record is made here.
+"""
+
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, fields
+from itertools import tee
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from benchmark.evaluation.manifest import Manifest
+from benchmark.evaluation.protocol import Choices, PanelProtocol
+from benchmark.evaluation.records import (
+    EpisodeRecord,
+    Totals,
+    messages_hash,
+    observation_hash,
+    totals_of,
+)
+from benchmark.hosts.base import WorkerDied
+from benchmark.hosts.choose import spread
+from benchmark.hosts.worker import Execution, execute
+from tasks.base import Outcome, Panel, PanelEntry, Step, Task, View
+from tasks.errors import UserError
+from tasks.registry import load_task
+from tasks.seeding import canonical_json
+from tasks.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Something that the record says and the world does not.
+
+    Attributes:
+        turn: Number of the turn, from 1; None for the episode as a whole.
+        field: Name of the record's field.
+        recorded: What the record says.
+        replayed: What the world did.
+    """
+
+    turn: int | None
+    field: str
+    recorded: Any
+    replayed: Any
+
+    def __str__(self) -> str:
+        """One line for people."""
+        where = "episode" if self.turn is None else f"turn {self.turn}"
+        return f"{where}, {self.field}: recorded {self.recorded!r}, replayed {self.replayed!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """One record, re-executed.
+
+    Attributes:
+        record: The record.
+        start: The first view.
+        steps: What each recorded response did, as far as the replay came.
+        differences: Where record and world disagree; empty for a record that holds.
+        doubts: What the world could neither confirm nor refute, as (turn from 1, why).
+    """
+
+    record: EpisodeRecord
+    start: View | None
+    steps: tuple[Step, ...]
+    differences: tuple[Difference, ...]
+    doubts: tuple[tuple[int, str], ...]
+
+
+Claim: TypeAlias = tuple[EpisodeRecord, PanelProtocol, Task, PanelEntry]
+"""A record, what it was played under, its task, and the panel's entry that it names."""
+
+
+def replay_run(
+    manifest: Manifest,
+    records: Iterable[EpisodeRecord],
+    env_processes: int | None = None,
+    settings: Settings = MappingProxyType({}),
+) -> Iterator[Replay]:
+    """Re-execute records, in order.
+
+    Args:
+        manifest: The run.
+        records: Some or all of its records.
+        env_processes: Worker processes for tasks that want them, at most; None for one for each
+            usable core.
+        settings: What the user of this machine has chosen; only dangerous settings need it.
+
+    Raises:
+        UserError: The run was played under a protocol that is not the installed one, or with a
+            dangerous setting that was not chosen here, episodes cannot be played here, or a record
+            names an episode that its panel does not have.
+    """
+    panels = {}
+    for protocol in manifest.panels:
+        task, panel = installed_panel(protocol)
+        _check_dangerous(protocol, task, settings.get(protocol.task, {}))
+        task.require()
+        entries = {entry.id: entry for entry in panel.entries}
+        panels[protocol.task, protocol.panel] = protocol, task, entries
+
+    def claims() -> Iterator[Claim]:
+        for record in records:
+            if (record.task, record.panel) not in panels:
+                raise UserError(f"record {record.key}: the run does not play {record.panel}")
+            protocol, task, entries = panels[record.task, record.panel]
+            if record.episode not in entries:
+                raise UserError(f"{record.task}/{record.panel} has no episode {record.episode}")
+            yield record, protocol, task, entries[record.episode]
+
+    yield from replay_records(claims(), env_processes)
+
+
+def replay_records(
+    claims: Iterable[Claim], env_processes: int | None = None, trust: bool = False
+) -> Generator[Replay]:
+    """Re-execute records, in order; only a few of them are held in memory at a time.
+
+    Args:
+        claims: The records.
+        env_processes: See `replay_run`.
+        trust: What takes long to repeat is taken from the records: to show them, not to prove them.
+    """
+    # What is to be compared is kept beside what is being executed ahead of it.
+    to_execute, to_compare = tee(claims)
+    calls = (
+        (task, (entry, protocol.max_turns, _recorded(record), trust))
+        for record, protocol, task, entry in to_execute
+    )
+    with closing(spread(execute, calls, env_processes, _died)) as executions:
+        for execution, claim in zip(executions, to_compare, strict=True):
+            yield _compare(*claim, execution)
+
+
+def _recorded(record: EpisodeRecord) -> tuple[tuple[str, dict[str, Any]], ...] | None:
+    """What is fed to the world; None for a record whose world was never set up."""
+    if record.observation_hash is None:
+        return None
+    return tuple((turn.response, turn.info) for turn in record.turns)
+
+
+def _died(error: WorkerDied) -> Execution:
+    return Execution(None, (), (), f"{type(error).__name__}: {error}")
+
+
+def installed_panel(protocol: PanelProtocol) -> tuple[Task, Panel]:
+    """The task and panel that a protocol names, if they are the same here.
+
+    Raises:
+        UserError: They are not there, or differ in a way that the protocol pins.
+    """
+    task = load_task(protocol.task).configured(protocol.settings)
+    panel = task.panel(protocol.panel)
+    here = PanelProtocol.of(task, panel, Choices.of(protocol))
+    for field in fields(PanelProtocol):
+        recorded, installed = getattr(protocol, field.name), getattr(here, field.name)
+        if recorded != installed:
+            raise UserError(
+                f"{protocol.task}/{protocol.panel} was played with {field.name} {recorded!r}, "
+                f"installed is {installed!r}: install the version that made the run"
+            )
+    return task, panel
+
+
+def _check_dangerous(protocol: PanelProtocol, task: Task, chosen: Mapping[str, str]) -> None:
+    """See that what a run from outside would have done here is what the user wants."""
+    for name, value in protocol.settings.items():
+        if value in task.info.settings[name].dangerous and chosen.get(name) != value:
+            choice = f"{protocol.task}.{name}={value}"
+            raise UserError(
+                f"{protocol.task}/{protocol.panel} was played with {choice}, and a replay does the "
+                f"same on this machine ({task.info.settings[name].description}); if you trust the "
+                f"run, say --set {choice}"
+            )
+
+
+def replay_record(
+    record: EpisodeRecord, protocol: PanelProtocol, task: Task, entry: PanelEntry
+) -> Replay:
+    """Re-execute one record in this process.
+
+    Args:
+        record: What is claimed.
+        protocol: What it was played under.
+        task: The task.
+        entry: The panel's entry that the record names.
+    """
+    execution = execute(task, entry, protocol.max_turns, _recorded(record))
+    return _compare(record, protocol, task, entry, execution)
+
+
+def _compare(
+    record: EpisodeRecord,
+    protocol: PanelProtocol,
+    task: Task,
+    entry: PanelEntry,
+    execution: Execution,
+) -> Replay:
+    """Hold a record against what the world did."""
+    differences: list[Difference] = []
+
+    def check(turn: int | None, field: str, recorded: Any, replayed: Any) -> None:
+        if recorded != replayed:
+            differences.append(Difference(turn, field, recorded, replayed))
+
+    check(None, "category", record.category, entry.category)
+    check(None, "repeat", record.repeat in range(protocol.repeats), True)
+    if record.observation_hash is None:
+        check(None, "turns", len(record.turns), 0)
+    view, outcome = execution.start, None
+    if view is not None:
+        check(None, "observation_hash", record.observation_hash, observation_hash(view))
+        for number, (turn, step) in enumerate(zip(record.turns, execution.steps, strict=False), 1):
+            check(number, "prompt_hash", turn.prompt_hash, messages_hash(view))
+            check(number, "action", turn.action, step.action)
+            check(number, "format_ok", turn.format_ok, step.format_ok)
+            check(number, "action_ok", turn.action_ok, step.action_ok)
+            check(number, "reward", turn.reward, step.reward)
+            check(number, "info", canonical_json(turn.info), _json(step.info))
+            observed = observation_hash(step.view)
+            check(number, "observation_hash", turn.observation_hash, observed)
+            view, outcome = step.view, step.outcome
+    for fault in _sequence_faults(record, task):
+        differences.append(Difference(None, "sequence", fault, "what follows from the turns"))
+    if execution.error is not None:
+        # Where the episode was played, the world took this response.
+        check(len(execution.steps) + 1, "error", None, execution.error)
+    elif execution.start is not None:
+        check(None, "turns", len(record.turns), len(execution.steps))
+    differences.extend(_totals(record, protocol, task, outcome))
+    doubts = tuple((turn, doubt) for turn, doubt in enumerate(execution.doubts, 1) if doubt)
+    return Replay(record, execution.start, execution.steps, tuple(differences), doubts)
+
+
+def _sequence_faults(record: EpisodeRecord, task: Task) -> Iterator[str]:
+    """What a record's token sequence says that its turns do not; token ids mean nothing here."""
+    sequence = record.sequence
+    if sequence is None:
+        return
+    if task.info.unit == "turn":
+        yield "one sequence, and the task's turns are sequences of their own"
+    last = record.turns[-1] if record.turns else None
+    counted = last and last.prompt_tokens is not None and last.response_tokens is not None
+    if not last or not counted:
+        yield "one sequence, and no tokens of turns"
+    elif len(sequence.token_ids) != (last.prompt_tokens or 0) + (last.response_tokens or 0):
+        yield f"{len(sequence.token_ids)} tokens"
+    if len(sequence.written) > len(record.turns):
+        yield f"{len(sequence.written)} responses"
+
+
+def _json(info: Mapping[str, Any]) -> str:
+    try:
+        return canonical_json(dict(info))
+    except (TypeError, ValueError) as error:
+        return f"not JSON: {error}"
+
+
+def _totals(
+    record: EpisodeRecord, protocol: PanelProtocol, task: Task, outcome: Outcome | None
+) -> Iterator[Difference]:
+    """Compare the episode's own fields with what follows from its turns and its outcome."""
+    if record.error is None and outcome is None:
+        yield Difference(None, "outcome", "the episode ended", "it goes on after the last turn")
+    if record.error is not None and outcome is not None:
+        yield Difference(None, "error", record.error, "the episode ended without an error")
+    totals = totals_of(protocol, task, record.turns, outcome)
+    for field in fields(Totals):
+        recorded, replayed = getattr(record, field.name), getattr(totals, field.name)
+        if recorded != replayed:
+            yield Difference(None, field.name, recorded, replayed)

@@ -1,0 +1,351 @@
+"""The run folder: what a run leaves on disk, how it is resumed and how it is read.
+
+    run.json         the manifest, written once when the run starts
+    episodes.jsonl   one record a line; appended and synced as episodes finish, and put into the
+                     panels' order when the run is complete
+    sessions.jsonl   one line for each time the run was worked on: speed, tokens, versions
+    summary.json     all numbers, derived from the records alone
+    report.html      the same for people
+
+Nothing here is trusted when it is read: a folder may come from somebody else.
+"""
+
+import asyncio
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import ValidationError
+
+from benchmark.evaluation.manifest import ENGINE_FACTS, Manifest, Shard
+from benchmark.evaluation.records import EpisodeRecord
+from benchmark.files import append_durably, lock_folder, open_no_link, sync_folder, write_atomically
+from tasks.errors import UserError
+from tasks.strict import first_fault
+
+MANIFEST = "run.json"
+RECORDS = "episodes.jsonl"
+SESSIONS = "sessions.jsonl"
+SUMMARY = "summary.json"
+REPORT = "report.html"
+MAX_LINE = 64 * 2**20
+"""Longest accepted line of a records file, in bytes."""
+
+Key = tuple[str, str, str, int]
+
+
+class RunFolder:
+    """A run that this process works on; no other process can at the same time.
+
+    Use as a context manager, or call `close`.
+
+    Args:
+        path: The folder; made if it is not there.
+        manifest: What is to be played. A folder that holds a run of something else is refused.
+        order: Keys of all records of the complete run, in the panels' order.
+
+    Raises:
+        UserError: The folder cannot be written, is in use, or belongs to another run.
+    """
+
+    def __init__(self, path: Path, manifest: Manifest, order: Sequence[Key]) -> None:
+        self.path = path
+        self.manifest = manifest
+        self._order = {key: number for number, key in enumerate(order)}
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="records")
+        self._file = self._lock = -1
+        if path.exists() and not path.is_dir():
+            raise UserError(f"{path} is no folder; choose another --out")
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._lock = lock_folder(path)
+            self._open()
+        except BlockingIOError:
+            raise UserError(f"{path} is being written by another process; wait for it") from None
+        except OSError as error:
+            self.close()
+            raise UserError(_cannot_write(path, error)) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self) -> None:
+        if (self.path / MANIFEST).exists():
+            existing = read_manifest(self.path)
+            _check_same_run(self.path, existing, self.manifest)
+            self.manifest = existing
+        elif any((self.path / name).exists() for name in (RECORDS, SUMMARY)):
+            raise UserError(f"{self.path} holds records but no {MANIFEST}; choose another folder")
+        else:
+            content = self.manifest.model_dump_json(indent=2) + "\n"
+            write_atomically(self.path / MANIFEST, content.encode())
+        self.dropped_bytes = _drop_partial_line(self.path / RECORDS)
+        self.replaced_errors = 0
+        self.records: dict[Key, EpisodeRecord] = {}
+        for record in _read_records(self.path):
+            if record.key not in self._order:
+                raise UserError(f"{self.path / RECORDS}: {record.key} is not part of this run")
+            self.records[record.key] = record
+        self._file = self._open_records()
+        sync_folder(self.path)
+
+    def _open_records(self) -> int:
+        return open_no_link(self.path / RECORDS, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+
+    def __enter__(self) -> Self:
+        """The folder itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the folder."""
+        self.close()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every record is there."""
+        return len(self.records) == len(self._order)
+
+    async def append(self, record: EpisodeRecord) -> None:
+        """Keep a record: when this returns, it survives a crash.
+
+        Raises:
+            UserError: The disk is full or failed. What was kept before stays.
+        """
+        line = record.model_dump_json().encode() + b"\n"
+        await asyncio.get_running_loop().run_in_executor(self._writer, self._append, line)
+        self.records[record.key] = record
+
+    def _append(self, line: bytes) -> None:
+        try:
+            append_durably(self._file, line)
+        except OSError as error:
+            raise UserError(_cannot_write(self.path, error)) from error
+
+    def drop_errors(self) -> int:
+        """Forget the records of episodes that failed with an error, so that they are replayed.
+
+        Returns:
+            How many there were.
+        """
+        failed = [key for key, record in self.records.items() if record.error is not None]
+        for key in failed:
+            del self.records[key]
+        if failed:
+            self._rewrite()
+        self.replaced_errors = len(failed)
+        return len(failed)
+
+    def finish(self) -> None:
+        """Put the records into the panels' order, whatever order they finished in."""
+        self._rewrite()
+
+    def _rewrite(self) -> None:
+        self.records = dict(sorted(self.records.items(), key=lambda item: self._order[item[0]]))
+        lines = [record.model_dump_json().encode() + b"\n" for record in self.records.values()]
+        try:
+            write_atomically(self.path / RECORDS, b"".join(lines))
+        except OSError as error:
+            raise UserError(_cannot_write(self.path, error)) from error
+        os.close(self._file)
+        self._file = self._open_records()
+
+    def add_session(self, line: str) -> None:
+        """Append a line to `sessions.jsonl`.
+
+        Raises:
+            UserError: It cannot be written.
+        """
+        flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND
+        try:
+            descriptor = open_no_link(self.path / SESSIONS, flags)
+            try:
+                append_durably(descriptor, line.encode() + b"\n")
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise UserError(_cannot_write(self.path / SESSIONS, error)) from error
+
+    def close(self) -> None:
+        """Wait for pending writes and let other processes in."""
+        self._writer.shutdown()
+        for descriptor in (self._file, self._lock):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._file = self._lock = -1
+
+
+def read_run(path: Path) -> tuple[Manifest, list[EpisodeRecord]]:
+    """Read a run without locking or changing it; an incomplete last line is passed over.
+
+    Raises:
+        UserError: Not a run folder, or a line is not a valid record.
+    """
+    manifest = read_manifest(path)
+    return manifest, list(_read_records(path))
+
+
+def read_sessions(path: Path) -> list[dict[str, Any]]:
+    """Read `sessions.jsonl`: how fast each session was.
+
+    Lines that are no JSON are passed over: no number of the benchmark depends on this file.
+    """
+    sessions = []
+    for line in _lines(path / SESSIONS):
+        try:
+            session = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(session, dict):
+            sessions.append(session)
+    return sessions
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read `run.json` and check its fingerprint.
+
+    Raises:
+        UserError: It is missing, malformed or edited.
+    """
+    file = path / MANIFEST
+    try:
+        with os.fdopen(open_no_link(file, os.O_RDONLY), "rb") as stream:
+            content = stream.read(MAX_LINE + 1)
+    except FileNotFoundError:
+        raise UserError(f"{path} is not a run folder: it has no {MANIFEST}") from None
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error.strerror}") from error
+    if len(content) > MAX_LINE:
+        raise UserError(f"{file} is longer than {MAX_LINE} bytes")
+    return parse_manifest(content, str(file))
+
+
+def parse_manifest(content: bytes, where: str) -> Manifest:
+    """Read a manifest and check its fingerprint.
+
+    Args:
+        content: The file's content.
+        where: What it is called in messages.
+
+    Raises:
+        UserError: It is malformed or edited.
+    """
+    try:
+        manifest = Manifest.model_validate_json(content)
+    except ValidationError as error:
+        raise UserError(f"{where} is not valid: {first_fault(error)}") from error
+    manifest.check()
+    return manifest
+
+
+def _read_records(path: Path) -> Iterator[EpisodeRecord]:
+    """Yield all complete records of a folder.
+
+    Raises:
+        UserError: A line is no valid record, or an episode is there twice.
+    """
+    file = path / RECORDS
+    yield from parse_records(_lines(file), str(file))
+
+
+def parse_records(lines: Iterable[bytes], where: str) -> Iterator[EpisodeRecord]:
+    """Read records, one a line.
+
+    Args:
+        lines: The lines.
+        where: What they are called in messages.
+
+    Raises:
+        UserError: A line is no valid record, or an episode is there twice.
+    """
+    seen: set[Key] = set()
+    for number, line in enumerate(lines, 1):
+        try:
+            record = EpisodeRecord.model_validate_json(line)
+        except ValidationError as error:
+            fault = first_fault(error)
+            raise UserError(f"{where}, line {number}: not a record: {fault}") from error
+        if record.key in seen:
+            raise UserError(f"{where}, line {number}: {record.key} is there twice")
+        seen.add(record.key)
+        yield record
+
+
+def _lines(file: Path) -> Iterator[bytes]:
+    """Yield the complete lines of a file, none if it is not there; a last part is passed over.
+
+    Raises:
+        UserError: A line is too long, or the file cannot be read.
+    """
+    try:
+        with os.fdopen(open_no_link(file, os.O_RDONLY), "rb") as stream:
+            number = 0
+            while (line := stream.readline(MAX_LINE)).endswith(b"\n"):
+                number += 1
+                yield line
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error.strerror}") from error
+    if len(line) == MAX_LINE:
+        raise UserError(f"{file}, line {number + 1}: longer than {MAX_LINE} bytes")
+
+
+def _drop_partial_line(file: Path) -> int:
+    """Cut off what a crash left of a last line; return how many bytes that were."""
+    try:
+        descriptor = open_no_link(file, os.O_RDWR)
+    except FileNotFoundError:
+        return 0
+    with os.fdopen(descriptor, "r+b") as records:
+        size = end = records.seek(0, os.SEEK_END)
+        while end:
+            start = max(0, end - 2**16)
+            records.seek(start)
+            newline = records.read(end - start).rfind(b"\n")
+            if newline >= 0:
+                end = start + newline + 1
+                break
+            end = start
+        if end < size:
+            records.truncate(end)
+            os.fsync(records.fileno())
+        return size - end
+
+
+def _check_same_run(path: Path, existing: Manifest, wanted: Manifest) -> None:
+    """Refuse to continue a run with another protocol, model, engine or shard."""
+    for name, (old, new) in differing_facts(existing, wanted).items():
+        raise UserError(
+            f"{path} holds a run with another {name} ({old}, this is {new}); "
+            "choose another folder with --out"
+        )
+    shards = [_shard_text(manifest.shard) for manifest in (existing, wanted)]
+    if shards[0] != shards[1]:
+        raise UserError(
+            f"{path} holds {shards[0]}, this is {shards[1]}; choose another folder with --out"
+        )
+
+
+def differing_facts(one: Manifest, other: Manifest) -> dict[str, tuple[object, object]]:
+    """What keeps two manifests from being of one run, shards aside: both values, by name."""
+    facts: dict[str, tuple[object, object]] = {
+        "protocol": (one.fingerprint[:12], other.fingerprint[:12]),
+        "model": (one.model.text, other.model.text),
+    }
+    for fact in ENGINE_FACTS:
+        facts[f"engine {fact}"] = (one.engine.get(fact), other.engine.get(fact))
+    return {name: values for name, values in facts.items() if values[0] != values[1]}
+
+
+def _shard_text(shard: Shard | None) -> str:
+    return f"shard {shard.index}/{shard.count}" if shard else "all shards"
+
+
+def _cannot_write(path: Path, error: OSError) -> str:
+    return (
+        f"{path} cannot be written: {error.strerror or error}; what was recorded is kept: "
+        "mend that and run the same command again to resume"
+    )

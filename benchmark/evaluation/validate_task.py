@@ -1,0 +1,173 @@
+"""Proves a task without a model: does it keep the promises of the contract?"""
+
+import asyncio
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from benchmark.engines.scripted import ScriptedEngine
+from benchmark.evaluation.protocol import PanelProtocol
+from benchmark.evaluation.records import EpisodeRecord, record_of
+from benchmark.evaluation.replay import replay_records
+from benchmark.evaluation.rollout import Job, Trajectory, play
+from benchmark.hosts.choose import Hosts, spread
+from tasks.base import Panel, PanelInfo, Task
+from tasks.errors import UserError
+from tasks.seeding import stable_seed
+from tasks.trace import Trace, combine, plays_of, trace_episode
+
+CONCURRENCY = 64
+SUBSET = 64
+"""Entries that are played again in other ways; the whole panel is played once."""
+
+_GARBAGE = ("", "<action>", "no tags at all", "\x00\ufffd", "<action></action>", "x" * 100_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One promise.
+
+    Attributes:
+        name: What is promised.
+        ok: Whether it holds.
+        detail: What was seen.
+    """
+
+    name: str
+    ok: bool
+    detail: str
+
+
+def validate(
+    task: Task, panel_name: str, training_entries: int, env_processes: int | None = None
+) -> Iterator[Check]:
+    """Check everything that can be checked of one panel without a model.
+
+    Args:
+        task: The task.
+        panel_name: One of its panels.
+        training_entries: Entries of the training stream to hold against the panel.
+        env_processes: Worker processes for tasks that want them, at most; None for one for each
+            usable core.
+    """
+    try:
+        panel = task.panel(panel_name)
+    except UserError as error:
+        yield Check("panel is the pinned one", False, str(error))
+        return
+    info = panel.info
+    yield Check("panel is the pinned one", True, f"SHA-256 {info.sha256[:12]}...")
+    yield _distinct(task, panel)
+    plays = ((task, play) for play in plays_of(panel))
+    trace = combine(panel, spread(trace_episode, plays, env_processes))
+    yield from _trace_checks(trace, info)
+    yield from _play_checks(task, panel, env_processes)
+    yield _disjoint(task, panel, training_entries)
+
+
+def _trace_checks(trace: Trace, info: PanelInfo) -> Iterator[Check]:
+    """Hold what the scripted policies did against what the panel pins; it need not pin all."""
+    ok, pinned = True, "not pinned"
+    if info.expert_success is not None:
+        ok = trace.expert_success >= info.expert_success
+        pinned = f"promised {info.expert_success:.1%}"
+    yield Check("expert wins", ok, f"{trace.expert_success:.1%}, {pinned}")
+    ok, pinned = True, "not pinned"
+    if info.random_success is not None:
+        low, high = info.random_success
+        ok, pinned = low <= trace.random_success <= high, f"band {low:.1%} to {high:.1%}"
+    yield Check("random policy stays in its band", ok, f"{trace.random_success:.1%}, {pinned}")
+    ok, pinned = True, "not pinned"
+    if info.trace_sha256 is not None:
+        ok, pinned = trace.sha256 == info.trace_sha256, f"pinned {info.trace_sha256[:12]}..."
+    name = "texts, rewards and outcomes are those of this version"
+    yield Check(name, ok, f"trace {trace.sha256[:12]}..., {pinned}")
+
+
+def _distinct(task: Task, panel: Panel) -> Check:
+    ids = {entry.id for entry in panel.entries}
+    problems = {task.identity(entry) for entry in panel.entries}
+    return Check(
+        "entries are distinct",
+        len(ids) == len(problems) == len(panel.entries) == panel.info.episodes,
+        f"{len(panel.entries)} entries, {len(ids)} ids, {len(problems)} problems",
+    )
+
+
+def _play_checks(task: Task, panel: Panel, env_processes: int | None) -> Iterator[Check]:
+    protocol = PanelProtocol.of(task, panel)
+    jobs = [Job(task, entry, 0, protocol) for entry in panel.entries[:SUBSET]]
+    for policy in ("expert", "random"):
+        sequential = _play(jobs, policy, 1, env_processes)
+        again = _play(jobs, policy, 1, env_processes)
+        shuffled = random.Random(stable_seed("validate")).sample(jobs, len(jobs))
+        parallel = _play(shuffled, policy, CONCURRENCY, env_processes)
+        count = f"{len(jobs)} {policy} episodes"
+        yield Check("the same play gives the same result", sequential == again, count)
+        yield Check(
+            f"{CONCURRENCY} in parallel equal one after another", sequential == parallel, count
+        )
+        claims = ((_from_disk(sequential[j.key[:3]]), protocol, task, j.entry) for j in jobs)
+        replays = replay_records(claims, env_processes)
+        held = sum(not replay.differences for replay in replays)
+        yield Check("records replay", held == len(jobs), f"{held} of {count}")
+    yield _garbage(task, panel)
+
+
+def _from_disk(record: EpisodeRecord) -> EpisodeRecord:
+    """The record as `replay` reads it: written as a line and read strictly."""
+    return EpisodeRecord.model_validate_json(record.model_dump_json())
+
+
+def _garbage(task: Task, panel: Panel) -> Check:
+    """No response may break an episode or win it by itself."""
+    episode = task.episode(panel.entries[0], panel.info.max_turns)
+    name = "malformed responses cost a turn and break nothing"
+    try:
+        episode.reset()
+        for turn in range(panel.info.max_turns):
+            step = episode.step(_GARBAGE[turn % len(_GARBAGE)])
+            if step.format_ok and step.action_ok:
+                return Check(name, False, f"{_GARBAGE[turn % len(_GARBAGE)][:20]!r} was accepted")
+            if step.outcome is not None:
+                return Check(name, not step.outcome.success, f"{turn + 1} turns")
+    except Exception as error:  # the point of the check: whatever it is, it is the finding
+        return Check(name, False, f"{type(error).__name__}: {error}")
+    finally:
+        episode.close()
+    return Check(name, False, "the episode did not end at its turn limit")
+
+
+def _disjoint(task: Task, panel: Panel, training_entries: int) -> Check:
+    problems = {task.identity(entry) for entry in panel.entries}
+    streams = (0, 1, stable_seed("validate", bits=31))
+    shared = [
+        entry.id
+        for number in range(training_entries)
+        for entry in [task.training_entry(number // len(streams), streams[number % len(streams)])]
+        if task.identity(entry) in problems
+    ]
+    repeatable = task.training_entry(7, 1) == task.training_entry(7, 1)
+    return Check(
+        "training and panel are disjoint",
+        not shared and repeatable,
+        f"{training_entries} training entries, {len(shared)} in the panel",
+    )
+
+
+def _play(
+    jobs: list[Job], policy: str, concurrency: int, env_processes: int | None
+) -> dict[tuple[str, ...], EpisodeRecord]:
+    records: dict[tuple[str, ...], EpisodeRecord] = {}
+
+    async def keep(trajectory: Trajectory) -> None:
+        record = record_of(trajectory)
+        records[record.key[:3]] = record
+        await asyncio.sleep(0)
+
+    async def run() -> None:
+        async with Hosts(env_processes) as hosts:
+            await play(jobs, ScriptedEngine(policy), concurrency, keep, hosts)
+
+    asyncio.run(run())
+    return records

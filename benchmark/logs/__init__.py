@@ -1,0 +1,1 @@
+"""Training logs: schema, reading, grouping by seeds, and those of other trainers."""

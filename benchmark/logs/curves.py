@@ -1,0 +1,143 @@
+"""What is known of one training run, whichever trainer wrote its log.
+
+The readers of foreign logs and of our own end here, and stability is computed from here. Numbers
+have the names, units and meanings of `training_metrics`; what a log does not say is not there.
+"""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmark.logs.lines import Update
+from benchmark.logs.metrics import METRICS, VALIDATION_METRICS
+from benchmark.logs.training_log import TrainingLog
+
+Steps = npt.NDArray[np.int64]
+Values = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """One number of a run, along its updates.
+
+    Attributes:
+        steps: (T,) updates after which it was measured, strictly increasing; 0 is the init.
+        values: (T,) what was measured; NaN and infinities where the measured number was one.
+    """
+
+    steps: Steps
+    values: Values
+
+    def __post_init__(self) -> None:
+        """Check the shapes and the order.
+
+        Raises:
+            ValueError: They do not fit each other, or steps do not increase.
+        """
+        if self.steps.ndim != 1 or self.steps.shape != self.values.shape:
+            raise ValueError(f"steps {self.steps.shape} and values {self.values.shape} do not fit")
+        if (np.diff(self.steps) <= 0).any():
+            raise ValueError("steps do not increase")
+
+    @property
+    def finite(self) -> "Points":
+        """The curve without what is not finite."""
+        keep = np.isfinite(self.values)
+        return Points(self.steps[keep], self.values[keep])
+
+
+@dataclass(frozen=True, slots=True)
+class RunCurves:
+    """One training run.
+
+    Attributes:
+        name: What people call it; of a user's making.
+        source: Format of the log: `arlarena-bench`, `trl`, `verl`, `wandb` or `tensorboard`.
+        recipe: Name of its recipe; None if the log does not say.
+        seed: Its seed; None likewise.
+        curves: By name, from `METRICS` and `VALIDATION_METRICS`. A validation on several panels
+            has the panel behind its name: `validation/success@builtin`.
+        tokens: Response tokens sampled since the beginning, by update; None if unknown.
+        seconds: Compute since the beginning, by update; None if unknown.
+        unknown: Fields of the log that have no place here, by their own names, sorted.
+    """
+
+    name: str
+    source: str
+    recipe: str | None
+    seed: int | None
+    curves: Mapping[str, Points]
+    tokens: Points | None = None
+    seconds: Points | None = None
+    unknown: tuple[str, ...] = field(default=())
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Names of all numbers that the log does not have."""
+        have = {name.partition("@")[0] for name in self.curves}
+        return tuple(n for n in itertools.chain(METRICS, VALIDATION_METRICS) if n not in have)
+
+
+def run_curves_of(log: TrainingLog) -> RunCurves:
+    """A log of our own.
+
+    Args:
+        log: As it was read.
+
+    Returns:
+        Its curves; names of validations carry the panel only where there are several.
+    """
+    steps = np.array([line.update for line in log.updates], np.int64)
+    curves = _update_curves(log.updates, steps)
+    for panel in log.panels:
+        lines = log.of_panel(panel)
+        at = np.array([line.update for line in lines], np.int64)
+        for name in VALIDATION_METRICS:
+            key = f"{name}@{panel}" if len(log.panels) > 1 else name
+            field_name = name.partition("/")[2]
+            curves[key] = Points(at, np.array([getattr(line, field_name) for line in lines]))
+    drawn = [line.values.get("tokens/response") for line in log.updates]
+    tokens = None
+    if drawn and None not in drawn:
+        tokens = Points(steps, np.cumsum(np.array(drawn, np.float64)))
+    seconds = Points(steps, np.array([line.seconds_total for line in log.updates]))
+    return RunCurves(
+        name=log.start.recipe,
+        source="arlarena-bench",
+        recipe=log.start.recipe,
+        seed=log.start.seed,
+        curves=curves,
+        tokens=tokens,
+        seconds=seconds,
+    )
+
+
+def _update_curves(updates: Sequence[Update], steps: Steps) -> dict[str, Points]:
+    """The numbers of all updates, in the order of `METRICS`."""
+    rows = [line.values for line in updates]
+    shapes = set(map(tuple, rows))  # names that stand in a line: few different ones
+    everywhere = sorted(set.intersection(*map(set, shapes))) if rows else []
+    somewhere = set().union(*shapes, *(line.nonfinite for line in updates if line.nonfinite))
+    columns: dict[str, Values] = {}
+    if len(everywhere) > 1:
+        # Nearly all numbers stand in every line; taken out at once, they cost a third.
+        cells = itertools.chain.from_iterable(map(itemgetter(*everywhere), rows))
+        table = np.fromiter(cells, np.float64).reshape(len(rows), len(everywhere))
+        columns = dict(zip(everywhere, table.T.copy(), strict=True))
+    curves = {}
+    for name in METRICS:
+        if name in columns:
+            curves[name] = Points(steps, columns[name])
+        elif name in somewhere:
+            measured = [
+                line.values.get(name, np.nan if name in line.nonfinite else None)
+                for line in updates
+            ]
+            known = [at for at, value in enumerate(measured) if value is not None]
+            values = np.array([measured[at] for at in known], np.float64)
+            curves[name] = Points(steps[known], values)
+    return curves

@@ -1,0 +1,151 @@
+"""Success of several trainings at equal updates, as papers report it, and at equal episodes.
+
+Methods differ in how many episodes an update plays: dynamic sampling plays more. Who is compared at
+equal updates alone gives them away for nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from benchmark.logs.curves import RunCurves, Values
+
+By = Literal["updates", "episodes"]
+BY: Final[tuple[By, ...]] = ("updates", "episodes")
+SUCCESS: Final = "validation/success"
+_PLAYED: Final = "rollout/episodes"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Success of one run along what it has spent.
+
+    Attributes:
+        updates: (T,) updates before each of its validations, ascending; 0 is the init.
+        episodes: (T,) episodes played before each, resampled ones included; None if not all of its
+            updates say how many they have played.
+        success: (T,) shares.
+        last_update: Updates of the whole run.
+        all_episodes: Episodes of the whole run; None likewise.
+    """
+
+    updates: Values
+    episodes: Values | None
+    success: Values
+    last_update: float
+    all_episodes: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class EqualSuccess:
+    """Several runs after the same updates or episodes.
+
+    Attributes:
+        by: What is equal.
+        limit: How many: as many as the shortest of the runs has.
+        success: Of every run there, a share: between two validations interpolated, after the last
+            one as it was then.
+    """
+
+    by: By
+    limit: int
+    success: tuple[float, ...]
+
+
+def progress_of(run: RunCurves, success: str = SUCCESS) -> Progress | None:
+    """What a log says of it.
+
+    Args:
+        run: The log.
+        success: Name of its curve of success.
+
+    Returns:
+        None for a run without validations.
+    """
+    if success not in run.curves:
+        return None
+    points, played, last = run.curves[success].finite, _played(run), _last(run)
+    return Progress(
+        updates=points.steps.astype(np.float64),
+        episodes=None if played is None else played[points.steps],
+        success=points.values,
+        last_update=last,
+        all_episodes=None if played is None else float(played[last]),
+    )
+
+
+def equal_success(runs: Sequence[Progress | None], by: By) -> EqualSuccess | None:
+    """Success of runs at the smallest number that all of them have.
+
+    Validations are some updates apart, and a method that plays more in an update has fewer within
+    the limit: taken at the last one before it, it would be judged by less than the others.
+
+    Args:
+        runs: At least one.
+        by: `updates` or `episodes`.
+
+    Returns:
+        None if a run was not validated within the limit, or does not say how many episodes each of
+        its updates has played.
+    """
+    totals: list[float] = []
+    places: list[tuple[Progress, Values]] = []
+    for run in runs:
+        place = None if run is None else run.updates if by == "updates" else run.episodes
+        total = None if run is None else run.last_update if by == "updates" else run.all_episodes
+        if run is None or place is None or total is None:
+            return None
+        totals.append(total)
+        places.append((run, place))
+    limit = min(totals)
+    if any(not place.size or place[0] > limit for _, place in places):
+        return None
+    success = (float(np.interp(limit, place, run.success)) for run, place in places)
+    return EqualSuccess(by, int(limit), tuple(success))
+
+
+def equal_text(
+    recipes: Mapping[str, Sequence[RunCurves]], names: Sequence[str] | None = None
+) -> str:
+    """What recipes come to at equal updates and at equal episodes: mean success over their seeds.
+
+    Args:
+        recipes: Runs of every recipe, by its label, which is foreign text.
+        names: Name of each run's curve of success, in the same order.
+
+    Returns:
+        A line for each; what cannot be said is left out. Empty for a single recipe.
+    """
+    if len(recipes) < 2:
+        return ""
+    together = [run for runs in recipes.values() for run in runs]
+    curves = names or [SUCCESS] * len(together)
+    progress = [progress_of(run, name) for run, name in zip(together, curves, strict=True)]
+    lines = []
+    for by in BY:
+        found = equal_success(progress, by)
+        if found is not None:
+            left = list(found.success)
+            parts = []
+            for label, runs in recipes.items():
+                own, left = left[: len(runs)], left[len(runs) :]
+                parts.append(f"{label} {sum(own) / len(own):.1%}")
+            lines.append(f"success after {found.limit:,} {by} each: {', '.join(parts)}")
+    return "\n".join(lines)
+
+
+def _last(run: RunCurves) -> int:
+    """The last update that a run knows of."""
+    return max(
+        (int(points.steps[-1]) for points in run.curves.values() if points.steps.size), default=0
+    )
+
+
+def _played(run: RunCurves) -> Values | None:
+    """Episodes played up to every update, from 0; None if an update does not say how many."""
+    points, last = run.curves.get(_PLAYED), _last(run)
+    if points is None or points.finite.steps.tolist() != list(range(1, last + 1)):
+        return None
+    return np.concatenate([[0.0], np.cumsum(points.values)])

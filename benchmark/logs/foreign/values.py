@@ -1,0 +1,137 @@
+"""Files, JSON and numbers of foreign logs, read without trust in them."""
+
+import json
+import math
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from benchmark.files import open_no_link
+from benchmark.logs.metrics import FLOAT32_MAX
+from benchmark.logs.training_log import MAX_BYTES
+from tasks.errors import UserError
+
+MAX_STEP = 10**9
+MAX_ROWS = 500_000
+"""Rows, or objects of a JSON file, at most: with the length they bound what a log takes."""
+_NUMBER = re.compile(
+    r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|[+-]?(?:nan|inf(?:inity)?)", re.ASCII | re.I
+)
+
+
+class NotANumber:
+    """What a field holds that is no number: text, a table, an image."""
+
+
+NOT_A_NUMBER: Final = NotANumber()
+Value = float | NotANumber | None
+"""A number of a row; None where the field is there and says nothing."""
+
+
+def read_text(path: Path) -> str:
+    """A whole log that is text.
+
+    Raises:
+        UserError: It cannot be read, is a link, is too long or is not UTF-8.
+    """
+    content = read_bytes(path)
+    try:
+        return content.decode().removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise UserError(f"{path}, line {line}: is not UTF-8; name a log that is text") from error
+
+
+def read_bytes(path: Path) -> bytes:
+    """A whole log.
+
+    Raises:
+        UserError: It cannot be read, is a link, or is too long.
+    """
+    try:
+        with os.fdopen(open_no_link(path, os.O_RDONLY), "rb") as stream:
+            content = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from error
+    if len(content) > MAX_BYTES:
+        raise UserError(
+            f"{path} is longer than {MAX_BYTES} bytes; keep its lines with numbers alone"
+        )
+    return content
+
+
+def parse_json(text: str) -> Any:
+    """JSON, with NaN and Infinity, as Python and JavaScript write it.
+
+    Raises:
+        ValueError: It is none, nests too deeply, or has a name twice in one object.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_object)
+    except RecursionError:
+        raise ValueError("nests too deeply") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON: {error.msg} at column {error.colno}") from error
+
+
+def json_value(value: Any) -> Value:
+    """A value of a JSON object; text is none, whatever it says."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return NOT_A_NUMBER
+    return float32(value)
+
+
+def text_value(text: str) -> Value:
+    """A number as text; empty text says nothing."""
+    if not text:
+        return None
+    return float32(float(text)) if _NUMBER.fullmatch(text) else NOT_A_NUMBER
+
+
+def float32(value: float) -> float:
+    """The number, or an infinity where float32 has none for it."""
+    if value > FLOAT32_MAX:
+        return math.inf
+    return -math.inf if value < -FLOAT32_MAX else float(value)
+
+
+def step_of(value: Any) -> int:
+    """The step that a row gives.
+
+    Raises:
+        ValueError: It is no whole number from 0 to `MAX_STEP`.
+    """
+    number = text_value(value) if isinstance(value, str) else json_value(value)
+    if isinstance(number, float) and number.is_integer() and 0 <= number <= MAX_STEP:
+        return int(number)
+    raise ValueError(f"the step is {short(value)} and no whole number from 0 to {MAX_STEP}")
+
+
+def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Lines that are not empty, with their numbers from 1."""
+    start = number = 0
+    while start < len(text):  # one after the other: a list of all could be large
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        line, start, number = text[start:end], end + 1, number + 1
+        if line.strip():
+            yield number, line
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        name, _ = Counter(name for name, _ in pairs).most_common(1)[0]
+        raise ValueError(f"{short(name)} stands twice in one object")
+    return fields
+
+
+def short(value: Any) -> str:
+    """Something foreign on one line of a message, and no more of it than tells what it is."""
+    text = repr(value)
+    return text if len(text) <= 80 else text[:79] + "\u2026"

@@ -1,0 +1,151 @@
+"""Logs of verl, verl-agent and ARLArena: their file logger's lines and their console's.
+
+The file logger (`VERL_FILE_LOGGER_PATH`) writes `{"step": 3, "data": {...}}` a line. The console
+prints `step:3 - actor/kl_loss:0.001 - ...`, one line a step, among much else; Ray puts the process
+in front (`(TaskRunner pid=17)`, coloured). Older versions print three decimals, newer ones all of
+them, as `np.float64(0.25)` where numpy computed them.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmark.logs.foreign.mapping import Meaning
+from benchmark.logs.foreign.rows import Collector, Reading, Row
+from benchmark.logs.foreign.values import (
+    NotANumber,
+    Value,
+    json_value,
+    numbered_lines,
+    parse_json,
+    read_text,
+    step_of,
+    text_value,
+)
+from benchmark.logs.lines import MAX_LINE
+from tasks.errors import UserError
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+# Ray's process in front is short: without a limit, a hostile line would take quadratic time.
+_STEP_LINE = re.compile(r"(?:\([^()]{0,200}\) ?)?step:(\d{1,12}) - (.+)", re.ASCII)
+_NUMPY = re.compile(r"(?:np|numpy)\.\w+\((.*)\)")
+_ROUNDED = re.compile(r"-?\d+\.\d{3}|-?nan|-?inf", re.ASCII)
+_ROUNDED_LINES = 2
+"""Lines of three decimals throughout that make it sure that they were rounded."""
+_RESOLUTION = 0.001
+_ROUNDED_NOTE = (
+    "all numbers are rounded to three decimals: 0 may be anything below 0.0005, and a gradient "
+    "norm counts as a spike only where rounding cannot have made it one"
+)
+
+
+@dataclass(slots=True)
+class _Decimals:
+    """How many lines of steps a console has, and in how many all numbers have three decimals."""
+
+    lines: int = 0
+    three: int = 0
+
+    @property
+    def rounded(self) -> bool:
+        return self.three == self.lines >= _ROUNDED_LINES
+
+
+def read_verl(path: Path, own: Mapping[str, Meaning]) -> list[Reading]:
+    """Read a file logger's JSON lines or a console's output.
+
+    Args:
+        path: The file.
+        own: What fields mean by the user's own word.
+
+    Returns:
+        Its one run.
+
+    Raises:
+        UserError: It cannot be read, has no step in it, or breaks a rule of `rows`.
+    """
+    text = read_text(path)
+    collector = Collector(path, "verl", own)
+    if text.lstrip().startswith("{"):
+        collector.add_all(_json_rows(path, text))
+        return [collector.reading(path.stem)]
+    decimals = _Decimals()
+    collector.add_all(_console_rows(path, text, decimals))
+    if decimals.rounded:
+        return [collector.reading(path.stem, [_ROUNDED_NOTE], _RESOLUTION)]
+    return [collector.reading(path.stem)]
+
+
+def is_console(text: str) -> bool:
+    """Whether some line is one that verl prints after a step."""
+    return any(True for _ in _step_lines(text))
+
+
+def _json_rows(path: Path, text: str) -> Iterator[Row]:
+    for number, line in numbered_lines(text):
+        try:
+            if len(line) > MAX_LINE:
+                raise ValueError(f"longer than {MAX_LINE} characters")
+            step, values = _json_line(line)
+        except ValueError as error:
+            raise UserError(f"{path}, line {number}: {error}") from error
+        yield Row(f"line {number}", step, values)
+
+
+def _json_line(line: str) -> tuple[int, dict[str, Value]]:
+    fields = parse_json(line)
+    data = fields.get("data") if isinstance(fields, dict) else None
+    if not isinstance(data, dict):
+        raise ValueError('is no object with "step" and "data"')
+    around = {name: json_value(fields[name]) for name in fields if name not in ("step", "data")}
+    return step_of(fields.get("step")), {**around, **{n: json_value(v) for n, v in data.items()}}
+
+
+def _step_lines(text: str) -> Iterator[tuple[int, re.Match[str]]]:
+    """Lines of steps with their numbers; a progress bar may stand before one on the same line."""
+    for number, line in numbered_lines(text):
+        if "step:" not in line:
+            continue
+        for part in line.split("\r"):
+            if match := _STEP_LINE.fullmatch(_COLOUR.sub("", part).strip()):
+                yield number, match
+
+
+def _console_rows(path: Path, text: str, decimals: _Decimals) -> Iterator[Row]:
+    for number, match in _step_lines(text):
+        values: dict[str, Value] = {}
+        texts = []
+        for item in match[2].split(" - "):
+            name, colon, shown = item.rpartition(":")
+            value = text_value(_bare(shown))
+            if not colon or not name or value is None or isinstance(value, NotANumber):
+                _fail(path, number, f"begins as the line of a step, but {item[:80]!r} is no name "
+                      "with a number; cut the line out if it is none")  # fmt: skip
+            if name in values:
+                _fail(path, number, f"{name!r} stands twice in one line")
+            values[name] = value
+            texts.append(shown)
+        decimals.lines += 1
+        decimals.three += all(_ROUNDED.fullmatch(shown) for shown in texts)
+        try:
+            step = step_of(match[1])
+        except ValueError as error:
+            _fail(path, number, str(error))
+        yield Row(f"line {number}", step, values)
+    if not decimals.lines:
+        raise UserError(
+            f"{path} has no line of a step, such as `step:12 - actor/grad_norm:0.1`; name a log of "
+            "verl, or another --format"
+        )
+
+
+def _bare(shown: str) -> str:
+    """A number without numpy's type around it."""
+    match = _NUMPY.fullmatch(shown)
+    return match[1] if match else shown
+
+
+def _fail(path: Path, number: int, what: str) -> Any:
+    raise UserError(f"{path}, line {number}: {what}")

@@ -1,0 +1,241 @@
+"""Exports of Weights & Biases: the history of a run as CSV or JSON lines, and charts as CSV.
+
+- History: `run.scan_history()`, one object or row for each call of `log`, with `_step`,
+  `_timestamp` and `_runtime` beside the logged names. (`run.history()` is a sample of at most 500
+  rows: export the whole history.)
+- A chart's CSV: a first column `Step`, then `RUN - NAME`, `RUN - NAME__MIN`, `RUN - NAME__MAX` for
+  each run. Where the least and the greatest differ from the value, the chart was drawn from means
+  over several steps, in which a collapse may be smoothed away: an error.
+
+`_step` counts calls of `log`, unless the trainer hands its own number over, as verl and our trainer
+do. A trainer's own step goes before it: transformers logs `train/global_step`, since its training
+and evaluation lines are calls of their own. Without that column its exports cannot be placed.
+"""
+
+import csv
+import io
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NoReturn
+
+from benchmark.logs.foreign.mapping import Meaning, is_of_transformers
+from benchmark.logs.foreign.rows import Collector, Reading, Row
+from benchmark.logs.foreign.values import (
+    MAX_ROWS,
+    Value,
+    json_value,
+    numbered_lines,
+    parse_json,
+    read_text,
+    short,
+    step_of,
+    text_value,
+)
+from benchmark.logs.lines import MAX_LINE
+from tasks.errors import UserError
+
+STEPS: Final = ("train/global_step", "training/global_step", "_step", "Step")
+"""Columns that count steps; the first one that is there counts them."""
+_CALLS: Final = ("_step", "Step")
+_OF_WANDB: Final = ("", "_step", "_timestamp", "_runtime", "_wandb")
+_BETWEEN: Final = " - "
+_LOW, _HIGH = "__MIN", "__MAX"
+_NOT_FINITE: Final = ("NaN", "Infinity", "-Infinity")
+
+Cells = Mapping[str, Value]
+
+
+def read_wandb(path: Path, own: Mapping[str, Meaning]) -> list[Reading]:
+    """Read an export.
+
+    Args:
+        path: The file.
+        own: What fields mean by the user's own word.
+
+    Returns:
+        Its runs: several in a chart of several.
+
+    Raises:
+        UserError: It cannot be read, has no column of steps or not that of its trainer, was
+            averaged, or breaks a rule of `rows`.
+    """
+    text = read_text(path)
+    if text.lstrip().startswith("{"):
+        lines = _bounded(path, _json_lines(path, text))
+        columns = list(dict.fromkeys(name for _, cells in lines for name in cells))
+        runs = None
+    else:
+        columns, rows = _csv_lines(path, text)
+        lines = _bounded(path, rows)
+        runs = _chart_runs([name for name in columns if name not in (*STEPS, *_OF_WANDB)])
+    step = next((name for name in STEPS if name in columns), None)
+    if step is None:
+        raise UserError(f"{path} has no column {' or '.join(STEPS)}; export the steps, too")
+    if runs is None:
+        runs = {path.stem: {name: name for name in columns}}
+    if step in _CALLS:
+        _check_placed(path, step, runs)
+    return [_reading(path, own, run, step, names, lines) for run, names in runs.items()]
+
+
+def has_steps(header: Sequence[str]) -> bool:
+    """Whether the first line of a CSV file is that of an export."""
+    return any(name in header for name in STEPS)
+
+
+def first_row(text: str) -> list[str]:
+    """The cells of the first line of a CSV file; none if it is no such line."""
+    try:
+        return next(csv.reader(io.StringIO(text), strict=True), [])
+    except csv.Error:
+        return []
+
+
+def _reading(
+    path: Path,
+    own: Mapping[str, Meaning],
+    run: str,
+    step: str,
+    names: Mapping[str, str],
+    lines: Sequence[tuple[int, Cells]],
+) -> Reading:
+    """One run.
+
+    Args:
+        path: The file.
+        own: What fields mean by the user's own word.
+        run: The run's name.
+        step: The column of steps.
+        names: Names of numbers by the columns of this run.
+        lines: All lines, with their numbers.
+    """
+    collector = Collector(path, "wandb", own)
+    for number, cells in lines:
+        values = {
+            name: cells[column]
+            for column, name in names.items()
+            if column in cells and column != step and column not in _OF_WANDB
+        }
+        # A call of `log` without the trainer's step says nothing that could be placed.
+        said = {name: value for name, value in values.items() if value is not None}
+        if not said:
+            continue
+        count = cells.get(step)
+        if count is None and step not in _CALLS:
+            collector.pass_over(f"line {number}", said)
+            continue
+        try:
+            place = step_of(count)
+        except ValueError as error:
+            _fail(path, number, str(error))
+        collector.add(Row(f"line {number}", place, said))
+    calls = f"{step} is read as the update: it is one where the trainer hands its own number over"
+    return collector.reading(run, [calls] if step in _CALLS else [])
+
+
+def _check_placed(path: Path, step: str, runs: Mapping[str, Mapping[str, str]]) -> None:
+    """Calls of `log` are no updates where one trainer's step is known to take several."""
+    for names in runs.values():
+        for column, name in names.items():
+            if is_of_transformers(name):
+                raise UserError(
+                    f"{path} has {short(column)}, as transformers logs it, without "
+                    f"train/global_step: {step} counts calls of log; export that column, too, or "
+                    f"call {step} so where it counts the updates"
+                )
+
+
+def _json_lines(path: Path, text: str) -> Iterator[tuple[int, Cells]]:
+    for number, line in numbered_lines(text):
+        if len(line) > MAX_LINE:
+            _fail(path, number, f"longer than {MAX_LINE} characters")
+        try:
+            fields = parse_json(line)
+        except ValueError as error:
+            _fail(path, number, str(error))
+        if not isinstance(fields, dict):
+            _fail(path, number, "is no object")
+        yield (
+            number,
+            {
+                # The public API hands out what is not finite as text.
+                name: text_value(value) if value in _NOT_FINITE else json_value(value)
+                for name, value in fields.items()
+            },
+        )
+
+
+def _csv_lines(path: Path, text: str) -> tuple[list[str], Iterator[tuple[int, Cells]]]:
+    """The header, and the rows below it."""
+    rows = _csv_rows(path, text)
+    _, header = next(rows, (1, []))
+    if len(set(header)) < len(header):
+        twice = next(name for name in header if header.count(name) > 1)
+        _fail(path, 1, f"column {twice!r} stands there twice; export one run, or rename them")
+    return header, _csv_values(path, header, rows)
+
+
+def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        for cells in reader:
+            if cells:
+                yield reader.line_num, cells
+    except csv.Error as error:
+        _fail(path, reader.line_num, f"not CSV: {error}")
+
+
+def _csv_values(
+    path: Path, header: Sequence[str], rows: Iterable[tuple[int, list[str]]]
+) -> Iterator[tuple[int, Cells]]:
+    for number, cells in rows:
+        if len(cells) != len(header):
+            _fail(path, number, f"{len(cells)} cells under {len(header)} names")
+        values = {name: text_value(cell) for name, cell in zip(header, cells, strict=True)}
+        _check_not_averaged(path, number, values)
+        yield number, values
+
+
+def _bounded(path: Path, lines: Iterable[tuple[int, Cells]]) -> list[tuple[int, Cells]]:
+    found = list(itertools.islice(lines, MAX_ROWS + 1))
+    if len(found) > MAX_ROWS:
+        raise UserError(f"{path} has more than {MAX_ROWS} rows; it is no log of training")
+    return found
+
+
+def _check_not_averaged(path: Path, number: int, values: Cells) -> None:
+    for column, low in values.items():
+        if not column.endswith(_LOW):
+            continue
+        name = column.removesuffix(_LOW)
+        value, high = values.get(name), values.get(name + _HIGH)
+        if name in values and name + _HIGH in values and not _same(value, low, high):
+            _fail(
+                path,
+                number,
+                f"{name!r} is a mean of several steps, between {low} and {high}: a chart's export "
+                "smooths; export the history of the run (scan_history)",
+            )
+
+
+def _same(value: Value, low: Value, high: Value) -> bool:
+    """Whether the three are equal; NaN equals NaN."""
+    return repr(value) == repr(low) == repr(high)
+
+
+def _chart_runs(columns: Sequence[str]) -> dict[str, dict[str, str]] | None:
+    """Names of numbers by column for each run of a chart; None if it is the history of one run."""
+    plain = [name for name in columns if not name.endswith((_LOW, _HIGH))]
+    if not plain or not all(_BETWEEN in name for name in plain):
+        return None
+    runs: dict[str, dict[str, str]] = {}
+    for column in plain:
+        run, _, name = column.rpartition(_BETWEEN)
+        if name not in _OF_WANDB:
+            runs.setdefault(run, {})[column] = name
+    return runs
+
+
+def _fail(path: Path, number: int, what: str) -> NoReturn:
+    raise UserError(f"{path}, line {number}: {what}")

@@ -1,0 +1,310 @@
+"""From training logs to curves: which runs belong together, and what is drawn of each."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmark.logs.lines import Validation
+from benchmark.logs.metrics import METRICS, VALIDATION_METRICS, Metric
+from benchmark.logs.training_log import LOG, TrainingLog
+from benchmark.stability.collapse import collapse_step
+from tasks.errors import UserError, near
+from tasks.seeding import canonical_json
+
+XAxis = Literal["updates", "episodes", "tokens", "seconds"]
+Values = npt.NDArray[np.float64]
+
+_SHOWN_DIFFERENCES = 2
+_COUNTS: Final[Mapping[str, str]] = {"episodes": "rollout/episodes", "tokens": "tokens/response"}
+"""What an axis adds up, by its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Runs of one recipe with the same settings, or a single run.
+
+    Attributes:
+        label: What tells it from the others.
+        runs: Its logs, in the order of their seeds; seeds are distinct.
+    """
+
+    label: str
+    runs: tuple[TrainingLog, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plotted:
+    """One number that is drawn.
+
+    Attributes:
+        name: Its name in `METRICS` or `VALIDATION_METRICS`.
+        panel: The validation panel; None for a number of updates.
+        task: The task that the panel is of; None where all logs are of one task.
+    """
+
+    name: str
+    panel: str | None = None
+    task: str | None = None
+
+    @property
+    def metric(self) -> Metric:
+        """What the number is."""
+        return METRICS[self.name] if self.panel is None else VALIDATION_METRICS[self.name]
+
+    def validations(self, log: TrainingLog) -> tuple[Validation, ...]:
+        """The validations of a log that it is a number of."""
+        if self.panel is None or self.task not in (None, log.start.task):
+            return ()
+        return log.of_panel(self.panel)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One number of one run.
+
+    Attributes:
+        updates: Updates at which it was measured, shape (n,).
+        x: Where they lie on the x axis, shape (n,).
+        y: The number, shape (n,).
+    """
+
+    updates: Values
+    x: Values
+    y: Values
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Several runs of one curve, where all of them have values.
+
+    Attributes:
+        x: Places on the x axis, shape (n,).
+        low: Lowest run, shape (n,).
+        middle: Median of the runs, shape (n,).
+        high: Highest run, shape (n,).
+    """
+
+    x: Values
+    low: Values
+    middle: Values
+    high: Values
+
+
+def curves_of(logs: Sequence[TrainingLog], by: Literal["recipe", "run"] = "recipe") -> list[Curve]:
+    """Sort logs into curves, in the order in which they are given.
+
+    Args:
+        logs: At least one.
+        by: `recipe` makes one curve of all logs that differ in nothing but the seed, `run` one of
+            every log.
+
+    Raises:
+        UserError: A log is there twice, or two logs of one curve have the same seed.
+    """
+    paths = [log.path.resolve() for log in logs]
+    for number, path in enumerate(paths):
+        if path in paths[:number]:
+            raise UserError(f"{logs[number].path} is given twice; give every log once")
+    if by == "run":
+        return [Curve(label, (log,)) for label, log in zip(_run_labels(logs), logs, strict=True)]
+    groups: dict[str, list[TrainingLog]] = {}
+    for log in logs:
+        groups.setdefault(canonical_json([log.start.recipe, _settings(log)]), []).append(log)
+    for group in groups.values():
+        group.sort(key=lambda log: log.start.seed)
+        for one, other in pairwise(group):
+            if one.start.seed == other.start.seed:
+                raise UserError(
+                    f"{one.path} and {other.path} are of the same recipe, settings and seed; "
+                    "give one of them, or draw every run by itself with --by run"
+                )
+    labels = _recipe_labels([group[0] for group in groups.values()])
+    return [
+        Curve(label, tuple(group)) for label, group in zip(labels, groups.values(), strict=True)
+    ]
+
+
+def plotted(names: Sequence[str], logs: Sequence[TrainingLog]) -> list[Plotted]:
+    """What is drawn: one plot for each name, and for each panel where validations have several.
+
+    Panels of two tasks are two, whatever they are called.
+
+    Raises:
+        UserError: A name is unknown, or a panel was played under two protocols.
+    """
+    known = (*VALIDATION_METRICS, *METRICS)
+    several = len({log.start.task for log in logs}) > 1
+    panels = list(
+        dict.fromkeys(
+            (panel, log.start.task if several else None) for log in logs for panel in log.panels
+        )
+    )
+    plots = []
+    for name in dict.fromkeys(names):
+        if name not in known:
+            raise UserError(f"no metric {name!r} in a training log{near(name, known)}")
+        if name in METRICS:
+            plots.append(Plotted(name))
+            continue
+        of_panels = [Plotted(name, panel, task) for panel, task in panels or [("", None)]]
+        for what in of_panels:
+            _check_one_protocol(what, logs)
+        plots += of_panels
+    return plots
+
+
+def series_of(log: TrainingLog, what: Plotted, x: XAxis = "updates") -> Series:
+    """One number of one run along an axis; what was not measured is left out.
+
+    Args:
+        log: The run.
+        what: The number.
+        x: `updates`, `episodes` (played so far, resampled ones included), `tokens` (response tokens
+            sampled so far) or `seconds` (compute so far).
+
+    Raises:
+        UserError: The log does not count what is on the axis.
+    """
+    if what.panel is None:
+        lines = [(line, line.values.get(what.name)) for line in log.updates]
+        measured = [(line.update, line.seconds_total, y) for line, y in lines if y is not None]
+    else:
+        field = what.name.partition("/")[2]
+        measured = [
+            (line.update, line.seconds_total, float(getattr(line, field)))
+            for line in what.validations(log)
+        ]
+    updates = np.array([update for update, _, _ in measured], dtype=np.float64)
+    places = updates
+    if x == "seconds":
+        places = np.array([seconds for _, seconds, _ in measured], dtype=np.float64)
+    elif x != "updates":
+        places = _spent(log, _COUNTS[x])[np.searchsorted(_numbers(log), updates, side="right")]
+    return Series(updates, places, np.array([y for _, _, y in measured], dtype=np.float64))
+
+
+def band_of(runs: Sequence[Series]) -> Band | None:
+    """Lowest, median and highest run at all places that lie within every run.
+
+    Where runs were not measured at the same places, values between two are interpolated linearly.
+    A run that ended early ends the band: what remains would be a choice of survivors.
+
+    Returns:
+        The band; None if there is no place that all runs share.
+    """
+    if not all(run.x.size for run in runs):
+        return None
+    first, last = max(run.x[0] for run in runs), min(run.x[-1] for run in runs)
+    x = np.unique(np.concatenate([run.x for run in runs]))
+    x = x[(x >= first) & (x <= last)]
+    if not x.size:
+        return None
+    values = np.stack([np.interp(x, run.x, run.y) for run in runs])
+    return Band(x, values.min(axis=0), np.median(values, axis=0), values.max(axis=0))
+
+
+def collapse_update(log: TrainingLog, panel: str | None = None) -> int | None:
+    """The update after which a run collapsed (`collapse_step`); None if it did not.
+
+    Args:
+        log: The run.
+        panel: Whose success counts; the first one's by default.
+    """
+    if not log.validations:
+        return None
+    validations = log.of_panel(panel or log.panels[0])
+    step = collapse_step([line.success for line in validations])
+    return None if step is None else validations[step].update
+
+
+def printable(text: str) -> str:
+    """Foreign text on one line, with what is invisible in it as code points."""
+    return "".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in text)
+
+
+def _numbers(log: TrainingLog) -> Values:
+    return np.array([line.update for line in log.updates], dtype=np.float64)
+
+
+def _spent(log: TrainingLog, name: str) -> Values:
+    """What was counted up to every update; one more than there are updates, from 0."""
+    counts = log.series(name)
+    if None in counts:
+        update = log.updates[counts.index(None)].update
+        raise UserError(f"{log.path} lacks {name} of update {update}; use --x updates or seconds")
+    return np.array(list(accumulate((c for c in counts if c is not None), initial=0.0)))
+
+
+def _check_one_protocol(what: Plotted, logs: Sequence[TrainingLog]) -> None:
+    seen: dict[str, TrainingLog] = {}
+    for log in logs:
+        for line in what.validations(log)[:1]:
+            seen.setdefault(line.fingerprint, log)
+    if len(seen) > 1:
+        one, other, *_ = seen.values()
+        raise UserError(
+            f"{one.path} and {other.path} validated {what.panel} under different protocols; draw "
+            "them apart, or leave out what is of validations with --metrics"
+        )
+
+
+def _settings(log: TrainingLog) -> dict[str, Any]:
+    """Everything but the seed that makes two runs differ on purpose, flat."""
+    init = log.start.init
+    facts = {"task": log.start.task, "init": init.name, "init sha256": init.sha256}
+    return facts | dict(_flat(log.start.configuration))
+
+
+def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, inner in value.items():
+        if key == "seed":
+            continue
+        if isinstance(inner, dict) and inner:
+            yield from _flat(inner, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", inner
+
+
+def _recipe_labels(logs: Sequence[TrainingLog]) -> list[str]:
+    """Recipes, with what they differ in where several curves are of one recipe."""
+    labels = []
+    for log in logs:
+        same = [_settings(other) for other in logs if other.start.recipe == log.start.recipe]
+        own = _settings(log)
+        keys = [key for key in own if any(other.get(key) != own[key] for other in same)]
+        facts = [f"{key.rpartition('.')[2]} {_text(own[key])}" for key in keys[:_SHOWN_DIFFERENCES]]
+        facts += ["\u2026"] * (len(keys) > _SHOWN_DIFFERENCES)
+        labels.append(", ".join([log.start.recipe, *facts]))
+    return _distinct(labels)
+
+
+def _run_labels(logs: Sequence[TrainingLog]) -> list[str]:
+    """Names of the runs' folders, with as many folders above them as it takes to differ."""
+    parts = [
+        (log.path.parent if log.path.name == LOG else log.path.with_suffix("")).resolve().parts
+        for log in logs
+    ]
+    labels = [part[-1] for part in parts]
+    for depth in range(2, max(map(len, parts)) + 1):
+        if len(set(labels)) == len(labels):
+            break
+        labels = ["/".join(part[-depth:]) for part in parts]
+    return _distinct(labels)
+
+
+def _distinct(labels: Sequence[str]) -> list[str]:
+    """The labels, those that are there several times with a number."""
+    return [
+        f"{label} ({labels[: number + 1].count(label)})" if labels.count(label) > 1 else label
+        for number, label in enumerate(labels)
+    ]
+
+
+def _text(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    return text if len(text) <= 24 else text[:23] + "\u2026"

@@ -1,0 +1,268 @@
+"""The lines of a training log: three strict schemas and the order that they stand in."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import Field, StringConstraints, ValidationError, field_validator, model_validator
+from pydantic_core import SchemaValidator, core_schema, from_json
+
+from benchmark.evaluation.manifest import ModelIdentity
+from benchmark.evaluation.records import Number, Sha256
+from benchmark.logs.metrics import METRICS
+from tasks.seeding import canonical_json
+from tasks.strict import Strict, first_fault
+
+SCHEMA_VERSION: Final = 1
+MAX_LINE = 2**20
+"""Longest accepted line, in bytes."""
+ROUNDING = 1e-6
+"""By how much a number may leave its range through rounding in float32."""
+_MAX_UPDATE = 10**9
+_MAX_SECONDS = 1e12
+
+Word = Annotated[
+    str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+@-]*$")
+]
+_Update = Annotated[int, Field(ge=0, le=_MAX_UPDATE)]
+_Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+_Seconds = Annotated[float, Field(ge=0, le=_MAX_SECONDS, allow_inf_nan=False)]
+
+
+class TrackClaim(Strict):
+    """The track that a run says it is on (`benchmark.tracks`).
+
+    Attributes:
+        name: Name of the track.
+        sha256: Hash of what it pinned when the run began.
+    """
+
+    name: Word
+    sha256: Sha256
+
+
+class Start(Strict):
+    """The first line of a log; a resumed run adds no second one.
+
+    Attributes:
+        kind: Always `start`.
+        schema_version: Version of this schema.
+        created: Start of the run, ISO 8601, UTC.
+        recipe: Name of the recipe.
+        configuration: The resolved configuration: whatever can move a number, and no place where
+            anything is written. Runs whose configurations differ in nothing but `seed` are
+            seeds of one curve.
+        task: Name of the task that is trained on.
+        init: The weights that training starts from.
+        fingerprint: Protocol fingerprint of the validations.
+        seed: Of the run.
+        engine: What the rollouts' engine says of itself.
+        versions: Versions of this program, Python and the libraries that matter.
+        track: The track that pins everything but the method; null, and absent in older logs, for an
+            open run.
+    """
+
+    kind: Literal["start"] = "start"
+    schema_version: Literal[1] = SCHEMA_VERSION
+    created: Annotated[
+        str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|\+00:00)$")
+    ]
+    recipe: Word
+    configuration: dict[str, Any]
+    task: Word
+    init: ModelIdentity
+    fingerprint: Sha256
+    seed: Annotated[int, Field(ge=0, lt=2**63)]
+    engine: dict[str, Any]
+    versions: dict[str, str]
+    track: TrackClaim | None = None
+
+    @field_validator("configuration", "engine")
+    @classmethod
+    def _plain_json(cls, facts: dict[str, Any]) -> dict[str, Any]:
+        canonical_json(facts)
+        return facts
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """An update line.
+
+    Attributes:
+        update: Its number, from 1.
+        seconds_total: Compute since the run began, over all sessions.
+        values: The numbers of `METRICS` that were measured.
+        nonfinite: Names of numbers that were measured and are not finite.
+    """
+
+    update: int
+    seconds_total: float
+    values: Mapping[str, float]
+    nonfinite: tuple[str, ...] = ()
+
+
+class Validation(Strict):
+    """A validation line: one panel, played by the policy as it is after an update.
+
+    Attributes:
+        kind: Always `validation`.
+        update: The update that came before; 0 is the init.
+        panel: Name of the panel.
+        episodes: Episodes played: all of the panel.
+        success: Success rate.
+        score: Mean score, in the task's unit.
+        format_ok: Share of responses that keep the response contract.
+        action_ok: Share of responses whose action the world admits.
+        turns: Mean number of turns.
+        fingerprint: The panel's protocol fingerprint; one panel has one in a log.
+        wilson_low: Lower end of the success rate's 95 % Wilson interval.
+        wilson_high: Upper end.
+        seconds_total: Compute since the run began, over all sessions.
+    """
+
+    kind: Literal["validation"] = "validation"
+    update: _Update
+    panel: Word
+    episodes: Annotated[int, Field(ge=1, le=10**9)]
+    success: _Share
+    score: Number
+    format_ok: _Share
+    action_ok: _Share
+    turns: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+    fingerprint: Sha256
+    wilson_low: _Share
+    wilson_high: _Share
+    seconds_total: _Seconds
+
+    @model_validator(mode="after")
+    def _interval_holds(self) -> Self:
+        if not self.wilson_low - ROUNDING <= self.success <= self.wilson_high + ROUNDING:
+            raise ValueError("the success rate lies outside of its interval")
+        return self
+
+
+Line = Start | Update | Validation
+
+
+class Order:
+    """What lines of a log owe to the lines before them."""
+
+    def __init__(self) -> None:
+        self._started = False
+        self._update = 0
+        self._last: dict[str, tuple[int, float]] = {}
+        self._fingerprints: dict[str, str] = {}
+
+    def add(self, line: Line) -> None:
+        """Take one more line.
+
+        Raises:
+            ValueError: It cannot stand here; the state is as before.
+        """
+        # Updates are most lines, and cheap to tell: the others are checked by pydantic's metaclass.
+        start = not isinstance(line, Update) and isinstance(line, Start)
+        if self._started == start:
+            raise ValueError("kind: a log has one start line, its first")
+        if not isinstance(line, Update | Validation):
+            self._started = True
+            return
+        series = "update" if isinstance(line, Update) else f"validation of {line.panel}"
+        update, seconds = self._last.get(series, (-1, 0.0))
+        if line.update <= update:
+            raise ValueError(f"update: {series} {line.update} stands after {series} {update}")
+        if line.update < self._update:
+            raise ValueError(f"update: {line.update} stands after update {self._update}")
+        if line.seconds_total < seconds:
+            raise ValueError(f"seconds_total: {line.seconds_total} stands after {seconds}")
+        if not isinstance(line, Update):
+            if line.fingerprint != self._fingerprints.get(line.panel, line.fingerprint):
+                raise ValueError(f"fingerprint: {series} was of another protocol before")
+            self._fingerprints[line.panel] = line.fingerprint
+        self._update = line.update
+        self._last[series] = line.update, line.seconds_total
+
+
+def _update_schema() -> core_schema.CoreSchema:
+    fields: dict[str, core_schema.CoreSchema] = {
+        "kind": core_schema.literal_schema(["update"]),
+        "update": core_schema.int_schema(ge=1, le=_MAX_UPDATE, strict=True),
+        "seconds_total": core_schema.float_schema(
+            ge=0, le=_MAX_SECONDS, allow_inf_nan=False, strict=True
+        ),
+    }
+    optional: dict[str, core_schema.CoreSchema] = {
+        "nonfinite": core_schema.list_schema(
+            core_schema.literal_schema(list(METRICS)), min_length=1, max_length=len(METRICS)
+        )
+    }
+    for name, metric in METRICS.items():
+        low, high = metric.range
+        number = core_schema.float_schema(ge=low, le=high, allow_inf_nan=False, strict=True)
+        optional[name] = core_schema.nullable_schema(number)
+    return core_schema.typed_dict_schema(
+        {name: core_schema.typed_dict_field(schema) for name, schema in fields.items()}
+        | {
+            name: core_schema.typed_dict_field(schema, required=False)
+            for name, schema in optional.items()
+        },
+        extra_behavior="forbid",
+    )
+
+
+_UPDATE = SchemaValidator(_update_schema())
+_UPDATE_BEGINS = b'{"kind":"update"', b'{"kind": "update"'
+_VALIDATION_BEGINS = b'{"kind":"validation"', b'{"kind": "validation"'
+
+
+def parse_line(content: bytes) -> Line:
+    """Read one line.
+
+    Raises:
+        ValueError: It breaks the schema; the message names the field.
+    """
+    if len(content) > MAX_LINE:
+        raise ValueError(f"longer than {MAX_LINE} bytes")
+    try:
+        # Our own logs begin their lines so. Reading and checking in one step takes half the time;
+        # what it refuses, and every other line, is read by the steps that say what is wrong.
+        if content.startswith(_UPDATE_BEGINS):
+            return _update(_UPDATE.validate_json(content))
+        if content.startswith(_VALIDATION_BEGINS):
+            return Validation.model_validate_json(content)
+    except ValidationError:
+        return _line(content)
+    return _line(content)
+
+
+def _line(content: bytes) -> Line:
+    """As `parse_line`, in two steps: JSON, then the schema."""
+    try:
+        fields = from_json(content, allow_inf_nan=False)
+    except ValueError as error:
+        raise ValueError(f"not JSON: {error}") from error
+    kind = fields.get("kind") if isinstance(fields, dict) else None
+    try:
+        match kind:
+            case "start":
+                return Start.model_validate(fields)
+            case "validation":
+                return Validation.model_validate(fields)
+            case "update":
+                return _update(_UPDATE.validate_python(fields))
+    except ValidationError as error:
+        raise ValueError(first_fault(error)) from error
+    raise ValueError("kind: must be start, update or validation")
+
+
+def _update(fields: dict[str, Any]) -> Update:
+    """The line of fields that keep the schema; takes them over."""
+    del fields["kind"]
+    update, seconds_total = fields.pop("update"), fields.pop("seconds_total")
+    nonfinite = tuple(fields.pop("nonfinite", ()))
+    for name in [name for name, value in fields.items() if value is None]:
+        del fields[name]
+    if nonfinite and (
+        len(set(nonfinite)) < len(nonfinite) or not fields.keys().isdisjoint(nonfinite)
+    ):
+        raise ValueError("nonfinite: a name stands there twice or has a number")
+    return Update(update, seconds_total, fields, nonfinite)

@@ -1,0 +1,361 @@
+"""The training log: what a training run leaves behind, one JSON line at a time.
+
+`training_log.jsonl` holds one `start` line, then an `update` line for every update and a
+`validation` line for every panel of every validation. Lines are flat; a number that was not
+measured is null, never 0. `training_lines` has the schemas, `training_metrics` the names, units and
+ranges of the numbers. A log may come from somebody else: nothing in it is trusted.
+"""
+
+import fcntl
+import io
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+from benchmark.files import append_durably, open_no_link, sync_folder, write_atomically
+from benchmark.logs.lines import (
+    ROUNDING,
+    Line,
+    Order,
+    Start,
+    Update,
+    Validation,
+    parse_line,
+)
+from benchmark.logs.metrics import FLOAT32_MAX, METRICS
+from tasks.errors import UserError
+
+LOG: Final = "training_log.jsonl"
+MAX_BYTES = 64 * 2**20
+"""Longest accepted log, in bytes: more than 30,000 updates."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingLog:
+    """A log that was read.
+
+    Attributes:
+        path: The file.
+        start: Its first line.
+        updates: Its update lines, in order.
+        validations: Its validation lines, in order.
+        torn: A last line without its end was passed over.
+    """
+
+    path: Path
+    start: Start
+    updates: tuple[Update, ...]
+    validations: tuple[Validation, ...]
+    torn: bool = False
+
+    @property
+    def panels(self) -> tuple[str, ...]:
+        """Names of the validation panels, in order of appearance."""
+        return tuple(dict.fromkeys(line.panel for line in self.validations))
+
+    def series(self, name: str) -> list[float | None]:
+        """One number of all updates; None where it was not measured or is not finite.
+
+        Raises:
+            KeyError: `METRICS` has no such name.
+        """
+        if name not in METRICS:
+            raise KeyError(name)
+        return [line.values.get(name) for line in self.updates]
+
+    def of_panel(self, panel: str) -> tuple[Validation, ...]:
+        """The validations of one panel."""
+        return tuple(line for line in self.validations if line.panel == panel)
+
+
+def find_log(path: Path) -> Path:
+    """The training log that a path means: a file, or the one inside of a run folder.
+
+    Raises:
+        UserError: There is none.
+    """
+    if path.is_dir():
+        if not (path / LOG).exists():
+            raise UserError(f"{path} holds no {LOG}; name a training log or a folder with one")
+        return path / LOG
+    if not path.exists():
+        raise UserError(f"{path} does not exist; name a training log or a folder with one")
+    return path
+
+
+def read_training_log(path: Path, *, allow_torn: bool = False) -> TrainingLog:
+    """Read a log and check all of it: schema, ranges, order.
+
+    Args:
+        path: The file.
+        allow_torn: Pass over a last line without its end, which a kill may leave.
+
+    Raises:
+        UserError: It cannot be read or is not valid; file and line are named.
+    """
+    return parse_training_log(_content(path), path, allow_torn=allow_torn)
+
+
+def parse_training_log(content: bytes, path: Path, *, allow_torn: bool = False) -> TrainingLog:
+    """Read the content of a log and check all of it.
+
+    Args:
+        content: The content.
+        path: What it is called in messages.
+        allow_torn: See `read_training_log`.
+
+    Raises:
+        UserError: See `read_training_log`.
+    """
+    whole, torn = _split(content)
+    if torn and not allow_torn:
+        number = len(whole) + 1
+        raise UserError(f"{path}, line {number}: has no end; resuming the training mends that")
+    lines = list(_parsed(path, whole))
+    if not lines or not isinstance(lines[0], Start):
+        raise UserError(f"{path} is empty: a training log begins with a start line")
+    updates = tuple(line for line in lines if isinstance(line, Update))
+    others = [line for line in lines if not isinstance(line, Update)]
+    validations = tuple(line for line in others if isinstance(line, Validation))
+    return TrainingLog(path, lines[0], updates, validations, bool(torn))
+
+
+def truncate_after(path: Path, update: int) -> int:
+    """Cut a log back to a checkpoint: what came after its update goes, and so does a torn line.
+
+    What stays is not changed by a byte. Validations after `update` itself stay.
+
+    Args:
+        path: The file.
+        update: The checkpoint's update; 0 keeps the start and the validations of the init.
+
+    Returns:
+        How many lines were cut off.
+
+    Raises:
+        UserError: The log is not valid, is in use, cannot be written, or lacks that update.
+    """
+    content, torn = _read(path)
+    lines = list(_parsed(path, content))
+    updates = [line.update for line in lines if isinstance(line, Update)]
+    if update and update not in updates:
+        raise UserError(
+            f"{path} has no line of update {update}, which the checkpoint is of (its last one is "
+            f"{max(updates, default=0)}): they are not of one run; choose another folder"
+        )
+    kept = [
+        text
+        for text, line in zip(content, lines, strict=True)
+        if isinstance(line, Start) or line.update <= update
+    ]
+    cut = len(content) - len(kept) + bool(torn)
+    if cut:
+        try:
+            descriptor = _locked(path, os.O_RDWR)
+            try:
+                write_atomically(path, b"".join(kept))
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise UserError(_cannot_write(path, error)) from error
+    return cut
+
+
+def set_aside(path: Path) -> Path | None:
+    """Put a log out of the way of a run that begins anew in its folder.
+
+    Returns:
+        Where it lies now; None if there was none.
+
+    Raises:
+        UserError: Another process writes it, or the folder cannot be written.
+    """
+    if not path.exists():
+        return None
+    try:
+        descriptor = _locked(path, os.O_RDWR)
+        try:
+            aside = path.with_name(f"{path.name}.old")
+            path.replace(aside)
+            sync_folder(path.parent)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise UserError(_cannot_write(path, error)) from error
+    return aside
+
+
+class TrainingLogWriter:
+    """Appends to a log; no other process can at the same time. Use as a context manager.
+
+    Args:
+        path: The file; made if it is not there. A log that is there is read and continued; where a
+            run is resumed, `truncate_after` comes first.
+
+    Attributes:
+        log: What the log held when it was opened; None for a new one.
+
+    Raises:
+        UserError: The file cannot be written, is in use, or holds no valid log.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.log: TrainingLog | None = None
+        self._order = Order()
+        try:
+            self._file = _locked(path, os.O_CREAT | os.O_RDWR | os.O_APPEND)
+        except OSError as error:
+            raise UserError(_cannot_write(path, error)) from error
+        try:
+            if os.fstat(self._file).st_size:
+                self.log = read_training_log(path)
+                for line in _parsed(path, _read(path)[0]):
+                    self._order.add(line)
+            sync_folder(path.parent)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        """The writer itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file."""
+        self.close()
+
+    def append(self, line: Mapping[str, Any]) -> dict[str, Any]:
+        """Add a line: when this returns, it survives a crash.
+
+        Numbers of an update line may be of any type that `float` takes. Those that are not finite
+        in float32 are written as null and named in `nonfinite`; names of `METRICS` that are left
+        out are written as null. A number that is out of its range by rounding alone (1e-6) is put
+        onto the limit.
+
+        Returns:
+            The line as it was written.
+
+        Raises:
+            ValueError: The line breaks the schema or the order: a fault of the caller's.
+            UserError: The disk is full or failed. What was written before stays.
+        """
+        written = _cleaned(line) if line.get("kind") == "update" else dict(line)
+        text = json.dumps(written, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        content = text.encode() + b"\n"
+        self._order.add(parse_line(content))
+        try:
+            append_durably(self._file, content)
+        except OSError as error:
+            raise UserError(_cannot_write(self.path, error)) from error
+        return written
+
+    def close(self) -> None:
+        """Let other processes in."""
+        if self._file >= 0:
+            os.close(self._file)
+        self._file = -1
+
+
+def _cleaned(line: Mapping[str, Any]) -> dict[str, Any]:
+    """An update line as it is written: all names, plain numbers, null for what is not finite."""
+    written: dict[str, Any] = {name: line[name] for name in line if name not in METRICS}
+    nonfinite = []
+    for name, metric in METRICS.items():
+        value = line.get(name)
+        if value is None or isinstance(value, bool | str):  # of these the schema refuses two
+            written[name] = value
+            continue
+        number = value if isinstance(value, int) else float(value)
+        if abs(number) <= FLOAT32_MAX:
+            written[name] = _without_rounding(number, *metric.range)
+        else:
+            written[name] = None
+            nonfinite.append(name)
+    if nonfinite:
+        written["nonfinite"] = nonfinite
+    return written
+
+
+def _without_rounding(number: float, low: float, high: float) -> float:
+    """The nearest number of the range, if rounding alone can have led out of it."""
+    nearest = min(max(number, low), high)
+    return nearest if abs(number - nearest) <= ROUNDING else number
+
+
+def _read(path: Path) -> tuple[list[bytes], bytes]:
+    """All whole lines of a file with their ends, and what stands behind the last one.
+
+    Raises:
+        UserError: It cannot be read or is too long.
+    """
+    return _split(_content(path))
+
+
+def _content(path: Path) -> bytes:
+    """A file's content.
+
+    Raises:
+        UserError: It cannot be read or is too long.
+    """
+    try:
+        with os.fdopen(open_no_link(path, os.O_RDONLY), "rb") as stream:
+            size = os.fstat(stream.fileno()).st_size
+            content = stream.read(min(size, MAX_BYTES))
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from error
+    if size > MAX_BYTES:
+        raise UserError(f"{path} is longer than {MAX_BYTES} bytes")
+    return content
+
+
+def _split(content: bytes) -> tuple[list[bytes], bytes]:
+    """Whole lines with their ends, and what stands behind the last one."""
+    lines = io.BytesIO(content).readlines()
+    rest = lines.pop() if lines and not lines[-1].endswith(b"\n") else b""
+    return lines, rest
+
+
+def _parsed(path: Path, content: Iterable[bytes]) -> Iterator[Line]:
+    """Check line after line.
+
+    Raises:
+        UserError: One is not valid or stands at the wrong place.
+    """
+    order = Order()
+    for number, text in enumerate(content, 1):
+        try:
+            line = parse_line(text)
+            order.add(line)
+        except ValueError as error:
+            raise UserError(f"{path}, line {number}: {error}") from error
+        yield line
+
+
+def _locked(path: Path, flags: int) -> int:
+    """Open a file that no other process writes.
+
+    Raises:
+        UserError: Another process does.
+        OSError: It cannot be opened.
+    """
+    descriptor = open_no_link(path, flags)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise UserError(f"{path} is being written by another process; wait for it") from None
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _cannot_write(path: Path, error: OSError) -> str:
+    return (
+        f"{path} cannot be written: {error.strerror or error}; what was logged is kept: mend that "
+        "and resume from the last checkpoint"
+    )

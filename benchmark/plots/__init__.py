@@ -1,0 +1,1 @@
+"""What all figures and self-contained pages share, and the page of training curves."""

@@ -1,0 +1,163 @@
+"""Curves of training runs as one figure: small plots side by side, seeds as bands.
+
+The same logs give the same bytes with the same version of matplotlib.
+"""
+
+import io
+from collections.abc import Sequence
+from typing import Any, Final, Literal
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from benchmark.logs.groups import (
+    Curve,
+    Plotted,
+    XAxis,
+    collapse_update,
+    printable,
+    series_of,
+)
+from benchmark.plots.style import (
+    SOFT,
+    Look,
+    draw_runs,
+    dress,
+    legend_columns,
+    look_of,
+    mark_collapse,
+    plot_style,
+)
+
+ImageFormat = Literal["svg", "png", "pdf"]
+Dashes = Literal["-"] | tuple[float, tuple[float, ...]]
+
+DEFAULT_METRICS: Final = (
+    "validation/success",
+    "rollout/success",
+    "rollout/format_ok",
+    "policy/entropy",
+    "kl_old/clipped_mean",
+    "kl_init/clipped_mean",
+    "policy/grad_norm",
+    "engine/k3",
+)
+
+
+def figure_bytes(
+    curves: Sequence[Curve],
+    plots: Sequence[Plotted],
+    x: XAxis = "updates",
+    image_format: ImageFormat = "svg",
+) -> bytes:
+    """Draw a figure.
+
+    A curve with several seeds is the median of its runs, with a band from the lowest to the
+    highest where all of them have values, and a thin line for every run. A cross marks where a run
+    collapsed (`collapse_step`). Numbers in nats that are no larger than 1e-9, which is rounding,
+    stand at the foot of a logarithmic axis beside 0 and do not stretch it.
+
+    Args:
+        curves: What is compared; at least one.
+        plots: What is drawn of each; at least one.
+        x: What the runs are laid along.
+        image_format: How the figure is stored.
+
+    Returns:
+        The content of the file.
+
+    Raises:
+        UserError: A log lacks what the x axis needs.
+    """
+    with plot_style():
+        figure = _figure(curves, plots, x)
+        metadata = {
+            "svg": {"Date": None, "Creator": "arlarena-bench"},
+            "pdf": {"CreationDate": None, "Creator": "arlarena-bench", "Producer": None},
+            "png": {"Software": "arlarena-bench"},
+        }
+        file = io.BytesIO()
+        figure.savefig(file, format=image_format, metadata=metadata[image_format], dpi=160)
+    return file.getvalue()
+
+
+def _figure(curves: Sequence[Curve], plots: Sequence[Plotted], x: XAxis) -> Figure:
+    columns, (width, height) = _grid(len(plots))
+    rows = -(-len(plots) // columns)
+    figure = Figure(
+        figsize=(width * columns, height * rows + 1.1),
+        layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08, hspace=0.06),
+    )
+    FigureCanvasAgg(figure)
+    looks = [look_of(number) for number in range(len(curves))]
+    series = [[[series_of(run, what, x) for run in c.runs] for c in curves] for what in plots]
+    ends = [s.x[-1] for of in series for runs in of for s in runs if s.x.size]
+    last = max(ends, default=0.0) or 1.0
+    for number, (what, runs_of) in enumerate(zip(plots, series, strict=True)):
+        axes = figure.add_subplot(rows, columns, number + 1)
+        for curve, look, runs in zip(curves, looks, runs_of, strict=True):
+            draw_runs(axes, runs, look)
+            for log, run in zip(curve.runs, runs, strict=True):
+                mark_collapse(axes, run, collapse_update(log, what.panel), look)
+        dress(axes, what, [run for runs in runs_of for run in runs])
+        axes.set_xlim(-0.015 * last, 1.015 * last)
+        if number + columns >= len(plots):
+            axes.set_xlabel(_x_label(x))
+    starts = [run.start for curve in curves for run in curve.runs]
+    tasks = dict.fromkeys(start.task for start in starts)
+    inits = dict.fromkeys(printable(start.init.name) for start in starts)
+    title = f"Training on {', '.join(tasks)} from {', '.join(inits)}"
+    figure.suptitle(title, x=0.012, ha="left", fontsize=12, fontweight="bold")
+    _legend(figure, curves, looks)
+    return figure
+
+
+def _legend(figure: Figure, curves: Sequence[Curve], looks: Sequence[Look]) -> None:
+    handles: list[Any] = []
+    labels = []
+    for curve, look in zip(curves, looks, strict=True):
+        line = Line2D([], [], color=look.colour, linestyle=look.dashes, linewidth=2.2)
+        band = Patch(facecolor=look.colour, alpha=0.18, linewidth=0)
+        handles.append((band, line) if len(curve.runs) > 1 else line)
+        labels.append(_legend_label(curve))
+    if any(collapse_update(run) is not None for curve in curves for run in curve.runs):
+        handles.append(
+            Line2D([], [], color=SOFT, marker="X", markersize=7.5, linestyle="", mec="white")
+        )
+        labels.append("collapse of a run")
+    legend = figure.legend(
+        handles,
+        labels,
+        loc="outside lower left",
+        ncols=legend_columns(labels, figure.get_figwidth()),
+        fontsize=9,
+        handlelength=2.4,
+        columnspacing=1.8,
+        alignment="left",
+    )
+    if any(len(curve.runs) > 1 for curve in curves):
+        note = "Bold: median of the seeds. Band: lowest to highest, as far as all go. Thin: a run."
+        legend.set_title(note)
+        legend.get_title().set(color=SOFT, fontsize=8)
+
+
+def _legend_label(curve: Curve) -> str:
+    if len(curve.runs) == 1:
+        return printable(curve.label)
+    collapsed = sum(collapse_update(run) is not None for run in curve.runs)
+    note = f", {collapsed} collapsed" if collapsed else ""
+    return f"{printable(curve.label)} ({len(curve.runs)} seeds{note})"
+
+
+def _grid(plots: int) -> tuple[int, tuple[float, float]]:
+    """Columns of the figure, and width and height of a plot in inches."""
+    columns = plots if plots <= 3 else {4: 2, 5: 3, 6: 3, 9: 3}.get(plots, 4)
+    return columns, {1: (6.4, 3.2), 2: (4.4, 2.7)}.get(columns, (3.4, 2.3))
+
+
+def _x_label(x: XAxis) -> str:
+    labels = {"updates": "update", "episodes": "episodes played", "tokens": "response tokens"}
+    return labels.get(x, "compute (s)")

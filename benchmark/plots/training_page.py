@@ -1,0 +1,133 @@
+"""Curves of training runs as a page: the figure, and the last numbers of every run as a table."""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from benchmark.logs.groups import Curve, collapse_update, printable
+from benchmark.logs.lines import Validation
+from benchmark.logs.training_log import TrainingLog
+from benchmark.plots.page import STYLE
+from benchmark.report.text import number, percent
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{{ policy }}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{{ title }}</title>
+<link rel="icon" href="data:,">
+<style>{{ style }}</style>
+</head>
+<body>
+<main>
+<h1>{{ title }}</h1>
+<p>{{ summary }}</p>
+<img src="{{ image }}" alt="{{ description }}">
+{% for panel, rows in panels %}
+<h2>Validation on {{ panel }}</h2>
+<p>Success rates with 95 % Wilson intervals. A run has collapsed where its smoothed success has
+lost half of what it had gained, or half of its best.</p>
+<div class="scroll"><table>
+<thead><tr>{% for head in columns %}<th scope="col">{{ head }}</th>{% endfor %}</tr></thead>
+<tbody>
+{% for row in rows %}
+<tr><th scope="row">{{ row.label }}</th>
+{% for cell in row.cells %}<td>{{ cell }}</td>{% endfor %}
+<td{% if row.collapse %} class="bad"{% endif %}>{{ row.collapse or "no" }}</td></tr>
+{% endfor %}
+</tbody></table></div>
+{% endfor %}
+</main>
+</body>
+</html>
+"""
+
+_COLUMNS = (
+    "run", "seed", "updates", "init", "best", "last", "95 % interval", "valid actions",
+    "response tokens", "compute (min)", "collapsed",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    label: str
+    cells: tuple[str, ...]
+    collapse: str | None
+
+
+def training_page(curves: Sequence[Curve], svg: bytes) -> str:
+    """Write one HTML file that loads nothing and runs nothing.
+
+    The same arguments give the same text.
+
+    Args:
+        curves: What is compared; at least one.
+        svg: The figure.
+    """
+    runs = [run for curve in curves for run in curve.runs]
+    tasks = ", ".join(dict.fromkeys(run.start.task for run in runs))
+    inits = ", ".join(dict.fromkeys(printable(run.start.init.name) for run in runs))
+    several = len({run.start.task for run in runs}) > 1
+    panels = dict.fromkeys(
+        (panel, run.start.task if several else None) for run in runs for panel in run.panels
+    )
+    names = ", ".join(printable(curve.label) for curve in curves)
+    digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    return environment.from_string(_PAGE).render(
+        title=f"Training on {tasks} from {inits}",
+        summary=f"{_count(len(runs), 'run')} in {_count(len(curves), 'curve')}: {names}.",
+        description=f"Training curves of {names}; the last numbers stand in the tables.",
+        image=Markup(f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"),  # noqa: S704
+        panels=[
+            (f"{task}/{panel}" if task else panel, _rows(curves, panel, task))
+            for panel, task in panels
+        ],
+        columns=_COLUMNS,
+        style=Markup(STYLE),  # noqa: S704 - a constant
+        policy=f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:",
+    )
+
+
+def _rows(curves: Sequence[Curve], panel: str, task: str | None) -> list[_Row]:
+    return [
+        _row(curve.label, run, validations)
+        for curve in curves
+        for run in curve.runs
+        if task in (None, run.start.task) and (validations := run.of_panel(panel))
+    ]
+
+
+def _row(label: str, run: TrainingLog, validations: Sequence[Validation]) -> _Row:
+    first, last = validations[0], validations[-1]
+    best = max(line.success for line in validations)
+    tokens = [count for count in run.series("tokens/response") if count is not None]
+    complete = len(tokens) == len(run.updates)
+    update = collapse_update(run, last.panel)
+    seconds = max([last.seconds_total, *(line.seconds_total for line in run.updates)])
+    return _Row(
+        label=printable(label),
+        cells=(
+            str(run.start.seed),
+            str(run.updates[-1].update if run.updates else 0),
+            percent(first.success) if first.update == 0 else number(None),
+            percent(best),
+            percent(last.success),
+            f"{percent(last.wilson_low)} to {percent(last.wilson_high)}",
+            percent(last.action_ok),
+            number(sum(tokens) if complete else None, 0),
+            number(seconds / 60, 1),
+        ),
+        collapse=None if update is None else f"update {update}",
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,284 @@
+"""Stability as a page: the figure, the table, every number with its meaning, and what logs said.
+
+The page loads nothing and runs nothing. Names in it come from logs of other people: all text is
+escaped, and what is invisible is written as code points.
+"""
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from benchmark.plots.page import STYLE
+from benchmark.report.text import visible
+from benchmark.stability.comparison import Comparison
+from benchmark.stability.definitions import DEFINITIONS, of_scope
+from benchmark.stability.figure import stability_svg
+from benchmark.stability.recipes import Compared, Comparisons, LoggedRun
+from benchmark.stability.seeds import ReachedSummary, SeedSummary
+from benchmark.stability.table import (
+    COLUMNS,
+    FEW_SEEDS,
+    UNKNOWN,
+    comparison_cells,
+    conditions,
+    recipe_cells,
+    run_cells,
+    run_label,
+    shown,
+    shown_outcome,
+)
+
+_MORE_STYLE = """
+td.text, th.text { text-align: left; white-space: normal; min-width: 34ch; }
+tr.seed th { font-weight: 400; padding-left: 16px; }
+details { margin: 0 0 12px; font-size: 14px; }
+summary { cursor: pointer; }
+li { overflow-wrap: anywhere; }
+"""
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{{ policy }}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Stability of training runs</title>
+<link rel="icon" href="data:,">
+<style>{{ style }}</style>
+</head>
+<body>
+<main>
+<h1>Stability of training runs</h1>
+<p>{{ summary }}</p>
+<img src="{{ image }}" alt="Success, survival and warning signs; the numbers stand in the tables.">
+{% macro table(heads, rows, text=0) %}
+<div class="scroll"><table>
+<thead><tr>{% for head in heads %}
+<th scope="col"{% if loop.index0 and loop.index0 <= text %} class="text"{% endif %}>{{ head }}</th>
+{% endfor %}</tr></thead>
+<tbody>
+{% for row in rows %}
+<tr{% if row.seed %} class="seed"{% endif %}><th scope="row">{{ row.label }}</th>
+{% for cell in row.cells %}
+<td{% if loop.index <= text %} class="text"{% endif %}>{{ cell }}</td>
+{% endfor %}</tr>
+{% endfor %}
+</tbody></table></div>
+{% endmacro %}
+<h2>Recipes</h2>
+<p>Medians over seeds, and every seed below its recipe; {{ unknown }} where a log cannot say.</p>
+{{ table(short_heads, short) }}
+{% for one in comparisons %}
+<h2>Comparison on {{ one.tasks|join(', ') }}</h2>
+<p>{{ iqm }}. {{ improvement }}: how likely a seed of {{ one.labels[0] }} is better than one of the
+recipe. {{ few_seeds }}</p>
+{{ table(comparison_heads, one.rows) }}
+{% endfor %}
+{% if left_out %}<p>Not compared: {{ left_out }}.</p>{% endif %}
+<h2>All numbers</h2>
+<p>Median over seeds with its 95 % bootstrap interval where the seeds can show one; in brackets the
+worst seed.</p>
+{{ table(number_heads, numbers, 1) }}
+<h2>Events</h2>
+<p>Seeds to which it happened, of those whose logs can say, with the 95 % Wilson interval.</p>
+{{ table(number_heads, events, 1) }}
+<h2>Compute to reach a success rate</h2>
+<p>Medians over seeds; a seed that never reached it took longer than all that did.</p>
+{{ table(reached_heads, reached) }}
+<h2>Logs</h2>
+{% for log in logs %}
+<details><summary>{{ log.path }}: {{ log.source }}</summary>
+{% for title, lines in log.parts %}
+{% if lines %}
+<p>{{ title }}</p>
+<ul>{% for line in lines %}<li>{{ line }}</li>{% endfor %}</ul>
+{% endif %}
+{% endfor %}
+</details>
+{% endfor %}
+<h2>Sources of the definitions</h2>
+{{ table(["number", "unit", "source"], sources, 2) }}
+</main>
+</body>
+</html>
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    label: str
+    cells: Sequence[str]
+    seed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    path: str
+    source: str
+    parts: Sequence[tuple[str, Sequence[str]]]
+
+
+def stability_page(rows: Sequence[Compared], comparisons: Comparisons) -> str:
+    """Write one HTML file.
+
+    The same arguments give the same text.
+
+    Args:
+        rows: What is compared; at least one.
+        comparisons: What recipes with several seeds come to against each other.
+    """
+    style = STYLE + _MORE_STYLE
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    image = base64.b64encode(stability_svg(rows, comparisons.each)).decode()
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, finalize=_shown_safely
+    )
+    runs = sum(len(row.runs) for row in rows)
+    labels = [row.label for row in rows]
+    return environment.from_string(_PAGE).render(
+        summary=f"{_count(runs, 'run')} of {_count(len(rows), 'recipe')}: {', '.join(labels)}.",
+        image=Markup(f"data:image/svg+xml;base64,{image}"),  # noqa: S704
+        style=Markup(style),  # noqa: S704 - a constant
+        policy=f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:",
+        unknown=UNKNOWN,
+        short_heads=["recipe", "seeds", *(DEFINITIONS[name].name for name in COLUMNS)],
+        short=_short(rows),
+        comparisons=[_comparison(one) for one in comparisons.all],
+        comparison_heads=["recipe", "seeds", "IQM", "95 % interval", "P(first)", "95 % interval"],
+        iqm=_sentence("iqm"),
+        improvement=DEFINITIONS["probability_of_improvement"].name.capitalize(),
+        few_seeds=FEW_SEEDS,
+        left_out="; ".join(f"{label} {why}" for label, why in comparisons.left_out),
+        number_heads=["", "meaning", *labels],
+        numbers=_numbers(rows),
+        events=_events(rows),
+        reached_heads=["success", *labels],
+        reached=_reached(rows),
+        logs=[_log(one) for row in rows for one in row.runs],
+        sources=[_Row(what.name, (what.unit, what.source)) for what in DEFINITIONS.values()],
+    )
+
+
+def _comparison(one: Comparison) -> dict[str, Any]:
+    rows = [_Row(label, comparison_cells(one, n)) for n, label in enumerate(one.labels)]
+    return {"tasks": one.tasks, "labels": one.labels, "rows": rows}
+
+
+def _sentence(name: str) -> str:
+    return f"{DEFINITIONS[name].name.capitalize()} (IQM): {DEFINITIONS[name].text}"
+
+
+def _shown_safely(value: Any) -> Any:
+    """Text with its hidden characters made visible; markup of this module as it is."""
+    return visible(value) if type(value) is str else value
+
+
+def _short(rows: Sequence[Compared]) -> list[_Row]:
+    lines = []
+    for row in rows:
+        lines.append(_Row(row.label, [str(len(row.runs)), *recipe_cells(row.stability)]))
+        if len(row.runs) > 1:
+            lines += [
+                _Row(run_label(run), ["", *run_cells(run)], seed=True) for run in row.stability.runs
+            ]
+    return lines
+
+
+def _numbers(rows: Sequence[Compared]) -> list[_Row]:
+    lines = [
+        _Row(_named(name), [DEFINITIONS[name].text, *(
+            _summary(name, row.stability.numbers[name]) for row in rows)])
+        for name in of_scope("run")
+    ]  # fmt: skip
+    apart = "dispersion_across_runs"
+    cells = [shown(apart, row.stability.dispersion_across_runs) for row in rows]
+    return [*lines, _Row(_named(apart), [DEFINITIONS[apart].text, *cells])]
+
+
+def _summary(name: str, summary: SeedSummary) -> str:
+    middle = summary.median
+    if middle is None:
+        return UNKNOWN
+    text = shown(name, middle.value)
+    if middle.low is not None and middle.high is not None:
+        text += f", {shown(name, middle.low)} to {shown(name, middle.high)}"
+    if len(summary.values) > 1 and summary.worst is not None:
+        text += f" ({shown(name, summary.worst)})"
+    return text if summary.known == len(summary.values) else f"{text}, {summary.known} known"
+
+
+def _events(rows: Sequence[Compared]) -> list[_Row]:
+    lines = []
+    for name in of_scope("event"):
+        cells = []
+        for row in rows:
+            event = row.stability.events[name]
+            if event.rate is None:
+                cells.append(UNKNOWN)
+            elif len(row.runs) == 1:
+                cells.append(shown_outcome(row.stability.runs[0].events[name]))
+            else:
+                rate = event.rate
+                ends = f"{100 * rate.low:.0f} to {100 * rate.high:.0f} %"
+                cells.append(f"{event.happened} of {event.known}, {ends}")
+        lines.append(_Row(DEFINITIONS[name].name, [DEFINITIONS[name].text, *cells]))
+    return lines
+
+
+def _reached(rows: Sequence[Compared]) -> list[_Row]:
+    return [
+        _Row(f"{100 * of[0].level:.0f} %", [_level(level) for level in of])
+        for of in zip(*(row.stability.reached for row in rows), strict=True)
+    ]
+
+
+def _level(level: ReachedSummary) -> str:
+    if not level.known:
+        return UNKNOWN
+    parts = [f"{level.reached} of {level.known}"]
+    for value, unit in (
+        (level.updates, "updates"),
+        (level.tokens, "tokens"),
+        (level.seconds, "s"),
+    ):
+        if value is not None:
+            parts.append(f"{value:,.0f} {unit}")
+    return ", ".join(parts)
+
+
+def _log(one: LoggedRun) -> _Log:
+    reading = one.reading
+    run = reading.run
+    return _Log(
+        path=str(one.log),
+        source=f"{run.source}, {run.name}",
+        parts=(
+            ("Notes", reading.notes),
+            ("Read as ours under a condition", tuple(conditions(reading))),
+            (
+                "Read as ours",
+                [f"{f}: {m.name}" for f, m in reading.read_as.items() if not m.provided],
+            ),
+            ("Unknown fields", [_unknown(name, reading.because) for name in run.unknown]),
+            ("Numbers of ours that it does not have", [", ".join(run.missing)]),
+        ),
+    )
+
+
+def _unknown(name: str, because: Mapping[str, str]) -> str:
+    return f"{name}: {because[name]}" if name in because else name
+
+
+def _named(name: str) -> str:
+    what = DEFINITIONS[name]
+    return what.name if what.unit in ("share", "ratio", "count") else f"{what.name} ({what.unit})"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

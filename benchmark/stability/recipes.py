@@ -1,0 +1,363 @@
+"""From logs of any trainer to the recipes that are compared: which runs are seeds of one recipe.
+
+Our own logs say so themselves. Logs of other trainers do not: each is a recipe of its own, unless
+the user names the logs that are seeds of one.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from benchmark.logs.curves import RunCurves, run_curves_of
+from benchmark.logs.foreign import Format, Found, Meaning, Reading, find, readings
+from benchmark.logs.foreign.detect import PACKED
+from benchmark.logs.groups import curves_of
+from benchmark.logs.training_log import LOG, TrainingLog, parse_training_log, read_training_log
+from benchmark.stability.comparison import Comparison, comparison_of
+from benchmark.stability.runs import RunStability
+from benchmark.stability.seeds import RecipeStability, recipe_stability
+from benchmark.submissions.findings import Rejected
+from benchmark.submissions.reading.folder import MAX_LOGS, read_content, read_submission
+from benchmark.submissions.schema import SUBMISSION, Submission
+from tasks.errors import UserError, near
+
+By = Literal["recipe", "run"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedRun:
+    """One run with the log that it was read from.
+
+    Attributes:
+        log: The log's path.
+        reading: What was read.
+        task: The task; empty where a log does not say it.
+        protocols: Protocol fingerprints by validation panel, and that of the training under an
+            empty name; none where a log does not have them.
+    """
+
+    log: Path
+    reading: Reading
+    task: str = ""
+    protocols: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def run(self) -> RunCurves:
+        """Its curves."""
+        return self.reading.run
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One row of the comparison: seeds of one recipe, or a single run.
+
+    Attributes:
+        label: What tells it from the others; of a user's making.
+        runs: Its runs, in the order of their seeds.
+        stability: What they come to; its `runs` are in the same order.
+    """
+
+    label: str
+    runs: tuple[LoggedRun, ...]
+    stability: RecipeStability
+
+
+@dataclass(frozen=True, slots=True)
+class Comparisons:
+    """What recipes with several seeds come to against each other.
+
+    Attributes:
+        each: One for every panel that two recipes or more were validated on; labels are those of
+            the rows.
+        together: One over all panels, with the recipes' own names; None unless there are several
+            panels, with the same recipes on each of them.
+        left_out: Labels of the other rows, with the reason.
+    """
+
+    each: tuple[Comparison, ...] = ()
+    together: Comparison | None = None
+    left_out: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def all(self) -> tuple[Comparison, ...]:
+        """All of them."""
+        return self.each if self.together is None else (*self.each, self.together)
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """How logs are read and sorted.
+
+    Attributes:
+        format: Format of all logs; by their content if None.
+        meanings: What fields mean by the user's word.
+        success: Name of the curve that counts as success; of the only validation if None.
+        by: `recipe` makes one row of our own logs that differ in nothing but the seed, `run` one
+            of every log.
+    """
+
+    format: Format | None = None
+    meanings: Mapping[str, Meaning] | None = None
+    success: str | None = None
+    by: By = "recipe"
+
+
+def compared(
+    logs: Sequence[Path], named: Sequence[tuple[str, Sequence[Path]]], choices: Choices
+) -> list[Compared]:
+    """Read logs and compute the stability of every recipe.
+
+    Args:
+        logs: Logs whose recipe is their own word, or each a recipe.
+        named: Names of recipes, each with the logs of its seeds.
+        choices: How they are read and sorted.
+
+    Returns:
+        Recipes: first those of our own logs, then single foreign runs, then the named ones.
+
+    Raises:
+        UserError: A log cannot be read, stands there twice or lacks the success curve, seeds of one
+            recipe are none, or the user's words fit no log.
+    """
+    if not (logs or named):
+        raise UserError("no logs; name at least one")
+    found = _found(logs, choices.format)
+    found_named = [(name, _found(paths, choices.format)) for name, paths in named]
+    _check_given_once([*found, *(one for _, founds in found_named for one in founds)])
+    own, foreign = _read(found, choices)
+    groups: list[tuple[str, list[LoggedRun]]] = []
+    if own:
+        for curve in curves_of(own, choices.by):
+            _check_one_protocol(curve.runs)
+            groups.append((curve.label, [_own_run(log) for log in curve.runs]))
+    groups += [(label, [one]) for label, one in _labelled(foreign)]
+    for name, founds in found_named:
+        own, foreign = _read(founds, choices)
+        _check_one_protocol(own)
+        runs = [*map(_own_run, own), *foreign]
+        groups.append((name, [_of_recipe(name, one) for one in runs]))
+    _check_used(choices.meanings or {}, [one for _, runs in groups for one in runs])
+    return [_compared(label, runs, choices.success) for label, runs in _with_own_labels(groups)]
+
+
+def comparisons_of(rows: Sequence[Compared]) -> Comparisons:
+    """Hold recipes with two seeds or more against each other, by the final success of every seed.
+
+    Only rates of one panel under one protocol are put side by side. Where logs do not say their
+    protocol, which those of other trainers do not, the panel's name has to do.
+
+    Args:
+        rows: What is compared.
+
+    Returns:
+        Nothing at all unless two rows have several seeds.
+    """
+    if sum(len(row.runs) > 1 for row in rows) < 2:
+        return Comparisons()
+    grounds: dict[tuple[str, ...], list[Compared]] = {}
+    left_out = []
+    for row in rows:
+        places = {_ground(*pair) for pair in zip(row.runs, row.stability.runs, strict=True)}
+        if len(row.runs) < 2:
+            left_out.append((row.label, "has a single seed"))
+        elif row.stability.worst_seed is None:
+            left_out.append((row.label, "has a seed without a final success"))
+        elif len(places) > 1:
+            left_out.append((row.label, "has seeds of several protocols"))
+        else:
+            grounds.setdefault(places.pop(), []).append(row)
+    several = {place: group for place, group in grounds.items() if len(group) > 1}
+    for place, group in grounds.items():
+        if place not in several:
+            left_out.append((group[0].label, "is alone with its panel or protocol"))
+    each = tuple(
+        comparison_of({row.label: {_shown(place): _finals(row)} for row in group})
+        for place, group in several.items()
+    )
+    return Comparisons(each, _together(several), tuple(left_out))
+
+
+def _together(grounds: Mapping[tuple[str, ...], Sequence[Compared]]) -> Comparison | None:
+    """All panels at once, if each of them has the same recipes, each once."""
+    names = [sorted(row.runs[0].run.recipe or "" for row in group) for group in grounds.values()]
+    if len(names) < 2 or any(other != names[0] for other in names):
+        return None
+    shown = [_shown(place) for place in grounds]
+    if len(set(names[0])) < len(names[0]) or len(set(shown)) < len(shown):
+        return None
+    scores: dict[str, dict[str, list[float]]] = {}
+    for place, group in grounds.items():
+        for row in group:
+            scores.setdefault(row.runs[0].run.recipe or "", {})[_shown(place)] = _finals(row)
+    return comparison_of(scores)
+
+
+def _ground(one: LoggedRun, run: RunStability) -> tuple[str, str, str]:
+    """What a run's success was measured on: task, panel (or curve) and protocol."""
+    name, _, panel = (run.success_curve or "").partition("@")
+    if name != "validation/success":
+        return one.task, name, one.protocols.get("", "")
+    if not panel:
+        ours = [known for known in one.protocols if known]
+        told = [meaning.panel for meaning in one.reading.read_as.values() if meaning.name == name]
+        panel = next(iter([*ours, *told]), "")
+    return one.task, panel, one.protocols.get(panel, "")
+
+
+def _shown(ground: tuple[str, ...]) -> str:
+    return "/".join(part for part in ground[:2] if part) or "validation"
+
+
+def _finals(row: Compared) -> list[float]:
+    finals = [run.final_success for run in row.stability.runs]
+    return [final for final in finals if final is not None]
+
+
+def _found(paths: Sequence[Path], chosen: Format | None) -> list[Found]:
+    """What paths mean; a submission's folder means all logs that it names."""
+    found = []
+    for path in paths:
+        if not (path / SUBMISSION).is_file():
+            found.append(find(path, chosen))
+            continue
+        logs = [point.training_log for point in _submission(path).checkpoints]
+        if chosen not in (None, "arlarena-bench") or not any(logs):
+            raise UserError(f"{path} is a submission without {chosen or 'training'} logs")
+        found += [Found("arlarena-bench", (path / log,)) for log in logs if log is not None]
+    return found
+
+
+def _submission(folder: Path) -> Submission:
+    try:
+        return read_submission(folder)
+    except Rejected as rejected:
+        raise UserError(f"{folder}: {rejected}") from rejected
+
+
+def _own_log(path: Path) -> TrainingLog:
+    """Read a log of our own; of a submission's no more than it states."""
+    if not path.name.endswith(PACKED):
+        return read_training_log(path, allow_torn=True)
+    folder = path.absolute().parent.parent
+    if not (folder / SUBMISSION).is_file():
+        raise UserError(
+            f"{path}: a packed log is read with the {SUBMISSION} that states its size; leave it in "
+            "its submission's folder, or unpack it (zstd -d)"
+        )
+    name = path.absolute().relative_to(folder).as_posix()
+    file = next((file for file in _submission(folder).files if file.path == name), None)
+    if file is None:
+        raise UserError(f"{path} is not listed in {folder / SUBMISSION}; list it there")
+    if (file.content_bytes or 0) > MAX_LOGS:
+        raise UserError(f"{path}: {file.content_bytes:,} bytes, at most {MAX_LOGS:,} are read")
+    try:
+        content = b"".join(read_content(folder, file))
+    except Rejected as rejected:
+        raise UserError(f"{folder}: {rejected}") from rejected
+    # Called by what it is unpacked: that is how runs are told apart.
+    return parse_training_log(content, path.with_suffix(""))
+
+
+def _read(founds: Sequence[Found], choices: Choices) -> tuple[list[TrainingLog], list[LoggedRun]]:
+    """Our own logs, and the runs of all others."""
+    own, foreign = [], []
+    for found in founds:
+        path = found.files[0]
+        if found.format == "arlarena-bench":
+            own.append(_own_log(path))
+            continue
+        for one in readings(found, choices.meanings or {}):
+            if not one.run.curves:
+                fields = ", ".join(map(repr, one.run.unknown[:8])) or "none"
+                raise UserError(
+                    f"{path} holds no number that is known; its fields are {fields}: say what "
+                    "they are with --map"
+                )
+            foreign.append(LoggedRun(path, one))
+    return own, foreign
+
+
+def _own_run(log: TrainingLog) -> LoggedRun:
+    run = run_curves_of(log)
+    name = log.path.resolve().parent.name if log.path.name == LOG else log.path.stem
+    notes = ("the last line has no end and was passed over",) if log.torn else ()
+    protocols = {line.panel: line.fingerprint for line in log.validations}
+    return LoggedRun(
+        log.path,
+        Reading(replace(run, name=name), {}, {}, notes),
+        log.start.task,
+        protocols | {"": log.start.fingerprint},
+    )
+
+
+def _of_recipe(name: str, one: LoggedRun) -> LoggedRun:
+    return replace(one, reading=replace(one.reading, run=replace(one.run, recipe=name)))
+
+
+def _compared(label: str, runs: Sequence[LoggedRun], success: str | None) -> Compared:
+    if success is not None:
+        for one in runs:
+            if success not in one.run.curves:
+                known = tuple(one.run.curves)
+                raise UserError(f"{one.log} has no curve {success!r}{near(success, known)}")
+    # The order of `recipe_stability`.
+    ordered = sorted(runs, key=lambda one: (one.run.seed is None, one.run.seed or 0, one.run.name))
+    stability = recipe_stability(
+        [one.run for one in ordered],
+        success,
+        resolutions=[one.reading.resolution for one in ordered],
+    )
+    return Compared(label, tuple(ordered), stability)
+
+
+def _labelled(runs: Sequence[LoggedRun]) -> list[tuple[str, LoggedRun]]:
+    """Names of single runs, with the folder of their log where it takes that to differ."""
+    ways: tuple[Callable[[LoggedRun], str], ...] = (
+        lambda one: one.run.name,
+        lambda one: f"{one.log.resolve().parent.name}/{one.run.name}",
+        lambda one: f"{one.log}: {one.run.name}",
+    )
+    names: list[str] = []
+    for way in ways:
+        names = [way(one) for one in runs]
+        if len(set(names)) == len(names):
+            break
+    return list(zip(names, runs, strict=True))
+
+
+def _with_own_labels(
+    groups: Iterable[tuple[str, list[LoggedRun]]],
+) -> Iterable[tuple[str, list[LoggedRun]]]:
+    seen: Counter[str] = Counter()
+    for label, runs in groups:
+        seen[label] += 1
+        yield (f"{label} ({seen[label]})" if seen[label] > 1 else label), runs
+
+
+def _check_given_once(founds: Sequence[Found]) -> None:
+    places = [found.files[0].resolve() for found in founds]
+    for number, place in enumerate(places):
+        if place in places[:number]:
+            raise UserError(f"{founds[number].files[0]} is given twice; give every log once")
+
+
+def _check_one_protocol(logs: Sequence[TrainingLog]) -> None:
+    """Rates of different protocols are not seeds of one."""
+    seen: dict[str, tuple[str, Path]] = {}
+    for log in logs:
+        for line in log.validations:
+            fingerprint, path = seen.setdefault(line.panel, (line.fingerprint, log.path))
+            if fingerprint != line.fingerprint:
+                raise UserError(
+                    f"{path} and {log.path} validated {line.panel} under different protocols; "
+                    "compare them as recipes, with --by run"
+                )
+
+
+def _check_used(meanings: Mapping[str, Meaning], runs: Sequence[LoggedRun]) -> None:
+    for foreign in meanings:
+        if not any(foreign in one.reading.read_as for one in runs):
+            there = tuple({name for one in runs for name in one.run.unknown})
+            raise UserError(f"--map: no log has numbers under {foreign!r}{near(foreign, there)}")

@@ -1,0 +1,375 @@
+"""Stability as a table for the terminal, with a legend, and as JSON."""
+
+import json
+import math
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+from benchmark.logs.equal_progress import equal_text
+from benchmark.logs.foreign import Reading
+from benchmark.logs.groups import printable
+from benchmark.stability.comparison import Comparison
+from benchmark.stability.definitions import DEFINITIONS
+from benchmark.stability.recipes import Compared, Comparisons, LoggedRun
+from benchmark.stability.runs import RunStability
+from benchmark.stability.seeds import RecipeStability, SeedSummary
+from benchmark.stats.bootstrap import Estimate
+from benchmark.stats.survival import Outcome, SurvivalCurve
+
+COLUMNS: Final = (
+    "collapse_rate", "final_success", "worst_seed", "max_drawdown", "retention", "mismatch_p95",
+    "grad_spikes",
+)  # fmt: skip
+"""What the short table shows, by names of `DEFINITIONS`."""
+COMPARED: Final = ("iqm", "probability_of_improvement")
+"""What recipes are compared by, by names of `DEFINITIONS`."""
+FEW_SEEDS: Final = (
+    "Intervals are of a stratified bootstrap over the seeds. With 3 to 5 of them they are too "
+    "narrow: look at every seed, too."
+)
+UNKNOWN: Final = "-"
+JSON_VERSION: Final = 1
+
+_LABEL = 30
+_WIDTH = 100
+_HEAD = 11
+_IN_TRAINING = "rollout/success"
+_SHOWN = 12
+"""Names of unknown fields that the terminal lists."""
+
+
+def shown(name: str, value: float | None) -> str:
+    """A number as people read it, `-` where it is not known.
+
+    Args:
+        name: Its name in `DEFINITIONS`.
+        value: In its unit there.
+    """
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    match DEFINITIONS[name].unit:
+        case "share":
+            return f"{100 * value:.1f} %"
+        case "ratio":
+            return f"{value:.2f}"
+        case "count":
+            return f"{value:.0f}"
+    return f"{value:.3g}"
+
+
+def shown_outcome(outcome: Outcome | None) -> str:
+    """When something happened, or until when it did not."""
+    if outcome is None:
+        return UNKNOWN
+    return f"at {outcome.step}" if outcome.happened else f"no, to {outcome.step}"
+
+
+def recipe_cells(stability: RecipeStability) -> list[str]:
+    """The short table's cells of a recipe; of its seeds the median."""
+    cells = []
+    for name in COLUMNS:
+        if name == "collapse_rate":
+            event = stability.events["collapse"]
+            cells.append(f"{event.happened} of {event.known}" if event.known else UNKNOWN)
+        elif name == "worst_seed":
+            cells.append(shown(name, stability.worst_seed))
+        else:
+            middle = stability.numbers[name].median
+            cells.append(shown(name, None if middle is None else middle.value))
+    return cells
+
+
+def run_cells(run: RunStability) -> list[str]:
+    """The short table's cells of one run."""
+    cells = []
+    for name in COLUMNS:
+        if name == "collapse_rate":
+            cells.append(shown_outcome(run.collapse))
+        elif name == "worst_seed":
+            cells.append("")
+        else:
+            cells.append(shown(name, run.numbers[name]))
+    return cells
+
+
+def run_label(run: RunStability) -> str:
+    """What a run is called among its seeds."""
+    return f"seed {run.seed}" if run.seed is not None else run.name
+
+
+def table_text(rows: Sequence[Compared]) -> str:
+    """The short table: a line for each recipe, and below it one for each of its seeds."""
+    lines = []
+    for row in rows:
+        seeds = str(len(row.runs))
+        lines.append([_cut(row.label, _LABEL), seeds, *recipe_cells(row.stability)])
+        if len(row.runs) > 1:
+            for run in row.stability.runs:
+                lines.append([_cut(f"  {run_label(run)}", _LABEL), "", *run_cells(run)])
+    names = [textwrap.wrap(DEFINITIONS[name].name, _HEAD) for name in COLUMNS]
+    units = [_unit(name) for name in COLUMNS]
+    height = max(map(len, names))
+    heads = [
+        ["", "", *((["", *name] if len(name) < height else name)[at] for name in names)]
+        for at in range(height)
+    ]
+    heads.append(["recipe", "seeds", *units])
+    widths = [max(len(line[at]) for line in [*heads, *lines]) for at in range(len(heads[0]))]
+    rule = ["-" * width for width in widths]
+    return "\n".join(_line(cells, widths) for cells in [*heads, rule, *lines])
+
+
+def comparisons_text(comparisons: Comparisons) -> str:
+    """Recipes with several seeds against each other, a table for each comparison.
+
+    Args:
+        comparisons: What they come to.
+
+    Returns:
+        Tables with their legend; empty if there is nothing to compare.
+    """
+    parts = [_comparison_text(one) for one in comparisons.all]
+    if left_out := "; ".join(f"{label} {why}" for label, why in comparisons.left_out):
+        parts.append(_wrapped(printable(f"not compared: {left_out}")))
+    if comparisons.each:
+        legend = [f"{DEFINITIONS[name].name}: {DEFINITIONS[name].text}" for name in COMPARED]
+        parts.append("\n".join(map(_wrapped, [*legend, FEW_SEEDS])))
+    return "\n\n".join(parts)
+
+
+def equal_lines(rows: Sequence[Compared], comparisons: Comparisons) -> str:
+    """Recipes of every comparison at equal updates and at equal episodes; empty without any.
+
+    Args:
+        rows: What is compared.
+        comparisons: What they come to.
+    """
+    known = {row.label: row for row in rows}
+    lines = []
+    for one in comparisons.each:
+        group = [known[label] for label in one.labels]
+        names = [run.success_curve or "" for row in group for run in row.stability.runs]
+        runs = {printable(row.label): [each.run for each in row.runs] for row in group}
+        lines += [
+            _wrapped(f"{', '.join(one.tasks)}: {line}")
+            for line in equal_text(runs, names).splitlines()
+        ]
+    return "\n".join(lines)
+
+
+def comparison_cells(one: Comparison, place: int) -> list[str]:
+    """Cells of one recipe of a comparison: seeds, IQM and improvement with their intervals."""
+    cells = [str(one.seeds[place])]
+    for estimate in (one.iqm[place], one.improvement[place]):
+        if estimate is None or estimate.low is None or estimate.high is None:
+            cells += [UNKNOWN, ""]
+        else:
+            ends = f"{100 * estimate.low:.1f} to {100 * estimate.high:.1f} %"
+            cells += [shown("iqm", estimate.value), ends]
+    return cells
+
+
+def _comparison_text(one: Comparison) -> str:
+    first = _cut(one.labels[0], _LABEL)
+    lines = [
+        [_cut(label, _LABEL), *comparison_cells(one, place)]
+        for place, label in enumerate(one.labels)
+    ]
+    heads = ["recipe", "seeds", "IQM", "95 % interval", "P(first)", "95 % interval"]
+    widths = [max(len(line[at]) for line in [heads, *lines]) for at in range(len(heads))]
+    title = f"Final success on {', '.join(one.tasks)}; P(first): {first} is better than the recipe"
+    rule = ["-" * width for width in widths]
+    table = [_line(cells, widths) for cells in [heads, rule, *lines]]
+    return "\n".join([_wrapped(printable(title)), *table])
+
+
+def legend_text() -> str:
+    """What the columns of the short table mean, a line each."""
+    lines = ["Medians over seeds; - where a log cannot say. Success is of the validation."]
+    lines.append(f"a run collapses where {DEFINITIONS['collapse'].text}")
+    for name in COLUMNS:
+        what = DEFINITIONS[name]
+        better = f"; {what.better} is better" if what.better else ""
+        lines.append(f"{what.name} ({_unit(name)}): {what.text}{better}")
+    return "\n".join(map(_wrapped, lines))
+
+
+def log_text(one: LoggedRun, stability: RunStability) -> str:
+    """What the terminal says of a log: conditions, unknown fields, missing numbers.
+
+    Args:
+        one: The run.
+        stability: What it comes to.
+
+    Returns:
+        Lines; empty for a log of our own that is whole.
+    """
+    return "\n".join(_wrapped(printable(line)) for line in _log_lines(one, stability))
+
+
+def _log_lines(one: LoggedRun, stability: RunStability) -> Iterator[str]:
+    reading = one.reading
+    run = reading.run
+    for note in reading.notes:
+        yield f"{one.log}: {note}"
+    if run.source == "arlarena-bench":
+        return
+    yield f"{one.log}: {run.source}, {len(reading.read_as)} fields read as ours"
+    if stability.success_curve is None:
+        there = _IN_TRAINING in run.curves
+        other = f", or take that of training (--success {_IN_TRAINING})" if there else ""
+        yield (
+            "  no success of a validation: say which field it is (--map validation/success=FIELD)"
+            + other
+        )
+    for text in conditions(reading):
+        yield f"  {text}"
+    if run.unknown:
+        names = [*run.unknown[:_SHOWN], *(["\u2026"] if len(run.unknown) > _SHOWN else [])]
+        yield f"  {len(run.unknown)} unknown: {', '.join(names)}"
+    yield f"  {len(run.missing)} of our numbers are not in it; --json and --out list all"
+
+
+def conditions(reading: Reading) -> Iterator[str]:
+    """What must hold for fields to mean what they were read as."""
+    for field, meaning in reading.read_as.items():
+        if meaning.provided:
+            yield f"{field} is {meaning.name}, provided that {meaning.provided}"
+
+
+def json_text(rows: Sequence[Compared], comparisons: Comparisons) -> str:
+    """Everything that was computed, and what each log said, as JSON without NaN."""
+    content = {
+        "schema_version": JSON_VERSION,
+        "definitions": {name: asdict(what) for name, what in DEFINITIONS.items()},
+        "recipes": [_recipe_json(row) for row in rows],
+        "comparisons": [_comparison_json(one) for one in comparisons.all],
+        "not_compared": dict(comparisons.left_out),
+    }
+    return json.dumps(content, indent=1, allow_nan=False, ensure_ascii=True) + "\n"
+
+
+def _comparison_json(one: Comparison) -> dict[str, Any]:
+    return {
+        "tasks": list(one.tasks),
+        "first": one.labels[0],
+        "recipes": [
+            {
+                "label": label,
+                "seeds": one.seeds[place],
+                "iqm": _estimate_json(one.iqm[place]),
+                "improvement_of_first": _estimate_json(one.improvement[place]),
+                "profile": {
+                    name: None if values is None else values.tolist()
+                    for name, values in asdict(one.profiles[place]).items()
+                },
+            }
+            for place, label in enumerate(one.labels)
+        ],
+    }
+
+
+def _recipe_json(row: Compared) -> dict[str, Any]:
+    stability = row.stability
+    rate = stability.collapse_rate
+    return {
+        "label": row.label,
+        "collapse_rate": None if rate is None else asdict(rate),
+        "worst_seed": stability.worst_seed,
+        "dispersion_across_runs": stability.dispersion_across_runs,
+        "numbers": {name: _summary_json(s) for name, s in stability.numbers.items()},
+        "events": {
+            name: {
+                "happened": event.happened,
+                "known": event.known,
+                "rate": None if event.rate is None else asdict(event.rate),
+                "survival": _survival_json(event.survival),
+            }
+            for name, event in stability.events.items()
+        },
+        "reached": [asdict(level) for level in stability.reached],
+        "runs": [
+            _run_json(one, run) for one, run in zip(row.runs, stability.runs, strict=True)
+        ],
+    }  # fmt: skip
+
+
+def _run_json(one: LoggedRun, run: RunStability) -> dict[str, Any]:
+    reading = one.reading
+    return {
+        "log": str(one.log),
+        "name": run.name,
+        "source": run.source,
+        "recipe": run.recipe,
+        "seed": run.seed,
+        "success_curve": run.success_curve,
+        "valid_curve": run.valid_curve,
+        "evaluations": run.evaluations,
+        "last_step": run.last_step,
+        "numbers": {name: _finite(value) for name, value in run.numbers.items()},
+        "events": {
+            name: None if outcome is None else asdict(outcome)
+            for name, outcome in run.events.items()
+        },
+        "reached": [asdict(level) for level in run.reached],
+        "read_as": {field: asdict(meaning) for field, meaning in reading.read_as.items()},
+        "unknown": {field: reading.because.get(field) for field in reading.run.unknown},
+        "missing": list(reading.run.missing),
+        "resolution": reading.resolution,
+        "notes": list(reading.notes),
+    }
+
+
+def _summary_json(summary: SeedSummary) -> dict[str, Any]:
+    return {
+        "values": [_finite(value) for value in summary.values],
+        "known": summary.known,
+        "median": _estimate_json(summary.median),
+        "iqm": _estimate_json(summary.iqm),
+        "worst": _finite(summary.worst),
+    }
+
+
+def _estimate_json(estimate: Estimate | None) -> Mapping[str, float | None] | None:
+    if estimate is None:
+        return None
+    return {name: _finite(value) for name, value in asdict(estimate).items()}
+
+
+def _survival_json(curve: SurvivalCurve | None) -> Mapping[str, Any] | None:
+    if curve is None:
+        return None
+    return {
+        "steps": curve.steps.tolist(),
+        "survival": curve.survival.tolist(),
+        "low": [_finite(value) for value in curve.low.tolist()],
+        "high": [_finite(value) for value in curve.high.tolist()],
+        "at_risk": curve.at_risk.tolist(),
+        "happened": curve.happened.tolist(),
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _unit(name: str) -> str:
+    return "seeds" if name == "collapse_rate" else DEFINITIONS[name].unit
+
+
+def _wrapped(line: str) -> str:
+    return textwrap.fill(line, _WIDTH, subsequent_indent="    ", break_long_words=False,
+                         break_on_hyphens=False)  # fmt: skip
+
+
+def _cut(text: str, width: int) -> str:
+    plain = printable(text)
+    return plain if len(plain) <= width else plain[: width - 1] + "\u2026"
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    first, *others = zip(cells, widths, strict=True)
+    line = first[0].ljust(first[1]) + "".join(f"  {cell:>{width}}" for cell, width in others)
+    return line.rstrip()

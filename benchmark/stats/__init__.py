@@ -1,0 +1,1 @@
+"""Intervals, paired comparison, bootstrap and survival: the only statistics of the project."""

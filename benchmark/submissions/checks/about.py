@@ -1,0 +1,142 @@
+"""`about.yaml`: what people write of a submission before its folder is made."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import yaml
+from pydantic import ValidationError
+
+from benchmark.evaluation.manifest import ModelIdentity
+from benchmark.submissions.checks.texts import on_one_line
+from benchmark.submissions.faults import Fault, faults_of
+from benchmark.submissions.schema import (
+    ABOUT_WEIGHTS,
+    SCHEMA_VERSION,
+    Declaration,
+    wrong_for_kind,
+)
+from tasks.errors import UserError
+
+MAX_ABOUT: Final = 2**16
+"""Bytes of the file."""
+FILLED_IN: Final = ("schema_version", "date", "checkpoints", "files", "method.kind")
+"""Fields that the command knows."""
+WRITTEN: Final = frozenset(Declaration.model_fields).difference(FILLED_IN)
+"""Fields that people write."""
+EXAMPLES: Final[Mapping[str, str]] = {
+    "name": "name: GRPO with a slow start",
+    "authors": "authors: [A. Name]",
+    "contact": "contact: name@lab.edu",
+    "method": "method: {recipe: grpo, description: What is done.}",
+    "method.recipe": "recipe: grpo",
+    "method.description": "description: What is done.",
+    "method.code": "code: https://github.com/OWNER/NAME",
+    "method.paper": "paper: https://arxiv.org/abs/NUMBER",
+    "base_model": "base_model: tiny-sokoban",
+    "parameters": "parameters: 442272",
+    "init": "init: tiny-sokoban",
+    "training_data": "training_data: {statement: Levels., training_streams: [sokoban], "
+    "other: false, panel_episodes: false}",
+    "training_data.statement": "statement: Levels of the training stream.",
+    "training_data.training_streams": "training_streams: [sokoban]",
+    "training_data.other": "other: false",
+    "training_data.panel_episodes": "panel_episodes: false",
+    "weights": "weights: https://huggingface.co/OWNER/NAME",
+}
+
+Kind = Literal["policy", "init", "trained"]
+
+
+def read_about(
+    path: Path, kind: Kind, day: str, find_init: Callable[[str], ModelIdentity]
+) -> dict[str, Any]:
+    """Read the file and complete it with what need not be written.
+
+    Args:
+        path: The file.
+        kind: Of the method, as the runs say.
+        day: Of the submission, ISO 8601.
+        find_init: Finds an init by its name.
+
+    Returns:
+        The fields of `Declaration`.
+
+    Raises:
+        UserError: It cannot be read, or something in it is wrong; all that is wrong is named.
+    """
+    written = _yaml(path)
+    faults = []
+    method = written.get("method")
+    for name in FILLED_IN:
+        head, _, last = name.rpartition(".")
+        place = method if head else written
+        if isinstance(place, dict) and last in place:
+            faults.append(Fault(name, "the command fills it in; leave it out"))
+    about = {**dict.fromkeys(ABOUT_WEIGHTS), **written}
+    if isinstance(about["init"], str) and kind == "trained":
+        try:
+            about["init"] = find_init(about["init"]).model_dump(mode="json")
+        except UserError as error:
+            faults.append(Fault("init", str(error)))
+            about["init"] = None
+    if problem := wrong_for_kind(kind, {n for n in ABOUT_WEIGHTS if written.get(n) is not None}):
+        faults.append(Fault("", problem))
+    if isinstance(method, dict):
+        about["method"] = {"code": None, "paper": None, **method, "kind": kind}
+    about |= {"schema_version": SCHEMA_VERSION, "date": day}
+    for name in ("checkpoints", "files"):
+        about.pop(name, None)
+    try:
+        Declaration.model_validate(about)
+    except ValidationError as error:
+        # What a kind of method needs is judged above; what is to go is so whatever is in it.
+        unwanted = ABOUT_WEIGHTS if kind == "policy" else ("init",) if kind == "init" else ()
+        found = faults_of(error, Declaration, FILLED_IN)
+        faults += [f for f in found if f.field and f.field.partition(".")[0] not in unwanted]
+    texts = list(dict.fromkeys(_with_example(fault) for fault in faults))
+    if len(texts) > 1:
+        listed = "; ".join(f"({number}) {text}" for number, text in enumerate(texts, 1))
+        raise UserError(f"{path}: {len(texts)} mistakes: {listed}")
+    if texts:
+        raise UserError(f"{path}: {texts[0]}")
+    return about
+
+
+def _yaml(path: Path) -> dict[str, Any]:
+    """What the file says.
+
+    Raises:
+        UserError: It cannot be read, is too long, no YAML, or no mapping.
+    """
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(MAX_ABOUT + 1)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from error
+    if len(content) > MAX_ABOUT:
+        raise UserError(f"{path} is longer than {MAX_ABOUT:,} bytes; shorten it")
+    try:
+        about = yaml.safe_load(content.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is no YAML: it is not UTF-8; save it as UTF-8") from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise UserError(
+            f"{path}{where} is no YAML: {on_one_line(error.problem or 'unknown fault')}; put texts "
+            "with special characters between quotes"
+        ) from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise UserError(f"{path} is no YAML: {on_one_line(str(error))}; mend it") from error
+    if not isinstance(about, dict):
+        raise UserError(f"{path} must be lines of the form `name: ...` (see submissions/README.md)")
+    if odd := [key for key in about if not isinstance(key, str)]:
+        raise UserError(f"{path}: {odd[0]!r} is no name of a field; put names that are texts")
+    return about
+
+
+def _with_example(fault: Fault) -> str:
+    """A fault on one line, with an example where something else was expected."""
+    example = EXAMPLES.get(fault.field) if fault.of_shape else None
+    return on_one_line(fault.text) + (f", such as `{example}`" if example else "")

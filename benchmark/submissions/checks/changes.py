@@ -1,0 +1,176 @@
+"""What a pull request changes: a submission adds its own folder and touches nothing else."""
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from benchmark.files import open_no_link
+from benchmark.submissions.checks.texts import on_one_line
+from benchmark.submissions.findings import Finding, Rejected
+from benchmark.submissions.reading.folder import MAX_FOLDER, list_files
+from benchmark.submissions.repository import REGULAR, Blob, Change, Repository
+from benchmark.submissions.schema import MAX_FILES
+from tasks.errors import UserError
+
+SUBMISSIONS: Final = "submissions"
+"""The folder of all submissions, from a repository's root."""
+MAX_SHOWN: Final = 20
+"""Changes that are spelled out; the others are counted."""
+
+
+def check_changes(
+    folder: Path, base: str, head: str = "HEAD", repository: Path | None = None
+) -> list[Finding]:
+    """Compare with the point at which the branch left the base, and the folder with its commit.
+
+    Args:
+        folder: The submission's folder; of its path the name counts.
+        base: Commit or branch that a pull request goes to.
+        head: The pull request's commit.
+        repository: Root of a clone with both; None for the clone that the folder lies in.
+
+    Raises:
+        UserError: git cannot say.
+    """
+    clone = Repository.around(folder) if repository is None else Repository.at(repository)
+    target, newest = clone.commit(base, "--base"), clone.commit(head, "--head")
+    own = f"{SUBMISSIONS}/{folder.name}/"
+    # Somebody else may have used the name since the branch left.
+    taken = bool(clone.files(target, own.rstrip("/")))
+    findings = []
+    for change in changes_of(clone, target, newest):
+        if not change.path.startswith(own):
+            verb = {"A": "adds", "D": "deletes"}.get(change.status, "changes")
+            problem = f"the pull request {verb} {_shown(change.path)}"
+            findings.append(_found(problem, f"a submission touches nothing but {own}"))
+        elif change.status != "A":
+            taken = True
+        elif change.mode not in REGULAR:
+            problem = f"{_shown(change.path)} is a link or a submodule"
+            findings.append(_found(problem, "send regular files"))
+    if taken:
+        problem = f"{own} is there already"
+        findings.insert(0, _found(problem, "send a new folder: what was accepted stays as it was"))
+    sent = list(_uncommitted(folder, clone.files(newest, own.rstrip("/"))))
+    fix = f"a submission touches nothing but {own}"
+    return _shortened(findings, "more paths are touched that may not be", fix) + _shortened(
+        sent, "more files are not as they are committed", "git add them, and commit"
+    )
+
+
+def _shortened(findings: list[Finding], of: str, fix: str) -> list[Finding]:
+    """The first findings, and how many more there are."""
+    more = len(findings) - MAX_SHOWN
+    return [*findings[:MAX_SHOWN], _found(f"{more} {of}", fix)] if more > 0 else findings
+
+
+def _uncommitted(folder: Path, blobs: Sequence[Blob]) -> Iterator[Finding]:
+    """See that what was checked is what is sent: files on the disk are those of the commit.
+
+    A folder that holds what no submission may hold is left alone: the check has said so.
+    """
+    try:
+        there = list_files(folder)
+    except (Rejected, OSError):
+        return
+    if not there:
+        return
+    if not blobs:
+        yield _found(f"{SUBMISSIONS}/{folder.name} is not committed", "git add it, and commit")
+        return
+    start = f"{SUBMISSIONS}/{folder.name}/"
+    # That links and submodules may not be sent is said elsewhere.
+    committed = {blob.path.removeprefix(start): blob for blob in blobs if blob.mode in REGULAR}
+    for name in sorted({*there, *committed}):
+        blob = committed.get(name)
+        if blob is None:
+            yield Finding(_shown(name), "changes", "is not committed", "git add it, and commit")
+        elif name not in there:
+            problem = "is committed and not on the disk"
+            yield Finding(_shown(name), "changes", problem, "git rm it, or bring it back")
+        elif blob.name != _blob_name(folder / name, len(blob.name)):
+            problem = "is committed with another content"
+            yield Finding(_shown(name), "changes", problem, "git add it, and commit")
+
+
+def _blob_name(path: Path, digits: int) -> str:
+    """What git calls a file's content; by SHA-256 in repositories with longer names.
+
+    Raises:
+        UserError: It cannot be read.
+    """
+    try:
+        with os.fdopen(open_no_link(path, os.O_RDONLY), "rb") as file:
+            content = file.read(MAX_FOLDER + 1)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from error
+    digest = hashlib.new("sha256" if digits == 64 else "sha1", usedforsecurity=False)
+    digest.update(b"blob %d\0" % len(content) + content)
+    return digest.hexdigest()
+
+
+def changes_of(clone: Repository, base: str, head: str) -> list[Change]:
+    """What a branch changes, whatever the base has become since.
+
+    Args:
+        clone: With both commits.
+        base: Hash of the commit that it goes to.
+        head: Hash of its last commit.
+
+    Raises:
+        UserError: git cannot say.
+    """
+    return clone.changes(clone.fork(base, head), head)
+
+
+def export_folder(clone: Repository, commit: str, name: str, to: Path) -> Path:
+    """Write a submission's folder as it was committed, byte for byte, without a checkout.
+
+    Args:
+        clone: With the commit.
+        commit: Its hash.
+        name: The folder's name.
+        to: A new folder of this name is made in it.
+
+    Raises:
+        UserError: The commit has no such folder, or one that is too large or holds anything but
+            regular files.
+    """
+    source = f"{SUBMISSIONS}/{name}"
+    blobs = clone.files(commit, source)
+    if not blobs:
+        raise UserError(f"{source} is not in the pull request; add the folder of a submission")
+    for blob in blobs:
+        if blob.mode not in REGULAR:
+            raise UserError(f"{_shown(blob.path)} is a link or a submodule; send regular files")
+    total = sum(blob.size or 0 for blob in blobs)
+    if len(blobs) > MAX_FILES or total > MAX_FOLDER:
+        raise UserError(
+            f"{source} holds more than {MAX_FILES} files or {MAX_FOLDER:,} bytes; put records on "
+            "the hub (submit to-hub)"
+        )
+    folder = to / name
+    for blob, content in zip(blobs, clone.contents(blobs), strict=True):
+        parts = blob.path.removeprefix(f"{source}/").split("/")
+        if not {"", ".", "..", ".git"}.isdisjoint(parts):
+            raise UserError(f"{_shown(blob.path)} is no path of a file; leave it out")
+        place = folder.joinpath(*parts)
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            # A tree that names a path twice is nobody's honest work.
+            with place.open("xb") as file:
+                file.write(content)
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise UserError(f"{_shown(blob.path)} cannot be written: {reason}") from error
+    return folder
+
+
+def _found(problem: str, fix: str) -> Finding:
+    return Finding("", "changes", problem, fix)
+
+
+def _shown(path: str) -> str:
+    return on_one_line(ascii(path)[1:-1])

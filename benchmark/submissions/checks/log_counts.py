@@ -1,0 +1,77 @@
+"""Numbers of a training log that are counts, and must be possible as such.
+
+A success rate of 256 episodes is a multiple of 1/256, and its interval follows from it; a share of
+responses is one of turns that were played. Whoever draws a smoother curve by hand breaks that.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from benchmark.logs.lines import Update, Validation
+from benchmark.logs.training_log import TrainingLog
+from benchmark.stats.intervals import wilson
+from benchmark.submissions.findings import Finding
+
+AS_WRITTEN: Final = "send the log as the trainer has written it"
+TOLERANCE: Final = 1e-6
+"""By how much a rate that was rounded to float32 may miss a count, times the count."""
+
+_COUNTED: Final[Mapping[str, str]] = {
+    "rollout/success": "rollout/episodes",
+    "rollout/uniform_groups": "rollout/groups",
+}
+"""Shares that are counts, and of what."""
+_APART: Final = ("seconds/", "memory/")
+"""Numbers of the machine and not of the policy."""
+
+
+def check_counts(log: TrainingLog) -> Iterator[Finding]:
+    """Look for a validation and for an update whose numbers cannot be."""
+    for number, line in enumerate(log.validations):
+        problem = _fault_of_validation(line)
+        if problem:
+            place = f"validation {number + 1} (update {line.update}, {line.panel})"
+            yield Finding(str(log.path), place, problem, AS_WRITTEN)
+            return
+    for update in log.updates:
+        problem = _fault_of_update(update)
+        if problem:
+            yield Finding(str(log.path), f"update {update.update}", problem, AS_WRITTEN)
+            return
+
+
+def numbers_of(line: Update) -> dict[str, float]:
+    """What no two seeds have in common: all numbers of an update but time and memory."""
+    return {name: value for name, value in line.values.items() if not name.startswith(_APART)}
+
+
+def _fault_of_validation(line: Validation) -> str | None:
+    solved = round(line.success * line.episodes)
+    if not _is_count(line.success, line.episodes):
+        return f"success {line.success} is no share of {line.episodes} episodes"
+    interval = wilson(solved, line.episodes)
+    ends = abs(interval.low - line.wilson_low), abs(interval.high - line.wilson_high)
+    if max(ends) > TOLERANCE:
+        return f"the interval is not that of {solved} of {line.episodes} episodes"
+    turns = line.turns * line.episodes
+    if abs(turns - round(turns)) > TOLERANCE * max(turns, 1):
+        return f"turns {line.turns} is no mean of {line.episodes} episodes"
+    for name, share in (("format_ok", line.format_ok), ("action_ok", line.action_ok)):
+        if not _is_count(share, round(turns)):
+            return f"{name} {share} is no share of {round(turns)} turns"
+    return None
+
+
+def _fault_of_update(update: Update) -> str | None:
+    if not (numbers_of(update) or update.nonfinite):
+        return "has no number"
+    for share, of in _COUNTED.items():
+        rate, count = update.values.get(share), update.values.get(of)
+        if rate is not None and count is not None and not _is_count(rate, count):
+            return f"{share} {rate} is no share of {count:g} ({of})"
+    return None
+
+
+def _is_count(share: float, of: float) -> bool:
+    count = share * of
+    return abs(count - round(count)) <= TOLERANCE * max(of, 1)

@@ -1,0 +1,137 @@
+"""Whether a training log is whole: all updates to the stated end, and all validations that are due.
+
+A log that ends before its collapse, or from which the bad validations were taken, shows no
+collapse. The configuration says how long the run was meant to be and how often it was validated;
+whoever changes that, too, is not seen.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, TypeGuard
+
+from benchmark.logs.training_log import TrainingLog
+from benchmark.stability.collapse import diverged, should_stop
+from benchmark.submissions.findings import Finding
+
+WHOLE: Final = "send the whole log of a run that came to its end"
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What a configuration of this project's trainer says of a run's course.
+
+    Attributes:
+        updates: To be made.
+        every: Updates between two validations; None for none at all.
+    """
+
+    updates: int
+    every: int | None
+
+    def due(self, last: int) -> set[int]:
+        """Updates after which a run that ends at `last` has been validated."""
+        if self.every is None:
+            return set()
+        # Where a run was made longer, `updates` is where it ended the first time.
+        ends = {last} if last >= self.updates else set()
+        return {*range(0, last + 1, self.every)} | ends
+
+
+def course_of(log: TrainingLog) -> Course | None:
+    """What the configuration says; None where it does not, as that of another trainer."""
+    configuration = log.start.configuration
+    optimization, validation = configuration.get("optimization"), configuration.get("validation")
+    if not isinstance(optimization, dict) or not isinstance(validation, dict):
+        return None
+    updates = optimization.get("updates")
+    if not _is_positive(updates) or "every" not in validation:
+        return None
+    every = validation["every"]
+    return Course(updates, every) if every is None or _is_positive(every) else None
+
+
+def _is_positive(value: Any) -> TypeGuard[int]:
+    return type(value) is int and value > 0
+
+
+def early_stop(log: TrainingLog) -> str | None:
+    """Why a run was ended before the last update that its configuration names.
+
+    The trainer writes nothing into a log when it stops (`--stop-on-collapse`, or steps that are not
+    finite): the reason is found again in what it had seen.
+
+    Returns:
+        The reason, as `benchmark.stability.collapse` gives it; None if the run came to its end,
+        the configuration does not name one, or there was no reason to stop.
+    """
+    course = course_of(log)
+    if course is None or not log.updates or log.updates[-1].update >= course.updates:
+        return None
+    if (reason := divergence(log)) is not None:
+        return reason
+    group_stds = log.series("rollout/group_std")
+    curves = [log.of_panel(panel) for panel in log.panels] or [()]
+    reasons = (
+        should_stop([line.success for line in c], [line.action_ok for line in c], group_stds)
+        for c in curves
+    )
+    return next((reason for reason in reasons if reason is not None), None)
+
+
+def divergence(log: TrainingLog) -> str | None:
+    """Why a run cannot have gone on: `benchmark.stability.collapse.diverged`, by its own limit."""
+    optimization = log.start.configuration.get("optimization")
+    limit = optimization.get("max_skipped") if isinstance(optimization, dict) else None
+    if not _is_positive(limit):
+        return None
+    return diverged(log.series("policy/optimizer_steps"), log.series("policy/skipped_steps"), limit)
+
+
+def check_course(log: TrainingLog) -> Iterator[Finding]:
+    """Look for what is missing in a log."""
+    file = str(log.path)
+    course = course_of(log)
+    if course is None:
+        problem = "does not say how many updates were planned, and how often they were validated"
+        fix = "send the log of `arlarena-bench train` as it was written"
+        yield Finding(file, "configuration", problem, fix)
+        return
+    if not log.updates:
+        yield Finding(file, "", "holds no update", WHOLE)
+        return
+    for expected, line in enumerate(log.updates, 1):
+        if line.update != expected:
+            problem = f"update {line.update} stands where {expected} should"
+            yield Finding(file, f"update {expected}", problem, "send the log without gaps")
+            return
+    last = len(log.updates)
+    if last < course.updates and early_stop(log) is None:
+        problem = (
+            f"ends at update {last}, the configuration says {course.updates}, and nothing in it "
+            "is a reason to stop early"
+        )
+        yield Finding(file, "updates", problem, WHOLE)
+        return
+    if course.every is None and log.validations:
+        problem = "there are some, the configuration says that there are none"
+        yield Finding(file, "validations", problem, "send the log as the trainer has written it")
+    elif course.every is not None:
+        yield from _check_due(log, course, last)
+
+
+def _check_due(log: TrainingLog, course: Course, last: int) -> Iterator[Finding]:
+    due = course.due(last)
+    validated = {panel: {line.update for line in log.of_panel(panel)} for panel in log.panels}
+    for panel, steps in (validated or {"any panel": set()}).items():
+        missing = sorted(due - steps)
+        # Where a run was made longer, there may be one at each of its earlier ends.
+        odd = sorted(update for update in steps - due if update < course.updates)
+        if missing or odd:
+            update = min(missing[:1] + odd[:1])
+            what = "is none" if update in missing else "is one"
+            problem = (
+                f"there {what} of {panel} at update {update}, the configuration says one every "
+                f"{course.every} updates and one at the end"
+            )
+            yield Finding(str(log.path), "validations", problem, WHOLE)
+            return

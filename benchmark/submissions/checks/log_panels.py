@@ -1,0 +1,121 @@
+"""Whether the validations of a training log are of a panel that the checkpoint has played, too."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from benchmark.engines.base import Sampling
+from benchmark.evaluation.protocol import PanelProtocol
+from benchmark.evaluation.summary import PanelSummary
+from benchmark.logs.training_log import TrainingLog
+from benchmark.stats.intervals import wilson
+from benchmark.submissions.checks.log_counts import AS_WRITTEN
+from benchmark.submissions.findings import Finding
+from benchmark.submissions.reading.entry import ReadCheckpoint
+
+CONFIDENCE: Final = 0.9999
+"""Of the interval in which the evaluated success lies around one of the log's validations: batches
+and machines decide between tokens that are equally likely, so that the same weights play a little
+otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """A panel of a log that the checkpoint has played.
+
+    Attributes:
+        protocol: Of the validations.
+        summary: What the checkpoint has done on it.
+        comparable: Tokens were drawn in the same way, so that one policy gives one success rate.
+    """
+
+    protocol: PanelProtocol
+    summary: PanelSummary
+    comparable: bool
+
+
+def tied_panels(point: ReadCheckpoint, log: TrainingLog) -> dict[str, Tie]:
+    """The panels of a log, by the names that it gives them, that the checkpoint has played.
+
+    A validation is of the evaluated panel if it has its fingerprint, or the one that follows from
+    what the configuration chooses for validations (`validation.temperature` and the like, one play
+    of every episode).
+    """
+    played = [protocol for run in point.runs for protocol in run.manifest.panels]
+    chosen = log.start.configuration.get("validation")
+    found = {}
+    for panel in log.panels:
+        fingerprint = log.of_panel(panel)[0].fingerprint
+        for protocol in played:
+            for variant in (protocol, *_variants(protocol, chosen)):
+                if variant.fingerprint == fingerprint and panel not in found:
+                    summary = point.panels[protocol.task, protocol.panel]
+                    same = variant.sampling == protocol.sampling
+                    found[panel] = Tie(variant, summary, same)
+    return found
+
+
+def _variants(protocol: PanelProtocol, chosen: Any) -> Iterator[PanelProtocol]:
+    """A protocol as validations of a configuration play it."""
+    yield replace(protocol, repeats=1)
+    if not isinstance(chosen, Mapping):
+        return
+    given: dict[str, Any] = {}
+    for name in ("temperature", "top_p", "top_k", "max_tokens"):
+        value = chosen.get(name)
+        whole = name in ("top_k", "max_tokens")
+        if value is not None:
+            if type(value) not in ((int,) if whole else (int, float)):
+                return
+            given[name] = value
+    sampling: Sampling = replace(protocol.sampling, **given)
+    yield replace(protocol, sampling=sampling, repeats=1)
+
+
+def check_panels(point: ReadCheckpoint, log: TrainingLog) -> Iterator[Finding]:
+    """Hold the validations against what was evaluated.
+
+    Stability is computed from the first panel of a log: that one must have been played.
+    """
+    file = str(log.path)
+    tied = tied_panels(point, log)
+    if log.panels and log.panels[0] not in tied:
+        problem = f"{log.panels[0]} is validated under a protocol that no run has played"
+        fix = "evaluate the panel that training was validated on, too"
+        yield Finding(file, "validations", problem, fix)
+    for panel, tie in tied.items():
+        fault = _fault(log, panel, tie.protocol)
+        if fault is not None:
+            yield Finding(file, "validations", fault, AS_WRITTEN)
+        elif tie.comparable and not _knows(log, panel, tie.summary.success.value):
+            problem = (
+                f"no validation of {tie.protocol.task}/{tie.protocol.panel} is near the "
+                f"{tie.summary.success.value:.1%} that the checkpoint solves"
+            )
+            yield Finding(file, "validations", problem, "send the checkpoint's own log")
+
+
+def _fault(log: TrainingLog, panel: str, protocol: PanelProtocol) -> str | None:
+    """What no validation of a protocol can say."""
+    plays = protocol.episodes * protocol.repeats
+    for line in log.of_panel(panel):
+        if line.episodes != plays:
+            return (
+                f"{line.episodes} episodes at update {line.update}, {protocol.task}/"
+                f"{protocol.panel} has {plays}"
+            )
+        if line.turns > protocol.max_turns:
+            return (
+                f"{line.turns:g} turns an episode at update {line.update}, {protocol.task}/"
+                f"{protocol.panel} has {protocol.max_turns} at most"
+            )
+    return None
+
+
+def _knows(log: TrainingLog, panel: str, success: float) -> bool:
+    """Whether a log knows of a policy as good as the one that was evaluated."""
+    for line in log.of_panel(panel):
+        around = wilson(round(line.success * line.episodes), line.episodes, CONFIDENCE)
+        if around.low <= success <= around.high:
+            return True
+    return False

@@ -1,0 +1,155 @@
+"""What can be seen of a training log that was edited, or is of another run.
+
+Whoever invents counts that agree with each other, for a run as long as the configuration says, is
+not seen by any program: a log says what its author says (the badge is called `logs`, not `proven`).
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import combinations, pairwise
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmark.logs.curves import run_curves_of
+from benchmark.logs.training_log import TrainingLog
+from benchmark.stability.seeds import recipe_stability
+from benchmark.submissions.checks.log_counts import AS_WRITTEN, check_counts, numbers_of
+from benchmark.submissions.checks.log_course import check_course
+from benchmark.submissions.checks.log_panels import check_panels
+from benchmark.submissions.checks.protocol import same_weights
+from benchmark.submissions.findings import Finding
+from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
+from benchmark.submissions.schema import SUBMISSION
+from tasks.errors import UserError
+
+Hashes = npt.NDArray[np.int64]
+"""(k,) hashes of numbers with their names, the same in one process alone."""
+COPIED_SHARE: Final = 0.5
+"""Of the updates of a log: more than that with the numbers of another log are copies. The first
+updates of recipes with one seed and one init can be equal."""
+EQUAL_NUMBERS: Final = 0.8
+"""Of the numbers of an update: from that share on it is that of the other log."""
+MAX_PANELS: Final = 32
+"""Of one log: every one is looked for among all lines."""
+DIGITS: Final = 5
+"""First digits of a number that two models, or two trainings, do not have in common by chance."""
+FRACTIONS: Final = 5
+"""Numbers of an update that are not whole, at least, to compare it with others."""
+
+
+def check_logs(entry: Entry) -> list[Finding]:
+    """Hold logs against themselves, each other, and what was evaluated."""
+    findings: list[Finding] = []
+    logs = [(point, point.log) for point in entry.checkpoints if point.log is not None]
+    for point, log in logs:
+        findings += _check_identity(entry, point, log)
+        findings += check_counts(log)
+        if len(log.panels) > MAX_PANELS:
+            problem = f"are of {len(log.panels)} panels, at most {MAX_PANELS} are read"
+            findings.append(Finding(str(log.path), "validations", problem, AS_WRITTEN))
+            continue
+        findings += check_course(log)
+        findings += check_panels(point, log)
+    findings += _check_seeds(entry, [log for _, log in logs])
+    if logs and not findings:
+        try:
+            recipe_stability([run_curves_of(log) for _, log in logs], resamples=1)
+        except UserError as error:
+            findings.append(Finding(SUBMISSION, "checkpoints", str(error), AS_WRITTEN))
+    return findings
+
+
+def _check_identity(entry: Entry, point: ReadCheckpoint, log: TrainingLog) -> Iterator[Finding]:
+    """See that a log is of the training that the submission speaks of."""
+    file, start = str(log.path), log.start
+    if start.seed != point.checkpoint.seed:
+        problem = f"is of seed {start.seed}, the checkpoint of seed {point.checkpoint.seed}"
+        yield Finding(file, "line 1, seed", problem, "send the checkpoint's own log")
+    configured = start.configuration.get("seed", start.seed)
+    if configured != start.seed:
+        problem = f"the seed is {configured!r}, the log's own {start.seed}"
+        yield Finding(file, "line 1, configuration", problem, AS_WRITTEN)
+    init = entry.submission.init
+    if init is not None and init != start.init and not same_weights(init, start.init):
+        problem = f"starts from {start.init.text}, {SUBMISSION} says {init.text}"
+        yield Finding(file, "line 1, init", problem, "state the init that training started from")
+    recipe = entry.submission.method.recipe
+    if _plain(recipe) != _plain(start.recipe):
+        problem = f"is of the recipe {start.recipe}, {SUBMISSION} says {recipe}"
+        yield Finding(file, "line 1, recipe", problem, "name the recipe as the log does")
+    played = sorted({task for task, _ in point.panels})
+    if not set(start.task.split("+")).intersection(played):
+        problem = f"trains on {start.task}, the runs are of {', '.join(played)}"
+        yield Finding(file, "line 1, task", problem, "send the log of a training on these tasks")
+
+
+def _plain(recipe: str) -> str:
+    """A recipe's name without what spells it in another way."""
+    return re.sub(r"[ _-]+", "-", recipe.casefold())
+
+
+def _check_seeds(entry: Entry, logs: Sequence[TrainingLog]) -> Iterator[Finding]:
+    """See that logs are of seeds of one recipe, each of its own, and that none is left out."""
+    for first, other in pairwise(logs):
+        if _settings(first) != _settings(other):
+            problem = f"is of other settings than {first.path}"
+            fix = "send seeds of one recipe with one configuration"
+            yield Finding(str(other.path), "configuration", problem, fix)
+    traces = [(log, traced(log)) for log in logs]
+    for (first, theirs), (other, mine) in combinations(traces, 2):
+        if equal := equal_updates(mine, all_hashes(theirs)):
+            problem = f"{equal} updates have the numbers of {first.path}"
+            yield Finding(str(other.path), "", problem, "send the log of each training")
+    missing = [point.checkpoint.seed for point in entry.checkpoints if point.log is None]
+    if logs and missing:
+        problem = f"seeds {missing} have no training log and others have"
+        fix = "send all logs, or none: a choice of seeds is no measure of stability"
+        yield Finding(SUBMISSION, "checkpoints", problem, fix)
+
+
+def first_digits(number: float) -> str:
+    """What a number is to `DIGITS` digits."""
+    return f"{number:.{DIGITS}g}"
+
+
+def traced(log: TrainingLog) -> list[Hashes]:
+    """Of each update a hash of every number, where it has enough of them to be told apart by.
+
+    Counts, and a success rate that is one, are equal in many logs; `FRACTIONS` other numbers are
+    not.
+    """
+    traces = []
+    for line in log.updates:
+        numbers = {name: float(value) for name, value in numbers_of(line).items()}
+        fractions = {n: value for n, value in numbers.items() if not value.is_integer()}
+        if len(fractions) >= FRACTIONS:
+            hashes = [hash((name, first_digits(value))) for name, value in fractions.items()]
+            traces.append(np.array(hashes, np.int64))
+    return traces
+
+
+def all_hashes(traces: Sequence[Hashes]) -> Hashes:
+    """All hashes of a log, each once."""
+    return np.unique(np.concatenate(traces)) if traces else np.zeros(0, np.int64)
+
+
+def equal_updates(mine: Sequence[Hashes], theirs: Hashes) -> int:
+    """How many updates of a log say what updates of another log do, if these are most of them.
+
+    Args:
+        mine: Of `traced`.
+        theirs: `all_hashes` of the other one.
+
+    Returns:
+        Their number, those with `EQUAL_NUMBERS` of their numbers in the other log; 0 if it is no
+        more than can be by chance.
+    """
+    equal = sum(float(np.isin(numbers, theirs).mean()) >= EQUAL_NUMBERS for numbers in mine)
+    return equal if equal > COPIED_SHARE * len(mine) else 0
+
+
+def _settings(log: TrainingLog) -> dict[str, Any]:
+    configuration = {k: v for k, v in log.start.configuration.items() if k != "seed"}
+    return {"recipe": log.start.recipe, "task": log.start.task, "configuration": configuration}

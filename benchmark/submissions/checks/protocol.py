@@ -1,0 +1,189 @@
+"""Whether the runs of a submission are whole plays of the standard protocol by the stated model."""
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from itertools import combinations
+
+from benchmark.engines.scripted import POLICIES
+from benchmark.evaluation.manifest import ModelIdentity
+from benchmark.evaluation.replay import installed_panel
+from benchmark.evaluation.summary import PanelKey
+from benchmark.reproduction import PROGRAM
+from benchmark.submissions.checks.dates import check_dates
+from benchmark.submissions.findings import Finding
+from benchmark.submissions.reading.entry import REMAKE, Entry, ReadRun
+from benchmark.submissions.schema import SUBMISSION
+from tasks.errors import UserError
+
+_COMMIT = re.compile("[0-9a-f]{40}")
+STANDARD = "play the panel by the standard protocol, without --set, --temperature or the like"
+
+
+def check_protocol(entry: Entry, inits: Mapping[str, str | None]) -> list[Finding]:
+    """Everything about runs that needs no replay.
+
+    Args:
+        entry: The submission.
+        inits: SHA-256 of the registered inits by name, where it is pinned.
+    """
+    findings = check_dates(entry, datetime.now(UTC).date())
+    findings += [finding for run in entry.runs for finding in _check_run(run)]
+    for point in entry.checkpoints:
+        seen: dict[PanelKey, str] = {}
+        for run in point.runs:
+            if run.manifest.model != point.checkpoint.model:
+                problem = f"{run.manifest.model.text}, {SUBMISSION} says {_of(entry, run)}"
+                fix = "runs of a checkpoint are of its weights"
+                findings.append(Finding(f"{run.path}/run.json", "model", problem, fix))
+            for panel in run.manifest.panels:
+                key = panel.task, panel.panel
+                if key in seen:
+                    problem = f"{panel.task}/{panel.panel} is in {seen[key]}, too"
+                    fix = "send every panel of a checkpoint once"
+                    findings.append(Finding(f"{run.path}/run.json", "panels", problem, fix))
+                seen[key] = run.path
+    findings += _check_same_panels(entry)
+    findings += _check_models(entry, inits)
+    return findings
+
+
+def _check_run(run: ReadRun) -> Iterator[Finding]:
+    name = f"{run.path}/run.json"
+    manifest = run.manifest
+    if manifest.shard is not None:
+        fix = "join the shards with arlarena-bench merge"
+        yield Finding(name, "shard", "is a part of a run", fix)
+    if manifest.command[:1] != (PROGRAM,):
+        problem = f"begins with {manifest.command[:1]}, not with {PROGRAM}"
+        fix = "make the folder with submit prepare, which writes it as everybody types it"
+        yield Finding(name, "command", problem, fix)
+    if manifest.overrides:
+        changed = ", ".join(f"{key} = {value}" for key, value in manifest.overrides.items())
+        yield Finding(name, "overrides", f"not the standard protocol: {changed}", STANDARD)
+    for protocol in manifest.panels:
+        where = f"panels, {protocol.task}/{protocol.panel}"
+        try:
+            task, panel = installed_panel(protocol)
+        except UserError as error:
+            yield Finding(name, where, str(error), STANDARD)
+            continue
+        episodes = {entry.id for entry in panel.entries}
+        wanted = {
+            (protocol.task, protocol.panel, episode, repeat)
+            for episode in episodes
+            for repeat in range(protocol.repeats)
+        }
+        played = {
+            record.key
+            for record in run.records
+            if (record.task, record.panel) == (protocol.task, protocol.panel)
+        }
+        records = f"{run.path}/episodes.jsonl.zst"
+        place = f"{task.info.name}/{panel.name}"
+        if missing := sorted(wanted - played):
+            problem = f"{len(missing)} of {len(wanted)} plays are missing, first {missing[0]}"
+            yield Finding(records, place, problem, "finish the run: the same eval command again")
+        if extra := sorted(played - wanted):
+            problem = f"{len(extra)} plays are not of the panel, first {extra[0]}"
+            yield Finding(records, place, problem, REMAKE)
+
+
+def _check_same_panels(entry: Entry) -> Iterator[Finding]:
+    """See that all seeds have played the same."""
+    first, *others = entry.checkpoints
+    protocols = {key: panel.fingerprint for key, panel in first.panels.items()}
+    for point in others:
+        if {key: panel.fingerprint for key, panel in point.panels.items()} != protocols:
+            problem = (
+                f"seed {point.checkpoint.seed} has played other panels or protocols than seed "
+                f"{first.checkpoint.seed}"
+            )
+            fix = "evaluate all checkpoints on the same panels"
+            yield Finding(SUBMISSION, "checkpoints", problem, fix)
+
+
+def _check_models(entry: Entry, inits: Mapping[str, str | None]) -> Iterator[Finding]:
+    kind = entry.submission.method.kind
+    for number, point in enumerate(entry.checkpoints):
+        model, where = point.checkpoint.model, f"checkpoints.{number}.model"
+        if (model.kind == "policy") != (kind == "policy"):
+            problem = f"is of kind {model.kind}, method.kind is {kind}"
+            yield Finding(SUBMISSION, where, problem, "make them agree")
+        elif model.kind != "policy" and not _identified(model):
+            problem = f"{model.text}: nobody can say which weights these are"
+            fix = "evaluate a folder (--model DIR) or a hub model (--model OWNER/NAME)"
+            yield Finding(SUBMISSION, where, problem, fix)
+        elif (model.kind == "init") != (kind == "init"):
+            problem = f"is of kind {model.kind}, method.kind is {kind}"
+            yield Finding(SUBMISSION, where, problem, "make them agree")
+        elif model.kind == "policy" and model.name not in POLICIES:
+            problem = f"there is no policy {model.name!r}"
+            yield Finding(SUBMISSION, where, problem, f"policies are {' and '.join(POLICIES)}")
+        elif kind == "trained" and (known := _registered(model, inits)):
+            problem = f"{model.text}: these are the weights of the init {known}"
+            yield Finding(SUBMISSION, where, problem, "send what training has made")
+        yield from _check_init(model, where, inits)
+    init = entry.submission.init
+    if init is not None:
+        if not _identified(init):
+            problem, fix = f"{init.text}: nobody can say which weights these are", "give its hash"
+            yield Finding(SUBMISSION, "init", problem, fix)
+        yield from _check_init(init, "init", inits)
+        if init.kind != "init" and (known := _registered(init, inits)):
+            problem = f"{init.text}: these are the weights of the init {known}"
+            fix = f"name it as the registry does (kind init, name {known})"
+            yield Finding(SUBMISSION, "init", problem, fix)
+        same = [p for p in entry.checkpoints if same_weights(p.checkpoint.model, init)]
+        if same:
+            problem = f"the weights of seed {same[0].checkpoint.seed} are the init's"
+            yield Finding(SUBMISSION, "checkpoints", problem, "send what training has made")
+    for one, other in combinations(entry.checkpoints, 2):
+        if same_weights(one.checkpoint.model, other.checkpoint.model):
+            seeds = f"{one.checkpoint.seed} and {other.checkpoint.seed}"
+            problem = f"seeds {seeds} have the same weights"
+            yield Finding(SUBMISSION, "checkpoints", problem, "send every checkpoint once")
+
+
+def _registered(model: ModelIdentity, inits: Mapping[str, str | None]) -> str | None:
+    """The registered init that has a model's weights."""
+    names = (name for name, sha256 in inits.items() if sha256 and sha256 == model.sha256)
+    return next(names, None)
+
+
+def _check_init(
+    model: ModelIdentity, where: str, inits: Mapping[str, str | None]
+) -> Iterator[Finding]:
+    if model.kind != "init":
+        return
+    if model.name not in inits:
+        problem, fix = f"there is no init {model.name!r}", "name it as the registry does"
+        yield Finding(SUBMISSION, where, problem, fix)
+    elif inits[model.name] is None:
+        problem = f"the registry has no hash of {model.name}: any weights can be called so"
+        fix = "name the weights as what they are (kind folder or hub, with their sha256)"
+        yield Finding(SUBMISSION, where, problem, fix)
+    elif inits[model.name] != model.sha256:
+        problem = f"the init {model.name} has other weights: SHA-256 {inits[model.name]}"
+        yield Finding(SUBMISSION, where, problem, "start from the registered init")
+
+
+def same_weights(one: ModelIdentity, other: ModelIdentity) -> bool:
+    """Whether two names are of the same weights."""
+    if one.sha256 is not None and other.sha256 is not None:
+        return one.sha256 == other.sha256
+    return (one.name, one.revision) == (other.name, other.revision)
+
+
+def _identified(model: ModelIdentity) -> bool:
+    """Whether anybody can find out which weights are meant."""
+    if model.kind == "hub":
+        return model.revision is not None and bool(_COMMIT.fullmatch(model.revision))
+    return model.kind in ("init", "folder") and model.sha256 is not None
+
+
+def _of(entry: Entry, run: ReadRun) -> str:
+    for point in entry.checkpoints:
+        if run in point.runs:
+            return point.checkpoint.model.text
+    raise AssertionError("a run belongs to a checkpoint")

@@ -1,0 +1,172 @@
+"""What records say of tokens and answers that no world can confirm, held against itself.
+
+A replay proves actions and rewards, not which words came before them. A scripted policy is asked
+again, so that its answers are proven to the last letter. Of a model only this can be seen without
+its weights: that log-probabilities are there and can be some, that one text has one length, and
+that no number of tokens is less or more than any vocabulary and the model's context allow.
+Who changes texts, lengths and log-probabilities together is seen by `arlarena-bench audit` alone.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from benchmark.engines.base import Sampling
+from benchmark.evaluation.records import EpisodeRecord, TurnRecord
+from benchmark.evaluation.replay import installed_panel
+from benchmark.hosts.choose import spread
+from benchmark.submissions.checks.policy_answers import Asked, first_other_answer
+from benchmark.submissions.findings import Finding
+from benchmark.submissions.reading.entry import REMAKE, ReadRun
+
+POSITIVE = 1e-3
+"""Largest sum of log-probabilities that rounding can make of zero."""
+ODD_SHARE = 0.1
+"""Of the answers that are given more than once: more than that with another number of tokens than
+the same text has elsewhere were shortened. Models hardly ever spell one text in two ways."""
+FEWEST = 20
+"""Answers that must be given more than once before anything is said of their lengths."""
+MAX_CONTEXT = 2**24
+"""Tokens of prompt and response, where the engine does not say what its model's context is."""
+LETTERS = 128
+"""Letters and digits of one token: vocabularies have tokens of 64 and hardly longer ones."""
+MEAN_LETTERS = 32
+"""The same, on average over different answers."""
+LEAST_GREEDY = -14.0
+"""Log-probability of the most probable of a million tokens, if all are equally probable."""
+IN_PROCESS = "evaluate the weights in process (--model DIR or OWNER/NAME, without --endpoint)"
+
+
+def check_records(run: ReadRun, env_processes: int | None) -> Iterator[Finding]:
+    """Look at everything in the records of a run that its replay takes as given.
+
+    Args:
+        run: The run; its panels are the installed ones and it was replayed.
+        env_processes: See `benchmark.evaluation.replay.replay_run`.
+    """
+    if run.manifest.model.kind == "policy":
+        yield from _check_policy(run, env_processes)
+    else:
+        yield from _check_tokens(run)
+
+
+def _check_policy(run: ReadRun, env_processes: int | None) -> Iterator[Finding]:
+    name, policy = f"{run.path}/episodes.jsonl.zst", run.manifest.model.name
+    panels = {}
+    for protocol in run.manifest.panels:
+        task, panel = installed_panel(protocol)
+        entries = {entry.id: entry for entry in panel.entries}
+        panels[protocol.task, protocol.panel] = protocol, task, entries
+    calls = []
+    played = [record for record in run.records if record.turns]
+    for record in played:
+        protocol, task, entries = panels[record.task, record.panel]
+        asked = Asked(
+            policy,
+            tuple(
+                protocol.turn_seed(record.episode, record.repeat, number)
+                for number in range(len(record.turns))
+            ),
+            tuple((turn.response, turn.info) for turn in record.turns),
+        )
+        calls.append((task, (entries[record.episode], protocol.max_turns, asked)))
+    answers = spread(first_other_answer, calls, env_processes)
+    for record, other in zip(played, answers, strict=True):
+        where = "/".join(map(str, record.key))
+        if other is not None:
+            problem = f"turn {other}: the policy {policy} answers otherwise"
+            yield Finding(name, where, problem, REMAKE)
+            return
+        if any(_counted(turn) for turn in record.turns) or record.sequence is not None:
+            yield Finding(name, where, "a policy has no tokens", REMAKE)
+            return
+
+
+def _counted(turn: TurnRecord) -> bool:
+    numbers = (turn.log_prob, turn.prompt_tokens, turn.response_tokens)
+    return turn.finish_reason != "stop" or any(number is not None for number in numbers)
+
+
+def _check_tokens(run: ReadRun) -> Iterator[Finding]:
+    name = f"{run.path}/episodes.jsonl.zst"
+    sampled = {(p.task, p.panel): p.sampling for p in run.manifest.panels}
+    stated = run.manifest.engine.get("context")
+    context = stated if type(stated) is int else MAX_CONTEXT
+    for record in run.records:
+        sampling = sampled[record.task, record.panel]
+        for number, turn in enumerate(record.turns, 1):
+            problem = _token_fault(turn, sampling, context)
+            if problem is not None:
+                where = f"{'/'.join(map(str, record.key))}, turn {number}"
+                yield Finding(name, where, problem, IN_PROCESS)
+                return
+        if (problem := _sequence_fault(record)) is not None:
+            yield Finding(name, "/".join(map(str, record.key)), problem, REMAKE)
+            return
+    yield from _check_lengths(run, name)
+
+
+def _token_fault(turn: TurnRecord, sampling: Sampling, context: int) -> str | None:
+    """What the numbers of no answer can be."""
+    if turn.log_prob is None or turn.prompt_tokens is None or turn.response_tokens is None:
+        return "log_prob or a number of tokens is missing"
+    if turn.log_prob > POSITIVE:
+        return f"log_prob {turn.log_prob} is that of no probability"
+    if not 1 <= turn.response_tokens <= sampling.max_tokens:
+        return f"response_tokens {turn.response_tokens} is not within 1 and {sampling.max_tokens}"
+    if turn.prompt_tokens < 1:
+        return f"prompt_tokens {turn.prompt_tokens} is less than 1"
+    if turn.prompt_tokens + turn.response_tokens > context:
+        tokens = turn.prompt_tokens + turn.response_tokens
+        return f"prompt and response have {tokens} tokens, the model's context is {context}"
+    if (letters := _letters(turn.response)) > LETTERS * turn.response_tokens:
+        return f"response_tokens {turn.response_tokens} is too few for {letters} letters"
+    if sampling.temperature == 0 and turn.log_prob < LEAST_GREEDY * turn.response_tokens:
+        return f"log_prob {turn.log_prob} is not that of the most probable tokens"
+    return None
+
+
+def _letters(text: str) -> int:
+    """How many letters and digits a text has; blanks and rules can be very long tokens."""
+    return sum(map(str.isalnum, text))
+
+
+def _sequence_fault(record: EpisodeRecord) -> str | None:
+    """What a token sequence says of responses and the turns do not."""
+    if record.sequence is None or not record.turns:
+        return None
+    drawn = {turn.prompt_tokens: turn.response_tokens or 0 for turn in record.turns}
+    written = record.sequence.written
+    for start, stop in written:
+        if stop - start > drawn.get(start, 0):
+            return f"sequence.written: {start} to {stop} is the response of no turn"
+    last = record.turns[-1]
+    end = (last.prompt_tokens, len(record.sequence.token_ids))
+    if end not in written:
+        return f"sequence.written: the last response is {end[0]} to {end[1]}, and is not there"
+    return None
+
+
+def _check_lengths(run: ReadRun, name: str) -> Iterator[Finding]:
+    """Look at all answers together."""
+    lengths: defaultdict[str, Counter[int]] = defaultdict(Counter)
+    certain = set()
+    for record in run.records:
+        for turn in record.turns:
+            if turn.finish_reason == "stop" and turn.response.strip():
+                lengths[turn.response][turn.response_tokens or 0] += 1
+                certain.add(turn.log_prob == 0)
+    again = [counts for counts in lengths.values() if counts.total() > 1]
+    odd = sum(counts.total() - max(counts.values()) for counts in again)
+    total = sum(counts.total() for counts in again)
+    if total >= FEWEST and odd > ODD_SHARE * total:
+        problem = f"{odd} of {total} answers have another number of tokens than the same text has"
+        yield Finding(name, "response_tokens", problem, REMAKE)
+    if len(lengths) < FEWEST:
+        return
+    letters, tokens = sum(map(_letters, lengths)), sum(map(max, lengths.values()))
+    if letters > MEAN_LETTERS * tokens:
+        problem = f"{len(lengths)} answers have {letters} letters and {tokens} tokens"
+        yield Finding(name, "response_tokens", problem, REMAKE)
+    if certain == {True}:
+        problem = f"all of {len(lengths)} different answers have the probability 1"
+        yield Finding(name, "log_prob", problem, IN_PROCESS)

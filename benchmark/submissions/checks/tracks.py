@@ -1,0 +1,84 @@
+"""Whether an entry's trainings are on the track that their logs claim."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, TypeAlias
+
+from benchmark.logs.lines import Start
+from benchmark.logs.training_log import TrainingLog
+from benchmark.submissions.checks.log_counts import AS_WRITTEN
+from benchmark.submissions.findings import Finding
+from benchmark.submissions.reading.entry import Entry
+from benchmark.tracks import OPEN, Track, TrackClaim, deviations
+from tasks.errors import near
+
+MAX_SHOWN: Final = 10
+"""Deviations of one log that are spelled out; the others are counted."""
+_FIELD: Final = "line 1, track"
+
+MethodFault: TypeAlias = Callable[[Track, Start], str | None]
+"""Says how the method of a log is not the one that its recipe's name stands for."""
+
+
+def track_of(entry: Entry) -> TrackClaim | None:
+    """The track that an entry is on; None for an open one.
+
+    Entries without a log, and entries whose logs do not all claim one track, are open.
+    """
+    claims = {point.log.start.track if point.log else None for point in entry.checkpoints}
+    return claims.pop() if len(claims) == 1 else None
+
+
+def check_tracks(
+    entry: Entry, tracks: Mapping[str, Track], method_fault: MethodFault | None = None
+) -> Iterator[Finding]:
+    """Compare every log with the track and the recipe that it claims.
+
+    Args:
+        entry: The submission.
+        tracks: All tracks that there are, by name.
+        method_fault: Looks at the method of logs on a track; None to leave it out.
+    """
+    logs = [point.log for point in entry.checkpoints if point.log is not None]
+    for log in logs:
+        claim, first = log.start.track, logs[0]
+        if claim is not None:
+            yield from _check_claim(log, claim, tracks, method_fault)
+        if claim != first.start.track:
+            problem = f"is on track {_name(log)}, {first.path} on {_name(first)}"
+            fix = "send seeds of one track as one entry"
+            yield Finding(str(log.path), _FIELD, problem, fix)
+
+
+def _check_claim(
+    log: TrainingLog,
+    claim: TrackClaim,
+    tracks: Mapping[str, Track],
+    method_fault: MethodFault | None,
+) -> Iterator[Finding]:
+    file, track = str(log.path), tracks.get(claim.name)
+    if track is None:
+        problem = f"claims track {claim.name}, which does not exist{near(claim.name, (*tracks,))}"
+        yield Finding(file, _FIELD, problem, "train on a track that `arlarena-bench tracks` lists")
+        return
+    if track.sha256 != claim.sha256:
+        problem = (
+            f"claims track {claim.name} with SHA-256 {claim.sha256[:12]}..., and today's has "
+            f"{track.sha256[:12]}...: it was changed since"
+        )
+        yield Finding(file, _FIELD, problem, "train on the track as it is today")
+        return
+    found = deviations(track, log.start)
+    for text in found[:MAX_SHOWN]:
+        problem = f"claims track {claim.name}, but {text}"
+        yield Finding(file, "line 1, configuration", problem, AS_WRITTEN)
+    if len(found) > MAX_SHOWN:
+        problem = f"claims track {claim.name}, but {len(found)} settings differ from it"
+        yield Finding(file, "line 1, configuration", problem, AS_WRITTEN)
+    if not found and method_fault is not None and (fault := method_fault(track, log.start)):
+        fix = "name the recipe that was run; one of your own has a name of its own"
+        yield Finding(file, "line 1, recipe", fault, fix)
+
+
+def _name(log: TrainingLog) -> str:
+    claim = log.start.track
+    return OPEN if claim is None else f"{claim.name} ({claim.sha256[:12]}...)"

@@ -1,0 +1,1 @@
+"""Reading what a pull request brings, within stated bounds."""

@@ -1,0 +1,97 @@
+"""How much memory the content of a submission may take once it is read.
+
+A few bytes of JSON can become an object of fifty times their size, so that no limit on bytes alone
+bounds what a check needs. What is kept is weighed here as CPython holds it, measured with
+tracemalloc (3.11, pydantic 2.13).
+"""
+
+import sys
+from typing import Any, Final
+
+from benchmark.evaluation.records import EpisodeRecord, TurnRecord
+from benchmark.logs.training_log import TrainingLog
+from benchmark.submissions.findings import Finding, Rejected
+
+MAX_MEMORY: Final = 2**29
+"""Bytes of all records and logs: 250,000 turns of a few words, or 200,000 of 500 letters."""
+
+_RECORD = 1_500
+_TURN = 1_650
+_VALUE = 72
+_TOKEN = 8
+_NEW_TOKEN = 200
+_RANGE = 120
+_UPDATE = 350
+_NUMBER = 30
+_VALIDATION = 2_300
+
+
+class Allowance:
+    """What is left of the memory that one submission may take."""
+
+    def __init__(self, limit: int = MAX_MEMORY) -> None:
+        self._limit = self._left = limit
+        self._tokens: dict[int, int] = {}
+
+    def keep(self, record: EpisodeRecord) -> EpisodeRecord:
+        """Count a record.
+
+        Returns:
+            The same; equal token ids of several records are one object in it.
+
+        Raises:
+            Rejected: There is no more room.
+        """
+        weight = _RECORD + sum(map(_turn, record.turns))
+        for text in (record.task, record.panel, record.episode, record.category, record.error):
+            weight += 0 if text is None else sys.getsizeof(text)
+        sequence = record.sequence
+        if sequence is not None:
+            known = len(self._tokens)
+            ids = tuple(map(self._tokens.setdefault, sequence.token_ids, sequence.token_ids))
+            weight += _TOKEN * len(ids) + _NEW_TOKEN * (len(self._tokens) - known)
+            weight += _RANGE * len(sequence.written)
+            slim = sequence.model_copy(update={"token_ids": ids})
+            record = record.model_copy(update={"sequence": slim})
+        self._take(weight)
+        return record
+
+    def add(self, log: TrainingLog) -> None:
+        """Count a log.
+
+        Raises:
+            Rejected: There is no more room.
+        """
+        start = log.start
+        weight = sum(map(_values, (start.configuration, start.engine, start.versions)))
+        weight += _VALIDATION * len(log.validations)
+        self._take(weight + sum(_UPDATE + _NUMBER * len(line.values) for line in log.updates))
+
+    def _take(self, weight: int) -> None:
+        self._left -= weight
+        if self._left < 0:
+            problem = f"records and logs take more than {self._limit // 2**20} MiB of memory"
+            raise Rejected(Finding("", "size", problem, "send less: fewer panels, shorter logs"))
+
+
+def _turn(turn: TurnRecord) -> int:
+    weight = _TURN + sys.getsizeof(turn.response)
+    if turn.action is not None:
+        weight += sys.getsizeof(turn.action)
+    return weight + (_values(turn.info) if turn.info else 0)
+
+
+def _values(value: Any) -> int:
+    """What a JSON value takes, with all that is in it."""
+    weight, rest = 0, [value]
+    while rest:
+        one = rest.pop()
+        weight += _VALUE
+        if isinstance(one, dict):
+            rest.extend(one.keys())
+            rest.extend(one.values())
+        elif isinstance(one, list):
+            rest.extend(one)
+        elif isinstance(one, str):
+            weight += sys.getsizeof(one)
+    return weight

@@ -1,0 +1,221 @@
+"""A submission as it was read: its checkpoints with their records, numbers and logs."""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import tee
+from pathlib import Path
+from typing import Any
+
+from benchmark.archive import lines_of
+from benchmark.evaluation.manifest import Manifest
+from benchmark.evaluation.records import EpisodeRecord
+from benchmark.evaluation.run_folder import parse_manifest, parse_records
+from benchmark.evaluation.summary import (
+    PanelKey,
+    PanelSummary,
+    RunSummary,
+    checked_records,
+    summarize,
+)
+from benchmark.logs.training_log import TrainingLog, parse_training_log
+from benchmark.submissions.findings import Finding, Rejected, as_finding, attempt
+from benchmark.submissions.reading.allowance import Allowance
+from benchmark.submissions.reading.folder import MAX_MANIFEST, no_twins, read_content, read_plain
+from benchmark.submissions.schema import Checkpoint, StoredFile, Submission
+
+REMAKE = "make the folder anew with submit prepare from the run as it was played"
+MAX_LINE = 2**22
+"""Bytes of a record, or of a line of a log."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRun:
+    """One run folder of a checkpoint.
+
+    Attributes:
+        path: Relative to the submission's folder.
+        manifest: What it says of itself.
+        records: Its records.
+        summary: Computed from them.
+    """
+
+    path: str
+    manifest: Manifest
+    records: tuple[EpisodeRecord, ...]
+    summary: RunSummary
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCheckpoint:
+    """One checkpoint with all that was sent of it.
+
+    Attributes:
+        checkpoint: What the submission says of it.
+        runs: Its runs.
+        log: The log of its training; None if there is none.
+    """
+
+    checkpoint: Checkpoint
+    runs: tuple[ReadRun, ...]
+    log: TrainingLog | None
+
+    @property
+    def panels(self) -> dict[PanelKey, PanelSummary]:
+        """The numbers of all panels."""
+        return {(p.task, p.panel): p for run in self.runs for p in run.summary.panels}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A submission that could be read.
+
+    Attributes:
+        folder: Its folder.
+        submission: What it says.
+        checkpoints: In the order of their seeds.
+    """
+
+    folder: Path
+    submission: Submission
+    checkpoints: tuple[ReadCheckpoint, ...]
+
+    @property
+    def runs(self) -> list[ReadRun]:
+        """The runs of all checkpoints."""
+        return [run for checkpoint in self.checkpoints for run in checkpoint.runs]
+
+    def plays(self, key: PanelKey) -> dict[str, list[bool]]:
+        """Successes by episode of a panel, over all checkpoints and repeats."""
+        found: dict[str, list[bool]] = {}
+        for run in self.runs:
+            for record in run.records:
+                if (record.task, record.panel) == key:
+                    solved = record.success and record.error is None
+                    found.setdefault(record.episode, []).append(solved)
+        return found
+
+
+def read_entry(folder: Path, submission: Submission, findings: list[Finding]) -> Entry | None:
+    """Read all runs and logs.
+
+    Args:
+        folder: The submission's folder; its files are those that are listed.
+        submission: What it says.
+        findings: What cannot be read is added here.
+
+    Returns:
+        The entry; None if anything cannot be read.
+    """
+    files = {file.path: file for file in submission.files}
+    before = len(findings)
+    allowance = Allowance()
+    checkpoints = []
+    for checkpoint in sorted(submission.checkpoints, key=lambda point: point.seed):
+        read = [
+            attempt(findings, _read_run, folder, path, files, allowance) for path in checkpoint.runs
+        ]
+        runs = tuple(run for run in read if run is not None)
+        log = None
+        if checkpoint.training_log is not None:
+            file = files[checkpoint.training_log]
+            log = attempt(findings, _read_log, folder, file, allowance)
+        checkpoints.append(ReadCheckpoint(checkpoint, runs, log))
+    if len(findings) > before:
+        return None
+    return Entry(folder, submission, tuple(checkpoints))
+
+
+def _read_run(
+    folder: Path, path: str, files: dict[str, StoredFile], allowance: Allowance
+) -> ReadRun:
+    """Read one run.
+
+    Raises:
+        Rejected: A file is no manifest or no records, or they do not belong together.
+    """
+    manifest = _read_manifest(folder, f"{path}/run.json")
+    name = f"{path}/episodes.jsonl.zst"
+    with as_finding(name, "", REMAKE):
+        parsed = _records(read_content(folder, files[name]), name)
+        kept = map(allowance.keep, checked_records(manifest, parsed))
+        records = tuple(kept)
+        return ReadRun(path, manifest, records, summarize(manifest, records))
+
+
+def _records(content: Iterable[bytes], name: str) -> Iterator[EpisodeRecord]:
+    """Read records, none of them with a field twice.
+
+    Raises:
+        Rejected: A line is too long or has no end, or a field is there twice.
+        UserError: A line is no record.
+    """
+    to_read, to_compare = tee(_lines(content, name))
+    for number, record in enumerate(parse_records(to_read, name), 1):
+        line = next(to_compare)
+        # As it is written here, a record has no field twice; most have been written here.
+        if record.model_dump_json().encode() != line[:-1]:
+            _without_twins(line, name, f"line {number}")
+        yield record
+
+
+def _read_manifest(folder: Path, name: str) -> Manifest:
+    content = read_plain(folder, name, MAX_MANIFEST)
+    with as_finding(name, "", REMAKE):
+        manifest = parse_manifest(content, name)
+    given = _without_twins(content, name, "")
+    if (place := _coerced(given, manifest.model_dump(mode="json"))) is not None:
+        problem = "is of another type than what is meant"
+        raise Rejected(Finding(name, place, problem, REMAKE))
+    return manifest
+
+
+def _lines(content: Iterable[bytes], name: str) -> Iterator[bytes]:
+    """The lines of a file, each with its end, of a length that can be read.
+
+    Raises:
+        Rejected: One is not so.
+    """
+    for number, line in enumerate(lines_of(content, MAX_LINE), 1):
+        where = f"line {number}"
+        if len(line) > MAX_LINE:
+            raise Rejected(Finding(name, where, f"is longer than {MAX_LINE:,} bytes", REMAKE))
+        if not line.endswith(b"\n"):
+            raise Rejected(Finding(name, where, "has no end", REMAKE))
+        yield line
+
+
+def _without_twins(content: bytes, name: str, where: str) -> Any:
+    try:
+        return json.loads(content, object_pairs_hook=no_twins)
+    except ValueError as error:
+        raise Rejected(Finding(name, where, str(error), REMAKE)) from error
+
+
+def _coerced(given: Any, read: Any, place: str = "") -> str | None:
+    """Where a value was read as one of another type, such as the text "1" as the number 1.
+
+    Returns:
+        The field; None if there is none. What a file leaves out has been filled in.
+    """
+    if isinstance(given, dict) and isinstance(read, dict):
+        pairs = [(key, given[key], read.get(key)) for key in given]
+    elif isinstance(given, list) and isinstance(read, list) and len(given) == len(read):
+        pairs = [(str(n), *both) for n, both in enumerate(zip(given, read, strict=True))]
+    else:
+        types = {type(given), type(read)}
+        same = len(types) == 1 or types == {int, float}
+        return None if same and given == read else place
+    found = (_coerced(one, other, f"{place}.{key}" if place else key) for key, one, other in pairs)
+    return next((where for where in found if where is not None), None)
+
+
+def _read_log(folder: Path, file: StoredFile, allowance: Allowance) -> TrainingLog:
+    fix = "send the log as the trainer has written it"
+    content = b"".join(read_content(folder, file))
+    with as_finding(file.path, "", fix):
+        log = parse_training_log(content, Path(file.path))
+        allowance.add(log)
+    for number, line in enumerate(lines_of([content], MAX_LINE), 1):
+        _without_twins(line, file.path, f"line {number}")
+    return log

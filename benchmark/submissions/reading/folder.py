@@ -1,0 +1,247 @@
+"""The folder of a submission: which files there may be, and that they are what is stated."""
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from benchmark.archive import sha256_of, unpacked
+from benchmark.files import open_no_link
+from benchmark.submissions.checks.texts import check_visible
+from benchmark.submissions.faults import faults_of
+from benchmark.submissions.findings import Finding, Rejected, as_finding
+from benchmark.submissions.reading.remote import fetched
+from benchmark.submissions.schema import (
+    FOLDER_NAME,
+    MAX_FILES,
+    README,
+    SUBMISSION,
+    StoredFile,
+    Submission,
+)
+
+MAX_FOLDER: Final = 10 * 2**20
+"""Bytes of all files of a folder; what is larger belongs on the hub."""
+MAX_DEPTH: Final = 3
+"""Folders within each other."""
+MAX_SUBMISSION: Final = 2**18
+"""Bytes of `submission.json`."""
+MAX_PLAIN: Final = 2**20
+"""Bytes of any other file that is not compressed."""
+MAX_MANIFEST: Final = 2**15
+"""Bytes of a `run.json`."""
+MAX_CONTENT: Final = 2**28
+"""Bytes of what is compressed in one file."""
+MAX_ALL_CONTENT: Final = 2**28
+"""Bytes of what is compressed in all files."""
+MAX_LOGS: Final = 2**25
+"""Bytes of what is compressed in all training logs: 15,000 updates with all their numbers."""
+MAX_RATIO: Final = 5_000
+"""Bytes that may come out of each stored one. Every recorded turn has two hashes and a sum of
+log-probabilities of its own; the answers of a policy that repeats one token pack best."""
+FREE: Final = 2**20
+"""Bytes that may come out of any file."""
+
+
+def list_files(folder: Path) -> dict[str, int]:
+    """All files of a folder with their sizes, by relative path.
+
+    Raises:
+        Rejected: Its name is none of a submission, or it holds links, devices or too much.
+    """
+    if not folder.is_dir() or folder.is_symlink():
+        raise Rejected(Finding("", "", f"{folder} is no folder", "name a submission's folder"))
+    if not FOLDER_NAME.fullmatch(folder.name):
+        raise Rejected(
+            Finding(
+                "",
+                "name",
+                f"{folder.name!r} is no name of a submission",
+                "call it <yyyymmdd>_<name> in small letters, digits and hyphens",
+            )
+        )
+    files: dict[str, int] = {}
+    for path, facts in _walk(folder):
+        name = path.relative_to(folder).as_posix()
+        if stat.S_ISDIR(facts.st_mode):
+            raise Rejected(Finding(name, "", "is a folder too deep", "leave it out"))
+        if not stat.S_ISREG(facts.st_mode):
+            raise Rejected(Finding(name, "", "is a link or no regular file", "leave it out"))
+        files[name] = facts.st_size
+        if len(files) > MAX_FILES or sum(files.values()) > MAX_FOLDER:
+            raise Rejected(
+                Finding(
+                    "",
+                    "size",
+                    f"holds more than {MAX_FILES} files or {MAX_FOLDER:,} bytes",
+                    "put records on the hub (submit to-hub)",
+                )
+            )
+    return files
+
+
+def _walk(folder: Path, depth: int = MAX_DEPTH) -> Iterator[tuple[Path, os.stat_result]]:
+    """Everything in a folder but folders, never through a link, in order.
+
+    Folders at the last depth are given as if they were files.
+    """
+    for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+        if entry.is_dir(follow_symlinks=False) and depth:
+            yield from _walk(Path(entry.path), depth - 1)
+        else:
+            yield Path(entry.path), entry.stat(follow_symlinks=False)
+
+
+def read_submission(folder: Path) -> Submission:
+    """Read `submission.json`.
+
+    Raises:
+        Rejected: It is missing, too large, no JSON, or breaks the schema.
+    """
+    content = read_plain(folder, SUBMISSION, MAX_SUBMISSION)
+    try:
+        # pydantic takes the last of two fields with one name; here there must be one.
+        json.loads(content.decode("utf-8"), object_pairs_hook=no_twins)
+        return Submission.model_validate_json(content)
+    except ValidationError as error:
+        fault = faults_of(error, Submission)[0]
+        finding = Finding(SUBMISSION, fault.field, fault.problem, "see schema.json")
+        raise Rejected(finding) from error
+    except UnicodeDecodeError as error:
+        raise Rejected(Finding(SUBMISSION, "", "is not UTF-8", "write it as UTF-8")) from error
+    except (ValueError, RecursionError) as error:
+        raise Rejected(Finding(SUBMISSION, "", f"is no JSON: {error}", "mend it")) from error
+
+
+def no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Read a JSON object, for `json.loads`.
+
+    Raises:
+        ValueError: A field is there twice.
+    """
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a field is there twice")
+    return found
+
+
+def read_plain(folder: Path, name: str, limit: int = MAX_PLAIN) -> bytes:
+    """Read a file that is not compressed.
+
+    Raises:
+        Rejected: It is missing, a link, or too long.
+    """
+    try:
+        with os.fdopen(open_no_link(folder / name, os.O_RDONLY), "rb") as stream:
+            content = stream.read(limit + 1)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise Rejected(Finding(name, "", f"cannot be read: {reason}", "add the file")) from error
+    if len(content) > limit:
+        raise Rejected(Finding(name, "size", f"is longer than {limit:,} bytes", "shorten it"))
+    return content
+
+
+def check_readme(folder: Path) -> list[Finding]:
+    """See that the README holds what it shows; what it says is its authors' own."""
+    try:
+        check_visible(read_plain(folder, README).decode("utf-8").replace("\t", " "), lines=True)
+    except Rejected as rejected:
+        return [rejected.finding]
+    except UnicodeDecodeError:
+        return [Finding(README, "", "is not UTF-8", "write it as UTF-8")]
+    except ValueError as error:
+        return [Finding(README, "", str(error), "write it with visible characters alone")]
+    return []
+
+
+def check_inventory(folder: Path, there: dict[str, int], submission: Submission) -> list[Finding]:
+    """Hold what is in the folder against what `submission.json` lists.
+
+    Args:
+        folder: The folder.
+        there: Its files (`list_files`).
+        submission: What it says.
+    """
+    findings = []
+    listed = {file.path: file for file in submission.files}
+    expected = expected_files(submission)
+    for name in sorted({*there, *listed} - expected - {SUBMISSION}):
+        fix = "leave it out: nothing reads it"
+        findings.append(Finding(name, "", "belongs to no run and no checkpoint", fix))
+    for name in sorted(expected - set(listed)):
+        fix = "list it with its size and SHA-256, or make the folder with submit prepare"
+        findings.append(Finding(SUBMISSION, "files", f"{name} is not listed", fix))
+    logs = {point.training_log for point in submission.checkpoints}
+    for field, of, limit in (
+        ("files", set(listed), MAX_ALL_CONTENT),
+        ("training logs", logs, MAX_LOGS),
+    ):
+        total = sum(file.content_bytes or 0 for file in submission.files if file.path in of)
+        if total > limit:
+            findings.append(_too_much(field, total, limit))
+    for file in submission.files:
+        if (file.content_bytes or 0) > MAX_CONTENT:
+            findings.append(_too_much(f"files, {file.path}", file.content_bytes, MAX_CONTENT))
+        elif (file.content_bytes or 0) > (most := max(FREE, MAX_RATIO * file.bytes)):
+            findings.append(_too_much(f"files, {file.path}", file.content_bytes, most))
+        elif file.bytes > (longest := _longest(file)):
+            findings.append(_too_much(f"files, {file.path}", file.bytes, longest))
+        if file.url is None and file.path in expected:
+            findings += _check_stored(folder, file, there.get(file.path))
+        elif file.path in there:
+            problem = "lies in the folder and has a url, too"
+            findings.append(Finding(file.path, "url", problem, "keep one of the two"))
+    return findings
+
+
+def _longest(file: StoredFile) -> int:
+    """Bytes that a file may have as it is stored: an archive hardly more than what is in it."""
+    if file.content_bytes is None:
+        return MAX_PLAIN
+    return file.content_bytes + file.content_bytes // 128 + 1024
+
+
+def expected_files(submission: Submission) -> set[str]:
+    """Paths of all files that a submission consists of, but `submission.json`."""
+    runs = [run for checkpoint in submission.checkpoints for run in checkpoint.runs]
+    names = ("run.json", "episodes.jsonl.zst", "summary.json")
+    files = {f"{run}/{name}" for run in runs for name in names}
+    files |= {point.training_log for point in submission.checkpoints if point.training_log}
+    return files | {README}
+
+
+def _check_stored(folder: Path, file: StoredFile, size: int | None) -> list[Finding]:
+    if size is None:
+        return [Finding(file.path, "", "is listed and not there", "add it, or give its url")]
+    try:
+        digest, size = sha256_of(folder / file.path)
+    except OSError as error:
+        return [Finding(file.path, "", f"cannot be read: {error.strerror}", "add the file")]
+    fix = "list what the file is, or make the folder anew with submit prepare"
+    if size != file.bytes:
+        return [Finding(file.path, "bytes", f"{size:,}, {file.bytes:,} are stated", fix)]
+    if digest != file.sha256:
+        problem = f"{digest[:12]}..., {file.sha256[:12]}... is stated"
+        return [Finding(file.path, "sha256", problem, fix)]
+    return []
+
+
+def read_content(folder: Path, file: StoredFile) -> Iterator[bytes]:
+    """What is compressed in a listed file, part by part.
+
+    Raises:
+        Rejected: It is damaged, or not as long as stated.
+    """
+    size = file.content_bytes or 0
+    with as_finding(file.path, "", "make the folder anew with submit prepare"):
+        stored = fetched(file) if file.url is not None else folder / file.path
+        yield from unpacked(stored, size)
+
+
+def _too_much(field: str, size: int | None, limit: int) -> Finding:
+    return Finding(SUBMISSION, field, f"{size:,} bytes, at most {limit:,} are read", "send less")

@@ -1,0 +1,253 @@
+"""Makes the board: checks every submission, computes its row, and joins what was checked before.
+
+Every folder is judged by the code that judges pull requests. What it accepts is on the board under
+the installed protocol. When the protocol changes, episodes of older entries cannot be executed
+again with what is installed: their rows come from an archive, which is the Parquet file of the
+board as it was, under a protocol of the archive's name. Archives lie beside the submissions, in the
+folder `.archives`. What an archive says of an entry is shown as long as the entry's folder holds
+the files that it was accepted with. An entry that is neither accepted nor in an archive is refused:
+the board names it, and so does the exit code.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from benchmark.archive import sha256_of
+from benchmark.evaluation.protocol import NAME
+from benchmark.files import write_atomically
+from benchmark.reproduction import TrainCommandOf
+from benchmark.submissions.badges import badges_of, read_reruns
+from benchmark.submissions.check import Verdict, check_submission
+from benchmark.submissions.checks.texts import on_one_line
+from benchmark.submissions.checks.tracks import MethodFault
+from benchmark.submissions.known import Known
+from benchmark.submissions.schema import SUBMISSION
+from benchmark.tracks import Track
+from leaderboard.board.entries import facts_of, row_of
+from leaderboard.board.file import (
+    JSON,
+    PARQUET,
+    VERSION,
+    BoardContent,
+    json_bytes,
+    parquet_bytes,
+    read_content,
+)
+from leaderboard.board.protocols import BoardFacts, PanelFacts, Protocol, Refused
+from leaderboard.board.rows import FullRow, PanelKey
+from tasks.errors import UserError
+
+ARCHIVES = ".archives"
+"""Folder of boards of older protocols, among the submissions."""
+MAX_REASONS = 10
+"""Findings of a refused submission that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What came of a build.
+
+    Attributes:
+        content: Of the files.
+        accepted: Ids of the submissions that hold today.
+        archived: Ids of those that do not, and are shown as an archive has them.
+        dropped: Ids of archived entries that are not shown: their folder is gone or changed.
+    """
+
+    content: BoardContent
+    accepted: tuple[str, ...]
+    archived: tuple[str, ...]
+    dropped: tuple[str, ...]
+
+    @property
+    def refused(self) -> tuple[Refused, ...]:
+        """Submissions that are not on the board."""
+        return self.content.facts.refused
+
+
+def build(
+    submissions: Path,
+    inits: Mapping[str, str | None],
+    archives: Sequence[Path] | None = None,
+    env_processes: int | None = None,
+    *,
+    shipped: Mapping[str, int] | None = None,
+    tracks: Mapping[str, Track] | None = None,
+    method_fault: MethodFault | None = None,
+    checked: Callable[[Verdict, int, int], None] | None = None,
+    train_command: TrainCommandOf | None = None,
+) -> Built:
+    """Check all submissions of a folder and compute the board.
+
+    Args:
+        submissions: The folder; every folder in it whose name has no dot in front is one.
+        inits: SHA-256 of the registered inits by name, where it is pinned.
+        archives: Boards of older protocols, the newest first; by default the Parquet files in the
+            submissions' folder `ARCHIVES`, by their names, the last one first.
+        env_processes: See `benchmark.evaluation.replay.replay_run`.
+        shipped: See `check_submission`.
+        tracks: Likewise.
+        method_fault: Likewise.
+        checked: Told of every verdict, with its number from 1 and how many there will be.
+        train_command: From a training log to its command, for entries' pages; None to name none.
+
+    Raises:
+        UserError: There is no such folder, an archive cannot be read or has the name of another
+            protocol, or a check cannot be made.
+    """
+    if not submissions.is_dir():
+        raise UserError(f"{submissions} is no folder; name that of the submissions")
+    reruns = read_reruns(submissions)
+    older = _archives(_archived(submissions) if archives is None else archives)
+    old_rows = [row for content in older for row in content.rows]
+    known = {row.submission_sha256 for row in old_rows}
+    rows: list[FullRow] = []
+    panels: dict[PanelKey, PanelFacts] = {}
+    refused: list[Refused] = []
+    archived: list[str] = []
+    folders = [
+        folder
+        for folder in sorted(submissions.iterdir())
+        if folder.is_dir() and not folder.name.startswith(".")
+    ]
+    verdicts = _verdicts(folders, inits, shipped, tracks, method_fault, env_processes)
+    for number, verdict in enumerate(verdicts, 1):
+        if checked is not None:
+            checked(verdict, number, len(folders))
+        if verdict.accepted and verdict.entry is not None:
+            rerun = reruns.get(verdict.folder.name)
+            badges = badges_of(verdict, reruns)
+            rows.append(row_of(verdict.entry, badges, rerun, NAME, train_command))
+            panels |= {facts.key: facts for facts in facts_of(verdict.entry)}
+        elif _digest(verdict.folder) in known and _is_as_accepted(verdict.folder):
+            archived.append(verdict.folder.name)
+        else:
+            refused.append(_refused(verdict))
+    current = Protocol(NAME, tuple(sorted(panels.values(), key=_place)))
+    protocols = (protocol for content in older for protocol in content.facts.protocols)
+    # What is refused today may have the same `submission.json` and other files.
+    read = {*archived, *(row.id for row in rows)}
+    there = {folder.name: _digest(folder) for folder in folders if folder.name in read}
+    kept = [row for row in old_rows if there.get(row.id) == row.submission_sha256]
+    facts = BoardFacts(VERSION, (current, *protocols), tuple(refused))
+    return Built(
+        content=BoardContent(facts, (*rows, *kept)),
+        accepted=tuple(row.id for row in rows),
+        archived=tuple(archived),
+        dropped=tuple(sorted({row.id for row in old_rows} - {row.id for row in kept})),
+    )
+
+
+def write(built: Built, out: Path) -> tuple[Path, Path]:
+    """Write the board's files.
+
+    Returns:
+        The Parquet file and the JSON file.
+
+    Raises:
+        UserError: They cannot be written.
+    """
+    contents = {out / PARQUET: parquet_bytes(built.content), out / JSON: json_bytes(built.content)}
+    for path, content in contents.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, content)
+        except OSError as error:
+            raise UserError(f"{path} cannot be written: {error.strerror}") from error
+    return out / PARQUET, out / JSON
+
+
+def _verdicts(
+    folders: Sequence[Path],
+    inits: Mapping[str, str | None],
+    shipped: Mapping[str, int] | None,
+    tracks: Mapping[str, Track] | None,
+    method_fault: MethodFault | None,
+    env_processes: int | None,
+) -> Iterator[Verdict]:
+    """Check every submission, against those accepted before it: the first one is no copy."""
+    before: list[Known] = []
+    for folder in folders:
+        try:
+            verdict = check_submission(
+                folder,
+                inits,
+                before,
+                env_processes=env_processes,
+                shipped=shipped,
+                tracks=tracks,
+                method_fault=method_fault,
+            )
+        except UserError as error:
+            raise UserError(f"{on_one_line(folder.name)}: {error}") from error
+        if verdict.accepted and verdict.entry is not None:
+            before.append(Known.of(verdict.entry))
+        yield verdict
+
+
+def _refused(verdict: Verdict) -> Refused:
+    reasons = [finding.text for finding in verdict.findings]
+    if len(reasons) > MAX_REASONS:
+        reasons[MAX_REASONS:] = [f"and {len(reasons) - MAX_REASONS} more"]
+    return Refused(on_one_line(verdict.folder.name), tuple(reasons))
+
+
+def _digest(folder: Path) -> str | None:
+    return _sha256(folder / SUBMISSION)
+
+
+def _sha256(path: Path) -> str | None:
+    """A file's hash; None if it cannot be read."""
+    try:
+        return sha256_of(path)[0]
+    except OSError:
+        return None
+
+
+def _is_as_accepted(folder: Path) -> bool:
+    """Whether the files of an entry are those that were accepted, whatever is made of them today.
+
+    Args:
+        folder: The entry's, with the `submission.json` that was accepted.
+    """
+    listed = json.loads((folder / SUBMISSION).read_bytes())["files"]
+    own = (file for file in listed if file["url"] is None)
+    return all(_sha256(folder / file["path"]) == file["sha256"] for file in own)
+
+
+def _archived(submissions: Path) -> list[Path]:
+    return sorted((submissions / ARCHIVES).glob("*.parquet"), reverse=True)
+
+
+def _archives(paths: Sequence[Path]) -> list[BoardContent]:
+    """Boards of older protocols, no two of which have a name in common.
+
+    Raises:
+        UserError: One cannot be read, or a protocol has the name of another one.
+    """
+    older = [_archive(path) for path in paths]
+    names = [NAME, *(each.name for content in older for each in content.facts.protocols)]
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise UserError(f"two protocols are called {name}; give an archive another file name")
+    return older
+
+
+def _archive(path: Path) -> BoardContent:
+    """A board of an older protocol: its newest protocol gets the file's name.
+
+    What had been refused then is not taken over: it is judged anew if it is still there.
+    """
+    content = read_content(path)
+    newest, *others = content.facts.protocols
+    name = path.stem
+    rows = (replace(r, protocol=name) if r.protocol == newest.name else r for r in content.rows)
+    facts = replace(content.facts, protocols=(replace(newest, name=name), *others))
+    return BoardContent(facts, tuple(rows))
+
+
+def _place(panel: PanelFacts) -> tuple[str, bool, bool, str]:
+    """By task; the built-in panel first, then the one that the field reports."""
+    return panel.task, panel.panel != "builtin", not panel.field, panel.panel

@@ -1,0 +1,294 @@
+"""From a submission that was accepted to its row: every number is computed here, none is read."""
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from benchmark.evaluation.manifest import ENGINE_FACTS, Manifest, ModelIdentity
+from benchmark.evaluation.records import EpisodeRecord
+from benchmark.evaluation.summary import PanelKey as Key
+from benchmark.evaluation.summary import PanelSummary
+from benchmark.logs.curves import run_curves_of
+from benchmark.logs.training_log import TrainingLog
+from benchmark.reproduction import TrainCommandOf, commands_of, reproduction_folder
+from benchmark.stability.runs import RunStability
+from benchmark.stability.seeds import EventSummary, RecipeStability, SeedSummary
+from benchmark.stats.intervals import clustered_wilson
+from benchmark.stats.survival import SurvivalCurve
+from benchmark.submissions.badges import Badges as Proven
+from benchmark.submissions.badges import Rerun
+from benchmark.submissions.checks.texts import on_one_line
+from benchmark.submissions.checks.tracks import track_of
+from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
+from benchmark.submissions.results import (
+    PanelResult,
+    early_stops,
+    panel_results,
+    stability_of,
+)
+from benchmark.submissions.schema import SUBMISSION
+from leaderboard.board.protocols import PanelFacts
+from leaderboard.board.rows import (
+    OPEN,
+    Badges,
+    CategorySuccess,
+    Checkpoint,
+    FullRow,
+    Model,
+    Outcomes,
+    PanelNumbers,
+    SeedSuccess,
+    TrainingData,
+)
+from leaderboard.board.training_rows import (
+    EventCount,
+    NamedValue,
+    ReachedLevel,
+    SeedCurves,
+    SeedNumbers,
+    Stability,
+    Survival,
+)
+from leaderboard.table.curves import seed_curves
+from leaderboard.table.recipe_choices import choices_of
+from tasks.registry import load_task
+from tasks.seeding import canonical_json
+
+MAX_COMMAND = 2_000
+"""Characters of a line of commands that are kept."""
+
+
+def row_of(
+    entry: Entry,
+    proven: Proven,
+    rerun: Rerun | None,
+    protocol: str,
+    train_command: TrainCommandOf | None = None,
+) -> FullRow:
+    """Compute everything that the board knows of an entry.
+
+    Args:
+        entry: The submission; accepted.
+        proven: Its badges.
+        rerun: What maintainers have repeated of it, if they have.
+        protocol: Name of the protocol that it was checked under.
+        train_command: From a training log to its command; None to name none.
+    """
+    submission, method = entry.submission, entry.submission.method
+    stability, curves = _trainings(entry)
+    data = submission.training_data
+    note = f"{rerun.date}, {rerun.by}: {rerun.note}" if rerun else None
+    return FullRow(
+        protocol=protocol,
+        id=entry.folder.name,
+        name=submission.name,
+        date=submission.date,
+        authors=submission.authors,
+        contact=submission.contact,
+        kind=method.kind,
+        recipe=method.recipe,
+        track=claim.name if (claim := track_of(entry)) else OPEN,
+        description=method.description,
+        code=method.code,
+        paper=method.paper,
+        base_model=submission.base_model,
+        parameters=submission.parameters,
+        init=_model(submission.init) if submission.init else None,
+        training_data=TrainingData(data.statement, data.training_streams, data.other)
+        if data
+        else None,
+        choices=choices_of([point.log for point in entry.checkpoints if point.log]),
+        badges=Badges(**asdict(proven), rerun_note=note),
+        checkpoints=tuple(_checkpoint(entry, point, train_command) for point in entry.checkpoints),
+        panels=tuple(_numbers(entry, key, each) for key, each in panel_results(entry).items()),
+        stability=stability,
+        submission_sha256=hashlib.sha256((entry.folder / SUBMISSION).read_bytes()).hexdigest(),
+        curves=curves,
+        outcomes=tuple(_outcomes(entry, key) for key in entry.checkpoints[0].panels),
+    )
+
+
+def facts_of(entry: Entry) -> list[PanelFacts]:
+    """What the panels are that an entry has played."""
+    found = []
+    for run in entry.checkpoints[0].runs:
+        for protocol in run.manifest.panels:
+            key = protocol.task, protocol.panel
+            categories = {record.episode: record.category for record in _records(entry, key)}
+            info = load_task(protocol.task).info
+            found.append(
+                PanelFacts(
+                    task=protocol.task,
+                    panel=protocol.panel,
+                    title=info.title,
+                    field=protocol.panel == (info.field_panel or "builtin"),
+                    fingerprint=protocol.fingerprint,
+                    protocol=canonical_json(asdict(protocol)),
+                    category_name=info.category_name,
+                    score_name=info.score_name,
+                    score_unit=info.score_unit,
+                    episodes=tuple(sorted(categories)),
+                    categories=tuple(categories[episode] for episode in sorted(categories)),
+                )
+            )
+    return found
+
+
+def _records(entry: Entry, key: Key) -> list[EpisodeRecord]:
+    """All records of a panel, over all checkpoints."""
+    records = (record for run in entry.runs for record in run.records)
+    return [record for record in records if (record.task, record.panel) == key]
+
+
+def _model(model: ModelIdentity) -> Model:
+    return Model(model.name, model.kind, model.revision, model.sha256)
+
+
+def _checkpoint(
+    entry: Entry, point: ReadCheckpoint, train_command: TrainCommandOf | None
+) -> Checkpoint:
+    manifests = [run.manifest for run in point.runs]
+    hashes = {file.path: file.sha256 for file in entry.submission.files}
+    log = point.checkpoint.training_log
+    seed, out = point.checkpoint.seed, reproduction_folder(entry.folder.name)
+    commands = commands_of(seed, manifests, point.log, train_command, out)
+    return Checkpoint(
+        seed=seed,
+        model=_model(point.checkpoint.model),
+        engines=tuple(dict.fromkeys(map(_engine, manifests))),
+        commands=tuple(on_one_line(line, MAX_COMMAND) for line in commands.lines),
+        log_sha256=hashes[log] if log is not None else None,
+    )
+
+
+def _engine(manifest: Manifest) -> str:
+    facts = (manifest.engine.get(fact) for fact in ENGINE_FACTS)
+    return on_one_line(" ".join(str(fact) for fact in facts if fact is not None))
+
+
+def _numbers(entry: Entry, key: Key, result: PanelResult) -> PanelNumbers:
+    points = {point.checkpoint.seed: point.panels[key] for point in entry.checkpoints}
+    summaries = list(points.values())
+    plays = entry.plays(key)
+    return PanelNumbers(
+        task=key[0],
+        panel=key[1],
+        fingerprint=result.fingerprint,
+        success=result.success.value,
+        low=result.success.low,
+        high=result.success.high,
+        episodes=result.success.episodes,
+        plays=len(next(iter(plays.values()))),
+        seeds=tuple(
+            SeedSuccess(seed, panel.success.value, panel.success.low, panel.success.high)
+            for seed, panel in points.items()
+        ),
+        categories=tuple(_categories(entry, key, summaries[0])),
+        score=_mean([panel.score.value for panel in summaries]),
+        format_valid=result.format_valid,
+        action_valid=_mean([panel.action_valid for panel in summaries]),
+        turns=result.turns,
+        errors=result.errors,
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _categories(entry: Entry, key: Key, summary: PanelSummary) -> list[CategorySuccess]:
+    """Success by category, over all checkpoints; the interval is that of the whole panel's."""
+    plays: dict[str, dict[str, list[bool]]] = {each.category: {} for each in summary.categories}
+    for record in _records(entry, key):
+        solved = record.success and record.error is None
+        plays[record.category].setdefault(record.episode, []).append(solved)
+    found = []
+    for category, episodes in plays.items():
+        each = list(episodes.values())
+        interval = clustered_wilson([sum(play) for play in each], [len(play) for play in each])
+        found.append(
+            CategorySuccess(category, interval.value, interval.low, interval.high, len(each))
+        )
+    return found
+
+
+def _outcomes(entry: Entry, key: Key) -> Outcomes:
+    plays = entry.plays(key)
+    return Outcomes(*key, solved=tuple(sum(plays[episode]) for episode in sorted(plays)))
+
+
+def _trainings(entry: Entry) -> tuple[Stability | None, tuple[SeedCurves, ...]]:
+    """Stability and curves; nothing of either without a log of every training."""
+    found = stability_of(entry)
+    if found is None:
+        return None, ()
+    logs = {point.log.start.seed: point.log for point in entry.checkpoints if point.log}
+    stops = early_stops(entry)
+    curves = [
+        seed_curves(
+            run_curves_of(logs[seed]), single, _validated(logs[seed], single), stops.get(seed)
+        )
+        for seed, single in zip(sorted(logs), found.runs, strict=True)
+    ]
+    return stability_row(found), tuple(curves)
+
+
+def _validated(log: TrainingLog, stability: RunStability) -> str | None:
+    """The panel of a log's success curve."""
+    if stability.success_curve is None:
+        return None
+    panel = stability.success_curve.partition("@")[2] or log.panels[0]
+    return f"{log.start.task}/{panel}"
+
+
+def stability_row(found: RecipeStability) -> Stability:
+    """The stability of a recipe whose runs all have seeds."""
+    return Stability(
+        seeds=tuple(run.seed for run in found.runs if run.seed is not None),
+        columns=tuple(NamedValue(name, value) for name, value in found.columns.items()),
+        numbers=tuple(_seed_numbers(name, each) for name, each in found.numbers.items()),
+        events=tuple(_event_count(name, each) for name, each in found.events.items()),
+        reached=tuple(ReachedLevel(**asdict(each)) for each in found.reached),
+        dispersion_across_runs=found.dispersion_across_runs,
+        survival=_survival(found.survival) if found.survival else None,
+    )
+
+
+def _event_count(name: str, summary: EventSummary) -> EventCount:
+    rate = summary.rate
+    return EventCount(
+        name=name,
+        happened=summary.happened,
+        known=summary.known,
+        rate=rate.value if rate else None,
+        low=rate.low if rate else None,
+        high=rate.high if rate else None,
+    )
+
+
+def _seed_numbers(name: str, summary: SeedSummary) -> SeedNumbers:
+    median = summary.median
+    return SeedNumbers(
+        name=name,
+        values=tuple(None if value is None else float(value) for value in summary.values),
+        median=median.value if median else None,
+        median_low=median.low if median else None,
+        median_high=median.high if median else None,
+        iqm=summary.iqm.value if summary.iqm else None,
+        worst=None if summary.worst is None else float(summary.worst),
+    )
+
+
+def _survival(curve: SurvivalCurve) -> Survival:
+    def bounded(values: Sequence[float]) -> tuple[float | None, ...]:
+        return tuple(None if math.isnan(value) else value for value in values)
+
+    return Survival(
+        steps=tuple(curve.steps.tolist()),
+        share=tuple(curve.survival.tolist()),
+        low=bounded(curve.low.tolist()),
+        high=bounded(curve.high.tolist()),
+        at_risk=tuple(curve.at_risk.tolist()),
+        happened=tuple(curve.happened.tolist()),
+    )

@@ -1,0 +1,151 @@
+"""Evaluation results for model pages on the Hugging Face hub: `.eval_results/*.yaml`.
+
+The hub shows them on the model's page and in the table of the benchmark's dataset. Format:
+https://huggingface.co/docs/hub/eval-results (read as docs/hub/eval-results.md of hub-docs at commit
+064c7548; the page calls the feature work in progress). Every item needs the dataset's id, a task id
+out of that dataset's `eval.yaml`, and a value; date, source, framework and notes may be there.
+`verifyToken` is the hub's own and is left out: it stands for an evaluation in the hub's jobs, which
+a replay is not.
+
+The files are written for the models' owners, who put them into their repositories, or for a pull
+request there. Values are success rates in percent.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from benchmark.files import write_atomically
+from leaderboard.board.file import BoardContent
+from leaderboard.board.rows import Checkpoint, FullRow, PanelNumbers
+from tasks.errors import UserError
+
+FOLDER: Final = ".eval_results"
+FRAMEWORK: Final = "arlarena-bench"
+"""What the dataset's `eval.yaml` must have as its `evaluation_framework`."""
+MAX_PART: Final = 96
+_PART: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the results are shown.
+
+    Attributes:
+        dataset: The benchmark's dataset on the hub, `OWNER/NAME`.
+        url: Address of the board, for people; None to leave it out.
+        hubs: Repositories of the registered inits that live on the hub, by the init's name.
+    """
+
+    dataset: str
+    url: str | None = None
+    hubs: Mapping[str, str] = field(default_factory=dict)
+
+
+def task_id(task: str, panel: str) -> str:
+    """The id of a panel in the dataset's `eval.yaml`."""
+    return f"{task}_{panel}"
+
+
+def result_files(content: BoardContent, source: Source) -> tuple[dict[Path, bytes], list[str]]:
+    """The files of all entries of the newest protocol whose models are on the hub.
+
+    Every checkpoint is a model of its own, with its own success, not the mean over seeds. One file
+    for each entry and model repository; where two seeds are two commits of one repository, it has
+    the items of both.
+
+    Args:
+        content: The board.
+        source: Where the results are shown.
+
+    Returns:
+        Contents by path, `OWNER/NAME/.eval_results/<entry>.yaml`; and models that are called what
+        no repository can be called, which have no file.
+
+    Raises:
+        UserError: `source.dataset` can be no dataset.
+    """
+    if not _is_repository(source.dataset):
+        raise UserError(f"--dataset {source.dataset}: no dataset of the hub, which is OWNER/NAME")
+    newest = content.facts.protocols[0].name
+    items: dict[Path, list[dict[str, Any]]] = {}
+    odd = []
+    for row in content.rows:
+        if row.protocol != newest or not row.badges.replayed:
+            continue
+        for point in row.checkpoints:
+            repository = _repository(point, source)
+            if repository is None:
+                continue
+            if not _is_repository(repository):
+                odd.append(f"{row.id}: {repository} is no repository of the hub")
+                continue
+            path = Path(repository) / FOLDER / f"{row.id}.yaml"
+            items.setdefault(path, []).extend(_items(row, point, source))
+    return {path: _yaml(each) for path, each in sorted(items.items())}, odd
+
+
+def write_files(files: Mapping[Path, bytes], out: Path) -> None:
+    """Write what `result_files` gives below a folder.
+
+    Raises:
+        UserError: It cannot be written.
+    """
+    for path, content in files.items():
+        try:
+            (out / path).parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(out / path, content)
+        except OSError as error:
+            raise UserError(f"{out / path} cannot be written: {error.strerror}") from error
+
+
+def _repository(point: Checkpoint, source: Source) -> str | None:
+    """Where a checkpoint's weights lie on the hub; None if they do not."""
+    if point.model.kind == "init":
+        return source.hubs.get(point.model.name)
+    return point.model.name if point.model.kind == "hub" else None
+
+
+def _is_repository(name: str) -> bool:
+    """Whether a name is `OWNER/NAME` as the hub allows it; no part of it leads out of a folder."""
+    parts = name.split("/")
+    odd = "--" in name or ".." in name or any(len(part) > MAX_PART for part in parts)
+    return len(parts) == 2 and not odd and all(_PART.fullmatch(part) for part in parts)
+
+
+def _items(row: FullRow, point: Checkpoint, source: Source) -> list[dict[str, Any]]:
+    from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
+
+    entries = [
+        EvalResultEntry(
+            dataset_id=source.dataset,
+            task_id=task_id(panel.task, panel.panel),
+            value=100 * seed.success,
+            date=row.date,
+            source_url=source.url,
+            source_name=f"{FRAMEWORK}: {row.id}" if source.url else None,
+            notes=_notes(row, point, panel, 100 * seed.low, 100 * seed.high),
+        )
+        for panel in row.panels
+        for seed in panel.seeds
+        if seed.seed == point.seed
+    ]
+    items: Sequence[dict[str, Any]] = eval_result_entries_to_yaml(entries)
+    return [{**item, "evaluation_framework": FRAMEWORK} for item in items]
+
+
+def _notes(row: FullRow, point: Checkpoint, panel: PanelNumbers, low: float, high: float) -> str:
+    return (
+        f"success rate in percent, 95 % interval {low:.1f} to {high:.1f} over {panel.episodes} "
+        f"episodes; protocol {row.protocol} ({panel.fingerprint[:12]}); weights at commit "
+        f"{point.model.revision}; training seed {point.seed}; every episode was replayed"
+    )
+
+
+def _yaml(items: Sequence[dict[str, Any]]) -> bytes:
+    text: str = yaml.safe_dump(list(items), sort_keys=False, allow_unicode=True, width=10_000)
+    return text.encode()

@@ -1,0 +1,87 @@
+"""What the board's file says beside its entries: protocols, their panels, what was refused."""
+
+from dataclasses import dataclass
+
+from leaderboard.board.rows import PanelKey
+
+
+@dataclass(frozen=True, slots=True)
+class PanelFacts:
+    """What a panel is, under one protocol.
+
+    Attributes:
+        task: Task name.
+        panel: Panel name.
+        title: The task's name for people.
+        field: It is the panel that the field reports (of a task without such data, the built-in
+            one).
+        fingerprint: Of its protocol.
+        protocol: That protocol, as canonical JSON: sampling, turn limit, versions, ...
+        category_name: What categories are.
+        score_name: What the score measures.
+        score_unit: Its unit.
+        episodes: Ids, sorted.
+        categories: Category of each, in the same order.
+    """
+
+    task: str
+    panel: str
+    title: str
+    field: bool
+    fingerprint: str
+    protocol: str
+    category_name: str
+    score_name: str
+    score_unit: str
+    episodes: tuple[str, ...]
+    categories: tuple[str, ...]
+
+    @property
+    def key(self) -> PanelKey:
+        """(task, panel)."""
+        return self.task, self.panel
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """One protocol: what is in one table.
+
+    Attributes:
+        name: Such as `v1`.
+        panels: All panels that an entry has played under it, in the order of the table.
+    """
+
+    name: str
+    panels: tuple[PanelFacts, ...]
+
+    def panel(self, key: PanelKey) -> PanelFacts | None:
+        """One panel; None if nobody has played it."""
+        return next((panel for panel in self.panels if panel.key == key), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A submission that is not on the board though its folder is there.
+
+    Attributes:
+        id: Name of its folder.
+        reasons: What the check has found; texts of the submission in it are on one line.
+    """
+
+    id: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BoardFacts:
+    """What the file says beside its entries.
+
+    Attributes:
+        version: Of the file's schema.
+        protocols: All protocols, the newest first.
+        refused: What is not accepted any more, by id.
+    """
+
+    version: int
+    protocols: tuple[Protocol, ...]
+    refused: tuple[Refused, ...]

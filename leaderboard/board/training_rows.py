@@ -1,0 +1,168 @@
+"""What is known of the trainings behind an entry, by the rules of `leaderboard.board.rows`."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class NamedValue:
+    """One number by its name in `benchmark.stability.definitions.DEFINITIONS`; None is unknown."""
+
+    name: str
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SeedNumbers:
+    """One number over all seeds (`benchmark.stability.seeds.SeedSummary`).
+
+    Attributes:
+        name: In `DEFINITIONS`.
+        values: Of every seed, in the order of `Stability.seeds`.
+        median: Of those that are known; None if none is.
+        median_low: Lower end of its bootstrap interval; None with a single seed.
+        median_high: Upper end.
+        iqm: Interquartile mean.
+        worst: The worst; None also where neither direction is better.
+    """
+
+    name: str
+    values: tuple[float | None, ...]
+    median: float | None
+    median_low: float | None
+    median_high: float | None
+    iqm: float | None
+    worst: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class EventCount:
+    """One event over all seeds (`benchmark.stability.seeds.EventSummary`).
+
+    Attributes:
+        name: In `DEFINITIONS`.
+        happened: Seeds to which it happened.
+        known: Seeds whose logs can say.
+        rate: Their ratio; None if none can.
+        low: Lower end of its Wilson interval.
+        high: Upper end.
+    """
+
+    name: str
+    happened: int
+    known: int
+    rate: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReachedLevel:
+    """What it took to reach a success rate, median over the seeds; None: most never did.
+
+    Attributes:
+        level: The success rate.
+        reached: Seeds that reached it.
+        known: Seeds with a success curve.
+        updates: Median.
+        tokens: Median of sampled response tokens; None also if a log cannot say.
+        seconds: Median of compute, likewise.
+    """
+
+    level: float
+    reached: int
+    known: int
+    updates: float | None
+    tokens: float | None
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Survival:
+    """Share of seeds that have not collapsed (`benchmark.stats.survival.SurvivalCurve`).
+
+    A staircase: 1 before the first step, and `share[i]` from `steps[i]` on.
+
+    Attributes:
+        steps: Updates, ascending.
+        share: After each of them.
+        low: Lower end of its interval; None where the data do not bound it.
+        high: Upper end, likewise.
+        at_risk: Seeds that were still seen just before.
+        happened: Seeds that collapsed there.
+    """
+
+    steps: tuple[int, ...]
+    share: tuple[float, ...]
+    low: tuple[float | None, ...]
+    high: tuple[float | None, ...]
+    at_risk: tuple[int, ...]
+    happened: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stability:
+    """The stability of the trainings behind an entry; explained in `DEFINITIONS`.
+
+    Attributes:
+        seeds: Seeds of the logs, ascending.
+        columns: What the board shows: `RecipeStability.columns`.
+        numbers: Every number of the runs.
+        events: Every event of the runs.
+        reached: Compute to reach each level, ascending.
+        dispersion_across_runs: None with a single seed.
+        survival: None if no log can say whether it collapsed.
+    """
+
+    seeds: tuple[int, ...]
+    columns: tuple[NamedValue, ...]
+    numbers: tuple[SeedNumbers, ...]
+    events: tuple[EventCount, ...]
+    reached: tuple[ReachedLevel, ...]
+    dispersion_across_runs: float | None
+    survival: Survival | None
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One number along the updates of one training, thinned out where it is long.
+
+    Attributes:
+        name: In `leaderboard.table.columns.CURVES`, or its `EPISODES`.
+        steps: Updates, ascending; 0 is the init.
+        values: As measured, none of them smoothed; may be NaN or infinite.
+        measured: Points before the curve was thinned out.
+    """
+
+    name: str
+    steps: tuple[int, ...]
+    values: tuple[float, ...]
+    measured: int
+
+
+@dataclass(frozen=True, slots=True)
+class SeedCurves:
+    """The curves of one training.
+
+    Attributes:
+        seed: Its seed.
+        panel: `task/panel` that it was validated on; None if it was not, or the log does not say.
+        collapse_step: The update at which it collapsed; without a collapse the last validation:
+            it is censored there. None where the log cannot say.
+        collapsed: Whether it did; None likewise.
+        last_step: The last update; None for a log without any.
+        stopped: Why it was ended before the last update that its configuration names, which counts
+            as a collapse; None if it was not.
+        series: What was measured; what was not is not there.
+    """
+
+    seed: int
+    panel: str | None
+    collapse_step: int | None
+    collapsed: bool | None
+    last_step: int | None
+    stopped: str | None
+    series: tuple[Series, ...]
+
+    def of(self, name: str) -> Series | None:
+        """One series; None if it was not measured."""
+        return next((series for series in self.series if series.name == name), None)

@@ -1,0 +1,1 @@
+"""Recorded episodes, played again to be looked at."""

@@ -1,0 +1,57 @@
+"""How the plays of an episode ended: by the board, and where it does not say, by the records."""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
+from pathlib import Path
+
+from leaderboard.board.rows import PanelKey, PanelNumbers, Row
+from leaderboard.episodes.recorded import in_turn, records_of, submission_of
+
+PlayKey = tuple[int, int]
+"""(seed, number of the play, counted from 1)."""
+Endings = Mapping[PlayKey, bool]
+"""Whether plays of one episode were solved; what is not known is not in it."""
+
+
+def known_endings(numbers: PanelNumbers, solved: int, keys: Sequence[PlayKey]) -> Endings:
+    """How the plays of an episode ended, as far as the board says it without the records.
+
+    It says so of a checkpoint that has solved all or nothing, and of the other plays if all or none
+    of them were solved.
+
+    Args:
+        numbers: Of the panel.
+        solved: Solved plays of the episode.
+        keys: Its plays.
+    """
+    rates = {each.seed: each.success for each in numbers.seeds}
+    found = {key: rates[key[0]] == 1 for key in keys if rates[key[0]] in (0, 1)}
+    left = [key for key in keys if key not in found]
+    rest = solved - sum(found.values())
+    return found | dict.fromkeys(left, rest > 0) if rest in (0, len(left)) else found
+
+
+@lru_cache(maxsize=512)
+def read_endings(submissions: Path, row: Row, key: PanelKey, episode: str) -> Endings:
+    """How the plays of an episode ended, from the entry's records; nothing is executed.
+
+    Args:
+        submissions: Folder of all submissions.
+        row: The entry.
+        key: The panel.
+        episode: The episode's id.
+
+    Raises:
+        UserError: They cannot be read, or are not those that the board was computed from.
+    """
+    return in_turn(partial(_read, submissions / row.id, row, key, episode))
+
+
+def _read(folder: Path, row: Row, key: PanelKey, episode: str) -> Endings:
+    submission = submission_of(folder, row)
+    return {
+        (point.seed, record.repeat + 1): record.success and record.error is None
+        for point in submission.checkpoints
+        for run in point.runs
+        for record in records_of(folder, submission, run, key, episode)
+    }

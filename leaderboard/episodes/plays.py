@@ -1,0 +1,173 @@
+"""Single episodes of an entry, read from its submission when somebody asks for them.
+
+Observations are not in the records; they come from executing the recorded responses again in the
+installed world. Programs in responses are never run here: what they printed is shown as it was
+recorded.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+from benchmark.evaluation.manifest import Manifest
+from benchmark.evaluation.records import EpisodeRecord
+from leaderboard.board.rows import PanelKey, Row
+from leaderboard.episodes.recorded import in_turn, records_of, submission_of
+from tasks.base import Tile, View
+from tasks.errors import UserError
+
+MAX_KEPT: Final = 2**22
+"""Characters of all episodes that are kept: texts, and facts as JSON."""
+MAX_KEPT_OF_ONE: Final = MAX_KEPT // 8
+
+Asked = tuple[Path, str, str, int, PanelKey, str, int]
+"""Folder of all submissions, the entry's id and hash, seed, panel, episode and repeat."""
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """One episode as an entry has played it.
+
+    Attributes:
+        record: Its record, without tokens.
+        views: What was seen before each turn and at the end, as far as it is known, without the
+            prompts.
+        tiles: How observations are drawn, by symbol; empty for texts.
+        reason: Why observations are missing or differ from the record; None if all is well.
+        asked: What the episode asks for; empty where all ask the same, or the world is not here.
+    """
+
+    record: EpisodeRecord
+    views: tuple[View, ...]
+    tiles: dict[str, Tile]
+    reason: str | None
+    asked: str = ""
+
+
+@dataclass(slots=True)
+class Kept:
+    """Episodes that were read, as many as there is room for; those that were used last.
+
+    Attributes:
+        plays: The episodes, each with its size in characters.
+        size: Characters of all of them.
+        lock: Whoever reads or writes here has it.
+    """
+
+    plays: OrderedDict[Asked, tuple[Play, int]] = field(default_factory=OrderedDict)
+    size: int = 0
+    lock: Lock = field(default_factory=Lock)
+
+    def find(self, asked: Asked) -> Play | None:
+        """An episode, if it is here."""
+        with self.lock:
+            if asked not in self.plays:
+                return None
+            self.plays.move_to_end(asked)
+            return self.plays[asked][0]
+
+    def add(self, asked: Asked, play: Play) -> None:
+        """Keep an episode, unless it would take the room of many, in the place of others."""
+        size = size_of(play)
+        with self.lock:
+            if size > MAX_KEPT_OF_ONE or asked in self.plays:
+                return
+            self.plays[asked] = play, size
+            self.size += size
+            while self.size > MAX_KEPT:
+                _, (_, gone) = self.plays.popitem(last=False)
+                self.size -= gone
+
+
+_KEPT: Final = Kept()
+
+
+def size_of(play: Play) -> int:
+    """Characters that an episode consists of."""
+    seen = sum(len(view.observation) for view in play.views)
+    return len(play.record.model_dump_json()) + seen + len(play.asked)
+
+
+def without_prompts(play: Play) -> Play:
+    """An episode without prompts and tokens, which are many times what is shown of it."""
+    views = tuple(View((), view.observation) for view in play.views)
+    return replace(play, record=play.record.model_copy(update={"sequence": None}), views=views)
+
+
+def play_of(
+    submissions: Path, row: Row, seed: int, key: PanelKey, episode: str, repeat: int = 0
+) -> Play:
+    """One episode of an entry.
+
+    Args:
+        submissions: Folder of all submissions.
+        row: The entry.
+        seed: Of its checkpoint.
+        key: The panel.
+        episode: The episode's id.
+        repeat: Number of the play.
+
+    Raises:
+        UserError: It cannot be read, or the files are not those that the board was computed from.
+    """
+    asked = (submissions, row.id, row.submission_sha256, seed, key, episode, repeat)
+    if (kept := _KEPT.find(asked)) is not None:
+        return kept
+    return in_turn(partial(_read, asked, row))
+
+
+def _read(asked: Asked, row: Row) -> Play:
+    if (kept := _KEPT.find(asked)) is not None:
+        # Somebody else has asked for the same and was here first.
+        return kept
+    submissions, _, _, seed, key, *_ = asked
+    manifest, record = _record(submissions / row.id, row, seed, key, asked[-2:])
+    play = without_prompts(_replayed(manifest, record))
+    _KEPT.add(asked, play)
+    return play
+
+
+def _record(
+    folder: Path, row: Row, seed: int, key: PanelKey, wanted: tuple[str, int]
+) -> tuple[Manifest, EpisodeRecord]:
+    from benchmark.evaluation.run_folder import parse_manifest
+    from benchmark.submissions.reading.folder import read_plain
+
+    submission = submission_of(folder, row)
+    episode, repeat = wanted
+    for run in (
+        run for point in submission.checkpoints if point.seed == seed for run in point.runs
+    ):
+        content = read_plain(folder, f"{run}/run.json")
+        manifest = parse_manifest(content, f"{run}/run.json")
+        if key not in {(panel.task, panel.panel) for panel in manifest.panels}:
+            continue
+        for record in records_of(folder, submission, run, key, episode):
+            if record.repeat == repeat:
+                return manifest, record
+    raise UserError(f"the submission has no play {repeat} of episode {episode}")
+
+
+def _replayed(manifest: Manifest, record: EpisodeRecord) -> Play:
+    """Execute a record's responses again, if its world is installed."""
+    from benchmark.evaluation.replay import installed_panel, replay_records
+
+    protocol = manifest.panel(record.task, record.panel)
+    try:
+        task, panel = installed_panel(protocol)
+        task.require()
+    except UserError as error:
+        return Play(record, (), {}, f"Observations are not shown: {error}")
+    entry = next((each for each in panel.entries if each.id == record.episode), None)
+    if entry is None:
+        return Play(record, (), {}, "Observations are not shown: the panel has no such episode.")
+    (replay,) = replay_records([(record, protocol, task, entry)], env_processes=1, trust=True)
+    views = [replay.start] if replay.start else []
+    views += [step.view for step in replay.steps]
+    reason = None
+    if replay.differences:
+        reason = f"The world did not do the same again: {replay.differences[0]}"
+    return Play(record, tuple(views), dict(task.info.tiles), reason, task.describe(entry))

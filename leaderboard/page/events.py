@@ -1,0 +1,171 @@
+"""What happens when a control of the page is used or a link is followed, as plain functions."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+
+from leaderboard.board.board import Board
+from leaderboard.page.controls import choices_of, filled
+from leaderboard.page.links import ignored_text, open_query
+from leaderboard.page.markup import note
+from leaderboard.page.markup import page as wrapped
+from leaderboard.page.state import State
+
+Control = gr.Dropdown | gr.Textbox | gr.CheckboxGroup | gr.Checkbox
+Controls = dict[str, Control]
+Draw = Callable[[State], Any]
+Updates = dict[gr.blocks.Block, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One tab that has controls.
+
+    Attributes:
+        tab: Its name.
+        controls: Its controls, by their names in `State`.
+        contents: What is drawn anew when one of them is used, and how.
+        slow: Which of the contents are not whole yet, since it may take seconds, and what draws all
+            of them: by an event of its own, so that nothing waits.
+    """
+
+    tab: str
+    controls: Controls
+    contents: tuple[tuple[gr.components.Component, Draw], ...]
+    slow: tuple[tuple[gr.HTML, Draw], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """All that events read and write.
+
+    Attributes:
+        board: What is shown.
+        parts: The tabs that have controls.
+        tabs: Which tab is open.
+        notice: Says what a link has asked for in vain.
+        protocol: Which protocol is shown.
+    """
+
+    board: Board
+    parts: tuple[Part, ...]
+    tabs: gr.Tabs
+    notice: gr.HTML
+    protocol: gr.Dropdown
+
+    @property
+    def all(self) -> list[gr.blocks.Block]:
+        """Everything that a link may change."""
+        found: list[gr.blocks.Block] = [self.tabs, self.notice, self.protocol]
+        for part in self.parts:
+            found += [*part.controls.values(), *(component for component, _ in part.contents)]
+        return list(dict.fromkeys(found))
+
+    @property
+    def slow(self) -> list[gr.HTML]:
+        """What is asked for once more when it is shown."""
+        return [component for part in self.parts for component, _ in part.slow]
+
+
+def used(page: Page, part: Part, protocol: str, *values: Any) -> Any:
+    """A control of a tab was used: draw the tab anew.
+
+    Args:
+        page: The page.
+        part: The tab.
+        protocol: Name of the protocol that is shown.
+        values: Of all of its controls, in order.
+    """
+    asked = dict(zip(part.controls, values, strict=True))
+    # Nothing is filled in: what was cleared is empty.
+    state = open_query(page.board, asked | {"tab": part.tab, "protocol": protocol}).state
+    drawn = [draw(state) for _, draw in part.contents]
+    return drawn if len(drawn) > 1 else drawn[0]
+
+
+def moved(page: Page, parts: Sequence[Part], protocol: str, *values: Any) -> Updates:
+    """Panels were chosen in one tab: all tabs that have a choice of panels show them.
+
+    Args:
+        page: The page.
+        parts: These tabs; the panels of the first one were chosen.
+        protocol: Name of the protocol that is shown.
+        values: Of all controls of the first, then of the next one.
+    """
+    changes: Updates = {}
+    rest, panels = list(values), None
+    for part in parts:
+        own, rest = rest[: len(part.controls)], rest[len(part.controls) :]
+        asked = dict(zip(part.controls, own, strict=True)) | ({"panels": panels} if panels else {})
+        panels = asked["panels"]
+        drawn = used(page, part, protocol, *asked.values())
+        drawn = drawn if len(part.contents) > 1 else [drawn]
+        changes |= dict(zip((each for each, _ in part.contents), drawn, strict=True))
+        if part is not parts[0]:
+            changes[part.controls["panels"]] = panels
+    return changes
+
+
+def opened(page: Page, asked: Mapping[str, Sequence[str] | str], shown: str) -> Updates:
+    """A link was followed, from outside or within: show what it asks for.
+
+    Args:
+        page: The page.
+        asked: Its query, by names.
+        shown: Name of the protocol that was shown before; the controls of another one differ.
+
+    Returns:
+        What changes; what is not in it stays as it is.
+    """
+    if not asked:
+        return {page.notice: gr.skip()}
+    found = open_query(page.board, asked)
+    state = filled(page.board, found.state)
+    changes: Updates = {page.tabs: gr.Tabs(selected=state.tab)}
+    said = ignored_text(found.ignored)
+    changes[page.notice] = wrapped(note(said, "lb-notice")) if said else ""
+    shares = any(part.tab == state.tab and "panels" in part.controls for part in page.parts)
+    for part in page.parts:
+        with_panels = shares and "panels" in part.controls
+        if part.tab == state.tab:
+            changes |= _shown(part, state)
+        elif with_panels or state.protocol != shown:
+            asked = {"tab": part.tab, "protocol": state.protocol}
+            asked |= {"panels": state.panels} if with_panels else {}
+            other = filled(page.board, open_query(page.board, asked).state)
+            changes |= _shown(part, other)
+    if state.protocol != shown:
+        changes[page.protocol] = state.protocol
+        offered = choices_of(page.board, state.protocol)
+        for part in page.parts:
+            for name, control in part.controls.items():
+                if name in offered:
+                    changes[control] = gr.update(choices=offered[name], value=changes[control])
+    return changes
+
+
+def fetched(page: Page, asked: Mapping[str, Sequence[str] | str]) -> Updates:
+    """What takes its time of a view that is shown already."""
+    state = filled(page.board, open_query(page.board, asked).state)
+    changes: Updates = {
+        component: draw(state)
+        for part in page.parts
+        if part.tab == state.tab
+        for component, draw in part.slow
+    }
+    return changes or {component: gr.skip() for component in page.slow[:1]}
+
+
+def _shown(part: Part, state: State) -> Updates:
+    values = {control: _value(name, state) for name, control in part.controls.items()}
+    return values | {component: draw(state) for component, draw in part.contents}
+
+
+def _value(name: str, state: State) -> Any:
+    value = getattr(state, name)
+    if isinstance(value, tuple):
+        return list(value)
+    # An entry that there is none of: nothing is chosen.
+    return None if value == "" and name in ("panels", "entry", "first", "second") else value

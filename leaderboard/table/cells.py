@@ -1,0 +1,112 @@
+"""Numbers and texts as people read them, and as a spreadsheet may have them.
+
+Nothing here is HTML or Markdown: texts come out on one line with every hidden character visible,
+and whoever puts them into a page escapes them there.
+"""
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from benchmark.submissions.checks.texts import on_one_line
+
+UNKNOWN: Final = "\u2013"
+INFINITE: Final = "\u221e"
+_MINUS: Final = "\u2212"
+_NOISE: Final = 1e-12
+_FORMULA: Final = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "|", "%")
+"""What a text begins with that a spreadsheet takes for a formula or a command."""
+
+Cell = str | float | int | None
+
+
+def text(value: str | None) -> str:
+    """A foreign text: one line, everything visible; a dash for none."""
+    return on_one_line(value) if value else UNKNOWN
+
+
+def number(value: float | None, unit: str) -> str:
+    """A number in its unit, which is named elsewhere; shares in percent.
+
+    Args:
+        value: None and NaN are unknown, infinities are not.
+        unit: As in `Column.unit`.
+    """
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    if math.isinf(value):
+        return INFINITE if value > 0 else _MINUS + INFINITE
+    if unit == "share":
+        return percent(value)
+    if unit == "parameters":
+        return _size(value)
+    if unit in ("count", "place"):
+        return f"{value:,.0f}"
+    if 0 < abs(value) < _NOISE and unit != "ratio":
+        # What is that small is how sums were rounded, and no digit of it is a measurement.
+        return "<1e-12" if value > 0 else f">{_MINUS}1e-12"
+    return _signed(f"{value:.2f}" if unit == "ratio" else f"{value:.3g}")
+
+
+def percent(share: float) -> str:
+    """A share in percent with one decimal, never rounded onto 0 or 100."""
+    shown = f"{100 * share:.1f}"
+    if 0 < share < 1 and float(shown) in (0, 100):
+        return "<0.1" if share < 0.5 else ">99.9"
+    return _signed(shown)
+
+
+def interval(value: float | None, low: float | None, high: float | None) -> str:
+    """A share with its interval in percent, such as `62.4 [56.3, 68.1]`."""
+    if value is None or math.isnan(value) or low is None or high is None:
+        return UNKNOWN
+    return f"{percent(value)} [{percent(low)}, {percent(high)}]"
+
+
+def rank(first: float | None, last: float | None) -> str:
+    """A rank: one place, or the range of places that noise leaves open."""
+    if first is None or last is None or math.isnan(first):
+        return UNKNOWN
+    return f"{first:.0f}" if first == last else f"{first:.0f}{UNKNOWN}{last:.0f}"
+
+
+def _signed(shown: str) -> str:
+    if not shown.startswith("-"):
+        return shown
+    return f"{_MINUS}{shown[1:]}" if float(shown) else shown[1:]
+
+
+def _size(value: float) -> str:
+    """A number of weights, to three digits."""
+    for step, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "K")):
+        if value >= step * 0.9995:
+            return f"{float(f'{value / step:.3g}'):g}{letter}"
+    return f"{value:.0f}"
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
+    """A CSV file (RFC 4180) that no spreadsheet executes anything of.
+
+    A text that begins like a formula, be it after blanks, gets an apostrophe in front. Numbers are
+    written in full, an infinite one as `inf`, an unknown one as nothing.
+
+    Args:
+        header: Names of the columns.
+        rows: Their cells.
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, quoting=csv.QUOTE_MINIMAL)
+    writer.writerow([_csv_cell(name) for name in header])
+    writer.writerows([_csv_cell(cell) for cell in row] for row in rows)
+    return out.getvalue()
+
+
+def _csv_cell(cell: Cell) -> str:
+    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+        return ""
+    if not isinstance(cell, str):
+        return str(cell)
+    shown = on_one_line(cell)
+    return f"'{shown}" if shown.lstrip().startswith(_FORMULA) else shown

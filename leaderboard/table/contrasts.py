@@ -1,0 +1,247 @@
+"""Which choice helps: recipes that differ in one of the four dimensions alone, against each other.
+
+Two entries are a pair for a dimension if they trained from the same init of the same base model,
+and their configurations are the same in all but that dimension and the learning rate, which may be
+tuned for each (`Choices.hashes`). Of several entries with all of that alike the latest counts.
+
+What a choice adds to another one is the mean over their pairs of the difference of success. A pair
+has the interval of `benchmark.stats.paired`, as on every other page; two pairs have the interval of
+their mean, taken as independent (`paired.mean_of`). With three pairs or more what varies
+between them is known, and it is Student's t interval over the pairs.
+
+A choice is compared with GRPO's own, and a masked clipping with the one without a mask. One that
+has no such pair is compared with the choice with which it has the most. Collapses are counted in
+the trainings of the pairs, so that both sides had the same setting.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from scipy import special
+
+from benchmark.stats.intervals import Interval
+from benchmark.stats.paired import Side, difference, method_of
+from leaderboard.board.board import Board
+from leaderboard.board.rows import PanelKey, Row
+from leaderboard.table.paired import mean_of, side
+from leaderboard.table.recipe_choices import MASKED, PARTS
+from leaderboard.table.view import init_of
+
+BASELINE: Final = {
+    "advantage": "grpo",
+    "clipping": "ppo",
+    "aggregation": "token-mean",
+    "sampling": "plain",
+}
+"""GRPO's choices, which the paper starts from."""
+LEAST_PAIRS: Final = 3
+"""Pairs from which on an interval is over pairs."""
+OVER_PAIRS: Final = "over pairs (Student's t)"
+"""Name of that interval."""
+
+_Pair = tuple[Row, Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Collapses:
+    """How many trainings of one side of the pairs collapsed.
+
+    Attributes:
+        happened: Seeds that collapsed.
+        known: Seeds whose logs can say.
+    """
+
+    happened: int
+    known: int
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """What one choice adds to another one.
+
+    Attributes:
+        choice: The one; foreign text.
+        over: The other; foreign text.
+        gains: Of each pair, success with the one minus success with the other, in [-1, 1].
+        gain: Their mean with its 95 % interval; without one both ends are NaN.
+        method: Name of the interval.
+        seeds: Trainings with the one, and with the other.
+        collapses: Of the one, and of the other.
+        settings: In which settings the pairs were trained, in words, by name.
+    """
+
+    choice: str
+    over: str
+    gains: tuple[float, ...]
+    gain: Interval
+    method: str
+    seeds: tuple[int, int]
+    collapses: tuple[Collapses, Collapses]
+    settings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """One dimension of the recipes.
+
+    Attributes:
+        name: One of `PARTS`.
+        contrasts: Choices against each other, GRPO's own first, then by name.
+        alone: Choices that are in no contrast, by name.
+        unknown: Trained entries whose choice is not known.
+    """
+
+    name: str
+    contrasts: tuple[Contrast, ...]
+    alone: tuple[str, ...]
+    unknown: int
+
+
+def dimensions(
+    board: Board, protocol: str, panels: Sequence[PanelKey], base: str | None = None
+) -> tuple[Dimension, ...]:
+    """The four dimensions.
+
+    Args:
+        board: The board.
+        protocol: Name of the protocol.
+        panels: Panels whose success counts, at least one; entries that have not played all of them
+            are not looked at.
+        base: Only entries of this base model; None for all.
+    """
+    rows = [
+        row
+        for row in board.rows(protocol)
+        if row.kind == "trained"
+        and (base is None or row.base_model == base)
+        and all(row.panel(key) for key in panels)
+    ]
+    return tuple(_dimension(board, rows, panels, name) for name in PARTS)
+
+
+def _dimension(
+    board: Board, rows: Sequence[Row], panels: Sequence[PanelKey], name: str
+) -> Dimension:
+    known = [row for row in rows if getattr(row.choices, name) is not None]
+    names = _names(known, name)
+    order = sorted(set(names.values()), key=lambda choice: (choice != BASELINE[name], choice))
+    groups = _alike(known, name, names)
+    pairs = {
+        (choice, over): found
+        for choice in order
+        for over in order
+        if choice != over
+        and (found := [(each[choice], each[over]) for each in groups if {choice, over} <= {*each}])
+    }
+    chosen = _chosen(order, pairs, name)
+    contrasts = tuple(_contrast(board, panels, *names, pairs[names]) for names in chosen)
+    shown = {choice for pair in chosen for choice in pair}
+    alone = tuple(choice for choice in order if choice not in shown)
+    return Dimension(name, contrasts, alone, len(rows) - len(known))
+
+
+def _names(rows: Sequence[Row], name: str) -> dict[str, str]:
+    """What each entry's choice is called; those of one name and other constants are told apart."""
+    place = PARTS.index(name)
+    hashes: dict[str, set[str]] = {}
+    for row in rows:
+        known = hashes.setdefault(getattr(row.choices, name), set())
+        known |= set(row.choices.hashes[place : place + 1])
+    found = {}
+    for row in rows:
+        choice = getattr(row.choices, name)
+        several = len(hashes[choice]) > 1 and row.choices.hashes
+        found[row.id] = f"{choice} ({row.choices.hashes[place][:4]})" if several else choice
+    return found
+
+
+def _alike(rows: Sequence[Row], name: str, names: dict[str, str]) -> list[dict[str, Row]]:
+    """Entries that differ in a dimension alone, by their choice in it; the latest of twins."""
+    place = PARTS.index(name)
+    found: dict[tuple[str, ...], dict[str, Row]] = {}
+    for row in sorted(rows, key=lambda row: row.id):
+        hashes = row.choices.hashes
+        if not hashes or row.init is None:
+            continue
+        rest = hashes[:place] + hashes[place + 1 :]
+        # Two inits of one name are told apart by their weights.
+        alike = (row.base_model or "", init_of(row) or "", row.init.sha256 or "", *rest)
+        found.setdefault(alike, {})[names[row.id]] = row
+    return list(found.values())
+
+
+def _chosen(
+    order: Sequence[str], pairs: dict[tuple[str, str], list[_Pair]], name: str
+) -> list[tuple[str, str]]:
+    """Which contrasts are shown: (choice, what it is held against)."""
+    found: list[tuple[str, str]] = []
+    shown: set[str] = {BASELINE[name]}
+    for choice in order:
+        plain = choice.removesuffix(MASKED)
+        for over in dict.fromkeys([BASELINE[name], plain]):
+            if (choice, over) in pairs:
+                found.append((choice, over))
+                shown |= {choice, over}
+    for choice in order:
+        if choice in shown:
+            continue
+        others = [over for over in order if (choice, over) in pairs]
+        if others:
+            over = max(others, key=lambda over: len(pairs[choice, over]))
+            found.append((choice, over))
+            shown |= {choice, over}
+    return sorted(found, key=lambda pair: (order.index(pair[0]), order.index(pair[1])))
+
+
+def _contrast(
+    board: Board, panels: Sequence[PanelKey], choice: str, over: str, pairs: Sequence[_Pair]
+) -> Contrast:
+    sides = [tuple(_sides(board, row, panels) for row in pair) for pair in pairs]
+    found = [mean_of(list(map(difference, *both))) for both in sides]
+    gains = tuple(each.value for each in found)
+    several = len(gains) >= LEAST_PAIRS
+    method = method_of(*(side for both in sides for each in both for side in each))
+    return Contrast(
+        choice=choice,
+        over=over,
+        gains=gains,
+        gain=over_pairs(gains) if several else mean_of(found),
+        method=OVER_PAIRS if several else method,
+        seeds=(_seeds([one for one, _ in pairs]), _seeds([other for _, other in pairs])),
+        collapses=(_collapses([a for a, _ in pairs]), _collapses([b for _, b in pairs])),
+        settings=tuple(sorted({one.choices.setting or "" for one, _ in pairs})),
+    )
+
+
+def _sides(board: Board, row: Row, panels: Sequence[PanelKey]) -> list[Side]:
+    found = [side(board, row, key) for key in panels]
+    assert None not in found  # all rows have played all panels
+    return [each for each in found if each is not None]
+
+
+def _seeds(rows: Sequence[Row]) -> int:
+    return sum(len(row.checkpoints) for row in rows)
+
+
+def over_pairs(gains: Sequence[float]) -> Interval:
+    """Mean of pairs' gains with Student's t interval, inside of [-1, 1].
+
+    Args:
+        gains: At least two. Where all are the same, nothing is known of how they vary: the ends are
+            NaN.
+    """
+    value, error = math.fsum(gains) / len(gains), float(np.std(gains, ddof=1))
+    if np.ptp(gains) == 0:
+        return Interval(value, math.nan, math.nan)
+    width = float(special.stdtrit(len(gains) - 1, 0.975)) * error / math.sqrt(len(gains))
+    return Interval(value, max(-1.0, value - width), min(1.0, value + width))
+
+
+def _collapses(rows: Sequence[Row]) -> Collapses:
+    events = [event for row in rows if row.stability for event in row.stability.events]
+    collapses = [event for event in events if event.name == "collapse"]
+    happened = sum(event.happened for event in collapses)
+    return Collapses(happened, sum(event.known for event in collapses))

@@ -1,0 +1,110 @@
+"""The curves of a training, as the board shows them; long ones are thinned out."""
+
+from typing import Final
+
+import numpy as np
+
+from benchmark.logs.curves import Points, RunCurves
+from benchmark.logs.equal_progress import progress_of
+from benchmark.stability.runs import RunStability
+from leaderboard.board.training_rows import SeedCurves, Series
+from leaderboard.table.columns import CURVES, EPISODES
+
+MAX_POINTS: Final = 400
+"""Points of a series on the board; a page is not wider."""
+
+_UPDATES: Final = {
+    "kl_init": "kl_init/mean",
+    "grad_norm": "policy/grad_norm",
+    "entropy": "policy/entropy",
+}
+_VALIDATIONS: Final = {"success": "validation/success", "format": "validation/format_ok"}
+
+
+def seed_curves(
+    run: RunCurves, stability: RunStability, panel: str | None, stopped: str | None = None
+) -> SeedCurves:
+    """The curves of one training.
+
+    Args:
+        run: What its log says; with a seed.
+        stability: Computed from it.
+        panel: `task/panel` that it was validated on, if it was.
+        stopped: Why it was ended early, if it was.
+
+    Raises:
+        ValueError: The run has no seed.
+    """
+    if run.seed is None:
+        raise ValueError(f"{run.name} has no seed")
+    series = []
+    for name in CURVES:
+        points = run.curves.get(_name(name, stability))
+        if points is not None and points.steps.size:
+            series.append(_series(name, points))
+    if (played := _episodes(run, stability)) is not None:
+        series.append(_series(EPISODES, played))
+    return SeedCurves(
+        seed=run.seed,
+        panel=panel,
+        collapse_step=stability.collapse.step if stability.collapse else None,
+        collapsed=stability.collapse.happened if stability.collapse else None,
+        last_step=stability.last_step,
+        stopped=stopped,
+        series=tuple(series),
+    )
+
+
+def _name(name: str, stability: RunStability) -> str:
+    """What a series is called in `RunCurves`; validations are those that count as success."""
+    if name in _UPDATES:
+        return _UPDATES[name]
+    _, at, panel = (stability.success_curve or "").partition("@")
+    return f"{_VALIDATIONS[name]}{at}{panel}"
+
+
+def _episodes(run: RunCurves, stability: RunStability) -> Points | None:
+    """Episodes played before each validation, and before the end; None if the log cannot say."""
+    progress = progress_of(run, _name("success", stability))
+    if progress is None or progress.episodes is None or progress.all_episodes is None:
+        return None
+    played = dict(zip(progress.updates.tolist(), progress.episodes.tolist(), strict=True))
+    played[progress.last_update] = progress.all_episodes
+    return Points(np.array([*played], np.int64), np.array([*played.values()]))
+
+
+def _series(name: str, points: Points) -> Series:
+    kept = thinned(points)
+    return Series(
+        name=name,
+        steps=tuple(kept.steps.tolist()),
+        values=tuple(kept.values.tolist()),
+        measured=int(points.steps.size),
+    )
+
+
+def thinned(points: Points, most: int = MAX_POINTS) -> Points:
+    """A curve with few enough points to be drawn, whose peaks and gaps are all still there.
+
+    The points between the first and the last one are cut into runs of nearly equal length. Of each
+    run the lowest and the highest value stay, the first of several; and, in the place of either,
+    the first value that is not finite, since what overflowed matters more than a peak.
+
+    Args:
+        points: The curve.
+        most: Points to keep, at least 4. A curve with no more is given back as it is.
+    """
+    count = points.steps.size
+    if count <= most:
+        return points
+    keep = {0, count - 1}
+    for run in np.array_split(np.arange(1, count - 1), (most - 2) // 2):
+        values = points.values[run]
+        strange = np.flatnonzero(~np.isfinite(values))
+        if strange.size:
+            finite = np.where(np.isfinite(values), values, -np.inf)
+            keep |= {int(run[strange[0]]), int(run[int(finite.argmax())])}
+        else:
+            keep |= {int(run[int(values.argmin())]), int(run[int(values.argmax())])}
+    places = np.array(sorted(keep))
+    return Points(points.steps[places], points.values[places])

@@ -1,0 +1,85 @@
+"""Two entries' trainings at equal updates and at equal episodes, from the board's curves."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmark.logs.equal_progress import BY, By, Progress, equal_success
+from benchmark.stats.intervals import Interval
+from benchmark.stats.paired import Side, difference
+from leaderboard.board.training_rows import SeedCurves
+from leaderboard.table.columns import EPISODES
+
+
+@dataclass(frozen=True, slots=True)
+class EqualMeans:
+    """Mean success over the seeds of two entries.
+
+    Attributes:
+        by: What is equal.
+        limit: How much of it: as much as the shortest of all trainings has.
+        panel: `task/panel` of the validations.
+        first: A share.
+        second: A share.
+        difference: First minus second, with its interval; None if nobody knows how many episodes
+            the panel has.
+    """
+
+    by: By
+    limit: int
+    panel: str
+    first: float
+    second: float
+    difference: Interval | None
+
+
+def equal_means(
+    first: Sequence[SeedCurves], second: Sequence[SeedCurves], episodes: Mapping[str, int]
+) -> tuple[EqualMeans, ...]:
+    """What can be said of two entries; nothing if they were not validated on one panel.
+
+    Args:
+        first: The trainings of one.
+        second: The trainings of the other.
+        episodes: How many a panel has, by `task/panel`.
+    """
+    seeds = [*first, *second]
+    panels = {seed.panel for seed in seeds}
+    panel = panels.pop() if len(panels) == 1 else None
+    if panel is None or not first or not second:
+        return ()
+    runs = [_progress(seed) for seed in seeds]
+    means = []
+    for by in BY:
+        found = equal_success(runs, by)
+        if found is not None:
+            one, other = found.success[: len(first)], found.success[len(first) :]
+            apart = None
+            if panel in episodes:
+                apart = difference(*(Side.of_rates(each, episodes[panel]) for each in (one, other)))
+            means.append(EqualMeans(by, found.limit, panel, _mean(one), _mean(other), apart))
+    return tuple(means)
+
+
+def _mean(shares: Sequence[float]) -> float:
+    return sum(shares) / len(shares)
+
+
+def _progress(seed: SeedCurves) -> Progress | None:
+    """None for a training without validations, or with so many that the board thins them out."""
+    success, played = seed.of("success"), seed.of(EPISODES)
+    if success is None or len(success.steps) < success.measured or seed.last_step is None:
+        return None
+    before = total = None
+    if played is not None and len(played.steps) == played.measured:
+        counts = dict(zip(played.steps, played.values, strict=True))
+        before = np.array([counts[step] for step in success.steps])
+        total = played.values[-1]
+    return Progress(
+        updates=np.array(success.steps, np.float64),
+        episodes=before,
+        success=np.array(success.values),
+        last_update=seed.last_step,
+        all_episodes=total,
+    )

@@ -1,0 +1,115 @@
+"""Two entries of a board on the same episodes, and where they differ."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmark.stats.intervals import Interval
+from benchmark.stats.paired import PairedDifference, Side
+from leaderboard.board.board import Board
+from leaderboard.board.rows import PanelKey, Row
+
+
+@dataclass(frozen=True, slots=True)
+class DifferingEpisode:
+    """An episode that two entries did not play alike.
+
+    Attributes:
+        episode: Its id.
+        category: Its category.
+        first: Solved share of the first entry's plays.
+        second: Of the second one's.
+    """
+
+    episode: str
+    category: str
+    first: float
+    second: float
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One entry minus another on a panel.
+
+    Attributes:
+        found: The difference of success, with interval and test.
+        differing: Episodes on which they differ, largest difference first.
+    """
+
+    found: PairedDifference
+    differing: tuple[DifferingEpisode, ...]
+
+    @property
+    def difference(self) -> Interval:
+        """Of success, with its 95 % interval; a tie if that contains 0."""
+        return self.found.difference
+
+
+def side(board: Board, row: Row, key: PanelKey) -> Side | None:
+    """An entry on a panel; None if it has not played it."""
+    numbers, solved = row.panel(key), board.solved(row, key)
+    if numbers is None or solved is None:
+        return None
+    success = Interval(numbers.success, numbers.low, numbers.high)
+    seeds = tuple(each.success for each in numbers.seeds)
+    return Side(solved / numbers.plays, numbers.plays == 1, success, seeds)
+
+
+def mean_of(intervals: Sequence[Interval]) -> Interval:
+    """The unweighted mean of numbers that were measured independently, with its interval.
+
+    Of panels: what the seeds of an entry have in common on several is left out of account.
+
+    low = m - sqrt(sum_i (v_i - l_i)^2) / n, and high likewise: panels have no episode in common.
+    One number is given back as it is.
+
+    Source: Zou and Donner, Stat. Med. 27 (2008) 1693-1702.
+
+    Args:
+        intervals: At least one, all of one unit.
+    """
+    if len(intervals) == 1:
+        return intervals[0]
+    count = len(intervals)
+    value = math.fsum(each.value for each in intervals) / count
+    below = math.sqrt(math.fsum((each.value - each.low) ** 2 for each in intervals)) / count
+    above = math.sqrt(math.fsum((each.high - each.value) ** 2 for each in intervals)) / count
+    return Interval(value, value - below, value + above)
+
+
+def compare(board: Board, first: Row, second: Row, key: PanelKey) -> Comparison | None:
+    """Compare two entries on a panel.
+
+    Args:
+        board: Where they are.
+        first: One entry.
+        second: Another one.
+        key: The panel.
+
+    Returns:
+        None if they have not both played it under one protocol.
+    """
+    one, other = side(board, first, key), side(board, second, key)
+    facts = board.panel(first, key)
+    if one is None or other is None or facts is None or not _comparable(first, second, key):
+        return None
+    assert one.shares is not None and other.shares is not None  # a board knows all plays
+    gaps = one.shares - other.shares
+    order = sorted(np.flatnonzero(gaps).tolist(), key=lambda place: (-abs(gaps[place]), place))
+    differing = tuple(
+        DifferingEpisode(
+            facts.episodes[place],
+            facts.categories[place],
+            float(one.shares[place]),
+            float(other.shares[place]),
+        )
+        for place in order
+    )
+    return Comparison(PairedDifference.of(one, other), differing)
+
+
+def _comparable(first: Row, second: Row, key: PanelKey) -> bool:
+    panels = first.panel(key), second.panel(key)
+    return len({panel.fingerprint for panel in panels if panel is not None}) == 1

@@ -1,0 +1,99 @@
+"""Ranks, which are ranges: the places that noise leaves open to an entry.
+
+Every two entries that have played the same panels are held against each other, episode by episode
+(`benchmark.stats.paired`). One is surely better where the 95 % interval of their difference does
+not hold 0. An entry's places go from behind all that are surely better than it to before all that
+are surely worse: `2-5` says that one is better, that three are a tie with it, and all others are
+worse. Ranges overlap, since ties are not handed on: a tie with b, and b with c, leaves room for a
+to beat c.
+
+Each interval is that of one comparison. Among many entries some differences will seem sure that are
+not: nothing is corrected for the number of comparisons.
+
+Filters move no rank: it is the entry's among all of its track that have played the same panels
+under the same protocol. What differs between tracks is more than the method. Inits, and trainings
+on no track, are ranked among each other. Scripted policies have no rank; they mark floor and
+ceiling.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmark.stats.paired import Differences, Side, differences
+from leaderboard.board.board import Board
+from leaderboard.board.rows import PanelKey, Row
+from leaderboard.table.paired import side
+
+RANKED: Final = ("init", "trained")
+"""Kinds of entries that are ranked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """The places that an entry may have, from 1.
+
+    Attributes:
+        first: Behind all that are surely better.
+        last: Before all that are surely worse.
+    """
+
+    first: int
+    last: int
+
+    @property
+    def tied(self) -> bool:
+        """Whether another entry may have its place."""
+        return self.first != self.last
+
+
+def ranks_of(better: npt.NDArray[np.bool_]) -> list[Rank]:
+    """Ranks of n entries.
+
+    Args:
+        better: (n, n) whether the row's entry is surely better than the column's.
+    """
+    count = len(better)
+    beaten_by, beats = better.sum(axis=0), better.sum(axis=1)
+    return [Rank(1 + int(a), count - int(b)) for a, b in zip(beaten_by, beats, strict=True)]
+
+
+@lru_cache(maxsize=256)
+def ranks(board: Board, protocol: str, panels: tuple[PanelKey, ...]) -> Mapping[str, Rank]:
+    """Ranks by success on a panel, or by the mean over several; each within its track.
+
+    Args:
+        board: The board.
+        protocol: Name of the protocol.
+        panels: At least one. Entries that have not played all of them have no rank.
+
+    Returns:
+        By id.
+    """
+    tracks: dict[str, dict[str, list[Side]]] = {}
+    for row in board.rows(protocol):
+        if row.kind in RANKED and (found := _sides(board, row, panels)) is not None:
+            tracks.setdefault(row.track, {})[row.id] = found
+    places: dict[str, Rank] = {}
+    for sides in tracks.values():
+        panel_by_panel = [differences(each) for each in zip(*sides.values(), strict=True)]
+        places |= zip(sides, ranks_of(_surely_better(panel_by_panel)), strict=True)
+    return places
+
+
+def _surely_better(found: Sequence[Differences]) -> npt.NDArray[np.bool_]:
+    """Whether the mean over panels is, as in `leaderboard.table.paired.mean_of`."""
+    value = sum(each.value for each in found)
+    below = np.sqrt(sum((each.value - each.low) ** 2 for each in found))
+    better: npt.NDArray[np.bool_] = value - below > 0
+    return better
+
+
+def _sides(board: Board, row: Row, panels: tuple[PanelKey, ...]) -> list[Side] | None:
+    found = [side(board, row, key) for key in panels]
+    known = [each for each in found if each is not None]
+    return known if len(known) == len(found) else None

@@ -1,0 +1,120 @@
+"""The four choices of a recipe, from the start line of its training log and from nothing else."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from benchmark.logs.training_log import TrainingLog
+from leaderboard.board.rows import Choices
+from tasks.seeding import canonical_json, sha256_text
+
+UNKNOWN: Final = Choices(None, None, None, None, None)
+PLAIN: Final = "plain"
+"""Sampling without anything beyond drawing groups."""
+MASKED: Final = " + sequence mask"
+"""What the name of a clipping with a sequence mask ends on."""
+PARTS: Final = ("advantage", "clipping", "aggregation", "sampling")
+"""The paper's four dimensions: fields of `Choices`, and parts of a configuration."""
+_NOT_SETTING: Final = (*PARTS, "validation", "checkpoint_every", "seed")
+_WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+@-]{0,39}")
+
+
+def choices_of(logs: Sequence[TrainingLog]) -> Choices:
+    """What the logs of an entry say; what they do not say, or not alike, is unknown.
+
+    The form is that of this project's configurations: `advantage` and `clipping` are mappings with
+    a `name`, `aggregation` is a word, `sampling` names what is beyond plain sampling with its
+    settings, or null where it is off. A clipping's `sequence_mask` is named with it: the two
+    make different losses. The setting is what `rollout`, `optimization` and `kl` give to the
+    choices; the learning rate is in no hash, since it may be tuned for each of them, and neither
+    is what only watches or saves: `validation`, `checkpoint_every`.
+
+    Args:
+        logs: Of all checkpoints.
+    """
+    found = {_choices(log.start.configuration, log.start.task) for log in logs}
+    return found.pop() if len(found) == 1 else UNKNOWN
+
+
+def _choices(configuration: Mapping[str, Any], task: str) -> Choices:
+    named = Choices(
+        advantage=_named(configuration.get("advantage")),
+        clipping=_clipping(configuration.get("clipping")),
+        aggregation=_word(configuration.get("aggregation")),
+        sampling=_sampling(configuration.get("sampling")),
+        setting=_setting(configuration),
+    )
+    known = (named.advantage, named.clipping, named.aggregation, named.sampling, named.setting)
+    return named if None in known else replace(named, hashes=_hashes(configuration, task))
+
+
+def _hashes(configuration: Mapping[str, Any], task: str) -> tuple[str, ...]:
+    rest = {name: part for name, part in configuration.items() if name not in _NOT_SETTING}
+    optimization = dict(rest["optimization"])
+    optimization.pop("learning_rate", None)
+    parts = [configuration[name] for name in PARTS]
+    parts.append([task, rest | {"optimization": optimization}])
+    return tuple(sha256_text(canonical_json(part)) for part in parts)
+
+
+def _word(value: Any) -> str | None:
+    return value if isinstance(value, str) and _WORD.fullmatch(value) else None
+
+
+def _named(part: Any) -> str | None:
+    return _word(part.get("name")) if isinstance(part, Mapping) else None
+
+
+def _clipping(part: Any) -> str | None:
+    name = _named(part)
+    if name is None or "sequence_mask" not in part:
+        # Whether there was a mask is not said: half a name would be a guess.
+        return None
+    return name if part["sequence_mask"] is None else name + MASKED
+
+
+def _sampling(part: Any) -> str | None:
+    if not isinstance(part, Mapping) or not part:
+        return None
+    names = [_word(name) for name, settings in part.items() if settings is not None]
+    if None in names:
+        return None
+    return " + ".join(sorted(name for name in names if name)) or PLAIN
+
+
+def _setting(configuration: Mapping[str, Any]) -> str | None:
+    rollout, optimization = configuration.get("rollout"), configuration.get("optimization")
+    if not isinstance(rollout, Mapping) or not isinstance(optimization, Mapping):
+        return None
+    groups, plays = _count(rollout.get("groups")), _count(rollout.get("group_size"))
+    updates, epochs = _count(optimization.get("updates")), _count(optimization.get("epochs"))
+    kl = _kl(configuration)
+    if groups is None or plays is None or updates is None or epochs is None or kl is None:
+        return None
+    return (
+        f"{groups} \u00d7 {plays} episodes, {_plural(updates, 'update')}, "
+        f"{_plural(epochs, 'epoch')}, {kl}"
+    )
+
+
+def _plural(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def _count(value: Any) -> int | None:
+    known = isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**9
+    return value if known else None
+
+
+def _kl(configuration: Mapping[str, Any]) -> str | None:
+    """The KL penalty; null says that there is none, and a missing one says nothing."""
+    if "kl" not in configuration:
+        return None
+    part = configuration["kl"]
+    if part is None:
+        return "no KL"
+    coefficient = part.get("coef") if isinstance(part, Mapping) else None
+    if not isinstance(coefficient, int | float) or isinstance(coefficient, bool):
+        return None
+    return f"KL {coefficient:g}" if coefficient else "no KL"

@@ -1,0 +1,201 @@
+"""What somebody wants to see of the board: protocol, panels, filters, order."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from leaderboard.board.board import BUILT_IN, Board, panel_sets
+from leaderboard.board.protocols import PanelFacts
+from leaderboard.board.rows import PanelKey, Row
+from leaderboard.table.columns import SUCCESS
+from leaderboard.table.ranks import RANKED
+from tasks.errors import UserError, near
+
+BADGES: Final = ("replayed", "stability: logs", "init: fixed", "init: open", "re-run")
+"""All badges that can be asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One view of the board; what is empty or None restricts nothing.
+
+    Attributes:
+        protocol: Name of the protocol.
+        panels: One of a task at most.
+        search: Words that must all be in an entry's texts, in any case.
+        kinds: Kinds of entries: `policy`, `init`, `trained`.
+        bases: Base models.
+        inits: Names of inits; an entry of kind `init` counts as its own.
+        badges: Badges that an entry must all have, from `BADGES`.
+        track: Name of the one track that is shown.
+        least_parameters: Fewest weights; leaves out entries that have none, as the next.
+        most_parameters: Most weights.
+        sort: Name of the column that it is sorted by.
+        reverse: The worse first, or texts from the end; what is unknown is last all the same.
+    """
+
+    protocol: str
+    panels: tuple[PanelKey, ...]
+    search: str = ""
+    kinds: tuple[str, ...] = ()
+    bases: tuple[str, ...] = ()
+    inits: tuple[str, ...] = ()
+    badges: tuple[str, ...] = ()
+    track: str = ""
+    least_parameters: int | None = None
+    most_parameters: int | None = None
+    sort: str = SUCCESS
+    reverse: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What can be chosen in the filters: what some entry has, in the order of the page.
+
+    Attributes:
+        kinds: For `View.kinds`.
+        bases: For `View.bases`.
+        inits: For `View.inits`.
+        badges: For `View.badges`.
+        tracks: For `View.track`.
+        parameters: Fewest and most weights of all entries; None if none has any.
+    """
+
+    kinds: tuple[str, ...]
+    bases: tuple[str, ...]
+    inits: tuple[str, ...]
+    badges: tuple[str, ...]
+    tracks: tuple[str, ...]
+    parameters: tuple[int, int] | None
+
+
+def default_view(board: Board, protocol: str | None = None, chosen: str | None = None) -> View:
+    """The view that a visitor sees first.
+
+    Args:
+        board: The board.
+        protocol: Name of the protocol; the newest by default.
+        chosen: Name of one of `panel_sets`. By default the built-in panels, if an entry with a rank
+            has played all of them: then there are means to sort by. Otherwise the one panel that
+            most entries have played.
+
+    Returns:
+        The view. It has no panels, and its table no entries, only if nobody has played any.
+
+    Raises:
+        UserError: There is no such protocol or set; near matches are named.
+    """
+    found = board.protocol(protocol)
+    if found is None:
+        names = tuple(each.name for each in board.protocols)
+        raise UserError(f"there is no protocol {protocol!r}{near(str(protocol), names)}")
+    sets = panel_sets(found)
+    if chosen is not None:
+        if chosen not in sets:
+            raise UserError(f"there is no set of panels {chosen!r}{near(chosen, tuple(sets))}")
+        return View(found.name, sets[chosen])
+    rows = board.rows(found.name)
+    built_in = sets.get(BUILT_IN, ())
+    if any(row.kind in RANKED and all(map(row.panel, built_in)) for row in rows if built_in):
+        return View(found.name, built_in)
+    counts = {
+        panel.key: sum(row.panel(panel.key) is not None for row in rows) for panel in found.panels
+    }
+    most = max(counts, key=counts.__getitem__, default=None)
+    return View(found.name, () if most is None else (most,))
+
+
+def options(board: Board, protocol: str | None = None) -> Options:
+    """What the entries of a protocol can be filtered by."""
+    rows = board.rows(protocol)
+    sizes = [row.parameters for row in rows if row.parameters is not None]
+    badges = {badge for row in rows for badge in badges_of(row)}
+    return Options(
+        kinds=tuple(sorted({row.kind for row in rows})),
+        bases=tuple(sorted({row.base_model for row in rows if row.base_model})),
+        inits=tuple(sorted({name for row in rows if (name := init_of(row))})),
+        badges=tuple(badge for badge in BADGES if badge in badges),
+        tracks=tuple(sorted({row.track for row in rows})),
+        parameters=(min(sizes), max(sizes)) if sizes else None,
+    )
+
+
+def panels_of(board: Board, view: View) -> tuple[PanelFacts, ...]:
+    """What the panels of a view are, in its order.
+
+    Raises:
+        UserError: The protocol or a panel is unknown, or two panels are of one task: a mean over
+            them would count it twice.
+    """
+    protocol = board.protocol(view.protocol)
+    if protocol is None:
+        names = tuple(each.name for each in board.protocols)
+        raise UserError(f"there is no protocol {view.protocol!r}{near(view.protocol, names)}")
+    found: dict[str, PanelFacts] = {}
+    for key in view.panels:
+        panel = protocol.panel(key)
+        name = "/".join(key)
+        if panel is None:
+            names = tuple(f"{each.task}/{each.panel}" for each in protocol.panels)
+            raise UserError(f"nobody has played {name} under {protocol.name}{near(name, names)}")
+        if panel.task in found:
+            raise UserError(f"{name}: choose one panel of {panel.task}")
+        found[panel.task] = panel
+    return tuple(found.values())
+
+
+def wanted(row: Row, view: View) -> bool:
+    """Whether an entry is in a view: it has played a panel of it and passes its filters."""
+    if not any(row.panel(key) for key in view.panels):
+        return False
+    if view.kinds and row.kind not in view.kinds:
+        return False
+    if view.bases and row.base_model not in view.bases:
+        return False
+    if view.inits and init_of(row) not in view.inits:
+        return False
+    if view.track and row.track != view.track:
+        return False
+    if not set(view.badges) <= set(badges_of(row)):
+        return False
+    least, most = view.least_parameters, view.most_parameters
+    if (least is not None or most is not None) and row.parameters is None:
+        return False
+    size = row.parameters or 0
+    if (least is not None and size < least) or (most is not None and size > most):
+        return False
+    return _matches(row, view.search)
+
+
+def _matches(row: Row, search: str) -> bool:
+    texts = (
+        row.id,
+        row.name,
+        row.kind,
+        row.recipe,
+        row.base_model,
+        init_of(row),
+        *row.authors,
+        *(point.model.name for point in row.checkpoints),
+    )
+    within = "\n".join(each.casefold() for each in texts if each)
+    return all(word in within for word in search.casefold().split())
+
+
+def badges_of(row: Row) -> tuple[str, ...]:
+    """An entry's badges, by the names in `BADGES`."""
+    badges = row.badges
+    has = (
+        badges.replayed,
+        badges.stability == "logs",
+        badges.init == "fixed",
+        badges.init == "open",
+        badges.rerun,
+    )
+    return tuple(badge for badge, there in zip(BADGES, has, strict=True) if there)
+
+
+def init_of(row: Row) -> str | None:
+    """Name of the init that an entry started from, or is."""
+    if row.kind == "init":
+        return row.checkpoints[0].model.name
+    return row.init.name if row.init else None

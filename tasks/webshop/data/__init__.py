@@ -1,0 +1,1 @@
+"""Products, goals and the files that they come from."""
