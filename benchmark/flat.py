@@ -13,3 +13,11 @@ def flat(fields: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             found[f"{prefix}{name}"] = value
     return found
+
+
+def tracker_values(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Flat settings as trackers take them: lists as text, null as `none`."""
+    return {
+        name: str(value) if isinstance(value, list | tuple) else "none" if value is None else value
+        for name, value in flat(fields).items()
+    }

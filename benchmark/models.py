@@ -5,15 +5,40 @@ import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from benchmark.evaluation.manifest import ModelIdentity
-from benchmark.evaluation.records import MAX_NAME
+from benchmark.fields import MAX_NAME, Name, Sha256
 from tasks.errors import UserError
+from tasks.strict import Strict
 
 # What is loaded: weights as safetensors only, configuration and tokenizer as data only.
 FILE_PATTERNS = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt")
 _HUB_ID = re.compile(r"^[A-Za-z0-9][\w.-]*/[\w.-]+$", re.ASCII)
 _CHUNK = 2**20
+
+
+class ModelIdentity(Strict):
+    """Which weights answered.
+
+    Attributes:
+        name: An init's name, a folder's name, a hub id, a served model's name or a policy.
+        kind: Where it came from.
+        revision: Commit of a hub model, as resolved when it was loaded.
+        sha256: Hash over the files of a folder (weights, configuration, tokenizer); null for a
+            served model or a policy, whose weights this program does not see.
+    """
+
+    name: Name
+    kind: Literal["init", "folder", "hub", "endpoint", "policy"]
+    revision: str | None = None
+    sha256: Sha256 | None = None
+
+    @property
+    def text(self) -> str:
+        """One line for people."""
+        revision = f", revision {self.revision}" if self.revision else ""
+        digest = f", SHA-256 {self.sha256[:12]}..." if self.sha256 else ""
+        return f"{self.name} ({self.kind}{revision}{digest})"
 
 
 @dataclass(frozen=True, slots=True)

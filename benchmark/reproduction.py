@@ -12,13 +12,13 @@ from itertools import zip_longest
 from pathlib import PurePosixPath
 from typing import Final
 
-from benchmark.evaluation.manifest import Manifest, ModelIdentity
+from benchmark.evaluation.manifest import Manifest
 from benchmark.logs.lines import Update, Validation
 from benchmark.logs.training_log import TrainingLog
+from benchmark.models import ModelIdentity
+from benchmark.versions import PROGRAM
 from tasks.errors import UserError
 
-PROGRAM: Final = "arlarena-bench"
-"""How every command begins."""
 BEST, LAST = "best", "last"
 """Folders of a training's checkpoints."""
 _LOADED: Final = ("transformers", "vllm")

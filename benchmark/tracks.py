@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Self
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
-from benchmark.evaluation.records import Name, Sha256
+from benchmark.fields import Name, Sha256
 from benchmark.flat import flat
 from benchmark.logs.lines import Start, TrackClaim, Word
 from tasks.seeding import canonical_json, sha256_text

@@ -3,6 +3,8 @@
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
+PROGRAM = "arlarena-bench"
+"""How every command begins."""
 _PACKAGES = (
     "arlarena-bench",
     "numpy",

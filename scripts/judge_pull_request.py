@@ -18,9 +18,9 @@ from pathlib import Path
 from benchmark.cli.main import main as command_line
 from benchmark.files import write_atomically
 from benchmark.submissions.checks.changes import SUBMISSIONS, changes_of, export_folder
+from benchmark.submissions.format.schema import FOLDER_NAME
+from benchmark.submissions.reading.repository import Repository
 from benchmark.submissions.report import escaped, no_verdict
-from benchmark.submissions.repository import Repository
-from benchmark.submissions.schema import FOLDER_NAME
 from tasks.errors import UserError
 
 COMMENT = "comment.md"

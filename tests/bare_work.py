@@ -17,8 +17,8 @@ from transformers import DynamicCache
 
 from baselines.config.schema import Optimization
 from baselines.rollouts.rows import Row
-from benchmark.engines.base import Sampling
-from benchmark.engines.chat import Chat
+from benchmark.engines.core.base import Sampling
+from benchmark.engines.core.chat import Chat
 from benchmark.engines.transformers import decoding
 from benchmark.engines.transformers.engine import load_model
 from benchmark.engines.transformers.slots import contents

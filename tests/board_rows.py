@@ -12,6 +12,7 @@ from benchmark.logs.curves import Points, RunCurves
 from benchmark.stability.seeds import recipe_stability
 from benchmark.stats.intervals import clustered_wilson, wilson
 from leaderboard.board.board import Board, load
+from leaderboard.board.curves import seed_curves
 from leaderboard.board.entries import stability_row
 from leaderboard.board.file import PARQUET, VERSION, BoardContent, parquet_bytes
 from leaderboard.board.protocols import BoardFacts, PanelFacts, Protocol
@@ -28,7 +29,6 @@ from leaderboard.board.rows import (
     TrainingData,
 )
 from leaderboard.board.training_rows import SeedCurves, Stability
-from leaderboard.table.curves import seed_curves
 from tasks.seeding import sha256_text, stable_seed
 
 PROTOCOL = "v1"

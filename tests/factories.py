@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from benchmark.engines.base import Sampling
+from benchmark.engines.core.base import Sampling
 from benchmark.evaluation.manifest import SCHEMA_VERSION as MANIFEST_VERSION
-from benchmark.evaluation.manifest import Manifest, ModelIdentity, Shard
+from benchmark.evaluation.manifest import Manifest, Shard
 from benchmark.evaluation.protocol import PanelProtocol, run_fingerprint
 from benchmark.evaluation.records import SCHEMA_VERSION, EpisodeRecord, TurnRecord, short_hash
+from benchmark.models import ModelIdentity
 from tasks.base import TaskInfo
 from tasks.seeding import sha256_text
 

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from benchmark.engines.base import Engine, FinishReason, Generation, Request
-from benchmark.evaluation.manifest import SCHEMA_VERSION, Manifest, ModelIdentity
+from benchmark.engines.core.base import Engine, FinishReason, Generation, Request
+from benchmark.evaluation.manifest import SCHEMA_VERSION, Manifest
 from benchmark.evaluation.protocol import STANDARD, Choices, PanelProtocol, run_fingerprint
 from benchmark.evaluation.records import EpisodeRecord, record_of, totals_of
 from benchmark.evaluation.rollout import Job, Trajectory, play
 from benchmark.evaluation.summary import RunSummary, summarize
+from benchmark.models import ModelIdentity
 from tasks.registry import load_task
 from tasks.response import format_response, parse_response
 

@@ -14,16 +14,17 @@ from typing import Any
 import pyarrow as pa
 from pydantic import ValidationError
 
-from benchmark.engines.scripted import ScriptedEngine
+from benchmark.engines.core.scripted import ScriptedEngine
 from benchmark.evaluation.evaluate import Plan, evaluate
-from benchmark.evaluation.manifest import Manifest, ModelIdentity
+from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.protocol import overrides_of, run_fingerprint
 from benchmark.evaluation.records import EpisodeRecord, TurnRecord
 from benchmark.evaluation.run_folder import RunFolder, read_run
 from benchmark.evaluation.summary import summarize, summary_json
 from benchmark.logs.training_log import read_training_log
+from benchmark.models import ModelIdentity
 from benchmark.submissions.check import Verdict, check_submission
-from benchmark.submissions.known import Known
+from benchmark.submissions.checks.known import Known
 from benchmark.submissions.prepare import Part, Played, prepare
 from tasks.errors import UserError
 from tasks.seeding import sha256_text, stable_seed

@@ -1,7 +1,12 @@
-"""Imports point one way: leaderboard -> benchmark -> tasks, baselines -> benchmark -> tasks."""
+"""Imports point one way, between packages and between their folders, and folders stay small.
+
+leaderboard -> benchmark -> tasks, baselines -> benchmark -> tasks.
+"""
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -43,3 +48,42 @@ def test_imports_point_one_way(package: str) -> None:
             lazy = not at_top and "cli" in file.parts
             assert name not in MAY_IMPORT or name in MAY_IMPORT[package] or lazy, (file, name)
             assert name not in HEAVY.get(package, ()), (file, name)
+
+
+def modules() -> dict[str, Path]:
+    """Every module of the packages, by its dotted name."""
+    files = [file for package in MAY_IMPORT for file in (ROOT / package).rglob("*.py")]
+    return {".".join(file.relative_to(ROOT).with_suffix("").parts): file for file in files}
+
+
+def imported_modules(tree: ast.AST, known: dict[str, Path]) -> Iterator[str]:
+    """Modules of the packages that a module imports, wherever in it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names if name.name in known)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            within = [f"{node.module}.{name.name}" for name in node.names]
+            yield from (name for name in (node.module, *within) if name in known)
+
+
+def test_imports_between_folders_have_no_circle() -> None:
+    """A folder, or a file that lies in a package itself, is imported by those above it only."""
+    known = modules()
+    room = {
+        name: name if file.parent.parent == ROOT else str(file.parent.relative_to(ROOT))
+        for name, file in known.items()
+    }
+    needs = defaultdict(set)
+    for name, file in known.items():
+        for other in imported_modules(ast.parse(file.read_text("utf-8")), known):
+            if room[other] != room[name]:
+                needs[room[name]].add(room[other])
+    order = list(TopologicalSorter(needs).static_order())
+    assert order.index("benchmark/stats") < order.index("benchmark/submissions")
+
+
+def test_a_folder_has_at_most_fifteen_modules() -> None:
+    for package in MAY_IMPORT:
+        for folder in {file.parent for file in (ROOT / package).rglob("*.py")}:
+            files = [file.name for file in folder.glob("*.py") if not file.name.startswith("__")]
+            assert len(files) <= 15, (folder, len(files))

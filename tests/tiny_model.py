@@ -10,7 +10,7 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmark.engines.base import Request, Sampling
+from benchmark.engines.core.base import Request, Sampling
 from benchmark.hosts.inline import InlineEpisode
 from tasks.registry import load_task
 

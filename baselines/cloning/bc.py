@@ -25,8 +25,9 @@ from baselines.cloning.demonstrations import Demonstration, data_sha256, demonst
 from baselines.cloning.recipe import BCRecipe, Training
 from baselines.cloning.tiny_models import new_model, train_tokenizer
 from baselines.inits.registry import find_model
-from baselines.training.tracking import check_trackers, flat
-from benchmark.engines.chat import Chat, quiet_transformers
+from baselines.training.tracking import check_trackers
+from benchmark.engines.core.chat import Chat, quiet_transformers
+from benchmark.flat import tracker_values
 from tasks.errors import UserError
 from tasks.registry import load_task
 from tasks.seeding import sha256_text, stable_seed
@@ -139,7 +140,7 @@ def clone(
     logging.getLogger("accelerate").setLevel(logging.ERROR)
     quiet_transformers()
     accelerator = Accelerator(log_with=list(trackers) or None, project_dir=out)
-    accelerator.init_trackers("behavior-cloning", config=flat(recipe.model_dump()))
+    accelerator.init_trackers("behavior-cloning", config=tracker_values(recipe.model_dump()))
     optimizer = torch.optim.AdamW(
         model.parameters(),
         lr=recipe.training.learning_rate,

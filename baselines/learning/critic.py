@@ -11,7 +11,7 @@ from transformers import AutoModel
 
 from baselines.algorithms.gae import value_loss
 from baselines.learning.microbatches import PaddedBatch
-from baselines.training.sharding import whole_norm
+from baselines.learning.sharding import whole_norm
 
 
 class ValueNetwork(torch.nn.Module):

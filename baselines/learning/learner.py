@@ -9,13 +9,11 @@ import torch
 from accelerate import Accelerator
 
 from baselines.algorithms.kl import kl
+from baselines.config.run import TrainingRun
 from baselines.config.schema import EMPG, GAE, TrainConfig
 from baselines.learning.advantages import estimate, penalty_share
 from baselines.learning.critic import Critic
-from baselines.learning.microbatches import RowValues
-from baselines.learning.update import Tensors, Updater
-from baselines.rollouts.rows import Row, longest_row
-from baselines.training.metrics import (
+from baselines.learning.metrics import (
     Metrics,
     engine_metrics,
     explained_variance,
@@ -24,9 +22,11 @@ from baselines.training.metrics import (
     staleness_metrics,
     update_metrics,
 )
-from baselines.training.run import TrainingRun
-from baselines.training.sharding import whole_weights
-from benchmark.engines.base import Engine
+from baselines.learning.microbatches import RowValues
+from baselines.learning.sharding import whole_weights
+from baselines.learning.update import Tensors, Updater
+from baselines.rollouts.rows import Row, longest_row
+from benchmark.engines.core.base import Engine
 from benchmark.engines.transformers.engine import load_model
 from benchmark.engines.transformers.tree_attention import use_tree_attention
 from tasks.errors import UserError

@@ -32,9 +32,9 @@ from baselines.learning.microbatches import (
 )
 from baselines.learning.policy import evaluate_tokens
 from baselines.learning.policy_loss import policy_loss
+from baselines.learning.sharding import whole_norm
 from baselines.learning.tally import Tally
 from baselines.rollouts.rows import Row
-from baselines.training.sharding import whole_norm
 from benchmark.engines.transformers.tree_attention import TREE_ATTENTION
 from tasks.seeding import stable_seed
 

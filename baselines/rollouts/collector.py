@@ -6,10 +6,11 @@ from types import TracebackType
 from typing import Self
 
 from baselines.algorithms.sampling import DynamicSampling, outcomes
+from baselines.config.run import unit_of
 from baselines.config.schema import TrainConfig
 from baselines.rollouts.players import Count, Players, uncounted
-from baselines.rollouts.rows import PlayedGroup, Row, group_jobs, played_group, unit_of
-from benchmark.engines.base import Engine
+from baselines.rollouts.rows import PlayedGroup, Row, group_jobs, played_group
+from benchmark.engines.core.base import Engine
 from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.rollout import Job, Trajectory, play
 from benchmark.hosts.base import Host

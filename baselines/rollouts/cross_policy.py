@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from baselines.algorithms.sampling import stale_turn
-from benchmark.engines.base import Engine, Generation, Request
+from benchmark.engines.core.base import Engine, Generation, Request
 
 if TYPE_CHECKING:
     import torch

@@ -6,7 +6,7 @@ from typing import Any, Never, TypeVar
 from accelerate import Accelerator
 from accelerate.utils import gather_object
 
-from benchmark.engines.base import Engine, Request
+from benchmark.engines.core.base import Engine, Request
 
 Item = TypeVar("Item")
 Count = Callable[[int, int], None]

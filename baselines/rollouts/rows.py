@@ -8,13 +8,13 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from baselines.config.run import Unit, unit_of
 from baselines.config.schema import TrainConfig
-from benchmark.engines.base import Sampling
+from benchmark.engines.core.base import Sampling
 from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.rollout import Job, Trajectory, Turn
 from benchmark.evaluation.sequences import token_sequence
@@ -22,7 +22,6 @@ from tasks.base import Task
 from tasks.errors import UserError
 from tasks.seeding import sha256_text
 
-Unit = Literal["turn", "trajectory"]
 Tokens = npt.NDArray[np.int32]
 Numbers = npt.NDArray[np.float32]
 
@@ -154,11 +153,6 @@ def training_protocol(task: Task, config: TrainConfig, seed: int) -> PanelProtoc
         repeats=rollout.group_size,
         seed=seed,
     )
-
-
-def unit_of(config: TrainConfig, task: Task) -> Unit:
-    """What a row of a task is."""
-    return config.unit or task.info.unit
 
 
 def longest_row(config: TrainConfig, tasks: Sequence[Task]) -> int:

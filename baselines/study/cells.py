@@ -20,8 +20,8 @@ from pydantic import Field, ValidationError
 from baselines.study.schema import Cell
 from benchmark.archive import compress, lines_of, read_compressed, unpacked
 from benchmark.evaluation.manifest import Manifest
-from benchmark.evaluation.records import Sha256
 from benchmark.evaluation.run_folder import MANIFEST, RECORDS, parse_records, read_run
+from benchmark.fields import Sha256
 from benchmark.files import write_atomically
 from benchmark.logs.lines import TrackClaim, Word
 from benchmark.logs.training_log import LOG, MAX_BYTES, TrainingLog, parse_training_log

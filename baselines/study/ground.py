@@ -4,13 +4,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from baselines.config.run import TrainingRun
 from baselines.study.schema import Cell
 from baselines.tracks.registry import load_track, resolve_on_track
-from baselines.training.run import TrainingRun
 from baselines.training.validation import validation_options, validation_plan
 from benchmark.evaluation.evaluate import Plan
-from benchmark.evaluation.manifest import ModelIdentity
-from benchmark.models import ModelSource
+from benchmark.models import ModelIdentity, ModelSource
 from benchmark.tracks import Track
 from tasks.errors import UserError
 from tasks.registry import load_task

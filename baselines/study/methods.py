@@ -13,8 +13,8 @@ from baselines.study.estimate import episodes_of
 from baselines.study.schema import Cell
 from benchmark.logs.curves import run_curves_of
 from benchmark.logs.equal_progress import SUCCESS, equal_success, progress_of
-from benchmark.logs.groups import collapse_update
 from benchmark.logs.training_log import TrainingLog
+from benchmark.stability.collapse import collapse_update
 from benchmark.stats.intervals import Interval, wilson
 from benchmark.stats.paired import Side, difference
 from benchmark.submissions.checks.log_course import early_stop

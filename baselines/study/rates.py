@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from baselines.config.run import TrainingRun
 from baselines.inits.registry import find_model
 from baselines.tracks.registry import RATES, rates_text, read_tuning, resolve_on_track
 from baselines.tracks.tuning import TUNING, best_rate, tuning_runs, tuning_success
-from baselines.training.run import TrainingRun
 from benchmark.files import write_atomically
 from benchmark.tracks import RateGrid, Track
 from tasks.errors import UserError

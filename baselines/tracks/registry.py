@@ -23,7 +23,7 @@ from baselines.config.layers import (
     read_settings,
 )
 from baselines.config.schema import TrainConfig
-from benchmark.evaluation.records import Sha256
+from benchmark.fields import Sha256
 from benchmark.flat import flat
 from benchmark.tracks import LEARNING_RATE, METHOD, Track
 from tasks.errors import UserError, near

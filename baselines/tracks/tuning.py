@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from baselines.config.run import TrainingRun
 from baselines.config.schema import TrainConfig
-from baselines.training.run import TrainingRun
 from benchmark.logs.training_log import LOG, TrainingLog, read_training_log
 from benchmark.submissions.checks.log_course import divergence
 from benchmark.tracks import RateGrid

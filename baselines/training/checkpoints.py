@@ -21,7 +21,7 @@ from accelerate.utils import RNG_STATE_NAME, load
 from safetensors.torch import load_file, save_file
 
 from baselines.training.tracking import facts_of
-from benchmark.engines.chat import Chat
+from benchmark.engines.core.chat import Chat
 from benchmark.files import sync_folder
 from benchmark.logs.training_log import LOG, read_training_log
 from tasks.errors import UserError

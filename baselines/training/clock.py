@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from baselines.training.metrics import Metrics
+from baselines.learning.metrics import Metrics
 
 
 class Clock:

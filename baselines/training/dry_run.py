@@ -11,17 +11,17 @@ from accelerate import Accelerator
 
 from baselines.config.schema import GAE
 from baselines.learning.learner import Learner
+from baselines.learning.metrics import memory_metrics
 from baselines.learning.update import mini_batches
 from baselines.rollouts.collector import Collector, Source
 from baselines.rollouts.players import Players
 from baselines.rollouts.rows import training_protocol
-from baselines.training.metrics import memory_metrics
 from baselines.training.validation import HeldOut
-from benchmark.engines.base import Engine
+from benchmark.engines.core.base import Engine
 from benchmark.hosts.choose import Hosts
 
 if TYPE_CHECKING:
-    from baselines.training.run import TrainingRun
+    from baselines.config.run import TrainingRun
 
 GIB = 2**30
 MEASURED_GROUPS = 2

@@ -6,6 +6,7 @@ from typing import Any
 
 from accelerate.tracking import get_available_trackers
 
+from baselines.config.run import flat_facts
 from benchmark.logs.lines import Start
 from tasks.errors import UserError, near
 
@@ -39,18 +40,4 @@ def tracker_settings(folder: Path, run: str, update: int) -> dict[str, Any]:
 
 def facts_of(start: Start) -> dict[str, Any]:
     """The settings of a run, flat, from the first line of its log."""
-    init = start.init.sha256 or start.init.name
-    return flat({**start.configuration, "init": init, "seed": start.seed})
-
-
-def flat(value: Any, prefix: str = "") -> dict[str, Any]:
-    """Flatten nested settings: `{"a": {"b": 1}}` gives `{"a.b": 1}`."""
-    if isinstance(value, list | tuple):
-        return {prefix: str(value)}
-    if not isinstance(value, dict):
-        return {prefix: value if value is not None else "none"}
-    return {
-        key: leaf
-        for name, part in value.items()
-        for key, leaf in flat(part, f"{prefix}.{name}" if prefix else str(name)).items()
-    }
+    return flat_facts(start.configuration, start.init, start.seed)

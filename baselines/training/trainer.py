@@ -22,7 +22,9 @@ import torch
 from accelerate import Accelerator
 
 from baselines.algorithms.sampling import refresh_due
+from baselines.config.run import Line, TrainingRun, Watch
 from baselines.learning.learner import Learner, is_exact
+from baselines.learning.metrics import Metrics, memory_metrics
 from baselines.learning.update import mini_batches
 from baselines.rollouts.async_collector import AsyncCollector
 from baselines.rollouts.collector import Collector, Rollout, Source
@@ -31,12 +33,11 @@ from baselines.rollouts.players import Count, Players
 from baselines.rollouts.rows import rollout_metrics, training_protocol
 from baselines.training.checkpoints import TrainingState, find_last, load_last, save_best, save_last
 from baselines.training.clock import Clock
-from baselines.training.metrics import Metrics, memory_metrics
-from baselines.training.run import Line, TrainingRun, Watch
-from baselines.training.tracking import flat, tracker_settings
+from baselines.training.tracking import tracker_settings
 from baselines.training.validation import HeldOut
-from benchmark.engines.base import Engine
-from benchmark.engines.chat import Chat, quiet_transformers
+from benchmark.engines.core.base import Engine
+from benchmark.engines.core.chat import Chat, quiet_transformers
+from benchmark.flat import tracker_values
 from benchmark.hosts.choose import Hosts
 from benchmark.logs.training_log import (
     LOG,
@@ -118,7 +119,7 @@ class Trainer:
         main = self.accelerator.is_main_process
         self.accelerator.init_trackers(
             "arlarena-bench",
-            config=flat({"recipe": run.recipe, "seed": run.seed} | run.configuration),
+            config=tracker_values({"recipe": run.recipe, "seed": run.seed} | run.configuration),
             init_kwargs=tracker_settings(run.folder, run.tracker_id, self.state.update),
         )
         async with Hosts(run.env_processes) as hosts:

@@ -16,7 +16,7 @@ from tasks.base import Task
 from tasks.errors import UserError
 
 if TYPE_CHECKING:
-    from baselines.training.run import TrainingRun
+    from baselines.config.run import TrainingRun
 
 CONCURRENCY = 64
 

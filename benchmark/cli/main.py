@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(
         level=logging.DEBUG if arguments.debug else logging.WARNING, format="%(message)s"
     )
-    from benchmark.engines.base import EngineDown
+    from benchmark.engines.core.base import EngineDown
 
     try:
         if options := getattr(arguments, "data", ()):

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from benchmark.engines.base import Engine
-from benchmark.engines.scripted import POLICIES, ScriptedEngine
+from benchmark.engines.core.base import Engine
+from benchmark.engines.core.scripted import POLICIES, ScriptedEngine
 from benchmark.models import ModelSource
 from tasks.errors import UserError
 

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
-from benchmark.engines.base import Engine
-from benchmark.engines.metered import MeteredEngine
-from benchmark.evaluation.manifest import SCHEMA_VERSION, Manifest, ModelIdentity, Shard
+from benchmark.engines.core.base import Engine
+from benchmark.engines.core.metered import MeteredEngine
+from benchmark.evaluation.manifest import SCHEMA_VERSION, Manifest, Shard
 from benchmark.evaluation.protocol import (
     STANDARD,
     Choices,
@@ -25,8 +25,8 @@ from benchmark.evaluation.records import EpisodeRecord, record_of
 from benchmark.evaluation.rollout import Job, Trajectory, longest_first, play
 from benchmark.evaluation.run_folder import Key, RunFolder
 from benchmark.hosts.choose import Hosts
-from benchmark.reproduction import PROGRAM
-from benchmark.versions import versions
+from benchmark.models import ModelIdentity
+from benchmark.versions import PROGRAM, versions
 from tasks.base import Panel, Task
 from tasks.errors import UserError
 from tasks.registry import load_task

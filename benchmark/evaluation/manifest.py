@@ -5,7 +5,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, field_validator
 
 from benchmark.evaluation.protocol import PanelProtocol, overrides_of, run_fingerprint
-from benchmark.evaluation.records import Name, Sha256
+from benchmark.fields import Sha256
+from benchmark.models import ModelIdentity
 from tasks.errors import UserError
 from tasks.seeding import canonical_json
 from tasks.strict import Strict
@@ -13,30 +14,6 @@ from tasks.strict import Strict
 SCHEMA_VERSION: Final = 1
 ENGINE_FACTS = ("kind", "policy", "dtype", "device", "context", "server")
 """What an engine says of itself that can move a number: one run has one value of each."""
-
-
-class ModelIdentity(Strict):
-    """Which weights answered.
-
-    Attributes:
-        name: An init's name, a folder's name, a hub id, a served model's name or a policy.
-        kind: Where it came from.
-        revision: Commit of a hub model, as resolved when it was loaded.
-        sha256: Hash over the files of a folder (weights, configuration, tokenizer); null for a
-            served model or a policy, whose weights this program does not see.
-    """
-
-    name: Name
-    kind: Literal["init", "folder", "hub", "endpoint", "policy"]
-    revision: str | None = None
-    sha256: Sha256 | None = None
-
-    @property
-    def text(self) -> str:
-        """One line for people."""
-        revision = f", revision {self.revision}" if self.revision else ""
-        digest = f", SHA-256 {self.sha256[:12]}..." if self.sha256 else ""
-        return f"{self.name} ({self.kind}{revision}{digest})"
 
 
 class Shard(Strict):

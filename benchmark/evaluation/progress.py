@@ -19,7 +19,7 @@ from rich.progress import (
     Progress as Bar,
 )
 
-from benchmark.engines.metered import MeteredEngine
+from benchmark.engines.core.metered import MeteredEngine
 from benchmark.evaluation.records import EpisodeRecord
 
 _PLAIN_INTERVAL_S = 10.0

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
-from benchmark.engines.base import Sampling
+from benchmark.engines.core.base import Sampling
 from tasks.base import Panel, PanelInfo, Standard, Task
 from tasks.registry import load_task
 from tasks.seeding import canonical_json, sha256_text, stable_seed

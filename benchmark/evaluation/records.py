@@ -11,7 +11,6 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
     Field,
-    StringConstraints,
     ValidationError,
     ValidationInfo,
     field_validator,
@@ -20,30 +19,24 @@ from pydantic import (
 from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.rollout import Trajectory, Turn
 from benchmark.evaluation.sequences import token_sequence
+from benchmark.fields import (
+    MAX_INFO,
+    MAX_INFO_VALUES,
+    MAX_TOKENS,
+    MAX_TURNS,
+    Count,
+    Hash,
+    Name,
+    Number,
+    Range,
+    Text,
+    TokenId,
+)
 from tasks.base import Outcome, Task, View
 from tasks.seeding import canonical_json, sha256_text
 from tasks.strict import Strict, first_fault
 
 SCHEMA_VERSION: Final = 2
-MAX_NAME = 200
-MAX_TEXT = 1_000_000
-MAX_TURNS = 1_000
-MAX_TOKENS = 1_000_000
-MAX_INFO = 65_536
-"""Characters of a turn's further facts; no task here can write half as many."""
-MAX_INFO_VALUES = 1_000
-"""JSON values in them, containers included; a value takes ten times the memory of its text."""
-
-Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)]
-Text = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
-Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
-"""The start of a SHA-256. A replay computes them again, so they only have to show where it differs;
-whole ones, two a turn, would be most of a compressed record."""
-Count = Annotated[int, Field(ge=0, le=10**12)]
-TokenId = Annotated[int, Field(ge=0, lt=2**31)]
-Range = Annotated[tuple[Count, Count], Field(strict=False)]
-Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e9, le=1e9)]
 
 
 class TurnRecord(Strict):

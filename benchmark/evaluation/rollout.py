@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
-from benchmark.engines.base import Engine, EngineDown, Generation, PromptTooLong, Request
+from benchmark.engines.core.base import Engine, EngineDown, Generation, PromptTooLong, Request
 from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.hosts.base import Host, LiveEpisode, WorldError
 from benchmark.hosts.choose import Hosts

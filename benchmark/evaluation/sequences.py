@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from benchmark.engines.base import Generation
+from benchmark.engines.core.base import Generation
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,11 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmark.logs.lines import Update
 from benchmark.logs.metrics import METRICS, VALIDATION_METRICS
 from benchmark.logs.training_log import TrainingLog
-
-Steps = npt.NDArray[np.int64]
-Values = npt.NDArray[np.float64]
+from benchmark.stats.arrays import Steps, Values
 
 
 @dataclass(frozen=True, slots=True)

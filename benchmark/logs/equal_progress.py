@@ -10,7 +10,8 @@ from typing import Final, Literal
 
 import numpy as np
 
-from benchmark.logs.curves import RunCurves, Values
+from benchmark.logs.curves import RunCurves
+from benchmark.stats.arrays import Values
 
 By = Literal["updates", "episodes"]
 BY: Final[tuple[By, ...]] = ("updates", "episodes")

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from benchmark.logs.lines import Validation
 from benchmark.logs.metrics import METRICS, VALIDATION_METRICS, Metric
 from benchmark.logs.training_log import LOG, TrainingLog
-from benchmark.stability.collapse import collapse_step
 from tasks.errors import UserError, near
 from tasks.seeding import canonical_json
 
@@ -206,20 +205,6 @@ def band_of(runs: Sequence[Series]) -> Band | None:
         return None
     values = np.stack([np.interp(x, run.x, run.y) for run in runs])
     return Band(x, values.min(axis=0), np.median(values, axis=0), values.max(axis=0))
-
-
-def collapse_update(log: TrainingLog, panel: str | None = None) -> int | None:
-    """The update after which a run collapsed (`collapse_step`); None if it did not.
-
-    Args:
-        log: The run.
-        panel: Whose success counts; the first one's by default.
-    """
-    if not log.validations:
-        return None
-    validations = log.of_panel(panel or log.panels[0])
-    step = collapse_step([line.success for line in validations])
-    return None if step is None else validations[step].update
 
 
 def printable(text: str) -> str:

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import Field, StringConstraints, ValidationError, field_validator, model_validator
 from pydantic_core import SchemaValidator, core_schema, from_json
 
-from benchmark.evaluation.manifest import ModelIdentity
-from benchmark.evaluation.records import Number, Sha256
+from benchmark.fields import Number, Sha256
 from benchmark.logs.metrics import METRICS
+from benchmark.models import ModelIdentity
 from tasks.seeding import canonical_json
 from tasks.strict import Strict, first_fault
 

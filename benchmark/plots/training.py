@@ -13,14 +13,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from benchmark.logs.groups import (
-    Curve,
-    Plotted,
-    XAxis,
-    collapse_update,
-    printable,
-    series_of,
-)
+from benchmark.logs.groups import Curve, Plotted, XAxis, printable, series_of
 from benchmark.plots.style import (
     SOFT,
     Look,
@@ -31,6 +24,7 @@ from benchmark.plots.style import (
     mark_collapse,
     plot_style,
 )
+from benchmark.stability.collapse import collapse_update
 
 ImageFormat = Literal["svg", "png", "pdf"]
 Dashes = Literal["-"] | tuple[float, tuple[float, ...]]

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from benchmark.logs.groups import Curve, collapse_update, printable
+from benchmark.logs.groups import Curve, printable
 from benchmark.logs.lines import Validation
 from benchmark.logs.training_log import TrainingLog
 from benchmark.plots.page import STYLE
-from benchmark.report.text import number, percent
+from benchmark.stability.collapse import collapse_update
+from benchmark.text import number, percent
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">

@@ -20,7 +20,7 @@ from benchmark.evaluation.records import EpisodeRecord
 from benchmark.evaluation.summary import Estimate, PanelSummary, RunSummary
 from benchmark.report.episodes import pack_episodes
 from benchmark.report.figures import Figure, interval_figure, panel_figures
-from benchmark.report.text import number, percent, visible
+from benchmark.text import number, percent, visible
 
 _FOLDER = Path(__file__).parent
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 
 from benchmark.evaluation.summary import CategorySummary, PanelSummary
-from benchmark.report.text import percent, visible
 from benchmark.stats.intervals import Interval, wilson
+from benchmark.text import percent, visible
 
 WIDTH = 360
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 10, 30, 40

@@ -6,8 +6,9 @@ from typing import Literal
 
 import numpy as np
 
-from benchmark.logs.curves import Points, RunCurves, Values
+from benchmark.logs.curves import Points, RunCurves
 from benchmark.stability.curves import running_totals, smoothed_curve
+from benchmark.stats.arrays import Values
 from benchmark.stats.bootstrap import drawn, percentile_ends, sorted_iqm
 from benchmark.stats.intervals import CONFIDENCE
 

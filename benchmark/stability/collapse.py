@@ -10,6 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import TypeGuard
 
+from benchmark.logs.training_log import TrainingLog
+
 WINDOW = 3
 """Evaluations that a smoothed value is the mean of."""
 LEARNED = 0.10
@@ -269,3 +271,17 @@ def _or_none(value: float | None) -> float | None:
 
 def _measured(value: float | None) -> TypeGuard[float]:
     return value is not None and math.isfinite(value)
+
+
+def collapse_update(log: TrainingLog, panel: str | None = None) -> int | None:
+    """The update after which a run collapsed (`collapse_step`); None if it did not.
+
+    Args:
+        log: The run.
+        panel: Whose success counts; the first one's by default.
+    """
+    if not log.validations:
+        return None
+    validations = log.of_panel(panel or log.panels[0])
+    step = collapse_step([line.success for line in validations])
+    return None if step is None else validations[step].update

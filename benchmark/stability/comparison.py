@@ -3,7 +3,7 @@
 Scores are one number for each run, by task, all in one unit (success rates): what has different
 units is never put together. Tasks are the strata of every bootstrap. With 3 seeds the intervals are
 too narrow; checkpoints that were evaluated on the same episodes are better compared by those
-(`benchmark.stats.compare`).
+(`benchmark.evaluation.compare`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmark.logs.curves import Values
+from benchmark.stats.arrays import Values
 from benchmark.stats.bootstrap import (
     Estimate,
     checked,

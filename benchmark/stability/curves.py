@@ -11,8 +11,9 @@ import math
 
 import numpy as np
 
-from benchmark.logs.curves import Points, Steps, Values
+from benchmark.logs.curves import Points
 from benchmark.stability.collapse import running_best, smoothed
+from benchmark.stats.arrays import Steps, Values
 
 TAIL = 0.1
 """Share of the worst points that a risk is the mean of. A validation curve has some 30 points, of

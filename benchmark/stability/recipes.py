@@ -18,9 +18,9 @@ from benchmark.logs.training_log import LOG, TrainingLog, parse_training_log, re
 from benchmark.stability.comparison import Comparison, comparison_of
 from benchmark.stability.runs import RunStability
 from benchmark.stability.seeds import RecipeStability, recipe_stability
-from benchmark.submissions.findings import Rejected
+from benchmark.submissions.format.findings import Rejected
+from benchmark.submissions.format.schema import SUBMISSION, Submission
 from benchmark.submissions.reading.folder import MAX_LOGS, read_content, read_submission
-from benchmark.submissions.schema import SUBMISSION, Submission
 from tasks.errors import UserError, near
 
 By = Literal["recipe", "run"]

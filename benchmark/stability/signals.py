@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from benchmark.logs.curves import Points, Values
+from benchmark.logs.curves import Points
+from benchmark.stats.arrays import Values
 
 HISTORY = 50
 """Earlier updates that a gradient norm is compared with."""

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from benchmark.logs.curves import Values
+from benchmark.stats.arrays import Values
 from benchmark.stats.intervals import CONFIDENCE, RESAMPLES
 from tasks.seeding import stable_seed
 

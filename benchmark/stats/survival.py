@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from benchmark.logs.curves import Steps, Values
+from benchmark.stats.arrays import Steps, Values
 from benchmark.stats.intervals import CONFIDENCE
 
 

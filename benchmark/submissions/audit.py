@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from benchmark.engines.base import Sampling
-from benchmark.engines.chat import Chat
+from benchmark.engines.core.base import Sampling
+from benchmark.engines.core.chat import Chat
 from benchmark.engines.transformers.engine import context_of
 from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.records import EpisodeRecord, SequenceRecord, TurnRecord

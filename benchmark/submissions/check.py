@@ -9,13 +9,15 @@ from benchmark.evaluation.summary import summary_json
 from benchmark.submissions.checks.changes import check_changes
 from benchmark.submissions.checks.copies import check_copies
 from benchmark.submissions.checks.declaration import check_declaration
+from benchmark.submissions.checks.known import Known
 from benchmark.submissions.checks.logs import check_logs
 from benchmark.submissions.checks.protocol import check_protocol
 from benchmark.submissions.checks.records import check_records
-from benchmark.submissions.checks.texts import on_one_line
+from benchmark.submissions.checks.results import Peer
 from benchmark.submissions.checks.tracks import MethodFault, check_tracks
-from benchmark.submissions.findings import Finding, Rejected, attempt
-from benchmark.submissions.known import Known
+from benchmark.submissions.format.findings import Finding, Rejected, attempt
+from benchmark.submissions.format.schema import FOLDER_NAME, SUBMISSION
+from benchmark.submissions.format.texts import on_one_line
 from benchmark.submissions.reading.entry import REMAKE, Entry, ReadRun, read_entry
 from benchmark.submissions.reading.folder import (
     check_inventory,
@@ -25,8 +27,6 @@ from benchmark.submissions.reading.folder import (
     read_submission,
 )
 from benchmark.submissions.reading.remote import is_on_hub
-from benchmark.submissions.results import Peer
-from benchmark.submissions.schema import FOLDER_NAME, SUBMISSION
 from benchmark.tracks import Track
 from tasks.errors import UserError
 

@@ -11,18 +11,25 @@ from typing import Any
 from pydantic import ValidationError
 
 from benchmark.archive import compress
-from benchmark.evaluation.manifest import Manifest, ModelIdentity
+from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.evaluation.run_folder import read_run
 from benchmark.evaluation.summary import summarize, summary_json
 from benchmark.files import write_atomically
 from benchmark.logs.foreign.detect import find
 from benchmark.logs.training_log import TrainingLog, find_log, read_training_log
-from benchmark.models import folder_sha256
-from benchmark.reproduction import PROGRAM, commands_of, reproduction_folder
-from benchmark.submissions.faults import faults_of
-from benchmark.submissions.findings import Finding
-from benchmark.submissions.schema import FOLDER_NAME, README, SUBMISSION, StoredFile, Submission
+from benchmark.models import ModelIdentity, folder_sha256
+from benchmark.reproduction import commands_of, reproduction_folder
+from benchmark.submissions.format.faults import faults_of
+from benchmark.submissions.format.findings import Finding
+from benchmark.submissions.format.schema import (
+    FOLDER_NAME,
+    README,
+    SUBMISSION,
+    StoredFile,
+    Submission,
+)
+from benchmark.versions import PROGRAM
 from tasks.errors import UserError
 
 TEMPLATE = Path(__file__).with_name("README.template.md")

@@ -12,10 +12,7 @@ from benchmark.stability.table import shown
 from benchmark.stats.paired import PairedDifference
 from benchmark.submissions.badges import Badges
 from benchmark.submissions.check import Verdict
-from benchmark.submissions.checks.texts import on_one_line
-from benchmark.submissions.checks.tracks import track_of
-from benchmark.submissions.reading.entry import Entry
-from benchmark.submissions.results import (
+from benchmark.submissions.checks.results import (
     Agreement,
     PanelResult,
     Peer,
@@ -25,6 +22,9 @@ from benchmark.submissions.results import (
     panel_results,
     stability_of,
 )
+from benchmark.submissions.checks.tracks import track_of
+from benchmark.submissions.format.texts import on_one_line
+from benchmark.submissions.reading.entry import Entry
 from benchmark.tracks import OPEN
 
 REPORT_VERSION = 1

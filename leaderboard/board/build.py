@@ -20,10 +20,10 @@ from benchmark.files import write_atomically
 from benchmark.reproduction import TrainCommandOf
 from benchmark.submissions.badges import badges_of, read_reruns
 from benchmark.submissions.check import Verdict, check_submission
-from benchmark.submissions.checks.texts import on_one_line
+from benchmark.submissions.checks.known import Known
 from benchmark.submissions.checks.tracks import MethodFault
-from benchmark.submissions.known import Known
-from benchmark.submissions.schema import SUBMISSION
+from benchmark.submissions.format.schema import SUBMISSION
+from benchmark.submissions.format.texts import on_one_line
 from benchmark.tracks import Track
 from leaderboard.board.entries import facts_of, row_of
 from leaderboard.board.file import (

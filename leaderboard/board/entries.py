@@ -5,12 +5,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from benchmark.evaluation.manifest import ENGINE_FACTS, Manifest, ModelIdentity
+from benchmark.evaluation.manifest import ENGINE_FACTS, Manifest
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.evaluation.summary import PanelKey as Key
 from benchmark.evaluation.summary import PanelSummary
 from benchmark.logs.curves import run_curves_of
 from benchmark.logs.training_log import TrainingLog
+from benchmark.models import ModelIdentity
 from benchmark.reproduction import TrainCommandOf, commands_of, reproduction_folder
 from benchmark.stability.runs import RunStability
 from benchmark.stability.seeds import EventSummary, RecipeStability, SeedSummary
@@ -18,17 +19,19 @@ from benchmark.stats.intervals import clustered_wilson
 from benchmark.stats.survival import SurvivalCurve
 from benchmark.submissions.badges import Badges as Proven
 from benchmark.submissions.badges import Rerun
-from benchmark.submissions.checks.texts import on_one_line
-from benchmark.submissions.checks.tracks import track_of
-from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
-from benchmark.submissions.results import (
+from benchmark.submissions.checks.results import (
     PanelResult,
     early_stops,
     panel_results,
     stability_of,
 )
-from benchmark.submissions.schema import SUBMISSION
+from benchmark.submissions.checks.tracks import track_of
+from benchmark.submissions.format.schema import SUBMISSION
+from benchmark.submissions.format.texts import on_one_line
+from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
+from leaderboard.board.curves import seed_curves
 from leaderboard.board.protocols import PanelFacts
+from leaderboard.board.recipe_choices import choices_of
 from leaderboard.board.rows import (
     OPEN,
     Badges,
@@ -50,8 +53,6 @@ from leaderboard.board.training_rows import (
     Stability,
     Survival,
 )
-from leaderboard.table.curves import seed_curves
-from leaderboard.table.recipe_choices import choices_of
 from tasks.registry import load_task
 from tasks.seeding import canonical_json
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from benchmark.evaluation.records import EpisodeRecord
-from benchmark.submissions.schema import StoredFile, Submission
+from benchmark.submissions.format.schema import StoredFile, Submission
 from leaderboard.board.rows import PanelKey, Row
 from tasks.errors import UserError
 
@@ -30,7 +30,7 @@ def in_turn(read: Callable[[], _Found]) -> _Found:
     Raises:
         UserError: It cannot be read, or is not what the board was computed from.
     """
-    from benchmark.submissions.findings import Rejected
+    from benchmark.submissions.format.findings import Rejected
 
     try:
         return _READER.submit(read).result()

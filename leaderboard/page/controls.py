@@ -5,11 +5,11 @@ from functools import lru_cache
 
 from leaderboard.board.board import Board
 from leaderboard.board.rows import Row
+from leaderboard.page.frame import frame_of
 from leaderboard.page.state import SIZES, State, choosable_columns, default_panels, panel_choices
 from leaderboard.table import cells
 from leaderboard.table.columns import STABILITY, SUCCESS, columns_of
 from leaderboard.table.view import options
-from leaderboard.tabs.board import frame_of
 
 Choices = list[tuple[str, str]]
 """What is shown, and the value that stands for it. What is shown may be foreign text: controls show

@@ -51,7 +51,7 @@ def block(text: str, name: str = "text") -> Markup:
         name: What a screen reader calls the frame.
     """
     # The report's package is more than the start of the page needs.
-    from benchmark.report.text import visible
+    from benchmark.text import visible
 
     if len(text) <= _LONG and text.count("\n") < _MANY_LINES:
         return element("pre", visible(text), "lb-text")
@@ -92,7 +92,7 @@ def outside(address: str | None, text: Piece) -> Markup:
     The check of submissions lets plain https addresses pass and no others; this does not rely on
     it.
     """
-    from benchmark.submissions.checks.texts import check_link
+    from benchmark.submissions.format.texts import check_link
 
     if not address:
         return NOTHING

@@ -3,7 +3,7 @@
 The one table that the page, its tooltips and the CSV file explain from. A column has one unit.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -132,33 +132,3 @@ def _stability() -> list[Column]:
         text = f"{what.text}{middle} ({what.source}); {where}, whatever panels are chosen"
         columns.append(Column(name, what.name, what.unit, text, what.better, "stability"))
     return columns
-
-
-@dataclass(frozen=True, slots=True)
-class CurveKind:
-    """What one curve of a training is.
-
-    Attributes:
-        title: What the page calls it.
-        unit: Its unit.
-        text: What it says, in one line.
-        log_scale: Its order of magnitude is what matters.
-    """
-
-    title: str
-    unit: str
-    text: str
-    log_scale: bool = False
-
-
-CURVES: Final[Mapping[str, CurveKind]] = {
-    "success": CurveKind("success", "share", "validation episodes solved, on the log's panel"),
-    "kl_init": CurveKind("KL to the init", "nats", "k3 of policy to init, mean over tokens", True),
-    "grad_norm": CurveKind("gradient norm", "norm", "before clipping, mean over steps", True),
-    "entropy": CurveKind("entropy", "nats", "of the next token, full softmax, mean over tokens"),
-    "format": CurveKind("valid format", "share", "validation responses that keep the contract"),
-}
-"""The curves of `SeedCurves.series` that are drawn, by name."""
-
-EPISODES: Final = "episodes"
-"""The series of the episodes that were played before each validation and before the end."""

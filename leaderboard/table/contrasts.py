@@ -25,9 +25,9 @@ from scipy import special
 from benchmark.stats.intervals import Interval
 from benchmark.stats.paired import Side, difference, method_of
 from leaderboard.board.board import Board
+from leaderboard.board.recipe_choices import MASKED, PARTS
 from leaderboard.board.rows import PanelKey, Row
 from leaderboard.table.paired import mean_of, side
-from leaderboard.table.recipe_choices import MASKED, PARTS
 from leaderboard.table.view import init_of
 
 BASELINE: Final = {

@@ -8,8 +8,8 @@ import numpy as np
 from benchmark.logs.equal_progress import BY, By, Progress, equal_success
 from benchmark.stats.intervals import Interval
 from benchmark.stats.paired import Side, difference
+from leaderboard.board.curves import EPISODES
 from leaderboard.board.training_rows import SeedCurves
-from leaderboard.table.columns import EPISODES
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import pandas as pd  # type: ignore[import-untyped]  # it comes without types
 from markupsafe import Markup
 
 from leaderboard.board.board import Board
+from leaderboard.page.frame import frame_of, whole_frame
 from leaderboard.page.links import query_of
 from leaderboard.page.markup import (
     NOTHING,
@@ -28,9 +29,8 @@ from leaderboard.page.markup import (
 from leaderboard.page.state import FIRST_ROWS, FIXED, State, view_of
 from leaderboard.table import cells
 from leaderboard.table.columns import RANK, SUCCESS, Column
-from leaderboard.table.table import columns, csv_of, sorted_frame
-from leaderboard.table.table import table as table_of
-from leaderboard.table.view import panels_of, wanted
+from leaderboard.table.table import columns, csv_of
+from leaderboard.table.view import panels_of
 from leaderboard.tabs.published import published_section
 
 _GROUPS: Final = ("success", "stability", "entry", "recipe", "proof")
@@ -64,24 +64,6 @@ def chosen(board: Board, state: State) -> tuple[Column, ...]:
         return 2 + _GROUPS.index(column.group)
 
     return tuple(sorted(shown, key=place))
-
-
-def frame_of(board: Board, state: State) -> pd.DataFrame:
-    """The entries of a view: the same as `table.table`, of numbers that are kept."""
-    view = view_of(board, state)
-    by = state.sort if "/" in state.sort else SUCCESS
-    frame = _whole(board, state.protocol, state.panels, by)
-    there = {row.id for row in board.rows(state.protocol) if wanted(row, view)}
-    frame = frame[frame.index.isin(there)]
-    known = {column.name: column for column in columns(board, view)}
-    better = known[view.sort].better if view.sort in known else "higher"
-    return sorted_frame(frame, view.sort, descending=(better == "higher") != view.reverse)
-
-
-@lru_cache(maxsize=32)
-def _whole(board: Board, protocol: str, panels: str, by: str) -> pd.DataFrame:
-    """All entries with some panels, ranked by the mean over them or by one of them."""
-    return table_of(board, view_of(board, State(protocol=protocol, panels=panels, sort=by)))
 
 
 def csv(board: Board, state: State) -> str:
@@ -137,7 +119,7 @@ def _contents(
     """The cells of every entry, by its id: filters and orders do not change them."""
     state = State(protocol=protocol, panels=panels, sort=by)
     known = {column.name: column for column in columns(board, view_of(board, state))}
-    frame = _whole(board, protocol, panels, by)
+    frame = whole_frame(board, protocol, panels, by)
     return {
         entry: joined(_cell(entry, known[name], values, state) for name in names)
         for entry, values in zip(frame.index, frame.to_dict("records"), strict=True)

@@ -9,6 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from leaderboard.board.board import Board
+from leaderboard.board.curves import CURVES, CurveKind
 from leaderboard.board.rows import Row
 from leaderboard.board.training_rows import SeedCurves, Series, Survival
 from leaderboard.page.figures import Curve, legend, plot
@@ -30,7 +31,6 @@ from leaderboard.page.markup import (
 from leaderboard.page.scales import Scale
 from leaderboard.page.state import State
 from leaderboard.table import cells
-from leaderboard.table.columns import CURVES, CurveKind
 
 _MAX_PLACES: Final = 130
 """Places of a band: a plot is hardly wider in pixels than twice that."""

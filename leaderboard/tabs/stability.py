@@ -9,6 +9,7 @@ from markupsafe import Markup
 from benchmark.stats.intervals import Interval
 from leaderboard.board.board import Board
 from leaderboard.page.figures import Estimate, Point, intervals, scatter
+from leaderboard.page.frame import frame_of
 from leaderboard.page.links import query_of
 from leaderboard.page.markup import (
     Head,
@@ -27,7 +28,6 @@ from leaderboard.page.state import State, panels_of_name
 from leaderboard.table import cells
 from leaderboard.table.columns import SUCCESS, Column, columns_of
 from leaderboard.table.contrasts import Contrast, Dimension, dimensions
-from leaderboard.tabs.board import frame_of
 
 _LOW, _HIGH = f"{SUCCESS}:low", f"{SUCCESS}:high"
 _ABOUT: Final = {

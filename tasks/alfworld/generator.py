@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from tasks.alfworld.engine.package import constants
 from tasks.alfworld.goals import LOOK, PICK_TWO, TREATMENTS
 from tasks.alfworld.household import Household, Receptacle, Thing
-from tasks.alfworld.package import constants
 from tasks.alfworld.rooms import (
     FEWEST_RECEPTACLES,
     LAMP,

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from tasks.alfworld.package import goal_sources
+from tasks.alfworld.engine.package import goal_sources
 from tasks.errors import UserError
 
 TASK_TYPES = (

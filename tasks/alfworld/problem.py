@@ -6,9 +6,9 @@ ever names (windows, light switches). Here only what can be seen or acted on is 
 
 from collections.abc import Iterable
 
+from tasks.alfworld.engine.package import Constants, constants
 from tasks.alfworld.goals import LOOK, goal_pddl
 from tasks.alfworld.household import Household
-from tasks.alfworld.package import Constants, constants
 from tasks.errors import UserError
 
 _AGENT = "agent1"

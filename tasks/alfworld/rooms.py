@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from tasks.alfworld.engine.package import Constants, constants
 from tasks.alfworld.goals import LOOK, PICK_TWO, TREATMENTS
 from tasks.alfworld.household import ROOM_KINDS
-from tasks.alfworld.package import Constants, constants
 
 LAMP = "DeskLamp"
 """The lamp of every real game to look at something; the others stand in no receptacle."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from jinja2 import Template
 
-from tasks.alfworld import package
+from tasks.alfworld.engine import package
 from tasks.alfworld.engine.game import Game
 from tasks.alfworld.engine.pddl import PddlError
 from tasks.alfworld.env import NOTHING_HAPPENS, Seen, World

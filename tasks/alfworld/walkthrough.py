@@ -3,9 +3,9 @@
 import itertools
 from collections.abc import Iterator, Mapping
 
+from tasks.alfworld.engine.package import constants
 from tasks.alfworld.goals import LOOK, PICK_TWO, TREATMENTS
 from tasks.alfworld.household import Household, Receptacle, Thing, displayed_names
-from tasks.alfworld.package import constants
 
 
 class _Walk:

@@ -8,8 +8,8 @@ to guess, see `shopper.py`.
 from collections.abc import Mapping
 
 from tasks.webshop.data.catalogue import Catalogue
+from tasks.webshop.data.goals import Goal
 from tasks.webshop.data.products import Product
-from tasks.webshop.goals import Goal
 from tasks.webshop.reward import values_meant
 from tasks.webshop.visit import MOST_HITS, Button, Choice, Link, Page, Place, Visit
 

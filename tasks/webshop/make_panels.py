@@ -27,10 +27,10 @@ from tasks.webshop.data.catalogues import (
     open_catalogue,
 )
 from tasks.webshop.data.goal_table import in_test_order, template_goals
+from tasks.webshop.data.goals import Goal
 from tasks.webshop.data.products import Product
 from tasks.webshop.generator.catalogue import generate_catalogue
 from tasks.webshop.generator.wishes import draw_goal
-from tasks.webshop.goals import Goal
 from tasks.webshop.nouns import CONTENT_WORDS, find_tagger
 from tasks.webshop.panel_goals import (
     PANELS,

@@ -20,7 +20,7 @@ from tasks.panels import INDEX, panel_bytes, read_index, read_panel
 from tasks.webshop.data.catalogue import Catalogue
 from tasks.webshop.data.catalogues import BUILTIN, FULL, SMALL, how_to_get, open_catalogue
 from tasks.webshop.data.goal_table import goal_sha256, in_test_order, people_goal, template_goal
-from tasks.webshop.goals import Goal
+from tasks.webshop.data.goals import Goal
 
 PANELS = Path(__file__).parent / "panels"
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from rapidfuzz import fuzz, utils
 
 from tasks.webshop.colours import first_colour_inside
+from tasks.webshop.data.goals import Goal
 from tasks.webshop.data.products import LEVELS, Product
-from tasks.webshop.goals import Goal
 from tasks.webshop.nouns import Tagger
 
 _SIMILAR = 85

@@ -6,10 +6,10 @@ the list. It does not read descriptions.
 """
 
 from tasks.webshop.data.catalogue import Catalogue
+from tasks.webshop.data.goals import Goal
 from tasks.webshop.data.products import Product
 from tasks.webshop.expert import Move, click, wanted_options
 from tasks.webshop.generator.tables import kinds
-from tasks.webshop.goals import Goal
 from tasks.webshop.visit import Button, Choice, Link, Page, Place, Visit
 
 _CHOSEN = "All is chosen"

@@ -8,9 +8,9 @@ from tasks.base import PanelEntry
 from tasks.panels import read_panel
 from tasks.seeding import canonical_json, stable_seed
 from tasks.webshop.data.catalogues import BUILTIN, builtin_products
+from tasks.webshop.data.goals import Goal
 from tasks.webshop.data.products import Product
 from tasks.webshop.generator.wishes import draw_goal
-from tasks.webshop.goals import Goal
 from tasks.webshop.panel_goals import PANELS, goal_data, goal_of
 
 

@@ -27,12 +27,11 @@ from tasks.base import (
 from tasks.panels import read_index
 from tasks.prompts import read_prompt
 from tasks.response import CONTRACT, format_response, normalize_action, parse_response
-from tasks.webshop import pages
-from tasks.webshop.data import compat
+from tasks.webshop import compat, pages
 from tasks.webshop.data.catalogues import BUILTIN, DATA_VARIABLE, is_there, open_catalogue
+from tasks.webshop.data.goals import Goal
 from tasks.webshop.data.products import Product
 from tasks.webshop.expert import Expert
-from tasks.webshop.goals import Goal
 from tasks.webshop.nouns import CONTENT_WORDS, SPACY, Tagger, find_tagger
 from tasks.webshop.panel_goals import PANELS, catalogue_name, goal_of, open_panel
 from tasks.webshop.reward import Reward, judge

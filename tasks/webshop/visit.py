@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from tasks.webshop.data.catalogue import Catalogue
+from tasks.webshop.data.goals import Goal
 from tasks.webshop.data.products import Product
-from tasks.webshop.goals import Goal
 
 PAGE_SIZE = 10
 """Products of one results page."""

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from benchmark.engines.base import Engine, Generation, Request
+from benchmark.engines.core.base import Engine, Generation, Request
 
 if TYPE_CHECKING:
     import torch

@@ -13,7 +13,7 @@ from accelerate import Accelerator
 from safetensors.torch import save_file
 from torch.distributed.fsdp import fully_shard
 
-from baselines.training.sharding import whole_norm, whole_weights
+from baselines.learning.sharding import whole_norm, whole_weights
 from tests.synthetic_rows import random_model
 
 

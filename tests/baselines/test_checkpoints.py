@@ -25,7 +25,7 @@ from baselines.training.checkpoints import (
     save_best,
     save_last,
 )
-from benchmark.engines.chat import Chat
+from benchmark.engines.core.chat import Chat
 from benchmark.models import from_folder
 from tasks.errors import UserError
 

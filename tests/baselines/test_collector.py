@@ -11,7 +11,7 @@ from baselines.rollouts.async_collector import AsyncCollector
 from baselines.rollouts.collector import Collector, Source
 from baselines.rollouts.players import Players
 from baselines.rollouts.rows import PlayedGroup, group_jobs, training_protocol
-from benchmark.engines.base import EngineDown, EngineError, Request
+from benchmark.engines.core.base import EngineDown, EngineError, Request
 from benchmark.hosts.inline import InlineHost
 from tasks.errors import UserError
 from tasks.registry import load_task

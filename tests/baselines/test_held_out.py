@@ -6,9 +6,9 @@ from pathlib import Path
 from accelerate import Accelerator
 
 from baselines.config.layers import resolve
+from baselines.config.run import TrainingRun
 from baselines.inits.registry import find_model
 from baselines.rollouts.players import Players
-from baselines.training.run import TrainingRun
 from baselines.training.validation import HeldOut
 from benchmark.hosts.inline import InlineHost
 from tasks.registry import load_task

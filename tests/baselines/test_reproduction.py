@@ -20,8 +20,8 @@ from benchmark.logs.lines import Start
 from benchmark.logs.training_log import TrainingLog, parse_training_log, read_training_log
 from benchmark.reproduction import commands_of
 from benchmark.submissions.check import read_accepted
+from benchmark.submissions.format.schema import Submission
 from benchmark.submissions.reading.folder import read_submission
-from benchmark.submissions.schema import Submission
 from tasks.errors import UserError
 from tasks.registry import load_task
 from tasks.settings import parse_settings

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baselines.config.layers import resolve
+from baselines.config.run import Unit
 from baselines.config.schema import TrainConfig
 from baselines.rollouts.rows import (
     PlayedGroup,
-    Unit,
     group_jobs,
     longest_row,
     played_group,
@@ -21,8 +21,8 @@ from baselines.rollouts.rows import (
     rollout_metrics,
     training_protocol,
 )
-from benchmark.engines.base import Engine, Generation
-from benchmark.engines.scripted import ScriptedEngine
+from benchmark.engines.core.base import Engine, Generation
+from benchmark.engines.core.scripted import ScriptedEngine
 from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.rollout import Job, Trajectory, Turn, play_episode
 from benchmark.hosts.inline import InlineHost

@@ -6,7 +6,7 @@ import torch
 from accelerate import Accelerator
 from safetensors.torch import load_file
 
-from baselines.training.sharding import whole_norm, whole_weights
+from baselines.learning.sharding import whole_norm, whole_weights
 from tests.ranks import run_together
 from tests.synthetic_rows import random_model
 

@@ -10,10 +10,7 @@ from accelerate import Accelerator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baselines.learning.tally import Tally
-from baselines.learning.update import Tensors
-from baselines.rollouts.rows import Row
-from baselines.training.metrics import (
+from baselines.learning.metrics import (
     engine_metrics,
     explained_variance,
     gathered,
@@ -22,6 +19,9 @@ from baselines.training.metrics import (
     staleness_metrics,
     update_metrics,
 )
+from baselines.learning.tally import Tally
+from baselines.learning.update import Tensors
+from baselines.rollouts.rows import Row
 from benchmark.logs.metrics import METRICS
 from tests.synthetic_rows import random_rows
 

@@ -12,9 +12,9 @@ import torch
 from accelerate import Accelerator
 
 from baselines.config.layers import RECIPES, names, resolve
+from baselines.config.run import TrainingRun, Watch
 from baselines.inits.registry import find_model
 from baselines.learning.learner import Learner
-from baselines.training.run import TrainingRun, Watch
 from baselines.training.trainer import Trainer, penalties_took_over
 from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.logs.training_log import LOG, read_training_log

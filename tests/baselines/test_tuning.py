@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from baselines.config.run import TrainingRun
 from baselines.inits.registry import find_model
 from baselines.tracks.registry import resolve_on_track
 from baselines.tracks.tuning import best_rate, tuning_runs, tuning_success
-from baselines.training.run import TrainingRun
 from benchmark.logs.training_log import LOG
 from benchmark.tracks import RateGrid
 from tasks.registry import load_task

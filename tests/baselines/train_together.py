@@ -14,8 +14,8 @@ import torch
 from accelerate import Accelerator
 
 from baselines.config.layers import resolve
+from baselines.config.run import TrainingRun, Watch
 from baselines.inits.registry import find_model
-from baselines.training.run import TrainingRun, Watch
 from baselines.training.trainer import Trainer
 from benchmark.engines.transformers.engine import TransformersEngine
 from tasks.registry import load_task

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmark.engines.base import Sampling
+from benchmark.engines.core.base import Sampling
+from benchmark.evaluation.compare import PanelComparison, RunComparison, compare, comparison_text
 from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.records import EpisodeRecord
-from benchmark.stats.compare import PanelComparison, RunComparison, compare, comparison_text
 from benchmark.stats.intervals import bootstrap_mean, mcnemar_exact, newcombe_paired, sign_flip
 from benchmark.stats.paired import OVER_EPISODES, Side, difference
 from tasks.errors import UserError

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from benchmark.engines.base import Sampling
+from benchmark.engines.core.base import Sampling
 from benchmark.evaluation.protocol import STANDARD, Choices, PanelProtocol, run_fingerprint
 from tasks.base import Standard
 from tasks.registry import load_task

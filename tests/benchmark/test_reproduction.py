@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.evaluation.manifest import Manifest, ModelIdentity
+from benchmark.evaluation.manifest import Manifest
 from benchmark.logs.training_log import TrainingLog, read_training_log
+from benchmark.models import ModelIdentity
 from benchmark.reproduction import (
     Commands,
     LogDifference,

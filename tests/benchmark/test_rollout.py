@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchmark.engines.base import (
+from benchmark.engines.core.base import (
     Engine,
     EngineDown,
     EngineError,
@@ -15,7 +15,7 @@ from benchmark.engines.base import (
     PromptTooLong,
     Request,
 )
-from benchmark.engines.scripted import ScriptedEngine
+from benchmark.engines.core.scripted import ScriptedEngine
 from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.records import EpisodeRecord, record_of
 from benchmark.evaluation.rollout import ATTEMPTS, Job, Trajectory, play

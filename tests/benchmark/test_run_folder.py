@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.engines.scripted import ScriptedEngine
+from benchmark.engines.core.scripted import ScriptedEngine
 from benchmark.evaluation.evaluate import Plan, evaluate, recorded_command
-from benchmark.evaluation.manifest import Manifest, ModelIdentity, Shard
+from benchmark.evaluation.manifest import Manifest, Shard
 from benchmark.evaluation.protocol import Choices
 from benchmark.evaluation.run_folder import (
     RECORDS,
@@ -22,6 +22,7 @@ from benchmark.evaluation.run_folder import (
     read_run,
     read_sessions,
 )
+from benchmark.models import ModelIdentity
 from tasks.errors import UserError
 
 PLAN = Plan.of([("sokoban", "builtin")])

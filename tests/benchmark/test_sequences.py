@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from benchmark.engines.base import Generation
+from benchmark.engines.core.base import Generation
 from benchmark.evaluation.records import SequenceRecord
 from benchmark.evaluation.sequences import TokenSequence, token_sequence
 

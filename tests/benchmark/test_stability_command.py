@@ -13,8 +13,8 @@ from benchmark.archive import sha256_of, write_compressed
 from benchmark.cli.main import _parser, main
 from benchmark.logs.foreign import FORMATS
 from benchmark.logs.metrics import METRICS
+from benchmark.plots.stability import stability_svg
 from benchmark.stability.definitions import DEFINITIONS
-from benchmark.stability.figure import stability_svg
 from benchmark.stability.recipes import Choices, compared
 from benchmark.stability.table import COLUMNS, shown
 from tests.submissions import about

@@ -9,7 +9,7 @@ import pytest
 
 from baselines.inits.registry import find_model
 from benchmark.cli.main import main
-from benchmark.engines.chat import Chat
+from benchmark.engines.core.chat import Chat
 from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.evaluation.evaluate import Plan, evaluate
 from benchmark.evaluation.manifest import Shard

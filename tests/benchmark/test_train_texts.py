@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from baselines.config.layers import resolve
+from baselines.config.run import TrainingRun
 from baselines.inits.registry import find_model
-from baselines.training.run import TrainingRun
 from benchmark.cli.main import _parser
 from benchmark.cli.training.texts import closing_lines, config_text, title
 from benchmark.models import from_folder

@@ -14,20 +14,12 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from benchmark.cli.main import main
-from benchmark.logs.groups import (
-    Plotted,
-    Series,
-    band_of,
-    collapse_update,
-    curves_of,
-    plotted,
-    printable,
-    series_of,
-)
+from benchmark.logs.groups import Plotted, Series, band_of, curves_of, plotted, printable, series_of
 from benchmark.logs.training_log import TrainingLog, read_training_log
 from benchmark.plots.style import dress
 from benchmark.plots.training import figure_bytes
 from benchmark.plots.training_page import training_page
+from benchmark.stability.collapse import collapse_update
 from tasks.errors import UserError
 from tasks.seeding import sha256_text
 from tests.training_logs import Line, run_lines, start_line, update_line, validation_line, write_log

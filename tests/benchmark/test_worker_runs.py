@@ -14,7 +14,7 @@ import pytest
 
 from baselines.cloning.demonstrations import demonstrate
 from benchmark.cli.main import main
-from benchmark.engines.scripted import ScriptedEngine
+from benchmark.engines.core.scripted import ScriptedEngine
 from benchmark.evaluation.records import EpisodeRecord, record_of
 from benchmark.evaluation.replay import replay_run
 from benchmark.evaluation.rollout import Trajectory, play

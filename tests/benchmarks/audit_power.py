@@ -22,15 +22,15 @@ import torch
 from baselines.cloning.bc import clone
 from baselines.cloning.recipe import find_recipe, read_recipe
 from baselines.inits.registry import find_model
-from benchmark.engines.chat import Chat
-from benchmark.engines.scripted import ScriptedEngine
+from benchmark.engines.core.chat import Chat
+from benchmark.engines.core.scripted import ScriptedEngine
 from benchmark.engines.transformers.engine import TransformersEngine, load_model
 from benchmark.evaluation.evaluate import Plan, evaluate
-from benchmark.evaluation.manifest import Manifest, ModelIdentity, Shard
+from benchmark.evaluation.manifest import Manifest, Shard
 from benchmark.evaluation.protocol import Choices
 from benchmark.evaluation.run_folder import RunFolder, read_run
 from benchmark.evaluation.summary import summarize
-from benchmark.models import from_folder
+from benchmark.models import ModelIdentity, from_folder
 from benchmark.submissions.audit import EpisodeAudit, audit_run, evidence_of
 from benchmark.submissions.reading.entry import ReadRun
 

@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeAlias
 
-from benchmark.engines.base import Engine, Generation, Request
-from benchmark.engines.scripted import ScriptedEngine
+from benchmark.engines.core.base import Engine, Generation, Request
+from benchmark.engines.core.scripted import ScriptedEngine
 from benchmark.evaluation.protocol import Choices, PanelProtocol
 from benchmark.evaluation.rollout import Job, Trajectory, longest_first, play
 from benchmark.hosts.inline import InlineHost

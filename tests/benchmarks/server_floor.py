@@ -23,7 +23,7 @@ from typing import Any
 
 import aiohttp
 
-from benchmark.engines.base import Generation, Request
+from benchmark.engines.core.base import Generation, Request
 from benchmark.engines.server.openai import OpenAIEngine
 from benchmark.evaluation.protocol import Choices, PanelProtocol
 from benchmark.evaluation.rollout import Job, Trajectory, play

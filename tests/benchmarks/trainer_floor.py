@@ -32,14 +32,14 @@ import torch
 from accelerate import Accelerator
 
 from baselines.config.layers import resolve
+from baselines.config.run import TrainingRun, Watch
 from baselines.config.schema import TrainConfig
 from baselines.inits.registry import find_model
 from baselines.learning.learner import Learner
+from baselines.learning.metrics import Metrics
 from baselines.rollouts.rows import Row
-from baselines.training.metrics import Metrics
-from baselines.training.run import TrainingRun, Watch
 from baselines.training.trainer import Trainer
-from benchmark.engines.base import Engine, Generation, Request
+from benchmark.engines.core.base import Engine, Generation, Request
 from benchmark.engines.transformers.engine import TransformersEngine, load_model
 from tasks.registry import load_task
 from tests.bare_work import Floor, Offer, Spent, Work, clocks

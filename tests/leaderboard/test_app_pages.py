@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from leaderboard.board.board import Board
 from leaderboard.board.rows import FullRow
 from leaderboard.page.controls import choices_of, filled, ranked
+from leaderboard.page.frame import frame_of
 from leaderboard.page.links import open_query
 from leaderboard.page.state import State, view_of
 from leaderboard.table.table import table
-from leaderboard.tabs.board import board_page, csv, frame_of
+from leaderboard.tabs.board import board_page, csv
 from leaderboard.tabs.compare import compare_page
 from leaderboard.tabs.curves import curves_page
 from leaderboard.tabs.entry import entry_page

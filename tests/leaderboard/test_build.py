@@ -10,7 +10,7 @@ import pytest
 from benchmark.cli.main import main
 from benchmark.submissions.badges import Badges
 from benchmark.submissions.check import read_accepted
-from benchmark.submissions.results import panel_results, stability_of
+from benchmark.submissions.checks.results import panel_results, stability_of
 from leaderboard.board.board import load
 from leaderboard.board.build import Built, build, write
 from leaderboard.board.entries import row_of as make_row

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 from benchmark.logs.curves import Points, RunCurves
 from benchmark.stability.runs import run_stability
-from leaderboard.table.curves import MAX_POINTS, seed_curves, thinned
+from leaderboard.board.curves import MAX_POINTS, seed_curves, thinned
 from tests.board_rows import training_run
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from benchmark.logs.curves import Points, RunCurves
 from benchmark.stability.runs import run_stability
+from leaderboard.board.curves import seed_curves
 from leaderboard.board.rows import FullRow
 from leaderboard.board.training_rows import SeedCurves
 from leaderboard.page.state import State
-from leaderboard.table.curves import seed_curves
 from leaderboard.table.equal import EqualMeans, equal_means
 from leaderboard.tabs.compare import compare_page
 from tests.board_rows import board_content, board_of, board_row, panel_facts

@@ -9,9 +9,9 @@ from benchmark.evaluation.summary import PanelKey
 from benchmark.stats.paired import PairedDifference, differences
 from benchmark.submissions.badges import Badges
 from benchmark.submissions.check import read_accepted
+from benchmark.submissions.checks.results import Peer, paired_difference, panel_results
 from benchmark.submissions.reading.entry import Entry
 from benchmark.submissions.report import Compared, difference_rows
-from benchmark.submissions.results import Peer, paired_difference, panel_results
 from leaderboard.board.board import Board
 from leaderboard.board.entries import facts_of, row_of
 from leaderboard.page.state import State

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmark.cli.training.inits import find_model
-from benchmark.evaluation.manifest import ModelIdentity
+from benchmark.cli.commands.inits import find_model
+from benchmark.models import ModelIdentity
 from benchmark.submissions.check import read_accepted
-from benchmark.submissions.checks.texts import on_one_line
+from benchmark.submissions.format.texts import on_one_line
 from tasks.errors import UserError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     import torch
 
-    from benchmark.engines.chat import Chat
+    from benchmark.engines.core.chat import Chat
     from benchmark.engines.transformers.engine import load_model
     from benchmark.submissions.audit import EVIDENCE, audit_run, evidence_of, too_many_unscored
 

@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
+from benchmark.evaluation.compare import compare, comparison_text
 from benchmark.evaluation.run_folder import read_run
-from benchmark.stats.compare import compare, comparison_text
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -8,11 +8,11 @@ import signal
 import sys
 from pathlib import Path
 
-from benchmark.cli.commands.output import print_summary, write_outputs
-from benchmark.cli.training.inits import find_model
-from benchmark.engines.base import Engine
+from benchmark.cli.commands.inits import find_model
+from benchmark.cli.output import print_summary, write_outputs
 from benchmark.engines.choose import EngineOptions, build_engine, choose_kind
-from benchmark.engines.scripted import POLICIES
+from benchmark.engines.core.base import Engine
+from benchmark.engines.core.scripted import POLICIES
 from benchmark.evaluation.evaluate import Plan, PlannedPanel, Session, evaluate
 from benchmark.evaluation.manifest import Shard
 from benchmark.evaluation.progress import Progress

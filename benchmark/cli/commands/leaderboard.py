@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmark.cli.training.inits import (
+from benchmark.cli.commands.inits import (
     method_fault,
     pinned_hashes,
     registered_inits,
@@ -13,7 +13,7 @@ from benchmark.cli.training.inits import (
     shipped_weights,
     train_command,
 )
-from benchmark.submissions.checks.texts import check_link, on_one_line
+from benchmark.submissions.format.texts import check_link, on_one_line
 from tasks.errors import UserError
 
 if TYPE_CHECKING:

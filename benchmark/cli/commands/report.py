@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from benchmark.cli.commands.output import (
+from benchmark.cli.output import (
     print_summary,
     print_what_is_not_shown,
     write_outputs,

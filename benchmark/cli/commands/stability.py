@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         _write(Path(arguments.json), json_text(rows, comparisons))
     if page is not None:
-        from benchmark.stability.page import stability_page
+        from benchmark.plots.stability_page import stability_page
 
         _write(page, stability_page(rows, comparisons))
     return 0

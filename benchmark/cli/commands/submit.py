@@ -12,7 +12,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from benchmark.cli.training.inits import (
+from benchmark.cli.commands.inits import (
     find_model,
     method_fault,
     pinned_hashes,
@@ -26,8 +26,10 @@ from benchmark.submissions.badges import Badges, badges_of, read_reruns
 from benchmark.submissions.check import Verdict, check_submission, read_others
 from benchmark.submissions.checks.about import WRITTEN, Kind, read_about
 from benchmark.submissions.checks.protocol import same_weights
-from benchmark.submissions.checks.texts import on_one_line
-from benchmark.submissions.findings import Finding, Rejected
+from benchmark.submissions.checks.results import Peer, early_stops, panel_results
+from benchmark.submissions.format.findings import Finding, Rejected
+from benchmark.submissions.format.schema import FOLDER_NAME, SUBMISSION
+from benchmark.submissions.format.texts import on_one_line
 from benchmark.submissions.prepare import NotAccepted, Part, parts_of, prepare
 from benchmark.submissions.reading.entry import Entry
 from benchmark.submissions.reading.folder import read_submission
@@ -49,8 +51,6 @@ from benchmark.submissions.report import (
     training_rows,
     verdict_json,
 )
-from benchmark.submissions.results import Peer, early_stops, panel_results
-from benchmark.submissions.schema import FOLDER_NAME, SUBMISSION
 from tasks.errors import UserError
 from tasks.strict import first_fault
 

@@ -4,8 +4,8 @@ import argparse
 
 from rich.table import Table
 
-from benchmark.cli.commands.output import table_console
-from benchmark.cli.training.inits import registered_inits
+from benchmark.cli.commands.inits import registered_inits
+from benchmark.cli.output import table_console
 from tasks.registry import load_task, task_names
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from benchmark.cli.commands.output import print_summary, write_outputs
+from benchmark.cli.output import print_summary, write_outputs
 from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.evaluation.evaluate import Plan, evaluate
 from benchmark.evaluation.run_folder import RunFolder

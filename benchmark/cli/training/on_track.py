@@ -7,15 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmark.cli.training.inits import find_model
+from benchmark.cli.commands.inits import find_model
 from benchmark.flat import flat
 from benchmark.models import ModelSource
 from benchmark.tracks import FREE, LEARNING_RATE, RateGrid, Track
 from tasks.errors import UserError
 
 if TYPE_CHECKING:
+    from baselines.config.run import TrainingRun
     from baselines.config.schema import TrainConfig
-    from baselines.training.run import TrainingRun
 
 
 def find_track(arguments: argparse.Namespace) -> Track | None:

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmark.cli.training.inits import check_init, train_command
+from benchmark.cli.commands.inits import check_init, train_command
+from benchmark.evaluation.compare import compare, comparison_text
 from benchmark.evaluation.replay import installed_panel
 from benchmark.evaluation.run_folder import read_run
 from benchmark.files import write_atomically
@@ -20,10 +21,9 @@ from benchmark.reproduction import (
     first_difference,
     reproduction_folder,
 )
-from benchmark.stats.compare import compare, comparison_text
 from benchmark.submissions.check import read_accepted
+from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
-from benchmark.submissions.schema import SUBMISSION
 from benchmark.versions import versions
 from tasks.errors import UserError, near
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from benchmark.cli.commands.output import table_console
+from benchmark.cli.output import table_console
 from tasks.errors import UserError
 
 if TYPE_CHECKING:

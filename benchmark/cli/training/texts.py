@@ -11,15 +11,15 @@ import yaml
 
 from benchmark.cli.arguments.training import DEFAULT_SCALE
 from benchmark.evaluation.evaluate import recorded_command
-from benchmark.evaluation.manifest import ModelIdentity
 from benchmark.logs.groups import printable
 from benchmark.logs.lines import Validation
 from benchmark.logs.training_log import LOG, read_training_log
+from benchmark.models import ModelIdentity
 from benchmark.reproduction import eval_words
 from benchmark.versions import versions
 
 if TYPE_CHECKING:
-    from baselines.training.run import TrainingRun
+    from baselines.config.run import TrainingRun
 
 _REPEAT = (
     "To repeat the run, give the command again with another --out. With --dry-run it prints its",

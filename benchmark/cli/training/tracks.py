@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
-from benchmark.cli.commands.output import table_console
+from benchmark.cli.output import table_console
 from benchmark.tracks import RateGrid, Track
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from benchmark.cli.arguments.training import DEFAULT_SCALE
-from benchmark.cli.training.inits import find_model
+from benchmark.cli.commands.inits import find_model
 from benchmark.cli.training.on_track import (
     find_track,
     leaves_track,
@@ -27,8 +27,8 @@ from benchmark.cli.training.on_track import (
     tuning_text,
 )
 from benchmark.cli.training.texts import closing_lines, config_text, title
-from benchmark.engines.base import Engine
 from benchmark.engines.choose import EngineOptions, build_engine, choose_kind
+from benchmark.engines.core.base import Engine
 from benchmark.files import lock_folder, write_atomically
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import ModelSource, folder_sha256
@@ -41,9 +41,9 @@ from tasks.settings import parse_settings
 if TYPE_CHECKING:
     from accelerate import Accelerator
 
+    from baselines.config.run import TrainingRun
     from baselines.config.schema import TrainConfig
     from baselines.training.live import LiveView
-    from baselines.training.run import TrainingRun
     from benchmark.engines.server.weight_transfer import WeightTransfer
 
 
@@ -115,7 +115,7 @@ def _run_of(
     config: "TrainConfig",
     tasks: tuple[Task, ...],
 ) -> "TrainingRun":
-    from baselines.training.run import TrainingRun
+    from baselines.config.run import TrainingRun
 
     return TrainingRun(
         recipe=Path(arguments.recipe).stem,
@@ -238,7 +238,7 @@ def _named(claim: TrackClaim | None) -> str:
 async def _run(
     training: "TrainingRun", arguments: argparse.Namespace, view: "LiveView | None"
 ) -> str | None:
-    from baselines.training.run import Watch
+    from baselines.config.run import Watch
     from baselines.training.trainer import Trainer
 
     task = asyncio.current_task()

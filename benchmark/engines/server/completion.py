@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypedDict
 
-from benchmark.engines.base import EngineError, Generation
+from benchmark.engines.core.base import EngineError, Generation
 from benchmark.engines.server.endpoint import Reply, Trouble
 from tasks.errors import UserError
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import torch
 
-from benchmark.engines.base import EngineDown
-from benchmark.engines.chat import first_line
+from benchmark.engines.core.base import EngineDown
+from benchmark.engines.core.chat import first_line
+from benchmark.engines.server.vllm_control import VllmControl, all_done
 from benchmark.engines.server.weight_transfer import WeightTransfer
-from benchmark.engines.vllm.control import VllmControl, all_done
 from tasks.errors import UserError
 
 

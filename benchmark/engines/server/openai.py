@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import aiohttp
 
-from benchmark.engines.base import (
+from benchmark.engines.core.base import (
     Engine,
     EngineDown,
     EngineError,
@@ -39,8 +39,8 @@ from benchmark.engines.server.endpoint import (
     api_key,
 )
 from benchmark.engines.server.pool import Pool
+from benchmark.engines.server.vllm_control import VllmControl
 from benchmark.engines.server.weights import ServerWeights
-from benchmark.engines.vllm.control import VllmControl
 from tasks.errors import UserError
 from tasks.seeding import stable_seed
 

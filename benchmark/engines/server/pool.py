@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-from benchmark.engines.base import EngineDown
+from benchmark.engines.core.base import EngineDown
 from benchmark.engines.server.endpoint import Endpoint, Trouble
 from tasks.errors import UserError
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import torch
 
-from benchmark.engines.vllm.control import VllmControl, all_done
-from benchmark.engines.weights import WeightLayout, read_layout, write_weights
+from benchmark.engines.core.weights import WeightLayout, read_layout, write_weights
+from benchmark.engines.server.vllm_control import VllmControl, all_done
 from tasks.errors import UserError
 
 

@@ -17,11 +17,11 @@ import numpy as np
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
-from benchmark.engines.base import Sampling
+from benchmark.engines.core.base import Sampling
+from benchmark.engines.core.worker import Completion
 from benchmark.engines.transformers.prefix_tree import by_prefix, pack, take
 from benchmark.engines.transformers.slots import ATTENTION, Prefix, SlotLayer, contents, layer_kinds
 from benchmark.engines.transformers.tree_attention import takes_trees
-from benchmark.engines.worker import Completion
 
 PREFILL_TOKENS = {"cpu": 512, "cuda": 16_384}
 """About the tokens, padding included, of one prefill pass. On a CPU a small pass stays in the

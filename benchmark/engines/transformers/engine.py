@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
-from benchmark.engines.chat import Chat, first_line, quiet_transformers
+from benchmark.engines.core.chat import Chat, first_line, quiet_transformers
+from benchmark.engines.core.weights import layout_of
+from benchmark.engines.core.worker import Result, Ticket, WorkerEngine
 from benchmark.engines.transformers.decoding import Decoder, Row, uniforms
-from benchmark.engines.weights import layout_of
-from benchmark.engines.worker import Result, Ticket, WorkerEngine
 from tasks.errors import UserError
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")

@@ -22,15 +22,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmark.engines.base import EngineError
-from benchmark.engines.chat import Chat, first_line
-from benchmark.engines.worker import Completion, Result, Ticket, WorkerEngine
+from benchmark.engines.core.base import EngineError
+from benchmark.engines.core.chat import Chat, first_line
+from benchmark.engines.core.worker import Completion, Result, Ticket, WorkerEngine
 from tasks.errors import UserError
 
 if TYPE_CHECKING:
     import torch
 
-    from benchmark.engines.weights import WeightLayout
+    from benchmark.engines.core.weights import WeightLayout
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 BATCHED_TOKENS = 8_192
@@ -161,8 +161,8 @@ class VllmEngine(WorkerEngine):
         return None
 
     def _replace_weights(self, weights: "Sequence[tuple[str, torch.Tensor]]", version: int) -> None:
+        from benchmark.engines.core.weights import read_layout
         from benchmark.engines.vllm.weights import reload_weights
-        from benchmark.engines.weights import read_layout
 
         if self._layout is None:
             self._layout = read_layout(self._folder)

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from benchmark.engines.weights import write_weights
+from benchmark.engines.core.weights import write_weights
 
 log = logging.getLogger(__name__)
 

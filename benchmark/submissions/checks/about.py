@@ -7,15 +7,15 @@ from typing import Any, Final, Literal
 import yaml
 from pydantic import ValidationError
 
-from benchmark.evaluation.manifest import ModelIdentity
-from benchmark.submissions.checks.texts import on_one_line
-from benchmark.submissions.faults import Fault, faults_of
-from benchmark.submissions.schema import (
+from benchmark.models import ModelIdentity
+from benchmark.submissions.format.faults import Fault, faults_of
+from benchmark.submissions.format.schema import (
     ABOUT_WEIGHTS,
     SCHEMA_VERSION,
     Declaration,
     wrong_for_kind,
 )
+from benchmark.submissions.format.texts import on_one_line
 from tasks.errors import UserError
 
 MAX_ABOUT: Final = 2**16

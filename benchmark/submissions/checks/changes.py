@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Final
 
 from benchmark.files import open_no_link
-from benchmark.submissions.checks.texts import on_one_line
-from benchmark.submissions.findings import Finding, Rejected
+from benchmark.submissions.format.findings import Finding, Rejected
+from benchmark.submissions.format.schema import MAX_FILES
+from benchmark.submissions.format.texts import on_one_line
 from benchmark.submissions.reading.folder import MAX_FOLDER, list_files
-from benchmark.submissions.repository import REGULAR, Blob, Change, Repository
-from benchmark.submissions.schema import MAX_FILES
+from benchmark.submissions.reading.repository import REGULAR, Blob, Change, Repository
 from tasks.errors import UserError
 
 SUBMISSIONS: Final = "submissions"

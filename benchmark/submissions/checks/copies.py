@@ -10,12 +10,12 @@ digits (`log_checks`), or of an update more than a fifth, is not seen.
 
 from collections.abc import Collection, Iterable, Iterator
 
+from benchmark.submissions.checks.known import Known, KnownRun
 from benchmark.submissions.checks.logs import equal_updates, traced
 from benchmark.submissions.checks.protocol import same_weights
-from benchmark.submissions.findings import Finding
-from benchmark.submissions.known import Known, KnownRun
+from benchmark.submissions.format.findings import Finding
+from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.reading.entry import Entry
-from benchmark.submissions.schema import SUBMISSION
 
 COPIED_SHARE = 0.5
 """Of the episodes of a run: more than that with equal answers and log-probabilities are copies."""

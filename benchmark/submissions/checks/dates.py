@@ -4,9 +4,9 @@ import re
 from datetime import date, datetime, timedelta
 from typing import Final
 
-from benchmark.submissions.findings import Finding
+from benchmark.submissions.format.findings import Finding
+from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.reading.entry import Entry
-from benchmark.submissions.schema import SUBMISSION
 
 ANYWHERE: Final = timedelta(days=1)
 """By how much days can be apart at one time: a submission has its author's, a run that of UTC."""

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 
-from benchmark.evaluation.manifest import ModelIdentity
-from benchmark.submissions.findings import Finding
+from benchmark.models import ModelIdentity
+from benchmark.submissions.format.findings import Finding
+from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.reading.entry import Entry
-from benchmark.submissions.schema import SUBMISSION
 from tasks.errors import near
 from tasks.registry import task_names
 

@@ -10,7 +10,7 @@ from typing import Final
 from benchmark.logs.lines import Update, Validation
 from benchmark.logs.training_log import TrainingLog
 from benchmark.stats.intervals import wilson
-from benchmark.submissions.findings import Finding
+from benchmark.submissions.format.findings import Finding
 
 AS_WRITTEN: Final = "send the log as the trainer has written it"
 TOLERANCE: Final = 1e-6

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeGuard
 
 from benchmark.logs.training_log import TrainingLog
 from benchmark.stability.collapse import diverged, should_stop
-from benchmark.submissions.findings import Finding
+from benchmark.submissions.format.findings import Finding
 
 WHOLE: Final = "send the whole log of a run that came to its end"
 

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from benchmark.engines.base import Sampling
+from benchmark.engines.core.base import Sampling
 from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.summary import PanelSummary
 from benchmark.logs.training_log import TrainingLog
 from benchmark.stats.intervals import wilson
 from benchmark.submissions.checks.log_counts import AS_WRITTEN
-from benchmark.submissions.findings import Finding
+from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.reading.entry import ReadCheckpoint
 
 CONFIDENCE: Final = 0.9999

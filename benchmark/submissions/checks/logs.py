@@ -19,9 +19,9 @@ from benchmark.submissions.checks.log_counts import AS_WRITTEN, check_counts, nu
 from benchmark.submissions.checks.log_course import check_course
 from benchmark.submissions.checks.log_panels import check_panels
 from benchmark.submissions.checks.protocol import same_weights
-from benchmark.submissions.findings import Finding
+from benchmark.submissions.format.findings import Finding
+from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
-from benchmark.submissions.schema import SUBMISSION
 from tasks.errors import UserError
 
 Hashes = npt.NDArray[np.int64]

@@ -5,15 +5,15 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import combinations
 
-from benchmark.engines.scripted import POLICIES
-from benchmark.evaluation.manifest import ModelIdentity
+from benchmark.engines.core.scripted import POLICIES
 from benchmark.evaluation.replay import installed_panel
 from benchmark.evaluation.summary import PanelKey
-from benchmark.reproduction import PROGRAM
+from benchmark.models import ModelIdentity
 from benchmark.submissions.checks.dates import check_dates
-from benchmark.submissions.findings import Finding
+from benchmark.submissions.format.findings import Finding
+from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.reading.entry import REMAKE, Entry, ReadRun
-from benchmark.submissions.schema import SUBMISSION
+from benchmark.versions import PROGRAM
 from tasks.errors import UserError
 
 _COMMIT = re.compile("[0-9a-f]{40}")

@@ -10,12 +10,12 @@ Who changes texts, lengths and log-probabilities together is seen by `arlarena-b
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from benchmark.engines.base import Sampling
+from benchmark.engines.core.base import Sampling
 from benchmark.evaluation.records import EpisodeRecord, TurnRecord
 from benchmark.evaluation.replay import installed_panel
 from benchmark.hosts.choose import spread
 from benchmark.submissions.checks.policy_answers import Asked, first_other_answer
-from benchmark.submissions.findings import Finding
+from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.reading.entry import REMAKE, ReadRun
 
 POSITIVE = 1e-3

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 from benchmark.logs.lines import Start
 from benchmark.logs.training_log import TrainingLog
 from benchmark.submissions.checks.log_counts import AS_WRITTEN
-from benchmark.submissions.findings import Finding
+from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.reading.entry import Entry
 from benchmark.tracks import OPEN, Track, TrackClaim, deviations
 from tasks.errors import near

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from benchmark.evaluation.records import EpisodeRecord, TurnRecord
 from benchmark.logs.training_log import TrainingLog
-from benchmark.submissions.findings import Finding, Rejected
+from benchmark.submissions.format.findings import Finding, Rejected
 
 MAX_MEMORY: Final = 2**29
 """Bytes of all records and logs: 250,000 turns of a few words, or 200,000 of 500 letters."""

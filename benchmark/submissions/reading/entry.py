@@ -19,10 +19,10 @@ from benchmark.evaluation.summary import (
     summarize,
 )
 from benchmark.logs.training_log import TrainingLog, parse_training_log
-from benchmark.submissions.findings import Finding, Rejected, as_finding, attempt
+from benchmark.submissions.format.findings import Finding, Rejected, as_finding, attempt
+from benchmark.submissions.format.schema import Checkpoint, StoredFile, Submission
 from benchmark.submissions.reading.allowance import Allowance
 from benchmark.submissions.reading.folder import MAX_MANIFEST, no_twins, read_content, read_plain
-from benchmark.submissions.schema import Checkpoint, StoredFile, Submission
 
 REMAKE = "make the folder anew with submit prepare from the run as it was played"
 MAX_LINE = 2**22

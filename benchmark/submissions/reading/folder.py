@@ -11,11 +11,9 @@ from pydantic import ValidationError
 
 from benchmark.archive import sha256_of, unpacked
 from benchmark.files import open_no_link
-from benchmark.submissions.checks.texts import check_visible
-from benchmark.submissions.faults import faults_of
-from benchmark.submissions.findings import Finding, Rejected, as_finding
-from benchmark.submissions.reading.remote import fetched
-from benchmark.submissions.schema import (
+from benchmark.submissions.format.faults import faults_of
+from benchmark.submissions.format.findings import Finding, Rejected, as_finding
+from benchmark.submissions.format.schema import (
     FOLDER_NAME,
     MAX_FILES,
     README,
@@ -23,6 +21,8 @@ from benchmark.submissions.schema import (
     StoredFile,
     Submission,
 )
+from benchmark.submissions.format.texts import check_visible
+from benchmark.submissions.reading.remote import fetched
 
 MAX_FOLDER: Final = 10 * 2**20
 """Bytes of all files of a folder; what is larger belongs on the hub."""

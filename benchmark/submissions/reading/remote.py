@@ -16,9 +16,9 @@ import platformdirs
 import requests
 
 from benchmark.archive import sha256_of
-from benchmark.evaluation.manifest import ModelIdentity
 from benchmark.files import write_atomically
-from benchmark.submissions.schema import SUBMISSION, StoredFile, Submission
+from benchmark.models import ModelIdentity
+from benchmark.submissions.format.schema import SUBMISSION, StoredFile, Submission
 from tasks.errors import UserError
 
 HUB: Final = "https://huggingface.co"

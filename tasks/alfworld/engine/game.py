@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from tasks.alfworld import package
+from tasks.alfworld.engine import package
 from tasks.alfworld.engine.facts import Arguments, Facts
 from tasks.alfworld.engine.grammar import Grammar, Scene
 from tasks.alfworld.engine.join import Join

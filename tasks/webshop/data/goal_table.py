@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from itertools import islice, product
 
 from tasks.seeding import canonical_json, sha256_text, stable_seed
+from tasks.webshop.data.goals import Goal
 from tasks.webshop.data.listings import Listing, Wish
-from tasks.webshop.goals import Goal
 
 _LIMITS = range(10, 1000, 10)
 """Price limits, in dollars."""

@@ -3,13 +3,13 @@
 import random
 from collections.abc import Mapping, Sequence
 
+from tasks.webshop.data.goals import Goal
 from tasks.webshop.data.products import Product
 from tasks.webshop.generator.draw import between, happens, pick, sample, weighted
 from tasks.webshop.generator.noun_phrases import is_sort, noun_phrase, verbs, with_quantity
 from tasks.webshop.generator.phrases import phrases, with_value
 from tasks.webshop.generator.tables import Kind, Trait, kinds
 from tasks.webshop.generator.wording import capitalized, filled, listed, slots_of
-from tasks.webshop.goals import Goal
 
 _ATTRIBUTE_COUNTS = (0.0, 0.25, 0.45, 0.3)
 """Probabilities of 0, 1, 2, ... attributes."""

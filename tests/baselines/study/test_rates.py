@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from baselines.config.run import TrainingRun
 from baselines.inits.registry import find_model
 from baselines.study.ground import grounds_of
 from baselines.study.rates import keep_rate, known_rate, share_tuning, tuning_commands
 from baselines.study.schema import Cell
 from baselines.tracks.registry import read_tuning, resolve_on_track
 from baselines.tracks.tuning import tuning_runs
-from baselines.training.run import TrainingRun
 from benchmark.tracks import RateGrid, Track
 from tasks.errors import UserError
 from tasks.registry import load_task

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.engines.chat import Chat
+from benchmark.engines.core.chat import Chat
 from tasks.base import Message
 from tasks.errors import UserError
 from tests.tiny_model import SPECIAL_TOKENS, make_tiny_model, make_tokenizer

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
-from benchmark.engines.base import Sampling
+from benchmark.engines.core.base import Sampling
 from benchmark.engines.transformers.decoding import Decoder, Row, draw, uniforms
 from tasks.errors import UserError
 

@@ -10,7 +10,7 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmark.engines.base import EngineDown, Request, Sampling
+from benchmark.engines.core.base import EngineDown, Request, Sampling
 from benchmark.engines.server.completion import without_surrogates
 from benchmark.engines.server.endpoint import Endpoint, parse_endpoint, parse_retry_after
 from benchmark.engines.server.openai import LONGEST_WAIT, OpenAIEngine, back_off_seconds

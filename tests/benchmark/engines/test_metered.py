@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from benchmark.engines.base import Engine, EngineError, Generation, Request, Sampling
-from benchmark.engines.metered import MeteredEngine, Usage
-from benchmark.engines.scripted import ScriptedEngine
+from benchmark.engines.core.base import Engine, EngineError, Generation, Request, Sampling
+from benchmark.engines.core.metered import MeteredEngine, Usage
+from benchmark.engines.core.scripted import ScriptedEngine
 from tests.tiny_model import ask
 
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 from aiohttp import web
 
-from benchmark.engines.base import (
+from benchmark.engines.core.base import (
     EngineDown,
     EngineError,
     PromptTooLong,

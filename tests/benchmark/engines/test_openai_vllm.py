@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.engines.base import EngineDown, EngineError, Generation, PromptTooLong, Sampling
-from benchmark.engines.chat import Chat
+from benchmark.engines.core.base import EngineDown, EngineError, Generation, PromptTooLong, Sampling
+from benchmark.engines.core.chat import Chat
 from benchmark.engines.server.openai import OpenAIEngine
 from tasks.errors import UserError
 from tests.servers import EAGER, VllmServer, vllm_server

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from benchmark.engines.base import EngineDown, Sampling
+from benchmark.engines.core.base import EngineDown, Sampling
 from benchmark.engines.server.nccl_transfer import FanOut, NcclTransfer, worker_counts
 from benchmark.engines.server.openai import OpenAIEngine
 from benchmark.engines.server.weight_transfer import FolderTransfer

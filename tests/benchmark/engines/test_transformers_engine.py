@@ -13,8 +13,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
-from benchmark.engines.base import EngineDown, Generation, PromptTooLong, Request, Sampling
-from benchmark.engines.chat import Chat
+from benchmark.engines.core.base import EngineDown, Generation, PromptTooLong, Request, Sampling
+from benchmark.engines.core.chat import Chat
 from benchmark.engines.transformers.engine import TransformersEngine
 from tasks.errors import UserError
 from tasks.seeding import stable_seed

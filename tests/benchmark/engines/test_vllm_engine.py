@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from benchmark.engines.base import EngineDown, Generation, PromptTooLong, Sampling
-from benchmark.engines.chat import Chat
+from benchmark.engines.core.base import EngineDown, Generation, PromptTooLong, Sampling
+from benchmark.engines.core.chat import Chat
+from benchmark.engines.core.worker import WorkerEngine
 from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.engines.vllm.engine import VllmEngine, complaint, import_complaint, set_environment
-from benchmark.engines.worker import WorkerEngine
 from tasks.errors import UserError
 from tests.tiny_model import ask, make_tiny_model, mixed_prompts
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from benchmark.engines.base import Sampling
+from benchmark.engines.core.base import Sampling
 from benchmark.engines.vllm.engine import VllmEngine
 from tasks.errors import UserError
 from tests.benchmark.engines.weight_updates import (

@@ -16,7 +16,7 @@ import torch
 from aiohttp import web
 from safetensors.torch import load_file
 
-from benchmark.engines.base import EngineDown, Sampling
+from benchmark.engines.core.base import EngineDown, Sampling
 from benchmark.engines.server.endpoint import Trouble
 from benchmark.engines.server.nccl_transfer import FanOut, NcclTransfer, worker_counts
 from benchmark.engines.server.openai import OpenAIEngine

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
-from benchmark.engines.base import Sampling
-from benchmark.engines.metered import MeteredEngine
-from benchmark.engines.scripted import ScriptedEngine
+from benchmark.engines.core.base import Sampling
+from benchmark.engines.core.metered import MeteredEngine
+from benchmark.engines.core.scripted import ScriptedEngine
+from benchmark.engines.core.weights import WeightLayout, layout_of, read_layout, write_weights
 from benchmark.engines.transformers.engine import TransformersEngine
-from benchmark.engines.weights import WeightLayout, layout_of, read_layout, write_weights
 from tasks.errors import UserError
 from tests.benchmark.engines.weight_updates import (
     TINY_SOKOBAN,

@@ -9,7 +9,7 @@ from typing import Self
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
-from benchmark.engines.base import Engine, Generation, Sampling
+from benchmark.engines.core.base import Engine, Generation, Sampling
 from tasks.registry import load_task
 from tests.tiny_model import ask
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from benchmark.engines.scripted import ScriptedEngine
+from benchmark.engines.core.scripted import ScriptedEngine
 from benchmark.evaluation.manifest import Shard
 from benchmark.evaluation.protocol import Choices
 from benchmark.evaluation.records import EpisodeRecord, short_hash

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import benchmark.report.text as module
-from benchmark.report.text import number, percent, visible
+import benchmark.text as module
+from benchmark.text import number, percent, visible
 
 TAG = re.compile(r'<span class="hidden-character">(U\+[0-9A-F]{4,6})</span>')
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from benchmark.logs.curves import Values
+from benchmark.stats.arrays import Values
 from benchmark.stats.bootstrap import (
     Estimate,
     drawn,

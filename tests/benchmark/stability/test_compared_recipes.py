@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.stability.figure import stability_svg
+from benchmark.plots.stability import stability_svg
 from benchmark.stability.recipes import Choices, Compared, Comparisons, compared, comparisons_of
 from benchmark.stability.table import comparisons_text
 from tests.benchmark.test_stability_command import one_line, run, verl_log

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 import yaml
 
-from benchmark.evaluation.manifest import ModelIdentity
+from benchmark.models import ModelIdentity
 from benchmark.submissions.checks.about import EXAMPLES, Kind, read_about
-from benchmark.submissions.checks.texts import PLACEHOLDERS
-from benchmark.submissions.schema import Declaration
+from benchmark.submissions.format.schema import Declaration
+from benchmark.submissions.format.texts import PLACEHOLDERS
 from tasks.errors import UserError, near
 from tasks.seeding import sha256_text
 

@@ -9,7 +9,7 @@ import pytest
 
 from benchmark.evaluation.records import EpisodeRecord, SequenceRecord
 from benchmark.logs.training_log import parse_training_log
-from benchmark.submissions.findings import Rejected
+from benchmark.submissions.format.findings import Rejected
 from benchmark.submissions.reading.allowance import Allowance
 from benchmark.submissions.reading.folder import MAX_LOGS
 from tasks.tir_math.outputs import MOST_SHOWN

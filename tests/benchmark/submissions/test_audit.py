@@ -15,16 +15,16 @@ from transformers import PreTrainedModel
 
 from baselines.inits.registry import find_model
 from benchmark.cli.main import main
-from benchmark.engines.base import Sampling
-from benchmark.engines.chat import Chat
+from benchmark.engines.core.base import Sampling
+from benchmark.engines.core.chat import Chat
 from benchmark.engines.transformers.engine import TransformersEngine, load_model
 from benchmark.evaluation.evaluate import Plan, evaluate
-from benchmark.evaluation.manifest import ModelIdentity, Shard
+from benchmark.evaluation.manifest import Shard
 from benchmark.evaluation.protocol import Choices
 from benchmark.evaluation.records import SequenceRecord, TurnRecord
 from benchmark.evaluation.run_folder import RunFolder, read_run
 from benchmark.evaluation.summary import summarize
-from benchmark.models import from_folder
+from benchmark.models import ModelIdentity, from_folder
 from benchmark.submissions.audit import (
     EVIDENCE,
     EXACT,

@@ -8,7 +8,7 @@ from subprocess import CalledProcessError
 import pytest
 
 from benchmark.submissions.checks.changes import MAX_SHOWN, check_changes, export_folder
-from benchmark.submissions.repository import Repository
+from benchmark.submissions.reading.repository import Repository
 from tasks.errors import UserError
 from tests.repositories import bare_repository, commit, git, promising, put
 from tests.submissions import check, copied

@@ -12,7 +12,7 @@ import pytest
 from baselines.inits.registry import read_registry
 from benchmark.cli.main import main
 from benchmark.submissions.check import check_submission, read_accepted
-from benchmark.submissions.known import Known
+from benchmark.submissions.checks.known import Known
 from benchmark.submissions.reading.entry import Entry
 from benchmark.submissions.report import escaped
 from tests.local_hub import Asked, Reply, serving

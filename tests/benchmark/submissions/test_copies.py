@@ -8,7 +8,7 @@ import pytest
 
 from benchmark.submissions.check import read_accepted
 from benchmark.submissions.checks.copies import check_copies
-from benchmark.submissions.known import Known
+from benchmark.submissions.checks.known import Known
 from tasks.seeding import sha256_text
 from tests.benchmark.submissions.conftest import Copies
 from tests.submissions import INITS, Copy, Json, as_init, check

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmark.submissions.findings import Rejected
+from benchmark.submissions.format.findings import Rejected
 from benchmark.submissions.reading.folder import read_submission
 from tests.submission_mutations import judged, mutate, proven
 from tests.submissions import check, copied

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmark.stats.intervals import wilson
 from benchmark.submissions.check import read_accepted
-from benchmark.submissions.known import Known
+from benchmark.submissions.checks.known import Known
 from tests.benchmark.submissions.conftest import Copies
 from tests.benchmark.submissions.test_copies import other_logs, other_records, renamed
 from tests.submissions import Copy, Json, check, trainer_line

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from benchmark.engines.base import Sampling
-from benchmark.evaluation.manifest import ModelIdentity
+from benchmark.engines.core.base import Sampling
 from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.summary import summarize
 from benchmark.logs.training_log import TrainingLog, parse_training_log
+from benchmark.models import ModelIdentity
 from benchmark.submissions.checks.log_panels import check_panels, tied_panels
+from benchmark.submissions.format.schema import Checkpoint
 from benchmark.submissions.reading.entry import ReadCheckpoint, ReadRun
-from benchmark.submissions.schema import Checkpoint
 from tests.factories import TASKS, make_manifest, make_protocol, make_record
 from tests.training_logs import start_line, validation_line
 

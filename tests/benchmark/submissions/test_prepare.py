@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from benchmark.cli.main import main
-from benchmark.evaluation.manifest import ModelIdentity
 from benchmark.evaluation.run_folder import read_manifest, read_run
 from benchmark.logs.training_log import read_training_log
-from benchmark.models import folder_sha256
+from benchmark.models import ModelIdentity, folder_sha256
 from benchmark.submissions.prepare import Part, Played, parts_of, prepare
 from benchmark.submissions.reading.folder import list_files, read_submission
 from tasks.errors import UserError

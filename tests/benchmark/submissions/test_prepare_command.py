@@ -8,7 +8,7 @@ import yaml
 
 from baselines.inits.registry import read_registry
 from benchmark.cli.main import main
-from benchmark.evaluation.manifest import ModelIdentity
+from benchmark.models import ModelIdentity
 from benchmark.submissions.reading.folder import read_submission
 from tasks.seeding import sha256_text, stable_seed
 from tests.benchmark.submissions.test_about import POLICY, TRAINED

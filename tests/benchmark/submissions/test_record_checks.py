@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmark.engines.base import Generation, Sampling
+from benchmark.engines.core.base import Generation, Sampling
 from benchmark.evaluation.records import EpisodeRecord, SequenceRecord, TurnRecord
 from benchmark.evaluation.sequences import token_sequence
 from benchmark.evaluation.summary import summarize

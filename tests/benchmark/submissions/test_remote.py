@@ -12,10 +12,10 @@ import pytest
 
 from benchmark.archive import sha256_of
 from benchmark.cli.main import main
-from benchmark.evaluation.manifest import ModelIdentity
+from benchmark.models import ModelIdentity
+from benchmark.submissions.format.schema import StoredFile
 from benchmark.submissions.reading.folder import read_submission
 from benchmark.submissions.reading.remote import fetched, is_on_hub
-from benchmark.submissions.schema import StoredFile
 from tasks.errors import UserError
 from tests.benchmark.submissions.conftest import Copies
 from tests.local_hub import Asked, LocalServer, Reply, serving

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from benchmark.submissions.badges import Badges
 from benchmark.submissions.check import Verdict, read_accepted
-from benchmark.submissions.findings import Finding
+from benchmark.submissions.checks.results import Agreement
+from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.report import agreement_text, code, comment, escaped
-from benchmark.submissions.results import Agreement
 from tasks.seeding import sha256_text
 from tests.benchmark.submissions.conftest import Copies
 from tests.submissions import check, trainer_line

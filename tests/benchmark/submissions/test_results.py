@@ -5,15 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.evaluation.manifest import ModelIdentity
 from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.summary import summarize
 from benchmark.logs.training_log import read_training_log
+from benchmark.models import ModelIdentity
 from benchmark.stats.intervals import clustered_wilson
 from benchmark.stats.paired import Side, difference
 from benchmark.stats.survival import Outcome
-from benchmark.submissions.reading.entry import Entry, ReadCheckpoint, ReadRun
-from benchmark.submissions.results import (
+from benchmark.submissions.checks.results import (
     Agreement,
     Training,
     early_stops,
@@ -21,7 +20,8 @@ from benchmark.submissions.results import (
     panel_results,
     stability_of,
 )
-from benchmark.submissions.schema import Checkpoint, Submission
+from benchmark.submissions.format.schema import Checkpoint, Submission
+from benchmark.submissions.reading.entry import Entry, ReadCheckpoint, ReadRun
 from tasks.seeding import sha256_text
 from tests.factories import TASKS, make_manifest, make_protocol, make_record, make_turn
 from tests.submissions import about, trainer_line

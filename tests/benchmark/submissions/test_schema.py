@@ -3,11 +3,11 @@
 import json
 from pathlib import Path
 
-from benchmark.submissions.schema import Submission, schema_json
+from benchmark.submissions.format.schema import Submission, schema_json
 
 SCHEMA = Path(__file__).parents[3] / "submissions" / "schema.json"
 AGAIN = (
-    "run: .venv/bin/python -c 'from benchmark.submissions.schema import schema_json; "
+    "run: .venv/bin/python -c 'from benchmark.submissions.format.schema import schema_json; "
     'print(schema_json(), end="")\' > submissions/schema.json'
 )
 

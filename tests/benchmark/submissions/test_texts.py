@@ -4,7 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from benchmark.submissions.checks.texts import (
+from benchmark.submissions.format.findings import Finding
+from benchmark.submissions.format.texts import (
     PLACEHOLDERS,
     check_link,
     check_name,
@@ -12,7 +13,6 @@ from benchmark.submissions.checks.texts import (
     check_visible,
     on_one_line,
 )
-from benchmark.submissions.findings import Finding
 
 
 @pytest.mark.parametrize(

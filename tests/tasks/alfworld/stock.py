@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
-from tasks.alfworld.package import domain, grammar
+from tasks.alfworld.engine.package import domain, grammar
 
 
 @cache

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tasks.alfworld.engine.package import constants
 from tasks.alfworld.generator import generate
 from tasks.alfworld.goals import TASK_TYPES
 from tasks.alfworld.household import Household
-from tasks.alfworld.package import constants
 from tasks.alfworld.rooms import FIXTURE_PLACES, ROOMS, SPACES, rooms_of
 from tasks.seeding import canonical_json, sha256_text
 from tests.tasks.alfworld.house import DONE_WITH, OPENS, STATE, House

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.alfworld import package
+from tasks.alfworld.engine import package
 from tasks.errors import UserError
 
 

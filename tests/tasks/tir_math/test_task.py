@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchmark.cli.main import main
-from benchmark.engines.base import Engine, Generation, Request
+from benchmark.engines.core.base import Engine, Generation, Request
 from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.records import EpisodeRecord, record_of
 from benchmark.evaluation.replay import Replay, replay_record

@@ -105,7 +105,7 @@ def test_the_public_goals_are_the_originals_but_for_the_limit() -> None:
 
 
 def _key(goal: object) -> str:
-    from tasks.webshop.goals import Goal
+    from tasks.webshop.data.goals import Goal
 
     assert isinstance(goal, Goal)
     text = goal.instruction.split(", and price lower than ")[0]

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.webshop import pages
-from tasks.webshop.data import compat
+from tasks.webshop import compat, pages
 from tasks.webshop.data.catalogue import Catalogue, build
 from tasks.webshop.data.listings import Listing
 from tasks.webshop.data.products import Product

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tasks.webshop.data import compat
+from tasks.webshop import compat
 from tasks.webshop.data.catalogue import Catalogue, build
 from tasks.webshop.data.files import read_listings
 from tasks.webshop.nouns import ContentWords, Tagger

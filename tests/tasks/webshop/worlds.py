@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tasks.webshop.data.files import DataFiles
+from tasks.webshop.data.goals import Goal
 from tasks.webshop.data.products import Product
-from tasks.webshop.goals import Goal
 
 RECORDINGS = os.environ.get("WEBSHOP_RECORDINGS")
 needs_recordings = pytest.mark.skipif(

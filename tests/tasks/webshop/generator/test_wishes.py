@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from rapidfuzz import fuzz, utils
 
 from tasks.seeding import canonical_json, sha256_text, stable_seed
+from tasks.webshop.data.goals import Goal
 from tasks.webshop.data.products import Product
 from tasks.webshop.generator.catalogue import generate_catalogue
 from tasks.webshop.generator.noun_phrases import noun_phrase, with_quantity
 from tasks.webshop.generator.tables import kinds
 from tasks.webshop.generator.wishes import draw_goal
-from tasks.webshop.goals import Goal
 from tasks.webshop.search.document import document_text
 from tasks.webshop.search.index import Index, build_index
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from benchmark.engines.base import Engine, Generation, Request
+from benchmark.engines.core.base import Engine, Generation, Request
 
 POLICIES = ("expert", "random")
 

@@ -3,18 +3,28 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from baselines.config.schema import TrainConfig
-from baselines.rollouts.rows import unit_of
-from baselines.training.tracking import flat
-from benchmark.models import ModelSource
+from benchmark.flat import tracker_values
+from benchmark.models import ModelIdentity, ModelSource
 from benchmark.tracks import FREE, TrackClaim
 from tasks.base import Task
 from tasks.errors import UserError
 from tasks.seeding import canonical_json, sha256_text
 
 Line = Mapping[str, Any]
+Unit = Literal["turn", "trajectory"]
+
+
+def unit_of(config: TrainConfig, task: Task) -> Unit:
+    """What a row of a task is."""
+    return config.unit or task.info.unit
+
+
+def flat_facts(configuration: Mapping[str, Any], init: ModelIdentity, seed: int) -> dict[str, Any]:
+    """All settings of a run, flat, as trackers take them."""
+    return tracker_values({**configuration, "init": init.sha256 or init.name, "seed": seed})
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +89,7 @@ class TrainingRun:
     @property
     def facts(self) -> dict[str, Any]:
         """All settings, flat."""
-        init = self.init.identity.sha256 or self.init.identity.name
-        return flat({**self.configuration, "init": init, "seed": self.seed})
+        return flat_facts(self.configuration, self.init.identity, self.seed)
 
     @property
     def tracker_id(self) -> str:

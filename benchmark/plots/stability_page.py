@@ -14,10 +14,9 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from benchmark.plots.page import STYLE
-from benchmark.report.text import visible
+from benchmark.plots.stability import stability_svg
 from benchmark.stability.comparison import Comparison
 from benchmark.stability.definitions import DEFINITIONS, of_scope
-from benchmark.stability.figure import stability_svg
 from benchmark.stability.recipes import Compared, Comparisons, LoggedRun
 from benchmark.stability.seeds import ReachedSummary, SeedSummary
 from benchmark.stability.table import (
@@ -32,6 +31,7 @@ from benchmark.stability.table import (
     shown,
     shown_outcome,
 )
+from benchmark.text import visible
 
 _MORE_STYLE = """
 td.text, th.text { text-align: left; white-space: normal; min-width: 34ch; }

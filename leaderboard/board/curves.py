@@ -1,5 +1,7 @@
 """The curves of a training, as the board shows them; long ones are thinned out."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -8,8 +10,36 @@ from benchmark.logs.curves import Points, RunCurves
 from benchmark.logs.equal_progress import progress_of
 from benchmark.stability.runs import RunStability
 from leaderboard.board.training_rows import SeedCurves, Series
-from leaderboard.table.columns import CURVES, EPISODES
 
+
+@dataclass(frozen=True, slots=True)
+class CurveKind:
+    """What one curve of a training is.
+
+    Attributes:
+        title: What the page calls it.
+        unit: Its unit.
+        text: What it says, in one line.
+        log_scale: Its order of magnitude is what matters.
+    """
+
+    title: str
+    unit: str
+    text: str
+    log_scale: bool = False
+
+
+CURVES: Final[Mapping[str, CurveKind]] = {
+    "success": CurveKind("success", "share", "validation episodes solved, on the log's panel"),
+    "kl_init": CurveKind("KL to the init", "nats", "k3 of policy to init, mean over tokens", True),
+    "grad_norm": CurveKind("gradient norm", "norm", "before clipping, mean over steps", True),
+    "entropy": CurveKind("entropy", "nats", "of the next token, full softmax, mean over tokens"),
+    "format": CurveKind("valid format", "share", "validation responses that keep the contract"),
+}
+"""The curves of `SeedCurves.series` that are drawn, by name."""
+
+EPISODES: Final = "episodes"
+"""The series of the episodes that were played before each validation and before the end."""
 MAX_POINTS: Final = 400
 """Points of a series on the board; a page is not wider."""
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import aiohttp
 
-from benchmark.engines.base import EngineDown
+from benchmark.engines.core.base import EngineDown
 from benchmark.engines.server.endpoint import BodyTooLong, Endpoint, Reply, Trouble
 from tasks.errors import UserError
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from benchmark.evaluation.manifest import ModelIdentity
 from benchmark.evaluation.summary import Estimate, PanelKey
 from benchmark.logs.curves import run_curves_of
 from benchmark.logs.training_log import TrainingLog
+from benchmark.models import ModelIdentity
 from benchmark.stability.runs import RunStability
 from benchmark.stability.seeds import EventSummary, RecipeStability, recipe_stability
 from benchmark.stats.intervals import clustered_wilson, wilson

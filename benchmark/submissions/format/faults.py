@@ -8,7 +8,7 @@ from typing import Any, Final, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from benchmark.submissions.schema import TITLE
+from benchmark.submissions.format.schema import TITLE
 from tasks.errors import near
 
 WORDS: Final[Mapping[str, str]] = {

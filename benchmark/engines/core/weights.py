@@ -9,7 +9,7 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
-from benchmark.engines.chat import first_line, quiet_transformers
+from benchmark.engines.core.chat import first_line, quiet_transformers
 from tasks.errors import UserError
 
 WEIGHTS_FILE = "model.safetensors"

@@ -7,11 +7,11 @@ many submissions reads each of them once.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmark.evaluation.manifest import ModelIdentity
 from benchmark.evaluation.records import EpisodeRecord
+from benchmark.models import ModelIdentity
 from benchmark.submissions.checks.logs import Hashes, all_hashes, first_digits, traced
+from benchmark.submissions.checks.results import Peer
 from benchmark.submissions.reading.entry import Entry, ReadRun
-from benchmark.submissions.results import Peer
 
 EpisodeKey = tuple[str, str, str, int]
 Traces = Mapping[EpisodeKey, tuple[int, ...]]

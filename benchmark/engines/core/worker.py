@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
-from benchmark.engines.base import (
+from benchmark.engines.core.base import (
     Engine,
     EngineDown,
     EngineError,
@@ -27,7 +27,7 @@ from benchmark.engines.base import (
     Sampling,
     checked_version,
 )
-from benchmark.engines.chat import Chat, first_line
+from benchmark.engines.core.chat import Chat, first_line
 from tasks.errors import UserError
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
-from benchmark.evaluation.manifest import ModelIdentity
-from benchmark.evaluation.records import Sha256
-from benchmark.submissions.checks.texts import check_link, check_name, check_own, check_visible
+from benchmark.fields import Sha256
+from benchmark.models import ModelIdentity
+from benchmark.submissions.format.texts import check_link, check_name, check_own, check_visible
 from tasks.strict import Strict
 
 SCHEMA_VERSION: Final = 1

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from benchmark.submissions.checks.texts import on_one_line
+from benchmark.submissions.format.texts import on_one_line
 from tasks.errors import UserError
 
 Result = TypeVar("Result")

@@ -1,0 +1,7 @@
+"""What the arrays of statistics hold."""
+
+import numpy as np
+import numpy.typing as npt
+
+Steps = npt.NDArray[np.int64]
+Values = npt.NDArray[np.float64]
