@@ -11,8 +11,8 @@ from accelerate import Accelerator
 from baselines.algorithms.kl import kl
 from baselines.config.run import TrainingRun
 from baselines.config.schema import EMPG, GAE, TrainConfig
-from baselines.learning.advantages import estimate, penalty_share
 from baselines.learning.critic import Critic
+from baselines.learning.estimation import estimate, penalty_share
 from baselines.learning.metrics import (
     Metrics,
     engine_metrics,

@@ -25,8 +25,8 @@ from benchmark.submissions.reading.folder import read_submission
 from tasks.errors import UserError
 from tasks.registry import load_task
 from tasks.settings import parse_settings
-from tests.submissions import Copy
-from tests.training_logs import start_line, update_line, write_log
+from tests.support.submissions import Copy
+from tests.support.training_logs import start_line, update_line, write_log
 
 ENTRIES = sorted(
     path.parent for path in (Path(__file__).parents[2] / "submissions").glob("*/submission.json")

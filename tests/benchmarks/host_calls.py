@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from benchmark.hosts.choose import Hosts
 from tasks.base import Task
 from tasks.sokoban.task import SokobanTask
-from tests.worker_tasks import WorkerSokoban, process_of
+from tests.support.worker_tasks import WorkerSokoban, process_of
 
 ACTION = "<think>I try this and see what happens to the box.</think><action>up</action>"
 MAX_TURNS = 50

@@ -34,7 +34,7 @@ from leaderboard.board.board import Board, load
 from leaderboard.board.file import PARQUET, parquet_bytes
 from leaderboard.page.links import query_of
 from leaderboard.page.state import State
-from tests.board_rows import synthetic_content
+from tests.support.board_rows import synthetic_content
 
 ENTRIES, CURVES = 200, 500
 EPISODES = 200

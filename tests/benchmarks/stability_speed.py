@@ -21,7 +21,7 @@ from benchmark.logs.metrics import METRICS
 from benchmark.logs.training_log import read_training_log
 from benchmark.stability.runs import run_stability
 from benchmark.stability.seeds import recipe_stability
-from tests.training_logs import start_line, update_line, validation_line
+from tests.support.training_logs import start_line, update_line, validation_line
 
 SEEDS = 5
 EVERY = 10

@@ -25,8 +25,14 @@ from pathlib import Path
 from typing import Any
 
 from tasks.seeding import stable_seed
-from tests.submission_mutations import judged, mutate, proven
-from tests.submissions import check, copied, play_policy, policy_submission, trained_submission
+from tests.support.submission_mutations import judged, mutate, proven
+from tests.support.submissions import (
+    check,
+    copied,
+    play_policy,
+    policy_submission,
+    trained_submission,
+)
 
 
 @dataclass(slots=True)

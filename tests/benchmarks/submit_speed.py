@@ -18,7 +18,7 @@ from benchmark.evaluation.replay import replay_run
 from benchmark.evaluation.run_folder import read_run
 from benchmark.submissions.check import check_submission
 from tasks.registry import task_names
-from tests.submissions import PLAN, play_policy, policy_submission
+from tests.support.submissions import PLAN, play_policy, policy_submission
 
 
 def main() -> None:

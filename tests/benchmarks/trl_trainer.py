@@ -41,9 +41,9 @@ from baselines.rollouts.rows import Row
 from baselines.training.trainer import Trainer
 from benchmark.engines.transformers.engine import TransformersEngine, load_model
 from tasks.registry import load_task
-from tests.bare_work import Spent, clocks
 from tests.benchmarks.trainer_floor import add_settings
-from tests.measured import cost
+from tests.support.bare_work import Spent, clocks
+from tests.support.measured import cost
 
 TASK, INIT = "sokoban", "tiny-sokoban"
 OURS, WHOLE, TRL, TRL_GIVEN = "ours", "ours, each row whole", "TRL", "TRL, our tokens"

@@ -21,7 +21,7 @@ from tasks.webshop.data import catalogue
 from tasks.webshop.data.catalogues import SMALL, builtin_products, data_files, is_there
 from tasks.webshop.data.files import DataFiles, read_listings
 from tests.benchmarks.webshop_search import FULL
-from tests.measured import alone, cost
+from tests.support.measured import alone, cost
 
 Row = tuple[int, float, float, float, float]
 """Products, MiB of source, CPU seconds, MiB added to the memory at most, MiB on the disk."""

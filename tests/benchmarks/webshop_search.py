@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tasks.webshop.search.index import Index, build_index
-from tests.measured import alone, cost, resident
+from tests.support.measured import alone, cost, resident
 from tests.tasks.webshop.search.public import public_documents, recorded_rankings
 
 FULL = 1_180_000

@@ -13,11 +13,11 @@ from playwright.sync_api import Browser, Page, ViewportSize, expect
 from leaderboard.board.build import build
 from leaderboard.board.file import PARQUET, BoardContent, parquet_bytes
 from leaderboard.board.protocols import BoardFacts
-from tests.board_rows import hostile, synthetic_content
 from tests.browser.chromium import DESKTOP, launched
 from tests.browser.leaderboard_pages import PHONE, open_at, open_tab, served, shown, violations
-from tests.report_runs import INJECTION
-from tests.submissions import INITS, play_policy, policy_submission
+from tests.support.board_rows import hostile, synthetic_content
+from tests.support.report_runs import INJECTION
+from tests.support.submissions import INITS, play_policy, policy_submission
 
 pytestmark = pytest.mark.browser
 

@@ -6,9 +6,9 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from leaderboard.board.file import PARQUET, parquet_bytes
-from tests.board_rows import synthetic_content
 from tests.browser.chromium import DESKTOP, launched
 from tests.browser.leaderboard_pages import PHONE, open_at, open_tab, served, violations
+from tests.support.board_rows import synthetic_content
 
 pytestmark = pytest.mark.browser
 

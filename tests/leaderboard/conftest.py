@@ -10,8 +10,8 @@ from leaderboard.board.board import Board
 from leaderboard.board.build import build
 from leaderboard.board.file import BoardContent
 from leaderboard.board.rows import FullRow
-from tests.board_rows import Counts, board_content, board_of, panel_facts
-from tests.submissions import INITS, play_policy, policy_submission, trained_submission
+from tests.support.board_rows import Counts, board_content, board_of, panel_facts
+from tests.support.submissions import INITS, play_policy, policy_submission, trained_submission
 
 SOKOBAN = panel_facts("sokoban", "builtin", "Sokoban", "points", 100)
 ALFWORLD = panel_facts("alfworld", "builtin", "ALFWorld", "points", 100)

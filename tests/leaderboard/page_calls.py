@@ -5,8 +5,8 @@ from typing import Any
 
 from leaderboard.board.board import Board
 from leaderboard.page.state import USUAL
-from tests.board_rows import board_content, board_of, board_row
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, first
+from tests.support.board_rows import board_content, board_of, board_row
 
 PREDICT = "/gradio_api/run/predict"
 BOARD, LINK, SLOW, LOAD = 0, 7, 8, 9

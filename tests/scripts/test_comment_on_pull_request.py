@@ -21,7 +21,7 @@ from scripts.comment_on_pull_request import (
     main,
     of_one_folder,
 )
-from tests.local_hub import Asked, LocalServer, Reply, serving
+from tests.support.local_hub import Asked, LocalServer, Reply, serving
 
 SHA = "a" * 40
 FILE = "submissions/20260102_x/README.md"

@@ -11,8 +11,15 @@ import pytest
 from baselines.inits.registry import read_registry
 from scripts.judge_pull_request import main
 from tasks.seeding import sha256_text
-from tests.repositories import bare_repository, commit, git, put
-from tests.submissions import Copy, Json, copied, play_policy, policy_submission, trained_submission
+from tests.support.repositories import bare_repository, commit, git, put
+from tests.support.submissions import (
+    Copy,
+    Json,
+    copied,
+    play_policy,
+    policy_submission,
+    trained_submission,
+)
 
 VICTIM = "20260101_victim"
 FOLDER = "20260102_policy"

@@ -13,7 +13,7 @@ from baselines.study.ground import Ground, grounds_of
 from baselines.study.schema import Cell
 from baselines.study.setting import State, write_state
 from benchmark.cli.main import main
-from tests.study_cells import finish, rewrite
+from tests.support.study_cells import finish, rewrite
 
 STUDY = "name: tiny\nblocks: [{tracks: [fixed], recipes: [grpo, sampo, cispo], seeds: [0, 1]}]\n"
 CLAIMS = """claims:

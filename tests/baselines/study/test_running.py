@@ -19,7 +19,7 @@ from baselines.study.cells import Finished, Place, init_cell, read_cell, read_pl
 from baselines.study.schema import Cell, cells_of, read_study
 from baselines.study.setting import read_state
 from benchmark.archive import read_compressed
-from tests.tiny_study import command, make_tracks
+from tests.support.tiny_study import command, make_tracks
 
 KILLS = int(os.environ.get("STUDY_KILLS", "3"))
 PATIENCE = 900.0

@@ -9,8 +9,8 @@ import pytest
 from benchmark.plots.stability import stability_svg
 from benchmark.stability.recipes import Choices, Compared, Comparisons, compared, comparisons_of
 from benchmark.stability.table import comparisons_text
-from tests.benchmark.test_stability_command import one_line, run, verl_log
-from tests.training_logs import start_line, update_line, validation_line, write_log
+from tests.benchmark.stability.test_stability_command import one_line, run, verl_log
+from tests.support.training_logs import start_line, update_line, validation_line, write_log
 
 FINALS = {"grpo": (128, 192), "sampo": (64, 128)}
 """Solved of 256 by every seed: 50 and 75 % against 25 and 50 %."""

@@ -13,7 +13,13 @@ from benchmark.logs.training_log import read_training_log
 from benchmark.stability.runs import Reached, run_stability
 from benchmark.stats.survival import Outcome
 from tests.benchmark.stability.given import points, run
-from tests.training_logs import run_lines, start_line, update_line, validation_line, write_log
+from tests.support.training_logs import (
+    run_lines,
+    start_line,
+    update_line,
+    validation_line,
+    write_log,
+)
 
 NAN, INF = math.nan, math.inf
 floats = st.floats(-3e38, 3e38) | st.sampled_from([NAN, INF, -INF])

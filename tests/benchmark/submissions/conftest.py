@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.submissions import Copy, copied, play_policy, policy_submission, trained_submission
+from tests.support.submissions import (
+    Copy,
+    copied,
+    play_policy,
+    policy_submission,
+    trained_submission,
+)
 
 Copies = Callable[[str], Copy]
 """Gives a fresh copy of the submission `policy` or `trained`."""

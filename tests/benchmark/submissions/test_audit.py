@@ -36,7 +36,7 @@ from benchmark.submissions.audit import (
 )
 from benchmark.submissions.prepare import Part, Played, prepare
 from benchmark.submissions.reading.entry import ReadRun
-from tests.submissions import about, play_policy
+from tests.support.submissions import about, play_policy
 
 Weights = tuple[PreTrainedModel, Chat]
 

@@ -15,8 +15,8 @@ from benchmark.submissions.check import check_submission, read_accepted
 from benchmark.submissions.checks.known import Known
 from benchmark.submissions.reading.entry import Entry
 from benchmark.submissions.report import escaped
-from tests.local_hub import Asked, Reply, serving
-from tests.submissions import Copy, Json, as_init, copied
+from tests.support.local_hub import Asked, Reply, serving
+from tests.support.submissions import Copy, Json, as_init, copied
 
 FINDING = {"file", "field", "problem", "fix"}
 

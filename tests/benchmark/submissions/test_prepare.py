@@ -14,7 +14,7 @@ from benchmark.submissions.prepare import Part, Played, parts_of, prepare
 from benchmark.submissions.reading.folder import list_files, read_submission
 from tasks.errors import UserError
 from tasks.seeding import sha256_text
-from tests.submissions import (
+from tests.support.submissions import (
     Copy,
     about,
     check,
@@ -22,7 +22,7 @@ from tests.submissions import (
     policy_submission,
     training_lines,
 )
-from tests.training_logs import write_log
+from tests.support.training_logs import write_log
 
 ABOUT = """\
 name: The expert

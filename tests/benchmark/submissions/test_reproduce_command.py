@@ -11,8 +11,8 @@ from benchmark.evaluation.run_folder import read_run
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import from_folder
 from benchmark.submissions.prepare import Part, prepare
-from tests.submissions import Copy, Json, about, played_by
-from tests.training_logs import Line
+from tests.support.submissions import Copy, Json, about, played_by
+from tests.support.training_logs import Line
 
 SMALL = (
     "rollout.groups=2",

@@ -1,0 +1,37 @@
+"""Puts a model that FSDP2 has sharded together again; run by several processes at once.
+
+python sharded_weights.py OUT
+
+Every process writes what it has got, OUT/RANK.safetensors.
+"""
+
+import sys
+from pathlib import Path
+
+import torch
+from accelerate import Accelerator
+from safetensors.torch import save_file
+from torch.distributed.fsdp import fully_shard
+
+from baselines.learning.sharding import whole_norm, whole_weights
+from tests.support.synthetic_rows import random_model
+
+
+def main() -> None:
+    """Shard, put together, write."""
+    accelerator = Accelerator(cpu=True)
+    model = random_model()
+    for layer in model.model.layers:
+        fully_shard(layer)
+    fully_shard(model)
+    ids = torch.arange(12)[None]
+    model(input_ids=ids, labels=ids).loss.backward()
+    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1e9)
+    found = {name: value.clone() for name, value in whole_weights(accelerator, model).items()}
+    found["norm"] = torch.tensor(whole_norm(norm))
+    save_file(found, Path(sys.argv[1]) / f"{accelerator.process_index}.safetensors")
+    accelerator.end_training()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+"""What FSDP2 has spread over processes is whole on each of them."""
+
+from pathlib import Path
+
+import torch
+from accelerate import Accelerator
+from safetensors.torch import load_file
+
+from baselines.learning.sharding import whole_norm, whole_weights
+from tests.support.ranks import run_together
+from tests.support.synthetic_rows import random_model
+
+
+def test_every_process_gets_all_weights_and_the_whole_norm(tmp_path: Path) -> None:
+    run_together(Path(__file__).parent / "sharded_weights.py", str(tmp_path))
+    model = random_model()
+    ids = torch.arange(12)[None]
+    model(input_ids=ids, labels=ids).loss.backward()
+    norm = whole_norm(torch.nn.utils.clip_grad_norm_(model.parameters(), 1e9))
+    expected = whole_weights(Accelerator(cpu=True), model)
+    for rank in range(2):
+        found = load_file(tmp_path / f"{rank}.safetensors")
+        torch.testing.assert_close(float(found.pop("norm")), norm, rtol=1e-5, atol=0)
+        assert found.keys() == expected.keys()
+        for name, value in expected.items():
+            torch.testing.assert_close(found[name], value, rtol=0, atol=0)

@@ -1,0 +1,101 @@
+"""No result of an update depends on micro-batches, shared prefixes or the number of processes."""
+
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+import pytest
+import torch
+from accelerate import Accelerator
+from safetensors.torch import load_file
+
+from baselines.config.layers import RECIPES, names, resolve
+from baselines.config.schema import Optimization
+from baselines.learning.microbatches import RowValues
+from baselines.learning.update import Updater, mini_batches
+from tests.baselines.learning.update_once import Recorder, gradient
+from tests.support.ranks import run_together
+from tests.support.synthetic_rows import random_model, random_rows
+
+# The network normalizes in float32 whatever its weights are: gradients of 0.01 differ by 1e-8.
+TOLERANCE = 1e-6
+ABSOLUTE = 1e-7
+EXTRA = ["kl.coef=0.05", "entropy_coef=0.01", "optimization.max_grad_norm=1e9"]
+WITHOUT_CRITIC = [name for name in names(RECIPES) if name not in ("ppo", "reinforce_pp")]
+
+
+@pytest.fixture(autouse=True)
+def _default_dtype() -> Iterator[None]:
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+def once(
+    recipe: str, tokens: int, share_prefix: bool = False, pack: bool = False
+) -> dict[str, torch.Tensor]:
+    own = [*EXTRA, f"optimization.micro_batch_tokens={tokens}"]
+    config = resolve(recipe, "tiny", ["sokoban"], own)
+    return gradient(config, Accelerator(cpu=True), share_prefix, pack)
+
+
+def assert_same(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        torch.testing.assert_close(found[name], value, rtol=TOLERANCE, atol=ABSOLUTE)
+
+
+@pytest.mark.parametrize("recipe", WITHOUT_CRITIC)
+def test_micro_batches_add_up_to_the_step(recipe: str) -> None:
+    whole = once(recipe, tokens=100_000)
+    assert max(float(value.abs().max()) for value in whole.values()) > 1e-4
+    assert_same(once(recipe, tokens=150), whole)
+
+
+@pytest.mark.parametrize("recipe", ["grpo", "sapo_sm", "sampo"])
+def test_a_shared_prefix_changes_nothing_but_the_time(recipe: str) -> None:
+    assert_same(once(recipe, 400, share_prefix=True), once(recipe, 400, share_prefix=False))
+
+
+@pytest.mark.parametrize("tokens", [300, 100_000])
+@pytest.mark.parametrize("recipe", ["grpo", "sapo_sm", "sampo"])
+def test_packed_rows_change_nothing_but_the_time(recipe: str, tokens: int) -> None:
+    assert_same(once(recipe, tokens, pack=True), once(recipe, 400))
+
+
+@pytest.mark.parametrize("recipe", ["grpo_sm", "sampo"])
+def test_two_processes_make_the_step_of_one(recipe: str, tmp_path: Path) -> None:
+    out = tmp_path / "gradient.safetensors"
+    script = Path(__file__).parent / "update_once.py"
+    run_together(script, str(out), recipe, *EXTRA, "optimization.micro_batch_tokens=300")
+    assert_same(load_file(out), once(recipe, 100_000))
+
+
+@pytest.mark.parametrize("denominator", ["kept", "all"])
+@pytest.mark.parametrize("recipe", ["grpo_sm", "sapo_sm", "cispo_sm"])
+def test_a_step_whose_rows_are_all_masked_has_no_gradient(recipe: str, denominator: str) -> None:
+    own = ["kl.coef=0", f"clipping.sequence_mask.denominator={denominator}"]
+    config = resolve(recipe, "tiny", ["sokoban"], own)
+    torch.set_default_dtype(torch.float64)
+    accelerator = Accelerator(cpu=True)
+    model = accelerator.prepare(random_model())
+    optimizer = Recorder(model.parameters(), lr=0.0)
+    rows = random_rows(7)
+    updater = Updater(accelerator, model, optimizer, config)
+    now, _, _ = updater.values_of(rows, range(7))
+    unlikely = [value + 1 for value in now if value is not None]
+    bad = [-torch.ones_like(value) for value in unlikely]
+    tally = updater.update(rows, RowValues(bad, list(unlikely), [None] * 7, [None] * 7), [range(7)])
+    assert (tally.masked_rows, tally.losses, tally.grad_norms) == (7, [0.0], [0.0])
+    assert all((value == 0).all() for value in optimizer.gradients.values())
+
+
+def test_rows_are_dealt_evenly_and_anew_in_every_epoch() -> None:
+    steps = mini_batches(10, Optimization(mini_batches=3, epochs=2), seed=0, update=1)
+    assert [len(step) for step in steps] == [4, 3, 3, 4, 3, 3]
+    assert sorted(chain(*steps[:3])) == sorted(chain(*steps[3:])) == list(range(10))
+    assert steps[:3] != steps[3:]
+    assert steps == mini_batches(10, Optimization(mini_batches=3, epochs=2), seed=0, update=1)
+    by_rows = mini_batches(10, Optimization(mini_batch_rows=4), seed=0, update=1)
+    assert [len(step) for step in by_rows] == [4, 3, 3]
+    few = mini_batches(2, Optimization(mini_batches=4), seed=0, update=1)
+    assert sorted(chain(*few)) == [0, 1] and len(few) == 2

@@ -1,0 +1,262 @@
+"""Training runs of a few updates, on the real engine and world."""
+
+import asyncio
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from accelerate import Accelerator
+
+from baselines.config.layers import RECIPES, names, resolve
+from baselines.config.run import TrainingRun, Watch
+from baselines.inits.registry import find_model
+from baselines.learning.learner import Learner
+from baselines.training.trainer import Trainer, penalties_took_over
+from benchmark.engines.transformers.engine import TransformersEngine
+from benchmark.logs.training_log import LOG, read_training_log
+from benchmark.submissions.checks.log_course import early_stop
+from tasks.errors import UserError
+from tasks.registry import load_task
+from tests.support.ranks import run_together
+from tests.support.training_logs import validation_line, write_log
+
+SMALL = [
+    "rollout.groups=2",
+    "rollout.group_size=4",
+    "rollout.max_turns=8",
+    "validation.every=null",
+    "checkpoint_every=2",
+    "optimization.warmup_updates=0",
+]
+
+
+class Killed(Exception):
+    """Stands for a kill."""
+
+
+def train(
+    folder: Path,
+    recipe: str = "sampo",
+    own: tuple[str, ...] = (),
+    kill_after: int | None = None,
+    task: str = "sokoban",
+    stop_on_collapse: bool = False,
+    said: Callable[[str, int, int], None] | None = None,
+    learner: type[Learner] = Learner,
+) -> list[dict[str, Any]]:
+    """Train, and give the update lines of this session."""
+    torch.set_num_threads(1)
+    config = resolve(recipe, "tiny", [task], [*SMALL, *own])
+    init = find_model(f"tiny-{task.replace('_', '-')}")
+    weights = init.path
+    assert weights is not None
+    run = TrainingRun(recipe, config, (load_task(task),), init, 0, folder, (), stop_on_collapse)
+    lines: list[dict[str, Any]] = []
+
+    def keep(line: Any) -> None:
+        if line["kind"] == "update":
+            lines.append(dict(line))
+            if line["update"] == kill_after:
+                raise Killed
+
+    folder.mkdir(exist_ok=True)
+
+    async def main() -> None:
+        async with (
+            TransformersEngine(weights, steady=True) as engine,
+            TransformersEngine(weights, steady=True) as older,
+        ):
+            accelerator = Accelerator(cpu=True, project_dir=folder)
+            watch = Watch(keep, said or Watch().phase)
+            await Trainer(run, engine, accelerator, watch, older, learner).train()
+
+    asyncio.run(main())
+    return lines
+
+
+def without_times(line: dict[str, Any]) -> dict[str, Any]:
+    measured = ("seconds", "memory")
+    return {name: value for name, value in line.items() if not name.startswith(measured)}
+
+
+@pytest.mark.parametrize("recipe", names(RECIPES))
+def test_every_recipe_trains(recipe: str, tmp_path: Path) -> None:
+    lines = train(tmp_path / "run", recipe, ("optimization.updates=2",))
+    assert [line["update"] for line in lines] == [1, 2]
+    for line in lines:
+        assert math.isfinite(line["policy/loss"]) and math.isfinite(line["policy/grad_norm"])
+        assert line["engine/abs_max"] < 1e-3, "the trainer's log-probabilities are the engine's"
+        assert line["policy/skipped_steps"] == 0
+    assert lines[0]["kl_init/mean"] == pytest.approx(0, abs=1e-9)
+    assert any(line["kl_init/mean"] > 1e-7 for line in lines[1:]), "the policy has moved"
+    read_training_log(tmp_path / "run" / LOG)
+
+
+class Doubtful(Learner):
+    """Runs its own pass for every old log-probability, whatever the engine is."""
+
+    @property
+    def engine_is_exact(self) -> bool:
+        return False
+
+    @engine_is_exact.setter
+    def engine_is_exact(self, exact: bool) -> None:
+        del exact
+
+
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_old_log_probabilities_of_the_engine_are_those_of_a_pass(
+    epochs: int, tmp_path: Path
+) -> None:
+    own = ("optimization.updates=1", f"optimization.epochs={epochs}")
+    (ours,) = train(tmp_path / "engine", "grpo", own)
+    (passed,) = train(tmp_path / "pass", "grpo", own, learner=Doubtful)
+    assert ours["policy/optimizer_steps"] == 4 * epochs
+    assert ours["kl_old/mean"] > 1e-7
+    for name in ("policy/loss", "policy/grad_norm", "kl_old/mean", "ratio/p99", "policy/entropy"):
+        assert ours[name] == pytest.approx(passed[name], rel=1e-3, abs=1e-9), name
+    # What the engine said is not taken for the trainer's word when the two are compared: the gap
+    # is that of the rows which the trainer has run.
+    assert ours["engine/k1"] != passed["engine/k1"]
+    assert 0 < ours["engine/abs_max"] < 1e-4 and 0 < passed["engine/abs_max"] < 1e-4
+
+
+@pytest.mark.parametrize("recipe", ["sampo", "agentrl", "ppo"])
+def test_a_killed_run_goes_on_as_if_nothing_had_been(recipe: str, tmp_path: Path) -> None:
+    own: tuple[str, ...] = ("optimization.updates=4",)
+    if recipe == "agentrl":
+        own += ("sampling.cross_policy.refresh_every=2",)
+    whole = train(tmp_path / "whole", recipe, own)
+    with pytest.raises(Killed):
+        train(tmp_path / "killed", recipe, own, kill_after=3)
+    rest = train(tmp_path / "killed", recipe, own)
+    # The checkpoint is of update 2, so that update 3 is made again.
+    assert [line["update"] for line in rest] == [3, 4]
+    logged = [json.loads(line) for line in (tmp_path / "killed" / LOG).read_text().splitlines()]
+    for found, expected in zip(logged[1:], whole, strict=True):
+        if recipe == "agentrl":
+            # Two engines side by side: which requests run together depends on who is quicker, and
+            # with it the last digits of what they compute.
+            assert found["tokens/response"] == expected["tokens/response"]
+            assert found["policy/loss"] == pytest.approx(expected["policy/loss"], abs=1e-5)
+        else:
+            assert without_times(found) == without_times(expected)
+
+
+def test_whoever_watches_is_told_how_much_is_played(tmp_path: Path) -> None:
+    said: list[tuple[str, int, int]] = []
+    train(tmp_path, "grpo", ("optimization.updates=1",), said=lambda *phase: said.append(phase))
+    # 2 groups of 4 episodes: first that they begin, then that one after the other has ended.
+    counted = [phase for phase in said if phase[2]]
+    assert counted == [("rollout", done, 8) for done in range(9)]
+    names = [name for name, _, total in said if not total]
+    assert names == ["rollout", "old log probs", "reference", "update", "weights", "checkpoint"]
+
+
+def test_a_learning_rate_of_zero_changes_nothing(tmp_path: Path) -> None:
+    lines = train(
+        tmp_path / "run", "grpo", ("optimization.updates=3", "optimization.learning_rate=0")
+    )
+    assert [line["engine/k3"] < 1e-6 for line in lines] == [True] * 3
+    assert [line["kl_init/mean"] < 1e-9 for line in lines] == [True] * 3
+    assert [line["ratio/max"] == pytest.approx(1, abs=1e-4) for line in lines] == [True] * 3
+
+
+def test_penalties_that_take_over_are_told_once_each_time() -> None:
+    shares = [0.6, None, 0.6, 0.6, 0.6, 0.7, 0.4, 0.9, 0.9, 0.9]
+    told = [count for count in range(len(shares) + 1) if penalties_took_over(shares[:count])]
+    assert told == [5, 10]
+
+
+def test_a_whole_trajectory_is_a_row_in_tir_math(tmp_path: Path) -> None:
+    own = ("optimization.updates=1", "rollout.max_turns=2", "rollout.max_tokens=96")
+    (line,) = train(tmp_path / "run", "grpo", own, task="tir_math")
+    assert line["engine/abs_max"] < 1e-3
+    assert line["tokens/trained"] > 0
+
+
+@pytest.mark.parametrize("recipe", ["sampo", "gigpo", "dapo_gigpo", "empg"])
+def test_advantages_of_turns_need_rows_of_turns(recipe: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"rows of tir_math are whole trajectories: use --set unit"):
+        train(tmp_path / "run", recipe, task="tir_math")
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
+    train(tmp_path / "run", "grpo", ("optimization.updates=2",))
+    with pytest.raises(UserError, match="another configuration"):
+        train(tmp_path / "run", "grpo", ("optimization.updates=2", "kl.coef=0.5"))
+    # A longer run is the same run.
+    (line,) = train(tmp_path / "run", "grpo", ("optimization.updates=3",))
+    assert line["update"] == 3
+
+
+def test_what_moves_no_result_may_change_on_the_way(tmp_path: Path) -> None:
+    train(tmp_path / "run", "grpo", ("optimization.updates=2",))
+    free = ("optimization.micro_batch_tokens=999", "rollout.concurrency=3", "checkpoint_every=1")
+    (line,) = train(tmp_path / "run", "grpo", ("optimization.updates=3", *free))
+    assert line["update"] == 3
+
+
+def test_a_falling_rate_knows_how_long_the_run_is(tmp_path: Path) -> None:
+    falling = "optimization.schedule=linear"
+    train(tmp_path / "run", "grpo", ("optimization.updates=2", falling))
+    with pytest.raises(UserError, match="another configuration"):
+        train(tmp_path / "run", "grpo", ("optimization.updates=3", falling))
+
+
+def test_a_run_that_has_collapsed_stays_stopped(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    train(folder, "grpo", ("optimization.updates=2",))
+    fallen = [validation_line(update, solved) for update, solved in ((0, 200), (1, 0), (2, 0))]
+    start, *rest = (folder / LOG).read_text("utf-8").splitlines()
+    lines = [json.loads(line) for line in rest] + fallen
+    lines.sort(key=lambda line: (line["update"], line["kind"] == "validation"))
+    write_log(folder / LOG, [json.loads(start), *lines])
+    assert train(folder, "grpo", ("optimization.updates=4",), stop_on_collapse=True) == []
+    more = train(folder, "grpo", ("optimization.updates=4",))
+    assert [line["update"] for line in more] == [3, 4]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engines", ["each", "main"])
+def test_two_processes_train_as_one(engines: str, tmp_path: Path) -> None:
+    own = [*SMALL, "optimization.updates=2"]
+    script = Path(__file__).parent / "train_together.py"
+    (tmp_path / "two").mkdir()
+    run_together(script, str(tmp_path / "two"), engines, "sampo", *own)
+    one = train(tmp_path / "one", "sampo", ("optimization.updates=2",))
+    two = read_training_log(tmp_path / "two" / LOG).updates
+    for alone, together in zip(one, two, strict=True):
+        for name in ("rollout/success", "tokens/response", "rollout/uniform_groups"):
+            assert together.values[name] == alone[name]
+        for name in ("policy/loss", "policy/grad_norm", "policy/entropy", "kl_old/mean"):
+            assert together.values[name] == pytest.approx(alone[name], rel=1e-3, abs=1e-7)
+
+
+def test_steps_that_are_not_finite_are_skipped_and_end_training(tmp_path: Path) -> None:
+    own = (
+        "optimization.updates=9",
+        "optimization.learning_rate=1e30",
+        "optimization.max_skipped=3",
+    )
+    train(tmp_path / "run", "grpo", own)
+    log = read_training_log(tmp_path / "run" / LOG)
+    assert len(log.updates) < 9
+    assert log.updates[-1].values["policy/skipped_steps"] == 3
+    assert (early_stop(log) or "").startswith("3 optimizer steps in a row")
+    whole = (tmp_path / "run" / LOG).read_bytes()
+    train(tmp_path / "run", "grpo", own)
+    assert (tmp_path / "run" / LOG).read_bytes() == whole
+
+
+def test_checkpoints_are_models(tmp_path: Path) -> None:
+    from benchmark.models import from_folder
+
+    train(tmp_path / "run", "grpo", ("optimization.updates=2",))
+    source = from_folder(tmp_path / "run" / "last")
+    assert source.path is not None
+    assert find_model("tiny-sokoban").identity.sha256 != source.identity.sha256

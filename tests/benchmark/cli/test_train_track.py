@@ -1,0 +1,214 @@
+"""`train --track` as a person meets it: pins, tuning, open runs, and what it refuses."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+
+from baselines.inits.registry import read_registry
+from baselines.tracks import registry as tracks
+from baselines.tracks.registry import INDEX, index_text, load_track, pinned_index, rates_text
+from benchmark.cli.main import EXIT_ENGINE_DOWN, EXIT_USER_ERROR, main
+from benchmark.engines.transformers.decoding import Decoder
+from benchmark.logs.training_log import LOG, TrainingLog, read_training_log
+from benchmark.models import folder_sha256
+from benchmark.tracks import deviations
+from tests.support.small_track import small_track
+
+
+@pytest.fixture(autouse=True)
+def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A registry with one small track, `small`, and nothing of any study."""
+    folder = tmp_path / "tracks"
+    folder.mkdir()
+    (folder / "small.yaml").write_text(yaml.safe_dump(small_track()))
+    monkeypatch.setattr(tracks, "TRACKS", folder)
+    monkeypatch.setattr(tracks, "RESULTS", tmp_path / "results")
+    (folder / INDEX).write_text(index_text(pinned_index()))
+    torch.set_num_threads(1)
+    return folder
+
+
+def train(out: Path, *arguments: str, recipe: str = "grpo") -> int:
+    command = ["train", "--track", "small", "--recipe", recipe, "--out", str(out)]
+    return main([*command, "--seed", "5", *arguments])
+
+
+def log_of(folder: Path) -> TrainingLog:
+    return read_training_log(folder / LOG)
+
+
+def numbers(folder: Path) -> list[dict[str, Any]]:
+    """The lines of a log without what depends on the machine's speed."""
+    lines = [json.loads(line) for line in (folder / LOG).read_text().splitlines()][1:]
+    apart = ("seconds", "memory")
+    return [{k: v for k, v in line.items() if not k.startswith(apart)} for line in lines]
+
+
+def write_rates(rate: float) -> None:
+    folder = tracks.RESULTS / "small"
+    folder.mkdir(parents=True)
+    (folder / "rates.yaml").write_text(rates_text(load_track("small"), {"grpo": rate}))
+
+
+def refused(capsys: pytest.CaptureFixture[str], code: int) -> str:
+    assert code == EXIT_USER_ERROR
+    return capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_run_tunes_its_rate_and_is_the_run_at_that_rate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tuned, known = tmp_path / "tuned", tmp_path / "known"
+    assert train(tuned) == 0
+    printed = capsys.readouterr()
+    said = [line for line in printed.err.splitlines() if line.startswith("learning rate: ")]
+    assert said[0] == (
+        "learning rate: tuned among 0.0001, 0.01 first, 2 updates each on seed 1000, judged by the "
+        "rollouts"
+    )
+    log = log_of(tuned)
+    rate = log.start.configuration["optimization"]["learning_rate"]
+    means = {}
+    for name in ("0.0001", "0.01"):
+        short = log_of(tuned / "tuning" / name)
+        assert (short.start.seed, short.start.track, short.validations) == (1000, None, ())
+        assert len(short.updates) == 2
+        means[float(name)] = short.updates[-1].values["rollout/success"]
+    assert rate == min(means, key=lambda each: (-means[each], each))
+    assert said[1].startswith(f"learning rate: {rate:g}, whose last rollouts solve ")
+    track = load_track("small")
+    assert log.start.track == track.claim
+    assert deviations(track, log.start) == []
+    assert f"weights of last: SHA-256 {folder_sha256(tuned / 'last')}" in printed.out
+    assert f"# track: small, SHA-256 {track.sha256}\n" in (tuned / "config.yaml").read_text()
+    # With the rate of a study there is nothing to tune, and the run is the same.
+    write_rates(rate)
+    assert train(known) == 0
+    assert f"learning rate: {rate:g}, tuned by the study of track small" in capsys.readouterr().err
+    assert not (known / "tuning").exists()
+    assert numbers(known) == numbers(tuned)
+
+
+def test_an_interrupted_tuning_makes_no_finished_training_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Decoder.step
+
+    def step(self: Decoder) -> Any:
+        if (tmp_path / "run" / "tuning" / "0.01").exists():
+            raise MemoryError("no room")
+        return real(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Decoder, "step", step)
+        assert train(tmp_path / "run") == EXIT_ENGINE_DOWN
+    first = tmp_path / "run" / "tuning" / "0.0001" / LOG
+    before = first.stat().st_mtime_ns
+    assert train(tmp_path / "run") == 0
+    assert first.stat().st_mtime_ns == before
+    assert log_of(tmp_path / "run").start.track is not None
+
+
+def test_settings_of_ones_own_make_an_open_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_rates(1e-4)
+    assert train(tmp_path / "run", "--set", "kl.coef=0.5", "--set", "rollout.concurrency=4") == 0
+    said = capsys.readouterr().err.splitlines()
+    assert "open run, not on track small: your own kl.coef" in said
+    start = log_of(tmp_path / "run").start
+    assert start.track is None
+    (found,) = deviations(load_track("small"), start)
+    assert found == "kl.coef is 0.5, the track has 0.01"
+    head = (tmp_path / "run" / "config.yaml").read_text()
+    assert "# track: small, open\n" in head
+
+
+def test_a_setting_that_moves_no_result_leaves_the_run_on_its_track(tmp_path: Path) -> None:
+    write_rates(1e-4)
+    own = ("--set", "optimization.micro_batch_tokens=2048", "--set", "rollout.concurrency=4")
+    assert train(tmp_path / "run", *own) == 0
+    start = log_of(tmp_path / "run").start
+    assert start.track == load_track("small").claim
+    assert start.configuration["optimization"]["micro_batch_tokens"] == 2048
+
+
+def test_an_open_run_does_not_go_on_as_one_of_a_track(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_rates(1e-4)
+    assert train(tmp_path / "run", "--set", "optimization.updates=1") == 0
+    line = refused(capsys, train(tmp_path / "run"))
+    small = f"small ({load_track('small').sha256[:12]}...)"
+    assert f"is of a run on the track open, and this one is on {small}: choose another --" in line
+
+
+def test_a_dry_run_tunes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert train(tmp_path / "run", "--dry-run") == 0
+    printed = capsys.readouterr()
+    assert "learning rate: tuned among 0.0001, 0.01 first" in printed.err
+    resolved = yaml.safe_load(printed.out.partition("\npolicy: ")[0])
+    assert resolved["optimization"]["learning_rate"] == 1e-4
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--track", "smal"], "there is no track 'smal'; did you mean small?"),
+        (
+            ["--scale", "tiny"],
+            "--scale beside --track: small pins the init, the tasks and the sizes; leave --scale "
+            "out, or --track",
+        ),
+        (["--init", "tiny-sokoban", "--task", "sokoban"], "--init, --task beside --track: small"),
+        (["--recipe", "gpro"], "there is no recipe 'gpro'; did you mean gspo, grpo or gigpo"),
+        (["--set", "kl.coeff=1"], "recipe grpo on track small: there is no kl.coeff"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = refused(capsys, train(tmp_path / "run", *arguments))
+    assert line.startswith("arlarena-bench train: ") and message in line
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_track_file_that_was_changed_is_refused(
+    registry: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = small_track({"settings": {"kl": {"coef": 0.5}}})
+    (registry / "small.yaml").write_text(yaml.safe_dump(content))
+    line = refused(capsys, train(tmp_path / "run"))
+    assert "track small was changed: " in line and line.endswith("; restore the file")
+
+
+def test_an_init_that_is_not_the_tracks_is_refused(
+    registry: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (registry / "small.yaml").write_text(
+        yaml.safe_dump(small_track({"init": {"sha256": "0" * 64}}))
+    )
+    (registry / INDEX).write_text(index_text(pinned_index()))
+    line = refused(capsys, train(tmp_path / "run"))
+    found = read_registry()["tiny-sokoban"].sha256
+    assert found is not None
+    assert f"track small starts from tiny-sokoban with SHA-256 {'0' * 12}..., and " in line
+    assert f"the one that is here has {found[:12]}...: it is another init" in line
+
+
+def test_without_a_track_an_init_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
+    line = refused(capsys, main(["train", "--recipe", "grpo"]))
+    assert "--init is missing: name where weights start, or a --track, which pins it" in line
+
+
+def test_several_processes_do_not_tune(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    line = refused(capsys, train(tmp_path / "run"))
+    assert "the learning rate on track small is tuned by one process first" in line

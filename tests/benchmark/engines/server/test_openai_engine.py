@@ -1,0 +1,410 @@
+"""The engine against scripted servers over real HTTP."""
+
+import asyncio
+import time
+from typing import Any, cast
+
+import pytest
+from aiohttp import web
+
+from benchmark.engines.core.base import (
+    EngineDown,
+    EngineError,
+    PromptTooLong,
+    Request,
+    Sampling,
+)
+from benchmark.engines.server.endpoint import MAX_BODY
+from benchmark.engines.server.openai import OpenAIEngine
+from tasks.errors import UserError
+from tests.support.loopback import (
+    Loopback,
+    completion,
+    disconnects,
+    fails,
+    hangs,
+    loopback,
+    says,
+    token_completion,
+)
+
+
+def request(
+    text: str = "push",
+    affinity: int = 0,
+    prompt_ids: tuple[int, ...] | None = None,
+    **sampling: Any,
+) -> Request:
+    return Request(
+        messages=({"role": "user", "content": text},),
+        sampling=Sampling(**{"max_tokens": 16, **sampling}),
+        seed=2**63 - 1,
+        affinity=affinity,
+        episode=cast("Any", None),
+        prompt_ids=prompt_ids,
+    )
+
+
+def engine(*servers: Loopback, **settings: Any) -> OpenAIEngine:
+    urls = [server.url for server in servers]
+    return OpenAIEngine(urls, "tiny", **{"retries": 2, "patience": 0.5, **settings})
+
+
+async def test_vllm_server_gets_every_setting_and_gives_tokens() -> None:
+    async with loopback() as server, engine(server) as tested:
+        generation = await tested.generate(request(temperature=0.5, top_p=0.9, top_k=7))
+        assert server.requests == [
+            {
+                "model": "tiny",
+                "messages": [{"role": "user", "content": "push"}],
+                "max_tokens": 16,
+                "temperature": 0.5,
+                "top_p": 0.9,
+                "seed": 2**63 - 1,
+                "top_k": 7,
+                "min_p": 0.0,
+                "repetition_penalty": 1.0,
+                "presence_penalty": 0.0,
+                "frequency_penalty": 0.0,
+                "return_token_ids": True,
+                "logprobs": True,
+            }
+        ]
+        assert tested.describe() == {
+            "kind": "openai",
+            "server": "vllm",
+            "server_version": "0.32.0",
+            "endpoints": 1,
+            "context": 4096,
+        }
+    assert generation.text == "fine"
+    assert generation.finish_reason == "stop"
+    assert (generation.prompt_tokens, generation.response_tokens) == (3, 2)
+    assert (generation.prompt_ids, generation.response_ids) == ((1, 5, 6), (7, 2))
+    assert generation.token_log_probs == (-0.5, -0.25)
+    assert generation.log_prob == -0.75
+
+
+async def test_other_server_gets_standard_fields_only() -> None:
+    async with loopback(vllm=False) as server, engine(server) as tested:
+        generation = await tested.generate(request())
+        assert set(server.requests[0]) == {
+            *("model", "messages", "max_tokens", "temperature", "top_p", "seed")
+        }
+        assert (generation.prompt_tokens, generation.response_tokens) == (3, 2)
+        assert generation.log_prob is None
+        assert generation.response_ids is None
+        with pytest.raises(UserError, match="top_k"):
+            await tested.generate(request(top_k=5))
+        assert len(server.requests) == 1
+
+
+async def test_token_prompts_on_vllm() -> None:
+    async with loopback(says(token_completion())) as server, engine(server) as tested:
+        generation = await tested.generate(request(prompt_ids=(1, 5, 6), temperature=0.5, top_k=7))
+        assert server.paths == ["/v1/completions"]
+        assert server.requests == [
+            {
+                "model": "tiny",
+                "prompt": [1, 5, 6],
+                "add_special_tokens": False,
+                "max_tokens": 16,
+                "temperature": 0.5,
+                "top_p": 1.0,
+                "seed": 2**63 - 1,
+                "top_k": 7,
+                "min_p": 0.0,
+                "repetition_penalty": 1.0,
+                "presence_penalty": 0.0,
+                "frequency_penalty": 0.0,
+                "return_token_ids": True,
+                "logprobs": 0,
+            }
+        ]
+    assert (generation.text, generation.finish_reason) == ("fine", "stop")
+    assert (generation.prompt_tokens, generation.response_tokens) == (3, 2)
+    assert (generation.prompt_ids, generation.response_ids) == ((1, 5, 6), (7, 2))
+    assert generation.token_log_probs == (-0.5, -0.25)
+    assert generation.log_prob == -0.75
+
+
+async def test_token_prompts_need_vllm() -> None:
+    async with loopback(vllm=False) as server, engine(server) as tested:
+        with pytest.raises(EngineError, match="token prompts need a vLLM server"):
+            await tested.generate(request(prompt_ids=(1, 5, 6)))
+        assert server.requests == []
+        assert (await tested.generate(request())).text == "fine"
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        fails(500),
+        says(),  # a chat completion
+        says(token_completion(token_ids=[7])),
+        says(token_completion(token_ids=["7", "2"])),
+        says(token_completion(logprobs={"token_logprobs": [-0.5, None]})),
+        says(token_completion(logprobs={"token_logprobs": [-0.5, float("nan")]})),
+        says(token_completion(logprobs=[-0.5, -0.25])),
+        says(token_completion(finish_reason="abort")),
+    ],
+)
+async def test_token_prompts_are_repeated_likewise(first: Any) -> None:
+    script = (first, says(token_completion()))
+    async with loopback(*script) as server, engine(server) as tested:
+        assert (await tested.generate(request(prompt_ids=(1, 5, 6)))).text == "fine"
+        assert server.paths == 2 * ["/v1/completions"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (token_completion(prompt_token_ids=[1, 5, 7]), "another prompt than the token ids"),
+        (
+            {**token_completion(prompt_token_ids=None), "usage": {"prompt_tokens": 4}},
+            "another prompt than the token ids",
+        ),
+        (token_completion(None), "no content"),
+        (token_completion(finish_reason="content_filter"), "content_filter"),
+        (token_completion("x" * 1_000_001), "longer than 1000000 characters"),
+    ],
+)
+async def test_unusable_answers_to_token_prompts(answer: dict[str, Any], message: str) -> None:
+    async with loopback(says(answer)) as server, engine(server) as tested:
+        with pytest.raises(EngineError, match=message):
+            await tested.generate(request(prompt_ids=(1, 5, 6)))
+        assert len(server.requests) == 1
+
+
+async def test_room_of_token_prompts() -> None:
+    script = (says(token_completion(prompt_token_ids=None) | {"usage": None}),)
+    async with loopback(*script, context=64) as server, engine(server) as tested:
+        for tokens in (48, 49, 63):
+            await tested.generate(request(prompt_ids=(5,) * tokens))
+        assert [body["max_tokens"] for body in server.requests] == [16, 15, 1]
+        for tokens in (64, 90):
+            with pytest.raises(PromptTooLong, match=f"{tokens} tokens .* context 64"):
+                await tested.generate(request(prompt_ids=(5,) * tokens))
+        with pytest.raises(EngineError, match="no tokens"):
+            await tested.generate(request(prompt_ids=()))
+        assert len(server.requests) == 3
+
+
+async def test_room_of_token_prompts_where_the_context_is_not_known() -> None:
+    refusal = fails(400, "This model's maximum context length is 64 tokens, you requested 66")
+    script = (refusal, says(token_completion(prompt_token_ids=None) | {"usage": None}), refusal)
+    async with loopback(*script, context=None) as server, engine(server) as tested:
+        assert (await tested.generate(request(prompt_ids=(5,) * 50))).text == "fine"
+        assert [body["max_tokens"] for body in server.requests] == [16, 14]
+        assert server.paths == 2 * ["/v1/completions"]
+        with pytest.raises(PromptTooLong, match="64 tokens and the model's context 64"):
+            await tested.generate(request(prompt_ids=(5,) * 64))
+
+
+async def test_retry_after_is_honored() -> None:
+    async with loopback(fails(429, Retry_After="1"), says()) as server, engine(server) as tested:
+        start = time.monotonic()
+        assert (await tested.generate(request())).text == "fine"
+        assert time.monotonic() - start >= 1.0
+        assert server.requests[0] == server.requests[1]
+
+
+async def test_a_server_that_asks_to_wait_for_long_stops_the_run() -> None:
+    async with loopback(fails(429, Retry_After="3600")) as server, engine(server) as tested:
+        with pytest.raises(EngineDown, match="3600 s"):
+            await tested.generate(request())
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        fails(500),
+        fails(503),
+        fails(404),
+        disconnects,
+        hangs,
+        says(b'{"choices": ['),
+        says(b"\xff\xfe"),
+        says(b"[" * 100_000),
+        says({"choices": []}),
+        says({"error": "upstream"}),
+        says(completion(token_ids=[7])),
+        says(completion(token_ids=["7", "2"])),
+        says(completion(finish_reason="abort")),
+        says(b'{"choices": [{"message": {"content": "a"}, "finish_reason": "stop", '
+             b'"logprobs": {"content": [{"logprob": NaN}]}}]}'),
+    ],
+)  # fmt: skip
+async def test_passing_failures_are_repeated(first: Any) -> None:
+    async with loopback(first, says()) as server, engine(server, timeout=0.3) as tested:
+        assert (await tested.generate(request())).text == "fine"
+        assert len(server.requests) == 2
+
+
+async def test_attempts_run_out_with_the_cause_and_without_the_address() -> None:
+    async with loopback(hangs) as server, engine(server, timeout=0.1, retries=1) as tested:
+        with pytest.raises(EngineError, match=r"2 attempts: no answer within 0\.1 s") as caught:
+            await tested.generate(request())
+        assert "127.0.0.1" not in str(caught.value)
+        assert len(server.requests) == 2
+
+
+async def test_a_server_that_only_fails_stops_the_run() -> None:
+    async with loopback(fails(500, "broken")) as server, engine(server, retries=0) as tested:
+        for _ in range(2):
+            with pytest.raises(EngineError, match="broken"):
+                await tested.generate(request())
+        with pytest.raises(EngineDown, match="broken"):
+            await tested.generate(request())
+
+
+async def test_an_answer_in_between_keeps_the_run_going() -> None:
+    script = [fails(500), fails(500), says(), fails(500)]
+    async with loopback(*script) as server, engine(server, retries=0) as tested:
+        outcomes = []
+        for _ in range(5):
+            try:
+                outcomes.append((await tested.generate(request())).text)
+            except EngineError as error:
+                outcomes.append(type(error).__name__)
+        assert outcomes == ["EngineError", "EngineError", "fine", "EngineError", "EngineError"]
+
+
+@pytest.mark.parametrize("with_length", [True, False])
+async def test_a_huge_body_is_not_read(with_length: bool) -> None:
+    async def huge(incoming: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        if with_length:
+            response.content_length = 4 * MAX_BODY
+        await response.prepare(incoming)
+        for _ in range(4 * MAX_BODY // 2**20):
+            await response.write(b" " * 2**20)
+        raise AssertionError("the client read it all")
+
+    async with loopback(huge) as server, engine(server) as tested:
+        with pytest.raises(EngineError, match=f"longer than {MAX_BODY} bytes"):
+            await tested.generate(request())
+        assert len(server.requests) == 1
+
+
+async def test_other_refusals_are_not_repeated() -> None:
+    async with loopback(fails(400, "no such\nrole")) as server, engine(server) as tested:
+        with pytest.raises(EngineError, match="HTTP 400: no such role"):
+            await tested.generate(request())
+        assert len(server.requests) == 1
+
+
+async def test_prompt_without_room_on_vllm() -> None:
+    refusal = fails(400, "max_tokens must be at least 1, got 0.")
+    async with loopback(refusal, context=64, prompt_tokens=64) as server, engine(server) as tested:
+        with pytest.raises(PromptTooLong, match=r"64 tokens and the model's context 64"):
+            await tested.generate(request())
+        assert len(server.requests) == 1
+
+
+async def test_max_tokens_is_cut_to_the_room() -> None:
+    refusal = fails(400, "This model's maximum context length is 64 tokens, you requested 82")
+    script = (refusal, says())
+    async with loopback(*script, context=64, prompt_tokens=50) as server, engine(server) as tested:
+        assert (await tested.generate(request(max_tokens=900))).text == "fine"
+        assert [body["max_tokens"] for body in server.requests] == [63, 14]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "This model's maximum context length is 64 tokens. However, you requested 82 tokens "
+        "(50 in the messages, 32 in the completion).",
+        "Requested token count exceeds the model's maximum context length of 64 tokens. You "
+        "requested a total of 82 tokens: 50 tokens from the input messages and 32 tokens for "
+        "the completion.",
+        "request (50 tokens) exceeds the available context size (64 tokens), try increasing it",
+    ],
+)
+async def test_the_room_is_read_from_other_servers_complaints(message: str) -> None:
+    script = (fails(400, message), says())
+    async with loopback(*script, vllm=False) as server, engine(server) as tested:
+        assert (await tested.generate(request(max_tokens=32))).text == "fine"
+        assert [body["max_tokens"] for body in server.requests] == [32, 14]
+
+
+async def test_other_servers_complaint_about_the_prompt_alone() -> None:
+    message = "request (90 tokens) exceeds the available context size (64 tokens)"
+    async with loopback(fails(400, message), vllm=False) as server, engine(server) as tested:
+        with pytest.raises(PromptTooLong, match="90 tokens and the model's context 64"):
+            await tested.generate(request())
+
+
+async def test_refused_access_midway_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARLARENA_API_KEY", "sk-secret")
+    answer = fails(401, "Incorrect API key provided: sk-secret")
+    async with loopback(answer) as server, engine(server) as tested:
+        with pytest.raises(EngineDown, match="check the API key in ARLARENA_API_KEY") as caught:
+            await tested.generate(request())
+        assert "secret" not in str(caught.value)
+        assert set(server.authorizations) == {"Bearer sk-secret"}
+        assert "secret" not in str(tested.describe())
+
+
+async def test_a_server_that_repeats_the_key_does_not_publish_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    async with loopback(fails(400, "sk-secret has no quota")) as server, engine(server) as tested:
+        with pytest.raises(EngineError, match=r"\*\*\* has no quota"):
+            await tested.generate(request())
+
+
+async def test_response_texts() -> None:
+    script = [
+        says(completion("")),
+        says(completion("a\ud800b\U0001f600\udfff")),
+        says(completion(None)),
+        says(completion("x", finish_reason="content_filter")),
+        says(completion("x" * 1_000_001)),
+        says(completion("x", finish_reason="length")),
+    ]
+    async with loopback(*script) as server, engine(server) as tested:
+        assert (await tested.generate(request())).text == ""
+        assert (await tested.generate(request())).text == "a\ufffdb\U0001f600\ufffd"
+        for message in ("no content", "content_filter", "longer than 1000000 characters"):
+            with pytest.raises(EngineError, match=message):
+                await tested.generate(request())
+        assert (await tested.generate(request())).finish_reason == "length"
+        assert len(server.requests) == 6
+
+
+async def test_a_server_that_hides_the_reasoning_is_refused() -> None:
+    message = {"role": "assistant", "content": "up", "reasoning": "a wall"}
+    async with loopback(says(completion(message=message))) as server, engine(server) as tested:
+        with pytest.raises(UserError, match="--reasoning-parser"):
+            await tested.generate(request())
+
+
+async def test_requests_in_flight_are_bounded() -> None:
+    async def slow(incoming: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(0.02)
+        return await says()(incoming)
+
+    async with loopback(slow) as server, engine(server, in_flight=3) as tested:
+        await asyncio.gather(*(tested.generate(request()) for _ in range(12)))
+        assert server.most_open == 3
+
+
+async def test_a_cancelled_request_is_closed_at_the_server() -> None:
+    arrived, gone = asyncio.Event(), asyncio.Event()
+
+    async def wait(incoming: web.Request) -> web.StreamResponse:
+        arrived.set()
+        try:
+            return await hangs(incoming)
+        finally:
+            gone.set()
+
+    async with loopback(wait) as server, engine(server) as tested, asyncio.timeout(5):
+        waiting = asyncio.create_task(tested.generate(request()))
+        await arrived.wait()
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        await gone.wait()

@@ -1,0 +1,400 @@
+"""The transformers engine with a real, tiny model against transformers itself."""
+
+import asyncio
+import json
+import random
+import shutil
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM, PreTrainedModel
+
+from benchmark.engines.core.base import EngineDown, Generation, PromptTooLong, Request, Sampling
+from benchmark.engines.core.chat import Chat
+from benchmark.engines.transformers.engine import TransformersEngine
+from tasks.errors import UserError
+from tasks.seeding import stable_seed
+from tests.support.tiny_model import ask, make_tiny_model, mixed_prompts
+
+CONTEXT = 512
+# About one greedy response in three meets one of these within 40 tokens.
+STOPS = range(100, 104)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("models") / "tiny"
+    return make_tiny_model(path, context=CONTEXT, extra_stop_ids=tuple(STOPS))
+
+
+@pytest.fixture(scope="module")
+def reference(folder: Path) -> PreTrainedModel:
+    model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    return model
+
+
+async def answer(
+    engine: TransformersEngine,
+    prompts: list[str],
+    sampling: Sampling,
+    at_once: bool = True,
+) -> list[Generation]:
+    """Responses to all prompts, with the prompt's number as the seed."""
+    requests = [ask(prompt, sampling, seed) for seed, prompt in enumerate(prompts)]
+    if at_once:
+        return await asyncio.gather(*map(engine.generate, requests))
+    return [await engine.generate(request) for request in requests]
+
+
+def first_difference_is_a_tie(
+    reference: PreTrainedModel, prompt: list[int], one: list[int], other: list[int]
+) -> bool:
+    """Whether two greedy responses part where the reference has two tokens within 1e-5."""
+    at = next(i for i, pair in enumerate(zip(one, other, strict=False)) if len(set(pair)) == 2)
+    with torch.inference_mode():
+        logits = reference(torch.tensor([[*prompt, *one[:at]]])).logits[0, -1]
+    return abs(float(logits[one[at]] - logits[other[at]])) < 1e-5
+
+
+async def test_greedy_equals_generate(folder: Path, reference: PreTrainedModel) -> None:
+    prompts = mixed_prompts(8, seed=1)
+    async with TransformersEngine(folder) as engine:
+        found = await answer(engine, prompts, Sampling(max_tokens=40), at_once=False)
+    chat, ties = Chat.load(folder), 0
+    for prompt, generation in zip(prompts, found, strict=True):
+        ids = chat.render([{"role": "user", "content": prompt}])
+        generated: torch.Tensor = reference.generate(  # type: ignore[operator]
+            torch.tensor([ids]), do_sample=False, max_new_tokens=40
+        )
+        expected = generated[0, len(ids) :].tolist()
+        assert generation.prompt_ids == tuple(ids)
+        assert generation.response_ids is not None
+        if list(generation.response_ids) != expected:
+            found_ids = list(generation.response_ids)
+            assert first_difference_is_a_tie(reference, ids, found_ids, expected)
+            ties += 1
+            continue
+        assert generation.text == chat.decode(expected)
+        assert generation.prompt_tokens == len(ids)
+        assert generation.response_tokens == len(expected)
+        assert generation.finish_reason == ("stop" if expected[-1] in chat.stop_ids else "length")
+    assert ties <= 1
+    assert {generation.finish_reason for generation in found} == {"stop", "length"}
+
+
+async def test_a_batch_of_mixed_lengths_equals_singles(folder: Path) -> None:
+    prompts = mixed_prompts(64, seed=2)
+    sampling = Sampling(max_tokens=24)
+    async with TransformersEngine(folder, max_batch=1) as engine:
+        singles = await answer(engine, prompts, sampling)
+    async with TransformersEngine(folder, max_batch=64) as engine:
+        batch = await answer(engine, prompts, sampling)
+    async with TransformersEngine(folder, max_batch=7) as engine:
+        sevens = await answer(engine, prompts, sampling)
+    assert [g.response_ids for g in batch] == [g.response_ids for g in singles]
+    assert [g.response_ids for g in sevens] == [g.response_ids for g in singles]
+    assert len({g.response_ids for g in singles}) > 32
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.7, 1.5])
+async def test_log_probs_equal_a_teacher_forced_forward(
+    folder: Path, reference: PreTrainedModel, temperature: float
+) -> None:
+    async with TransformersEngine(folder) as engine:
+        sampling = Sampling(temperature=temperature, top_k=50, top_p=0.9, max_tokens=30)
+        found = await answer(engine, mixed_prompts(24, seed=3), sampling)
+    for generation in found:
+        assert generation.prompt_ids is not None and generation.response_ids is not None
+        ids = torch.tensor([[*generation.prompt_ids, *generation.response_ids]])
+        with torch.inference_mode():
+            logits = reference(ids).logits[0, len(generation.prompt_ids) - 1 : -1]
+        chosen = torch.tensor(generation.response_ids)[:, None]
+        expected = logits.log_softmax(-1).gather(-1, chosen).squeeze(-1)
+        assert generation.token_log_probs == pytest.approx(expected.tolist(), abs=1e-4)
+        assert generation.log_prob == pytest.approx(expected.sum().item(), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "sampling",
+    [
+        Sampling(temperature=1.0, max_tokens=24),
+        Sampling(temperature=0.8, top_p=0.9, top_k=20, max_tokens=24),
+    ],
+)
+async def test_a_draw_depends_on_its_seed_and_not_on_the_batch(
+    folder: Path, sampling: Sampling
+) -> None:
+    prompts = mixed_prompts(32, seed=4)
+    async with TransformersEngine(folder) as engine:
+        singles = await answer(engine, prompts, sampling, at_once=False)
+        batch = await answer(engine, prompts, sampling)
+        crowd, mixed = await asyncio.gather(
+            answer(engine, prompts, Sampling(max_tokens=10)), answer(engine, prompts, sampling)
+        )
+        seeds = await asyncio.gather(
+            *(engine.generate(ask(prompts[0], sampling, seed)) for seed in range(16))
+        )
+    assert [g.response_ids for g in batch] == [g.response_ids for g in singles]
+    assert [g.response_ids for g in mixed] == [g.response_ids for g in singles]
+    assert len({g.response_ids for g in seeds}) > 12
+    assert all(g.response_tokens is not None and g.response_tokens <= 10 for g in crowd)
+
+
+async def test_the_context_limits_responses_and_prompts(folder: Path) -> None:
+    chat = Chat.load(folder)
+
+    def prompt_of(tokens: int) -> str:
+        empty = len(chat.render([{"role": "user", "content": ""}]))
+        missing = tokens - empty
+        text = "\u00e9" * (missing // 2) + "#" * (missing % 2)  # two bytes that never merge
+        assert len(chat.render([{"role": "user", "content": text}])) == tokens
+        return text
+
+    sampling = Sampling(temperature=1.0, max_tokens=50)
+    async with TransformersEngine(folder) as engine:
+        for room in (1, 3):
+            found = await engine.generate(ask(prompt_of(CONTEXT - room), sampling, seed=5))
+            assert found.finish_reason == "length"
+            assert found.response_tokens == room
+        for tokens in (CONTEXT, CONTEXT + 40):
+            with pytest.raises(PromptTooLong, match=f"has {tokens} tokens .* context {CONTEXT}"):
+                await engine.generate(ask(prompt_of(tokens), sampling))
+        assert (await engine.generate(ask("up", sampling))).response_tokens is not None
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+async def test_rendered_token_prompts_are_answered_like_messages(
+    folder: Path, temperature: float
+) -> None:
+    chat, sampling = Chat.load(folder), Sampling(temperature=temperature, max_tokens=24)
+    asked = [ask(text, sampling, seed) for seed, text in enumerate(mixed_prompts(12, seed=6))]
+    as_tokens = [
+        replace(request, prompt_ids=tuple(chat.render(request.messages))) for request in asked
+    ]
+
+    async def answers(requests: list[Request]) -> list[Generation]:
+        # An engine of its own: what earlier prompts have shared moves the last digits.
+        async with TransformersEngine(folder, max_batch=1) as engine:
+            return [await engine.generate(request) for request in requests]
+
+    by_tokens = await answers(as_tokens)
+    assert by_tokens == await answers(asked)
+    assert [found.prompt_ids for found in by_tokens] == [asked.prompt_ids for asked in as_tokens]
+    assert len({found.response_ids for found in by_tokens}) > 6
+
+
+async def test_the_token_prompt_counts_and_not_the_messages(
+    folder: Path, reference: PreTrainedModel
+) -> None:
+    chat, sampling = Chat.load(folder), Sampling(max_tokens=24)
+    # The same text as one word of the prompt, but every character is its own token.
+    ids = tuple(chat.tokenizer.convert_tokens_to_ids(list("push")))
+    assert chat.tokenizer.decode(ids) == "push"
+    assert chat.tokenizer("push", add_special_tokens=False)["input_ids"] != list(ids)
+    async with TransformersEngine(folder) as engine:
+        found = await engine.generate(replace(ask("Go up.", sampling), prompt_ids=ids))
+        by_messages = await engine.generate(ask("Go up.", sampling))
+        for tokens in (CONTEXT, CONTEXT + 1):
+            with pytest.raises(PromptTooLong, match=f"has {tokens} tokens"):
+                await engine.generate(replace(ask("up", sampling), prompt_ids=(70,) * tokens))
+    generated: torch.Tensor = reference.generate(  # type: ignore[operator]
+        torch.tensor([ids]), do_sample=False, max_new_tokens=24
+    )
+    assert (found.prompt_ids, found.prompt_tokens) == (ids, 4)
+    assert found.response_ids == tuple(generated[0, 4:].tolist()) != by_messages.response_ids
+
+
+async def test_requests_join_a_running_batch(folder: Path) -> None:
+    async with TransformersEngine(folder, max_batch=4) as engine:
+        ended: list[str] = []
+
+        async def play(name: str, most: int, seed: int) -> None:
+            found = await engine.generate(
+                ask(name, Sampling(temperature=2.0, max_tokens=most), seed)
+            )
+            assert found.response_tokens is not None
+            ended.append(name)
+
+        # The six cannot all be in the first batch, and none waits for the long one.
+        await asyncio.gather(play("Go on.", 400, 0), *(play("Short.", 3, n) for n in range(6)))
+        assert ended == ["Short."] * 6 + ["Go on."]
+
+
+async def test_a_cancelled_request_gives_its_place_up(folder: Path) -> None:
+    async with TransformersEngine(folder, max_batch=1) as engine:
+        sampling = Sampling(temperature=2.0, max_tokens=450)
+        began = time.perf_counter()
+        await engine.generate(ask("Go on.", sampling, 0))
+        alone = time.perf_counter() - began
+        long = [asyncio.create_task(engine.generate(ask("Go on.", sampling, 0))) for _ in range(20)]
+        await asyncio.sleep(0.05)
+        began = time.perf_counter()
+        for task in long:
+            task.cancel()
+        await engine.generate(ask("Short.", Sampling(max_tokens=2)))
+        assert time.perf_counter() - began < 5 * alone
+
+
+async def test_leaving_stops_at_once_and_tells_those_who_wait(folder: Path) -> None:
+    async with TransformersEngine(folder) as engine:
+        sampling = Sampling(temperature=2.0, max_tokens=450)
+        waiting = [asyncio.create_task(engine.generate(ask("Go.", sampling, s))) for s in range(64)]
+        await asyncio.sleep(0.2)
+        began = time.perf_counter()
+    assert time.perf_counter() - began < 1.0
+    outcomes = await asyncio.gather(*waiting, return_exceptions=True)
+    unfinished = [o for o in outcomes if isinstance(o, BaseException)]
+    assert unfinished
+    assert all(isinstance(o, EngineDown) and "stopped" in str(o) for o in unfinished)
+    with pytest.raises(EngineDown, match="the engine was stopped"):
+        await engine.generate(ask("up", sampling))
+
+
+async def test_a_dying_worker_fails_everybody_with_the_cause(folder: Path) -> None:
+    async with TransformersEngine(folder, max_batch=8) as engine:
+        sampling = Sampling(temperature=2.0, max_tokens=450)
+        waiting = [asyncio.create_task(engine.generate(ask("Go.", sampling, s))) for s in range(24)]
+        await asyncio.sleep(0.1)
+        assert engine._decoder is not None
+        # Weights of another shape: the next matrix product in the thread fails.
+        engine._decoder.model.get_output_embeddings().weight = torch.nn.Parameter(torch.zeros(3, 5))
+        outcomes = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 10)
+        down = [o for o in outcomes if isinstance(o, BaseException)]
+        assert down
+        assert all(isinstance(o, EngineDown) for o in down)
+        assert "the transformers engine died: RuntimeError: " in str(down[0])
+        assert "\n" not in str(down[0])
+        assert isinstance(down[0].__cause__, RuntimeError)
+        with pytest.raises(EngineDown, match="died: RuntimeError"):
+            await engine.generate(ask("up", sampling))
+
+
+async def test_generate_needs_a_started_engine(folder: Path) -> None:
+    with pytest.raises(RuntimeError, match="async with"):
+        await TransformersEngine(folder).generate(ask("up", Sampling()))
+
+
+@pytest.mark.parametrize("dtype", ["auto", "float32", "bfloat16"])
+async def test_describe(folder: Path, dtype: str) -> None:
+    async with TransformersEngine(folder, dtype=dtype, device="cpu", max_batch=3) as engine:
+        generation = await engine.generate(ask("up", Sampling(max_tokens=4)))
+        facts = engine.describe()
+    assert generation.log_prob is not None and generation.log_prob <= 0
+    assert facts.pop("versions").keys() == {"torch", "transformers", "tokenizers"}
+    assert facts == {
+        "kind": "transformers",
+        "dtype": "float32" if dtype == "auto" else dtype,
+        "device": "cpu",
+        "context": CONTEXT,
+        "max_batch": 3,
+    }
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"dtype": "int8"}, "unknown dtype 'int8'; choose from auto, float32"),
+        ({"device": "tpu"}, "unknown device 'tpu'; choose from auto, cpu, cuda"),
+        ({"max_batch": 0}, "max_batch must be at least 1, not 0"),
+    ],
+)
+def test_unknown_settings(folder: Path, settings: dict[str, str], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        TransformersEngine(folder, **settings)  # type: ignore[arg-type]
+
+
+async def _start_error(folder: Path) -> str:
+    with pytest.raises(UserError) as caught:
+        async with TransformersEngine(folder):
+            pass
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+async def test_missing_tensors_are_an_error_and_not_random_weights(
+    folder: Path, tmp_path: Path
+) -> None:
+    broken = Path(shutil.copytree(folder, tmp_path / "model"))
+    tensors = load_file(broken / "model.safetensors")
+    del tensors["model.layers.1.mlp.up_proj.weight"], tensors["model.norm.weight"]
+    save_file(tensors, broken / "model.safetensors", metadata={"format": "pt"})
+    message = await _start_error(broken)
+    assert "lack 2 tensors of Qwen3ForCausalLM (model.layers.1.mlp.up_proj.weight, ...)" in message
+
+
+async def test_broken_files(folder: Path, tmp_path: Path) -> None:
+    broken = Path(shutil.copytree(folder, tmp_path / "model"))
+    (broken / "model.safetensors").write_bytes(b"\xff" * 100)
+    assert "cannot be loaded" in await _start_error(broken)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model_type": "no_such_model"}, "cannot be loaded"),
+        ({"max_position_embeddings": None}, "max_position_embeddings"),
+        (
+            {
+                "model_type": "remote",
+                "auto_map": {
+                    "AutoConfig": "configuration_remote.RemoteConfig",
+                    "AutoModelForCausalLM": "modeling_remote.RemoteModel",
+                },
+            },
+            "cannot be loaded",
+        ),
+    ],
+)
+async def test_unusable_configurations(
+    folder: Path, tmp_path: Path, change: dict[str, object], message: str
+) -> None:
+    broken = Path(shutil.copytree(folder, tmp_path / "model"))
+    config = json.loads((broken / "config.json").read_text("utf-8"))
+    (broken / "config.json").write_text(json.dumps({**config, **change}), "utf-8")
+    # Code that a folder brings along must not run.
+    (broken / "configuration_remote.py").write_text("raise SystemExit('remote code ran')", "utf-8")
+    assert message in await _start_error(broken)
+
+
+async def talk(
+    engine: TransformersEngine, first: str, turns: int, pause: random.Random | None
+) -> list[tuple[float, ...] | None]:
+    """What a client is told that asks again after every answer, slowly or at once."""
+    found: list[tuple[float, ...] | None] = []
+    with engine.client():
+        for turn in range(turns):
+            if pause is not None:
+                await asyncio.sleep(pause.uniform(0, 0.02))
+            seed = stable_seed(first, turn)
+            request = ask(f"{first} {turn}", Sampling(temperature=1.0, max_tokens=12), seed)
+            found.append((await engine.generate(request)).token_log_probs)
+    return found
+
+
+async def test_a_steady_engine_says_the_same_to_slow_clients_to_the_bit(folder: Path) -> None:
+    firsts = mixed_prompts(24, seed=7)
+
+    async def play(pause: random.Random | None) -> list[list[tuple[float, ...] | None]]:
+        async with TransformersEngine(folder, max_batch=16, steady=True) as engine:
+            clients = [talk(engine, first, 1 + i % 4, pause) for i, first in enumerate(firsts)]
+            return await asyncio.gather(*clients)
+
+    at_once = await play(None)
+    assert at_once == await play(random.Random(1)) == await play(random.Random(2))
+
+
+async def test_a_steady_engine_forgets_what_was_played_before(folder: Path) -> None:
+    # The instructions end earlier for the first lot than for the second.
+    before = [f"{'You push boxes. ' * 12}{level}" for level in ("abc", "xyz", "kmn")]
+    prompts = [f"{'You push boxes. ' * 20}{level}" for level in ("klm", "opq", "stu")]
+    sampling = Sampling(temperature=1.0, max_tokens=12)
+    async with TransformersEngine(folder, steady=True) as engine:
+        fresh = await answer(engine, prompts, sampling)
+    async with TransformersEngine(folder, steady=True) as engine:
+        await answer(engine, before, sampling)
+        later = await answer(engine, prompts, sampling)
+    assert [g.token_log_probs for g in later] == [g.token_log_probs for g in fresh]

@@ -1,0 +1,155 @@
+"""`about.yaml`: what is wrong in it is said in plain words, all at once, with an example."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from benchmark.models import ModelIdentity
+from benchmark.submissions.checks.about import EXAMPLES, Kind, read_about
+from benchmark.submissions.format.schema import Declaration
+from benchmark.submissions.format.texts import PLACEHOLDERS
+from tasks.errors import UserError, near
+from tasks.seeding import sha256_text
+
+README = Path(__file__).parents[4] / "submissions" / "README.md"
+INIT = ModelIdentity(name="tiny-sokoban", kind="init", sha256=sha256_text("init"))
+DATA = {
+    "statement": "Levels.",
+    "training_streams": ["sokoban"],
+    "other": False,
+    "panel_episodes": False,
+}
+POLICY: dict[str, Any] = {
+    "name": "The expert",
+    "authors": ["Ada Lovelace"],
+    "contact": "ada@example.org",
+    "method": {"recipe": "expert", "description": "Looks ahead."},
+}
+TRAINED = POLICY | {
+    "base_model": "tiny-sokoban",
+    "parameters": 442_272,
+    "init": "tiny-sokoban",
+    "training_data": DATA,
+}
+
+
+def find_init(name: str) -> ModelIdentity:
+    if name != INIT.name:
+        raise UserError(f"there is no init and no folder {name!r}{near(name, (INIT.name,))}")
+    return INIT
+
+
+def read(folder: Path, about: object, kind: Kind = "policy") -> dict[str, Any]:
+    path = folder / "about.yaml"
+    path.write_text(about if isinstance(about, str) else yaml.safe_dump(about))
+    return read_about(path, kind, "2026-01-02", find_init)
+
+
+def mistakes(folder: Path, about: object, kind: Kind = "policy") -> str:
+    """What is said of a wrong file, without its name."""
+    with pytest.raises(UserError) as caught:
+        read(folder, about, kind)
+    start, _, text = str(caught.value).partition("about.yaml")
+    assert start == f"{folder}/"
+    assert text.isprintable()
+    return text
+
+
+def test_what_is_left_out_is_null(tmp_path: Path) -> None:
+    said = Declaration.model_validate(read(tmp_path, POLICY))
+    assert (said.date, said.method.kind, said.weights, said.init) == (
+        "2026-01-02",
+        "policy",
+        None,
+        None,
+    )
+    said = Declaration.model_validate(read(tmp_path, TRAINED, "trained"))
+    assert said.init == INIT
+
+
+def test_all_mistakes_are_named_at_once_with_examples(tmp_path: Path) -> None:
+    about = {
+        "naem": "x",
+        "name": "Gr\u00fc\u00df dich",
+        "authors": "Ada Lovelace",
+        "contact": 7,
+        "method": {"recipe": "grpo", "describtion": "x", "description": "x", "code": "here"},
+    }
+    assert mistakes(tmp_path, about) == (
+        ": 6 mistakes: (1) method.describtion: there is no such field; did you mean description?; "
+        "(2) naem: there is no such field; did you mean name?; "
+        "(3) name: may have letters from A to Z, digits and ._+()/- with single spaces between "
+        "words, and begins with a letter or digit; "
+        "(4) authors: must be a list, such as `authors: [A. Name]`; "
+        "(5) contact: must be a text, such as `contact: name@lab.edu`; "
+        "(6) method.code: is too short"
+    )
+
+
+def test_every_example_is_taken_but_for_the_names_in_it(tmp_path: Path) -> None:
+    for field, example in EXAMPLES.items():
+        value = yaml.safe_load(example)
+        assert list(value) == [field.rpartition(".")[2]]
+        if field != "authors":
+            head = field.partition(".")[0]
+            inside = TRAINED.get(head)
+            changed = {**inside, **value} if "." in field and isinstance(inside, dict) else None
+            read(tmp_path, TRAINED | ({head: changed} if changed else value), "trained")
+
+
+def test_what_a_policy_has_not_is_named_in_one_sentence(tmp_path: Path) -> None:
+    sentence = (
+        ": the run was played by a scripted policy: leave base_model, parameters, training_data, "
+        "init out"
+    )
+    assert mistakes(tmp_path, TRAINED) == sentence
+    # What is to go need not be mended first.
+    wrong = {"parameters": "many", "init": "no-such-init", "training_data": 1}
+    assert mistakes(tmp_path, TRAINED | wrong) == sentence
+
+
+def test_what_weights_need_is_named_in_one_sentence(tmp_path: Path) -> None:
+    assert mistakes(tmp_path, POLICY, "trained") == (
+        ": the run was played by a trained checkpoint: give base_model, parameters, "
+        "training_data, init"
+    )
+    assert mistakes(tmp_path, POLICY | {"init": "tiny-sokoban"}, "init") == (
+        ": the run was played by a registered init as it is: leave init out; give base_model, "
+        "parameters, training_data"
+    )
+
+
+def test_an_unknown_init_is_one_of_the_mistakes(tmp_path: Path) -> None:
+    about = TRAINED | {"init": "tiny-sokobn", "contact": None}
+    assert mistakes(tmp_path, about, "trained") == (
+        ": 2 mistakes: (1) init: there is no init and no folder 'tiny-sokobn'; did you mean "
+        "tiny-sokoban?; (2) contact: must be a text, such as `contact: name@lab.edu`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("name: a\ncontact: @ada\n", ", line 2, column 10 is no YAML: found character '@' that"),
+        ("name: a\nmethod: [\n", ", line 3, column 1 is no YAML: "),
+        ("name: \x00", " is no YAML: "),
+        ("[" * 5_000, " is no YAML: "),
+        ("just words", " must be lines of the form `name: ...`"),
+        ("", " must be lines of the form `name: ...`"),
+    ],
+)
+def test_what_is_no_yaml_is_named_with_its_line(tmp_path: Path, text: str, said: str) -> None:
+    assert mistakes(tmp_path, text).startswith(said)
+
+
+def test_what_the_example_says_is_refused_as_it_is(tmp_path: Path) -> None:
+    """The example is that of the documents, and all in it that is somebody's own is refused."""
+    example = README.read_text("utf-8").split("```yaml\n")[1].split("```")[0]
+    text = mistakes(tmp_path, example, "trained")
+    for placeholder in PLACEHOLDERS:
+        assert f"{placeholder!r} is what the example says: write your own" in text
+        example = example.replace(placeholder, placeholder.replace("my", "our") + "s")
+    assert text.startswith(f": {len(PLACEHOLDERS)} mistakes: ")
+    read(tmp_path, example, "trained")

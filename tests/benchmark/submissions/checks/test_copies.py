@@ -1,0 +1,184 @@
+"""What is another entry's: records, logs, weights and names."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmark.submissions.check import read_accepted
+from benchmark.submissions.checks.copies import check_copies
+from benchmark.submissions.checks.known import Known
+from tasks.seeding import sha256_text
+from tests.benchmark.submissions.conftest import Copies
+from tests.support.submissions import INITS, Copy, Json, as_init, check
+from tests.support.training_logs import Line
+
+
+def renamed(copy: Copy) -> None:
+    """Gives the entry another name, and both seeds' weights other hashes."""
+    hashes = [sha256_text(f"stolen {seed}") for seed in (0, 1)]
+
+    def change(about: Json) -> None:
+        about["name"] = "Mine"
+        for point, digest in zip(about["checkpoints"], hashes, strict=True):
+            point["model"]["sha256"] = digest
+
+    copy.about(change)
+    copy.manifest(lambda run: run["model"].update(sha256=hashes[0]), "runs/r0")
+    copy.manifest(lambda run: run["model"].update(sha256=hashes[1]), "runs/r1")
+
+
+def other_records(copy: Copy, first: int = 0, last: int = 256) -> None:
+    """Makes all log-probabilities of some episodes a little smaller."""
+
+    def change(records: list[Json]) -> None:
+        for record in records[first:last]:
+            for turn in record["turns"]:
+                turn["log_prob"] -= 0.5
+
+    for run in ("runs/r0", "runs/r1"):
+        copy.records(change, run)
+
+
+def other_logs(copy: Copy, share: float = 1.0) -> None:
+    """Makes all numbers of some updates that are no counts a little smaller."""
+
+    def change(lines: list[Line]) -> None:
+        updates = [line for line in lines if line["kind"] == "update"]
+        for line in updates[: round(share * len(updates))]:
+            for name in line:
+                if name.startswith(("policy/", "kl", "ratio/", "engine/", "advantage/")):
+                    line[name] *= 0.999
+
+    for seed in (0, 1):
+        copy.log(change, seed)
+
+
+def problems(copy: Copy, *others: Path) -> list[str]:
+    verdict = check(copy.folder, [Known.of(read_accepted(other)) for other in others])
+    return [f"{finding.file}: {finding.problem}" for finding in verdict.findings]
+
+
+def test_records_of_another_submission_under_a_new_name(copies: Copies, trained: Path) -> None:
+    copy = copies("trained")
+    renamed(copy)
+    other_logs(copy)
+    assert problems(copy) == []
+    text = "256 of 256 episodes have the answers and log-probabilities of 20260102_trained/runs/r"
+    model = [f"grpo-s{seed} (folder, SHA-256 {sha256_text(f's{seed}')[:12]}...)" for seed in (0, 1)]
+    assert problems(copy, trained) == [
+        f"runs/r{seed}/episodes.jsonl.zst: {text}{seed}, which is of {model[seed]}"
+        for seed in (0, 1)
+    ]
+
+
+def test_half_of_the_records_may_be_alike_and_not_more(copies: Copies, trained: Path) -> None:
+    copy = copies("trained")
+    renamed(copy)
+    other_logs(copy)
+    other_records(copy, 0, 127)
+    found = problems(copy, trained)
+    assert [problem.partition(" episodes")[0] for problem in found] == [
+        f"runs/r{seed}/episodes.jsonl.zst: 129 of 256" for seed in (0, 1)
+    ]
+    other_records(copy, 127, 128)
+    assert problems(copy, trained) == []
+
+
+def test_logs_of_another_submission(copies: Copies, trained: Path) -> None:
+    """Twenty updates: ten may be alike, eleven are a copy."""
+    copy = copies("trained")
+    renamed(copy)
+    other_records(copy)
+    logs = [f"training/s{seed}.jsonl.zst" for seed in (0, 1)]
+    text = "updates have the numbers of 20260102_trained"
+    assert problems(copy, trained) == [f"{log}: 20 {text}/{log}" for log in logs]
+    other_logs(copy, 9 / 20)
+    assert problems(copy, trained) == [f"{log}: 11 {text}/{log}" for log in logs]
+    other_logs(copy, 1 / 2)
+    assert problems(copy, trained) == []
+
+
+def test_a_submission_under_a_new_name(copies: Copies, trained: Path) -> None:
+    """Names alone, of folder, entry and authors, are changed."""
+    copy = copies("trained")
+    copy.about(lambda about: about.update(name="Better", authors=["Mallory"]))
+    copy = Copy(copy.folder.rename(copy.folder.with_name("20260102_mallory")))
+    assert problems(copy) == []
+    found = problems(copy, trained)
+    model = [f"grpo-s{seed} (folder, SHA-256 {sha256_text(f's{seed}')[:12]}...)" for seed in (0, 1)]
+    assert found[:2] == [
+        f"submission.json: {text}: 20260102_trained has the same weights" for text in model
+    ]
+    assert [problem.partition(":")[0] for problem in found[2:]] == [
+        "training/s0.jsonl.zst",
+        "training/s1.jsonl.zst",
+    ]
+
+
+def test_one_changed_number_of_many_makes_nothing_new(copies: Copies, trained: Path) -> None:
+    """Of every episode and of every update one number is a billionth other."""
+    copy = copies("trained")
+    renamed(copy)
+
+    def answers(records: list[Json]) -> None:
+        for record in records:
+            record["turns"][0]["log_prob"] -= 1e-9
+
+    def updates(lines: list[Line]) -> None:
+        for line in lines:
+            if line["kind"] == "update":
+                line["policy/entropy"] += 1e-9
+
+    for seed in (0, 1):
+        copy.records(answers, f"runs/r{seed}")
+        copy.log(updates, seed)
+    found = problems(copy, trained)
+    assert sum("256 of 256 episodes have the answers" in problem for problem in found) == 2
+    assert sum("20 updates have the numbers" in problem for problem in found) == 2
+
+
+def test_weights_play_a_panel_once_whatever_they_are_called(copies: Copies, trained: Path) -> None:
+    """An init under another name, and with the records of somebody else."""
+    copy = copies("trained")
+    other = Copy(shutil.copytree(trained, copy.folder.parent / "20260102_other"))
+    digest = INITS["tiny-sokoban"] or ""
+    for each in (copy, other):
+        as_init(each, digest)
+    copy.about(lambda about: about.update(name="Another one"))
+    model = f"tiny-sokoban (init, SHA-256 {digest[:12]}...)"
+    assert problems(copy, other.folder) == [
+        f"submission.json: {model}: 20260102_other has the same weights"
+    ]
+
+
+@pytest.mark.parametrize("name", ["A policy entry", "A POLICY entry", "a Policy Entry"])
+def test_a_name_is_there_once(copies: Copies, trained: Path, name: str) -> None:
+    copy = copies("policy")
+    copied = Copy(shutil.copytree(trained, copy.folder.parent / "20260102_other"))
+    copied.about(lambda about: about.update(name=name))
+    assert problems(copy, copied.folder) == [
+        "submission.json: A policy entry is what 20260102_other is called"
+    ]
+    copied.about(lambda about: about.update(name=f"{name} 2"))
+    assert problems(copy, copied.folder) == []
+
+
+def test_answers_of_policies_are_not_compared(policy: Path, copies: Copies) -> None:
+    copy = copies("policy")
+    copy.about(lambda about: about.update(name="Mine"))
+    assert problems(copy, policy) == []
+
+
+def test_all_others_are_asked_for_whatever_comes_out(copies: Copies, trained: Path) -> None:
+    """They are read one by one, and who reads them notes them."""
+    asked = []
+
+    def others() -> Iterator[Known]:
+        for number in range(3):
+            asked.append(number)
+            yield Known.of(read_accepted(trained))
+
+    assert len(check_copies(read_accepted(copies("trained").folder), others())) == 3 * 5
+    assert asked == [0, 1, 2]

@@ -1,0 +1,67 @@
+"""What a submission declares, held against logs, tasks and inits."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmark.submissions.check import check_submission, read_accepted
+from benchmark.submissions.checks.declaration import check_declaration
+from tests.support.submissions import INITS, copied
+
+SHIPPED = {"tiny-sokoban": 442_272}
+
+
+def findings(trained: Path, to: Path, **changes: Any) -> list[str]:
+    """What is found in a trained submission that says something else."""
+    copy = copied(trained, to)
+    streams = changes.pop("streams", None)
+    copy.about(lambda fields: fields.update(changes))
+    if streams is not None:
+        copy.about(lambda fields: fields["training_data"].update(training_streams=streams))
+    entry = read_accepted(copy.folder)
+    return [finding.text for finding in check_declaration(entry, SHIPPED)]
+
+
+def test_a_true_declaration_is_taken(trained: Path, policy: Path, tmp_path: Path) -> None:
+    assert findings(trained, tmp_path) == []
+    assert list(check_declaration(read_accepted(policy), SHIPPED)) == []
+    streams = ["webshop", "sokoban"]
+    assert findings(trained, tmp_path / "more", streams=streams) == []
+
+
+@pytest.mark.parametrize(
+    ("streams", "said"),
+    [
+        (["sokoban", "webshp"], "there is no task 'webshp'; did you mean webshop?; name tasks as "),
+        (["webshop"], "sokoban is not named, and training/s0.jsonl.zst is of a training on it; "),
+        ([], "sokoban is not named, and training/s0.jsonl.zst is of a training on it; add sokoban"),
+    ],
+)
+def test_streams_are_tasks_and_those_of_the_logs(
+    trained: Path, tmp_path: Path, streams: list[str], said: str
+) -> None:
+    (text,) = findings(trained, tmp_path, streams=streams)
+    assert text.startswith(f"submission.json, training_data.training_streams: {said}")
+
+
+def test_base_and_size_are_those_of_a_shipped_init(trained: Path, tmp_path: Path) -> None:
+    assert findings(trained, tmp_path, base_model="Qwen3-4B", parameters=4_000_000_000) == [
+        "submission.json, base_model: Qwen3-4B, the weights come from the init tiny-sokoban; "
+        "write tiny-sokoban",
+        "submission.json, parameters: 4,000,000,000, the init tiny-sokoban has 442,272 weights; "
+        "write 442272",
+    ]
+
+
+def test_of_other_starts_nothing_is_known(trained: Path, tmp_path: Path) -> None:
+    init = {"name": "mine", "kind": "folder", "revision": None, "sha256": "0" * 64}
+    assert findings(trained, tmp_path, init=init, base_model="Qwen3-4B") == []
+
+
+def test_the_check_asks_for_it(trained: Path, tmp_path: Path) -> None:
+    copy = copied(trained, tmp_path)
+    copy.about(lambda fields: fields.update(parameters=1))
+    verdict = check_submission(copy.folder, INITS, shipped=SHIPPED, replay=False)
+    assert [finding.field for finding in verdict.findings] == ["parameters"]
+    assert verdict.replayed == 0

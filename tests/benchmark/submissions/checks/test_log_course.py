@@ -1,0 +1,204 @@
+"""Whole logs are taken as they are written; short ones and such with holes are seen."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmark.archive import read_compressed
+from benchmark.logs.training_log import TrainingLog, parse_training_log
+from benchmark.submissions.checks.log_counts import check_counts
+from benchmark.submissions.checks.log_course import Course, check_course, course_of, early_stop
+from benchmark.submissions.checks.logs import equal_updates, traced
+from benchmark.submissions.reading.folder import read_submission
+from tests.support.submissions import trainer_line
+from tests.support.training_logs import Line, start_line, update_line, validation_line
+
+SUBMISSIONS = Path(__file__).parents[4] / "submissions"
+LOGS = sorted(SUBMISSIONS.glob("*/training/*.zst"))
+
+
+def log_of(lines: list[Line]) -> TrainingLog:
+    return parse_training_log(
+        "".join(json.dumps(line) + "\n" for line in lines).encode(), Path("l")
+    )
+
+
+def lines_until(lines: list[Line], last: int) -> list[Line]:
+    """The lines of a log up to an update, to be changed."""
+    return copy.deepcopy([line for line in lines if line.get("update", 0) <= last])
+
+
+def own_log(path: Path) -> list[Line]:
+    """The lines of a log of one of this project's entries."""
+    stored = read_submission(path.parents[1]).files
+    (size,) = (f.content_bytes for f in stored if f.path == f"training/{path.name}")
+    assert size is not None
+    return [json.loads(line) for line in read_compressed(path, size).splitlines()]
+
+
+def problems(log: TrainingLog) -> list[str]:
+    return [finding.text for finding in (*check_counts(log), *check_course(log))]
+
+
+def exact(update: int, **changes: Any) -> Line:
+    """A validation with shares that turns can have."""
+    return validation_line(update, format_ok=1.0, action_ok=1.0, **changes)
+
+
+def trained(last: int, every: int | None, validated: set[int], updates: int = 20) -> TrainingLog:
+    """A run of this project's trainer: how far it came, and where it was validated."""
+    lines = [trainer_line(start_line(), updates, every)]
+    for number in range(last + 1):
+        lines += [update_line(number, {"policy/entropy": 0.1})] if number else []
+        lines += [exact(number)] if number in validated else []
+    return log_of(lines)
+
+
+COLLAPSED = [
+    trainer_line(start_line(), updates=15, every=3),
+    exact(0, solved=137),
+    *(
+        line
+        for number in range(1, 16)
+        for line in (
+            update_line(number, {"policy/entropy": 0.1}),
+            *([exact(number, solved={3: 70, 6: 1, 9: 2}.get(number, 0))] * (number % 3 == 0)),
+        )
+    ),
+]
+"""It has 15 updates, validations every 3, and success 53.5, 27.3, 0.4, 0.8, 0 and 0 %. Smoothed, it
+is below half of 53.5 % for the first time after update 9: (27.3 + 0.4 + 0.8) / 3."""
+
+
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: f"{path.parents[1].name}-{path.stem}")
+def test_the_logs_of_our_own_entries_are_whole(path: Path) -> None:
+    log = log_of(own_log(path))
+    assert course_of(log) is not None
+    assert problems(log) == []
+    assert early_stop(log) is None
+
+
+def test_a_run_that_was_stopped_for_its_collapse() -> None:
+    log = log_of(lines_until(COLLAPSED, 9))
+    assert problems(log) == []
+    reason = early_stop(log)
+    assert reason is not None
+    assert reason.startswith("success collapsed at validation 3: 9.5% over the last 3, 53.5% at")
+
+
+def test_a_run_that_was_stopped_between_two_validations() -> None:
+    """Returns in a group have hardly any spread for ten updates after the first ten."""
+    lines = [trainer_line(start_line(), 30, 50), exact(0)]
+    for number in range(1, 21):
+        lines.append(update_line(number, {"rollout/group_std": 1.0 if number <= 10 else 0.05}))
+    assert problems(log_of(lines)) == []
+    assert (early_stop(log_of(lines)) or "").startswith("returns in a group hardly differ any more")
+    assert "ends at update 19" in problems(log_of(lines[:-1]))[0]
+
+
+def test_a_run_that_was_cut_before_its_collapse() -> None:
+    log = log_of(lines_until(COLLAPSED, 8))
+    (problem,) = problems(log)
+    assert problem.startswith("l, updates: ends at update 8, the configuration says 15, and noth")
+    assert early_stop(log) is None
+
+
+def test_every_log_of_our_entries_cut_anywhere_is_seen_or_has_collapsed() -> None:
+    for path in LOGS:
+        lines = own_log(path)
+        for last in range(1, lines[-1]["update"]):
+            log = log_of(lines_until(lines, last))
+            assert bool(problems(log)) == (early_stop(log) is None)
+
+
+def test_the_last_validation_stands_at_the_end_where_the_interval_does_not() -> None:
+    assert problems(trained(20, 3, {0, 3, 6, 9, 12, 15, 18, 20})) == []
+    assert problems(trained(20, 50, {0, 20})) == []
+
+
+def test_a_run_that_was_made_longer_has_one_where_it_ended_before() -> None:
+    assert problems(trained(30, 7, {0, 7, 14, 20, 21, 28, 30})) == []
+    assert problems(trained(30, 7, {0, 7, 14, 21, 28, 30})) == []
+    (problem,) = problems(trained(30, 7, {0, 7, 14, 20, 21, 28}))
+    assert "there is none of builtin at update 30" in problem
+
+
+def test_a_run_without_validations_is_whole_if_its_configuration_says_so() -> None:
+    assert problems(trained(20, None, set())) == []
+    assert "ends at update 19" in problems(trained(19, None, set()))[0]
+
+
+def test_every_panel_must_have_all_validations() -> None:
+    lines = [trainer_line(start_line(), 4, 2)]
+    for number in range(5):
+        lines += [update_line(number, {"policy/entropy": 0.1})] if number else []
+        panels = ("a", "b") if number in (0, 4) else ("a",) if number == 2 else ()
+        lines += [exact(number, panel=panel) for panel in panels]
+    assert "there is none of b at update 2" in problems(log_of(lines))[0]
+
+
+def test_a_log_that_does_not_say_how_long_it_is_could_be_cut_anywhere() -> None:
+    """Without these words nobody sees that the collapse is missing."""
+    cut = lines_until(COLLAPSED, 3)
+    for name in ("optimization", "validation"):
+        del cut[0]["configuration"][name]
+    assert course_of(log_of(cut)) is None
+    (problem,) = problems(log_of(cut))
+    assert "does not say how many updates were planned" in problem
+
+
+@pytest.mark.parametrize(
+    "configuration",
+    [
+        {},
+        {"optimization": [], "validation": {"every": 1}},
+        {"optimization": {"updates": 20}, "validation": None},
+        {"optimization": {"updates": 20}, "validation": {}},
+        {"optimization": {"updates": True}, "validation": {"every": 1}},
+        {"optimization": {"updates": 20.0}, "validation": {"every": 1}},
+        {"optimization": {"updates": 20}, "validation": {"every": 0}},
+        {"optimization": {"updates": 20}, "validation": {"every": "5"}},
+    ],
+)
+def test_what_is_no_configuration_of_this_trainer_is_nobody_s(configuration: Line) -> None:
+    assert course_of(log_of([start_line(configuration=configuration)])) is None
+
+
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 70))
+def test_validations_are_due_where_the_trainer_makes_them(
+    updates: int, every: int, last: int
+) -> None:
+    """The trainer validates before the first update, after every so many, and after the last."""
+    made = {0} | {n for n in range(1, last + 1) if n == updates or n % every == 0}
+    if last > updates:  # It was made longer: only its last end is known.
+        made = {n for n in range(last + 1) if n == last or n % every == 0}
+    assert Course(updates, every).due(last) == made
+
+
+def test_updates_with_few_numbers_are_not_compared() -> None:
+    """Whole numbers can be equal by chance, and so can a few fractions."""
+    names = ["rollout/success", "rollout/return", "policy/entropy", "policy/grad_norm", "ratio/ess"]
+
+    def numbers(value: float, count: int) -> list[list[int]]:
+        values = {"rollout/episodes": 64, "seconds/total": 0.5} | dict.fromkeys(
+            names[:count], value
+        )
+        return [each.tolist() for each in traced(log_of([start_line(), update_line(1, values)]))]
+
+    assert [len(numbers(0.5, count)) for count in (0, 4, 5)] == [0, 0, 1]
+    assert numbers(1.0, 5) == []
+    assert numbers(0.5, 5) != numbers(0.25, 5)
+
+
+def test_most_equal_updates_are_a_copy() -> None:
+    mine = [np.arange(start, start + 5) for start in (0, 10, 20, 30)]
+    # Of three updates four of five numbers.
+    assert equal_updates(mine, np.array([0, 1, 2, 3, 10, 11, 12, 14, 21, 22, 23, 24, 30])) == 3
+    assert equal_updates(mine, np.array([0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 30, 31])) == 0
+    assert equal_updates([], np.array([1])) == 0

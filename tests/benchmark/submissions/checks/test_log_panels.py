@@ -1,0 +1,116 @@
+"""Which panel of a log was evaluated: by its fingerprint, or as the configuration plays it."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmark.engines.core.base import Sampling
+from benchmark.evaluation.protocol import PanelProtocol
+from benchmark.evaluation.summary import summarize
+from benchmark.logs.training_log import TrainingLog, parse_training_log
+from benchmark.models import ModelIdentity
+from benchmark.submissions.checks.log_panels import check_panels, tied_panels
+from benchmark.submissions.format.schema import Checkpoint
+from benchmark.submissions.reading.entry import ReadCheckpoint, ReadRun
+from tests.support.factories import TASKS, make_manifest, make_protocol, make_record
+from tests.support.training_logs import start_line, validation_line
+
+SAMPLED = make_protocol(sampling=Sampling(temperature=0.6, top_p=0.95, top_k=20), repeats=8)
+
+
+def point_of(protocol: PanelProtocol, solved: int = 2) -> ReadCheckpoint:
+    """A checkpoint that solves so many of four episodes."""
+    manifest = make_manifest(protocol)
+    records = [
+        make_record(f"e{number}", number < solved, repeat=repeat)
+        for number in range(4)
+        for repeat in range(protocol.repeats)
+    ]
+    run = ReadRun("runs/r0", manifest, tuple(records), summarize(manifest, records, TASKS))
+    model = ModelIdentity(name="m", kind="folder", sha256="0" * 64)
+    named = Checkpoint(seed=0, model=model, runs=("runs/r0",))
+    return ReadCheckpoint(named, (run,), None)
+
+
+def log_of(
+    protocol: PanelProtocol, validation: Any = None, solved: int = 2, **changes: Any
+) -> TrainingLog:
+    """Two validations of a protocol."""
+    changes = {"fingerprint": protocol.fingerprint, **changes}
+    lines = [start_line(configuration={"validation": validation})]
+    lines += [validation_line(number, solved, 4, **changes) for number in (0, 1)]
+    return parse_training_log(
+        "".join(json.dumps(line) + "\n" for line in lines).encode(), Path("l")
+    )
+
+
+def problems(point: ReadCheckpoint, log: TrainingLog) -> list[str]:
+    return [finding.problem for finding in check_panels(point, log)]
+
+
+def test_the_same_protocol() -> None:
+    protocol = make_protocol()
+    log = log_of(protocol)
+    tie = tied_panels(point_of(protocol), log)["builtin"]
+    assert (tie.protocol, tie.comparable) == (protocol, True)
+    assert problems(point_of(protocol), log) == []
+
+
+def test_one_play_of_what_was_evaluated_in_eight() -> None:
+    """This project's trainer plays every episode once, whatever is standard."""
+    once = replace(SAMPLED, repeats=1)
+    tie = tied_panels(point_of(SAMPLED), log_of(once))["builtin"]
+    assert (tie.protocol, tie.comparable) == (once, True)
+    assert problems(point_of(SAMPLED), log_of(once)) == []
+    assert problems(point_of(SAMPLED, solved=0), log_of(once, solved=4))[0].startswith("no validat")
+
+
+def test_sampled_validations_of_what_was_evaluated_greedily() -> None:
+    """As in the paper's scale: another protocol, with other success, of the same panel."""
+    chosen = {"every": 5, "temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_tokens": None}
+    greedy = make_protocol()
+    validated = replace(SAMPLED, repeats=1)
+    tie = tied_panels(point_of(greedy), log_of(validated, chosen))["builtin"]
+    assert (tie.protocol, tie.comparable) == (validated, False)
+    assert problems(point_of(greedy, solved=4), log_of(validated, chosen, solved=0)) == []
+    assert problems(point_of(greedy), log_of(validated, chosen, turns=16.0)) == [
+        "16 turns an episode at update 0, sokoban/builtin has 15 at most"
+    ]
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        None,
+        [],
+        {},
+        {"temperature": 0.7, "top_p": 0.95, "top_k": 20},
+        {"temperature": "0.6", "top_p": 0.95, "top_k": 20},
+        {"temperature": 0.6, "top_p": 0.95, "top_k": 20.0},
+        {"temperature": 0.6, "top_p": True, "top_k": 20},
+    ],
+)
+def test_a_protocol_that_does_not_follow_from_the_configuration(chosen: Any) -> None:
+    log = log_of(replace(SAMPLED, repeats=1), chosen)
+    assert problems(point_of(make_protocol()), log) == [
+        "builtin is validated under a protocol that no run has played"
+    ]
+
+
+def test_a_second_panel_may_be_one_s_own() -> None:
+    protocol = make_protocol()
+    lines = [start_line()]
+    lines += [validation_line(0, 2, 4, fingerprint=protocol.fingerprint)]
+    lines += [validation_line(0, 9, 9, panel="own", turns=99.0)]
+    content = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    assert problems(point_of(protocol), parse_training_log(content, Path("l"))) == []
+
+
+def test_another_number_of_episodes() -> None:
+    protocol = make_protocol(episodes=8)
+    assert problems(point_of(protocol), log_of(protocol)) == [
+        "4 episodes at update 0, sokoban/builtin has 8"
+    ]

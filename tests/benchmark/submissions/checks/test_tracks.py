@@ -1,0 +1,130 @@
+"""A log that claims a track is of that track, and all seeds of an entry are of one."""
+
+from typing import Any
+
+import pytest
+
+from benchmark.cli.commands.inits import method_fault
+from benchmark.submissions.check import check_submission, read_accepted
+from benchmark.submissions.checks.tracks import track_of
+from benchmark.tracks import Track
+from tests.benchmark.submissions.conftest import Copies
+from tests.support.small_track import small
+from tests.support.submissions import INITS, SEEDS, Copy
+from tests.support.track_submissions import TRACK, Change, on_track
+from tests.support.training_logs import Line
+
+
+def problems(copy: Copy, *tracks: Track) -> list[str]:
+    known = {track.name: track for track in tracks}
+    verdict = check_submission(
+        copy.folder, INITS, replay=False, tracks=known, method_fault=method_fault
+    )
+    return [finding.text for finding in verdict.findings]
+
+
+def test_seeds_of_one_track_are_accepted_and_their_entry_is_on_it(copies: Copies) -> None:
+    copy = on_track(copies("trained"))
+    assert problems(copy, TRACK) == []
+    assert track_of(read_accepted(copy.folder)) == TRACK.claim
+
+
+def test_entries_without_a_claim_are_open(copies: Copies) -> None:
+    for name in ("trained", "policy"):
+        copy = copies(name)
+        assert problems(copy, TRACK) == []
+        assert track_of(read_accepted(copy.folder)) is None
+
+
+def changed(part: str, name: str, value: Any) -> Change:
+    return lambda line: line["configuration"][part].update({name: value})
+
+
+def test_one_changed_setting_is_a_finding_with_both_values(copies: Copies) -> None:
+    copy = on_track(copies("trained"), changed("kl", "coef", 0.5))
+    found = problems(copy, TRACK)
+    assert found == [
+        f"training/s{seed}.jsonl.zst, line 1, configuration: claims track small, but kl.coef is "
+        "0.5, the track has 0.01; send the log as the trainer has written it"
+        for seed in SEEDS
+    ]
+
+
+def test_a_method_that_is_not_its_recipe_is_a_finding(copies: Copies) -> None:
+    copy = on_track(copies("trained"), changed("clipping", "clip_high", 0.9))
+    found = problems(copy, TRACK)
+    assert found == [
+        f"training/s{seed}.jsonl.zst, line 1, recipe: its recipe is grpo, but clipping.clip_high "
+        "is 0.9, and that recipe has 0.2; name the recipe that was run; one of your own has a name "
+        "of its own"
+        for seed in SEEDS
+    ]
+
+
+def test_a_recipe_of_another_name_has_the_method_that_it_says(copies: Copies) -> None:
+    def own(line: Line) -> None:
+        line["recipe"] = "wide_grpo"
+        line["configuration"]["clipping"]["clip_high"] = 0.9
+
+    copy = on_track(copies("trained"), own)
+    copy.about(lambda about: about["method"].update(recipe="wide_grpo"))
+    assert problems(copy, TRACK) == []
+
+
+def test_a_method_that_this_program_does_not_know_is_a_finding(copies: Copies) -> None:
+    copy = on_track(copies("trained"), changed("clipping", "clip_low", "wide"))
+    found = problems(copy, TRACK)
+    assert len(found) == 2
+    assert "line 1, recipe: the configuration of the log is not one of this version" in found[0]
+
+
+def test_many_changed_settings_are_counted(copies: Copies) -> None:
+    extra = {f"setting{number}": number for number in range(30)}
+    copy = on_track(copies("trained"), lambda line: line["configuration"].update(extra))
+    found = problems(copy, TRACK)
+    assert len(found) == 22
+    assert "claims track small, but 30 settings differ from it; " in found[10]
+
+
+def test_another_init_is_a_finding(copies: Copies) -> None:
+    other = TRACK.model_copy(update={"init": TRACK.init.model_copy(update={"sha256": "0" * 64})})
+    copy = on_track(copies("trained"), lambda line: line.update(track=other.claim.model_dump()))
+    found = problems(copy, other)
+    assert len(found) == 2
+    assert "but init is tiny-sokoban (init, SHA-256 " in found[0]
+    assert f"the track has tiny-sokoban, SHA-256 {'0' * 12}..." in found[0]
+
+
+def test_a_track_that_does_not_exist_is_a_finding_with_near_matches(copies: Copies) -> None:
+    copy = on_track(copies("trained"), lambda line: line["track"].update(name="smal"))
+    found = problems(copy, TRACK)
+    assert found[0] == (
+        "training/s0.jsonl.zst, line 1, track: claims track smal, which does not exist; did you "
+        "mean small?; train on a track that `arlarena-bench tracks` lists"
+    )
+    assert "which does not exist; there are none; train" in problems(copy)[0]
+
+
+def test_a_track_that_was_changed_since_is_a_finding(copies: Copies) -> None:
+    copy = on_track(copies("trained"))
+    newer = small({"settings": {"kl": {"coef": 0.5}}})
+    found = problems(copy, newer)
+    assert found[0] == (
+        f"training/s0.jsonl.zst, line 1, track: claims track small with SHA-256 "
+        f"{TRACK.sha256[:12]}..., and today's has {newer.sha256[:12]}...: it was changed since; "
+        "train on the track as it is today"
+    )
+
+
+@pytest.mark.parametrize("other", [None, "another"])
+def test_seeds_of_several_tracks_are_a_finding(other: str | None, copies: Copies) -> None:
+    second = TRACK.model_copy(update={"name": "another"})
+    claim = second.claim.model_dump() if other else None
+    copy = on_track(copies("trained"), lambda line: line.update(track=claim), seed=1)
+    (found,) = problems(copy, TRACK, second)
+    where = f"another ({second.sha256[:12]}...)" if other else "open"
+    assert found.startswith(
+        f"training/s1.jsonl.zst, line 1, track: is on track {where}, training/s0.jsonl.zst on "
+        f"small ({TRACK.sha256[:12]}...); "
+    )
+    assert track_of(read_accepted(copy.folder)) is None

@@ -1,0 +1,109 @@
+"""What the check cannot see, on purpose in the form of tests: these forgeries are accepted.
+
+A replay proves that the recorded actions earn the recorded rewards. Who chose them, and whether a
+log is of a real training, no program can tell from the folder alone. The badges say no more than
+that; `arlarena-bench audit` with the released weights and `re-run` by maintainers go further.
+"""
+
+from pathlib import Path
+
+from benchmark.stats.intervals import wilson
+from benchmark.submissions.check import read_accepted
+from benchmark.submissions.checks.known import Known
+from tests.benchmark.submissions.checks.test_copies import other_logs, other_records, renamed
+from tests.benchmark.submissions.conftest import Copies
+from tests.support.submissions import Copy, Json, check, trainer_line
+from tests.support.training_logs import Line
+
+
+def test_a_log_whose_counts_are_forged_consistently(copies: Copies) -> None:
+    """Every rate is a count and has its interval: nothing in it contradicts anything."""
+
+    def change(lines: list[Line]) -> None:
+        for line in lines:
+            if line["kind"] == "validation":
+                solved = max(150, round(256 * line["success"]))
+                interval = wilson(solved, 256)
+                line |= {"success": interval.value, "score": interval.value}
+                line |= {"wilson_low": interval.low, "wilson_high": interval.high}
+
+    copy = copies("trained")
+    copy.log(change)
+    assert check(copy.folder).accepted
+
+
+def test_a_log_without_the_failures_of_its_engine(copies: Copies) -> None:
+    """Numbers that are no counts can be anything within their range."""
+    copy = copies("trained")
+
+    def change(lines: list[Line]) -> None:
+        for line in lines:
+            line.pop("engine/k3", None)
+
+    copy.log(change)
+    assert check(copy.folder).accepted
+
+
+def test_a_log_that_ends_early_with_a_configuration_that_does(copies: Copies) -> None:
+    """How long a run was meant to be, only its configuration says."""
+    copy = copies("trained")
+
+    def change(lines: list[Line]) -> list[Line]:
+        trainer_line(lines[0], updates=11, every=5)
+        due = (0, 5, 10, 11)
+        return [
+            line
+            for line in lines
+            if line["kind"] == "start"
+            or (line["update"] <= 11 and (line["kind"] == "update" or line["update"] in due))
+        ]
+
+    for seed in (0, 1):
+        copy.log(change, seed)
+    assert check(copy.folder).accepted
+
+
+def test_a_log_of_another_entry_with_every_number_changed(copies: Copies, trained: Path) -> None:
+    """And so records, log-probabilities and weights."""
+    copy = copies("trained")
+    renamed(copy)
+    other_records(copy)
+    other_logs(copy)
+    assert check(copy.folder, [Known.of(read_accepted(trained))]).accepted
+
+
+def test_a_date_of_the_past(copies: Copies) -> None:
+    """Runs and logs must be older, which whoever sends them can write into them, too."""
+    copy = copies("trained")
+    copy.about(lambda about: about.update(date="1999-01-01"))
+    for seed in (0, 1):
+        copy.log(lambda lines: lines[0].update(created="1998-01-01T00:00:00Z"), seed)
+        copy.manifest(lambda run: run.update(created="1998-01-01T00:00:00Z"), f"runs/r{seed}")
+    copy = Copy(copy.folder.rename(copy.folder.with_name("19990101_trained")))
+    assert check(copy.folder).accepted
+
+
+def test_answers_that_another_player_gave(copies: Copies) -> None:
+    """The actions earn the rewards; that the named weights chose them is what nobody has shown."""
+
+    def change(records: list[Json]) -> None:
+        for record in records:
+            for turn in record["turns"]:
+                turn["response"] = f"<think>I see</think><action>{turn['action']}</action>"
+                turn["response_tokens"] = 12
+                turn["log_prob"] *= 1.001
+
+    copy = copies("trained")
+    copy.records(change)
+    assert check(copy.folder).accepted
+
+
+def test_a_description_that_is_not_true(copies: Copies) -> None:
+    def change(about: Json) -> None:
+        about["parameters"] = 1
+        about["method"]["description"] = "No model has ever been trained so well."
+        about["training_data"]["statement"] = "No game was ever played."
+
+    copy = copies("trained")
+    copy.about(change)
+    assert check(copy.folder).accepted

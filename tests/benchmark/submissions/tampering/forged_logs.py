@@ -1,0 +1,236 @@
+"""Forged logs: of other trainings, of no training, and curves that were drawn by hand."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from benchmark.stats.intervals import wilson
+from tests.benchmark.submissions.tampering.forgery import Forgery
+from tests.support.submissions import Copy, Json
+from tests.support.training_logs import Line, validation_line
+
+LOG = "training/s0.jsonl.zst"
+
+
+def start(seed: int = 0, **changes: Any) -> Callable[[Copy], None]:
+    """Changes a log's first line."""
+    return lambda copy: copy.log(lambda lines: lines[0].update(changes), seed)
+
+
+def validations(lines: list[Line]) -> list[Line]:
+    return [line for line in lines if line["kind"] == "validation"]
+
+
+def updates(lines: list[Line]) -> list[Line]:
+    return [line for line in lines if line["kind"] == "update"]
+
+
+def validation(**changes: Any) -> Callable[[Copy], None]:
+    """Changes the fourth validation."""
+    return lambda copy: copy.log(lambda lines: validations(lines)[3].update(changes))
+
+
+def update(**changes: Any) -> Callable[[Copy], None]:
+    """Changes the fourth update; `/` in names is written as two underscores."""
+    named = {name.replace("__", "/"): value for name, value in changes.items()}
+    return lambda copy: copy.log(lambda lines: updates(lines)[3].update(named))
+
+
+def smoothed(copy: Copy) -> None:
+    """A moving mean over the success of the validations, with the intervals of whole counts."""
+
+    def change(lines: list[Line]) -> None:
+        points = validations(lines)
+        rates = [line["success"] for line in points]
+        for number, line in enumerate(points):
+            around = rates[max(0, number - 1) : number + 2]
+            line["success"] = sum(around) / len(around)
+            interval = wilson(round(256 * line["success"]), 256)
+            line["wilson_low"], line["wilson_high"] = interval.low, interval.high
+
+    copy.log(change)
+
+
+def raised(copy: Copy) -> None:
+    """One bad validation is lifted to the one before it; its interval stays."""
+
+    def change(lines: list[Line]) -> None:
+        points = validations(lines)
+        points[4]["success"] = points[4]["success"] + 1 / 256
+
+    copy.log(change)
+
+
+def smoothed_training(copy: Copy) -> None:
+    def change(lines: list[Line]) -> None:
+        for line in updates(lines):
+            line["rollout/success"] = 0.5 * (line["rollout/success"] + 0.6)
+
+    copy.log(change)
+
+
+def out_of_order(copy: Copy) -> None:
+    def change(lines: list[Line]) -> list[Line]:
+        return [*lines[:3], lines[5], lines[4], lines[3], *lines[6:]]
+
+    copy.log(change)
+
+
+def backwards(copy: Copy) -> None:
+    copy.log(lambda lines: updates(lines)[3].update(seconds_total=0.5))
+
+
+def other_seed(copy: Copy) -> None:
+    copy.log(lambda lines: lines[0].update(seed=7))
+
+
+def swapped(copy: Copy) -> None:
+    first, second = (copy.read(f"training/s{seed}.jsonl.zst") for seed in (0, 1))
+    copy.write("training/s0.jsonl.zst", second)
+    copy.write("training/s1.jsonl.zst", first)
+
+
+def copied(copy: Copy) -> None:
+    """The better seed's log stands for the other one, too."""
+    lines = [json.loads(line) for line in copy.read(LOG).splitlines()]
+    lines[0]["seed"] = lines[0]["configuration"]["seed"] = 1
+    for line in lines[1:]:
+        line["seconds_total"] += 1.0
+    copy.log(lambda _: lines, seed=1)
+
+
+def far(copy: Copy) -> None:
+    """All validations solve much more than the checkpoint."""
+
+    def change(lines: list[Line]) -> None:
+        for line in validations(lines):
+            fresh = validation_line(line["update"], solved=250)
+            for name in ("success", "wilson_low", "wilson_high"):
+                line[name] = fresh[name]
+
+    copy.log(change)
+
+
+def other_panel(copy: Copy) -> None:
+    def change(lines: list[Line]) -> None:
+        for line in validations(lines):
+            line.update(panel="easy", fingerprint="1" * 64)
+        lines.append({**validations(lines)[-1], "panel": "easier", "fingerprint": "2" * 64})
+
+    copy.log(change)
+
+
+def missing(copy: Copy) -> None:
+    def change(about: Json) -> None:
+        about["checkpoints"][1]["training_log"] = None
+        about["files"] = [f for f in about["files"] if "training/s1" not in f["path"]]
+
+    (copy.folder / "training" / "s1.jsonl.zst").unlink()
+    copy.about(change)
+
+
+def text(old: bytes, new: bytes) -> Callable[[Copy], None]:
+    """Changes the first occurrence of something in the log's text."""
+
+    def change(copy: Copy) -> None:
+        content = copy.read(LOG)
+        assert old in content
+        copy.write(LOG, content.replace(old, new, 1))
+
+    return change
+
+
+def named(path: str) -> Callable[[Copy], None]:
+    """Names a file as the first log."""
+    return lambda copy: copy.about(lambda a: a["checkpoints"][0].update(training_log=path))
+
+
+INIT = {"name": "other", "kind": "folder", "revision": None, "sha256": "9" * 64}
+FORGERIES = [
+    Forgery(
+        "success above 1", "trained", validation(success=1.5), "success: Input should be less th"
+    ),
+    Forgery(
+        "share above 1", "trained", update(rollout__success=1.01), "rollout/success: Input should"
+    ),
+    Forgery(
+        "percent", "trained", validation(success=62.5), "success: Input should be less than or"
+    ),
+    Forgery(
+        "negative success", "trained", validation(success=-0.1), "success: Input should be great"
+    ),
+    Forgery("NaN in a log", "trained", validation(score=float("nan")), f"{LOG}: line 8: not JSON"),
+    Forgery(
+        "1e308 in a log", "trained", update(policy__loss=1e308), "policy/loss: Input should be l"
+    ),
+    Forgery(
+        "negative norm", "trained", update(policy__grad_norm=-1.0), "grad_norm: Input should be"
+    ),
+    Forgery(
+        "text in a log", "trained", update(kl_old__mean="0.1"), "kl_old/mean: Input should be a"
+    ),
+    Forgery(
+        "bool in a log", "trained", update(rollout__episodes=True), "rollout/episodes: Input shou"
+    ),
+    Forgery(
+        "future log", "trained", start(schema_version=2), "line 1: schema_version: Input should"
+    ),
+    Forgery(
+        "extra field in a log", "trained", update(bonus=1.0), "bonus: Extra inputs are not permi"
+    ),
+    Forgery(
+        "unknown line", "trained", validation(kind="note"), "kind: must be start, update or val"
+    ),
+    Forgery("updates out of order", "trained", out_of_order, "stands after"),
+    Forgery("time runs backwards", "trained", backwards, "seconds_total: 0.5 stands after"),
+    Forgery(
+        "two starts", "trained", lambda c: c.log(lambda ls: [ls[0], *ls]), "a log has one start"
+    ),
+    Forgery("no start", "trained", lambda c: c.log(lambda ls: ls[1:]), "a log has one start line"),
+    Forgery(
+        "empty log", "trained", lambda c: c.log(lambda _: []), "is empty: a training log begins"
+    ),
+    Forgery("torn log", "trained", lambda c: c.write(LOG, c.read(LOG)[:-9]), "line 42: has no end"),
+    Forgery(
+        "twin fields in a log",
+        "trained",
+        text(b'"success": ', b'"success": 1.0, "success": '),
+        f"{LOG}, line 2: a field is there twice",
+    ),
+    Forgery("smoothed collapse", "trained", smoothed, "is no share of 256 episodes"),
+    Forgery(
+        "smoothed training", "trained", smoothed_training, "is no share of 128 (rollout/episode"
+    ),
+    Forgery("stale interval", "trained", raised, "the interval is not that of"),
+    Forgery("wide interval", "trained", validation(wilson_low=0.0), "the interval is not that of"),
+    Forgery(
+        "interval elsewhere", "trained", validation(wilson_low=0.99), "outside of its interval"
+    ),
+    Forgery("log of another seed", "trained", other_seed, "line 1, seed: is of seed 7, the check"),
+    Forgery("swapped logs", "trained", swapped, "is of seed 1, the checkpoint of seed 0"),
+    Forgery("one log for two seeds", "trained", copied, f"20 updates have the numbers of {LOG}"),
+    Forgery(
+        "log of another init", "trained", start(init=INIT), "starts from other (folder, SHA-256 9"
+    ),
+    Forgery("log of another recipe", "trained", start(recipe="gspo"), "is of other settings than "),
+    Forgery("log of another task", "trained", start(task="webshop"), "is of other settings than "),
+    Forgery(
+        "log of other settings",
+        "trained",
+        start(configuration={"recipe": "grpo", "seed": 0, "optimizer": {"learning_rate": 1e-6}}),
+        "configuration: is of other settings than",
+    ),
+    Forgery(
+        "log of a better model", "trained", far, "no validation of sokoban/builtin is near the"
+    ),
+    Forgery("logs of other panels", "trained", other_panel, "easy is validated under a protocol"),
+    Forgery(
+        "log of the better seed", "trained", missing, "seeds [1] have no training log and others"
+    ),
+    Forgery(
+        "records for a log", "trained", named("runs/r0/episodes.jsonl.zst"), "belongs to no run"
+    ),
+    Forgery(
+        "README for a log", "trained", named("README.md"), "training/s0.jsonl.zst: belongs to no"
+    ),
+]

@@ -1,0 +1,220 @@
+"""Forged models: weights that nobody can name, that are others', or that answer for others."""
+
+from collections.abc import Callable
+from typing import Any
+
+from tasks.seeding import sha256_text
+from tests.benchmark.submissions.tampering.forgery import Forgery
+from tests.support.submissions import INIT, Copy, Json
+
+COMMIT = "0123456789" * 4
+
+
+def model(number: int = 0, **changes: Any) -> Callable[[Copy], None]:
+    """Names another model for a checkpoint, in `submission.json` and in its run."""
+
+    def change(copy: Copy) -> None:
+        def rename(about: Json) -> None:
+            about["checkpoints"][number]["model"].update(changes)
+
+        copy.about(rename)
+        copy.manifest(lambda run: run["model"].update(changes), f"runs/r{number}")
+
+    return change
+
+
+def both(*changes: Callable[[Copy], object]) -> Callable[[Copy], None]:
+    """Makes several changes."""
+
+    def change(copy: Copy) -> None:
+        for one in changes:
+            one(copy)
+
+    return change
+
+
+def init(**changes: Any) -> Callable[[Copy], None]:
+    return lambda copy: copy.about(lambda about: about["init"].update(changes))
+
+
+def about(**changes: Any) -> Callable[[Copy], None]:
+    return lambda copy: copy.about(lambda fields: fields.update(changes))
+
+
+def edited(change: Callable[[Json], None]) -> Callable[[Copy], None]:
+    """Changes `submission.json`."""
+    return lambda copy: copy.about(change)
+
+
+def kind(kind: str, **changes: Any) -> Callable[[Copy], None]:
+    def change(fields: Json) -> None:
+        fields["method"]["kind"] = kind
+        fields.update(changes)
+
+    return lambda copy: copy.about(change)
+
+
+def renamed_run(copy: Copy) -> None:
+    copy.manifest(lambda run: run["model"].update(name="grpo-s9"))
+
+
+def other_seeds_records(copy: Copy) -> None:
+    for file in ("episodes.jsonl.zst", "summary.json"):
+        copy.write(f"runs/r1/{file}", copy.read(f"runs/r0/{file}"))
+
+
+def seeds_with_other_panels(copy: Copy) -> None:
+    copy.manifest(lambda run: run["panels"][0].update(max_turns=30), "runs/r1")
+
+
+def twice(fields: Json) -> None:
+    fields["checkpoints"][1]["seed"] = 0
+
+
+def with_a_seed(fields: Json) -> None:
+    fields["checkpoints"][0]["seed"] = 5
+
+
+def run_twice(fields: Json) -> None:
+    fields["checkpoints"][1]["runs"] = ["runs/r0"]
+
+
+def log_twice(fields: Json) -> None:
+    fields["checkpoints"][1]["training_log"] = "training/s0.jsonl.zst"
+
+
+def file_twice(fields: Json) -> None:
+    fields["files"].append(fields["files"][0])
+
+
+def two(fields: Json) -> None:
+    fields["checkpoints"].append({**fields["checkpoints"][0], "seed": 1, "runs": ["runs/r1"]})
+
+
+DATA = {
+    "statement": "Everything.",
+    "training_streams": [],
+    "other": False,
+    "panel_episodes": False,
+}
+HUB: Json = {"kind": "hub", "name": "a/b", "sha256": None, "revision": COMMIT}
+FORGERIES = [
+    Forgery(
+        "init sold as trained",
+        "trained",
+        both(
+            model(kind="folder", name="mine", sha256=INIT["sha256"]),
+            init(kind="folder", name="base", sha256=sha256_text("base")),
+        ),
+        "these are the weights of the init tiny-sokoban",
+    ),
+    Forgery(
+        "served model", "trained", model(kind="endpoint"), "nobody can say which weights these"
+    ),
+    Forgery(
+        "hub without commit", "trained", model(kind="hub", name="a/b"), "nobody can say which w"
+    ),
+    Forgery(
+        "hub at a branch",
+        "trained",
+        model(**{**HUB, "revision": "main"}),
+        "revision must be a commit",
+    ),
+    Forgery("folder without hash", "trained", model(sha256=None), "nobody can say which weights"),
+    Forgery(
+        "a registered init under another name",
+        "trained",
+        both(init(kind="folder", name="Large-7B"), about(base_model="Large-7B", parameters=7)),
+        "these are the weights of the init tiny-sokoban; name it as the registry does",
+    ),
+    Forgery(
+        "init of other weights", "trained", init(sha256="0" * 64), "tiny-sokoban has other weig"
+    ),
+    Forgery(
+        "init without a pinned hash",
+        "trained",
+        init(name="unpinned", sha256="7" * 64),
+        "submission.json, init: the registry has no hash of unpinned: any weights can be called so",
+    ),
+    Forgery(
+        "unknown init", "trained", init(name="huge-sokoban"), "there is no init 'huge-sokoban'"
+    ),
+    Forgery(
+        "served init", "trained", init(kind="endpoint"), "submission.json, init: tiny-sokoban (e"
+    ),
+    Forgery("no init", "trained", about(init=None), "a trained checkpoint: give init"),
+    Forgery("init of a policy", "policy", about(init=INIT), "a scripted policy: leave init out"),
+    Forgery(
+        "policy claimed as trained",
+        "policy",
+        kind("trained", base_model="b", parameters=1, init=INIT, training_data=DATA),
+        "checkpoints.0.model: is of kind policy, method.kind is trained",
+    ),
+    Forgery(
+        "policy claimed as weights", "policy", model(kind="folder", sha256="1" * 64), "of kind f"
+    ),
+    Forgery(
+        "weights claimed as init",
+        "policy",
+        both(
+            kind("init", base_model="b", parameters=1, training_data=DATA),
+            model(kind="folder", sha256="1" * 64),
+        ),
+        "is of kind folder, method.kind is init",
+    ),
+    Forgery("unknown policy", "policy", model(name="oracle"), "there is no policy 'oracle'"),
+    Forgery(
+        "policy of another name", "policy", model(name="random"), "policy random answers otherwi"
+    ),
+    Forgery(
+        "run of another model", "trained", renamed_run, "run.json, model: grpo-s9 (folder, SHA-"
+    ),
+    Forgery(
+        "the same weights twice",
+        "trained",
+        model(1, sha256=sha256_text("s0")),
+        "seeds 0 and 1 have the same weights",
+    ),
+    Forgery(
+        "the same commit twice",
+        "trained",
+        both(model(**HUB), model(1, **HUB)),
+        "seeds 0 and 1 have the same weights",
+    ),
+    Forgery(
+        "weights of the init",
+        "trained",
+        model(1, sha256=INIT["sha256"]),
+        "of seed 1 are the init's",
+    ),
+    Forgery(
+        "commit of the init",
+        "trained",
+        both(model(1, **HUB), init(**HUB)),
+        "the weights of seed 1 are the init's",
+    ),
+    Forgery(
+        "records of another model",
+        "trained",
+        other_seeds_records,
+        "256 of 256 episodes have the answers and log-probabilities of runs/r0",
+    ),
+    Forgery(
+        "seeds with other panels",
+        "trained",
+        seeds_with_other_panels,
+        "seed 1 has played other panels or protocols than seed 0",
+    ),
+    Forgery("seed twice", "trained", edited(twice), "two checkpoints have the seed 0"),
+    Forgery("run twice", "trained", edited(run_twice), "a run folder is named twice: ru"),
+    Forgery("log twice", "trained", edited(log_twice), "a training log is named twice: t"),
+    Forgery("file twice", "trained", edited(file_twice), "two files have the path runs/r0"),
+    Forgery("seed of a policy", "policy", edited(with_a_seed), "has no seed of a training"),
+    Forgery("two policies", "policy", edited(two), "policy has one checkpoint and no tra"),
+    Forgery(
+        "name in colours", "trained", model(name="\x1b[31ma"), "is no plain name: letters, dig"
+    ),
+    Forgery(
+        "Cyrillic model", "trained", model(name="grp\u043e"), "is no plain name: letters, digits"
+    ),
+]

@@ -1,0 +1,115 @@
+"""Forged runs: another protocol, a part of one, panels twice, an edited summary."""
+
+import json
+from typing import Any
+
+from tests.benchmark.submissions.tampering.forgery import Forgery
+from tests.support.submissions import Copy, Json
+
+RUN = "runs/r0/run.json"
+SUMMARY = "runs/r0/summary.json"
+
+
+def panel(**changes: Any) -> Any:
+    """Changes the protocol; fingerprint and overrides are stated anew."""
+    return lambda copy: copy.panel(**changes)
+
+
+def sampling(**changes: Any) -> Any:
+    """Changes how tokens are drawn."""
+    return lambda copy: copy.manifest(lambda run: run["panels"][0]["sampling"].update(changes))
+
+
+def hidden_override(copy: Copy) -> None:
+    def change(run: Json) -> None:
+        run["overrides"] = {}
+
+    copy.panel(seed=1)
+    copy.manifest(change, restate=False)
+
+
+def run(restate: bool = True, **changes: Any) -> Any:
+    """Changes other fields of `run.json`."""
+    return lambda copy: copy.manifest(lambda fields: fields.update(changes), restate=restate)
+
+
+def half_a_panel(copy: Copy) -> None:
+    copy.records(lambda records: [record for record in records if record["success"]])
+    solved = len(copy.read("runs/r0/episodes.jsonl.zst").splitlines())
+    copy.panel(episodes=solved)
+
+
+def two_panels_twice(copy: Copy) -> None:
+    copy.manifest(lambda run: run["panels"].append(run["panels"][0]))
+
+
+def a_run_twice(copy: Copy) -> None:
+    for file in ("run.json", "summary.json", "episodes.jsonl.zst"):
+        copy.write(f"runs/again/{file}", copy.read(f"runs/r0/{file}"))
+    copy.about(lambda about: about["checkpoints"][0]["runs"].append("runs/again"))
+
+
+def text_for_number(copy: Copy) -> None:
+    content = json.loads(copy.read(RUN))
+    content["panels"][0]["max_turns"] = "15"
+    copy.write(RUN, json.dumps(content).encode())
+
+
+def bool_for_number(copy: Copy) -> None:
+    content = json.loads(copy.read(RUN))
+    content["panels"][0]["repeats"] = True
+    copy.write(RUN, json.dumps(content).encode())
+
+
+def twin_panels(copy: Copy) -> None:
+    content = copy.read(RUN)
+    copy.write(RUN, content.replace(b'"panels":', b'"panels": [], "panels":', 1))
+
+
+def edited_summary(copy: Copy) -> None:
+    summary = json.loads(copy.read(SUMMARY))
+    summary["panels"][0]["success"]["value"] = 1.0
+    copy.write(SUMMARY, (json.dumps(summary, sort_keys=True, indent=2) + "\n").encode())
+
+
+NOT_STANDARD = f"{RUN}, overrides: not the standard protocol: "
+FORGERIES = [
+    Forgery("other turn seeds", "policy", panel(seed=1), NOT_STANDARD + "seed = 1"),
+    Forgery("hidden turn seeds", "policy", hidden_override, "overrides are not those of"),
+    Forgery("other temperature", "policy", sampling(temperature=0.5), "temperature = 0.5"),
+    Forgery("longer answers", "policy", sampling(max_tokens=4096), "max_tokens = 4096"),
+    Forgery("more plays", "policy", panel(repeats=2), NOT_STANDARD + "repeats = 2"),
+    Forgery("other settings", "policy", panel(settings={"easy": "on"}), "sokoban.easy = on"),
+    Forgery("other prompt", "policy", panel(prompt_sha256="0" * 64), "played with prompt_sha256"),
+    Forgery("other penalty", "policy", panel(format_penalty=0), "played with format_penalty 0.0"),
+    Forgery("more turns", "policy", panel(max_turns=30), "with max_turns 30, installed is 15"),
+    Forgery("more history", "policy", panel(history_turns=9), "with history_turns 9"),
+    Forgery("other contract", "policy", panel(contract="anything goes"), "with contract 'anything"),
+    Forgery("other packages", "policy", panel(packages={"easy": "1"}), "played with packages"),
+    Forgery("other panel file", "policy", panel(panel_sha256="0" * 64), "played with panel_sha256"),
+    Forgery("other world", "policy", panel(trace_sha256=None), "played with trace_sha256 None"),
+    Forgery("unknown panel", "policy", panel(panel="easy"), "the run does not play it"),
+    Forgery("unknown task", "policy", panel(task="chess"), "chess"),
+    Forgery("half a panel", "trained", half_a_panel, "with episodes 151, installed is 256"),
+    Forgery("edited fingerprint", "policy", run(restate=False, fingerprint="0" * 64), "edited"),
+    Forgery("a shard", "policy", run(shard={"index": 1, "count": 2}), "shard: is a part of a run"),
+    Forgery("a panel twice in a run", "policy", two_panels_twice, "a panel is listed twice"),
+    Forgery("a panel in two runs", "policy", a_run_twice, "sokoban/builtin is in runs/r0, too"),
+    Forgery("future run", "policy", run(schema_version=2), "schema_version: Input should be 1"),
+    Forgery("extra field of a run", "policy", run(bonus=1), "bonus: Extra inputs are not"),
+    Forgery("text for number in a run", "policy", text_for_number, "panels.0.max_turns: is of"),
+    Forgery("bool for number in a run", "policy", bool_for_number, "panels.0.repeats: is of"),
+    Forgery(
+        "a run to come",
+        "policy",
+        run(created="2026-01-04T00:00:00+00:00"),
+        f"{RUN}, created: 2026-01-04T00:00:00+00:00 is after the submission, which is of 2026-",
+    ),
+    Forgery("a run at no time", "policy", run(created="2999-13-45 nonsense"), "is no time in UTC"),
+    Forgery("a run in no month", "policy", run(created="2025-13-01T00:00:00Z"), "is no time in UT"),
+    Forgery("a long run.json", "policy", run(created="x" * 10**5), "is longer than 32,768 bytes"),
+    Forgery("twin fields of a run", "policy", twin_panels, f"{RUN}: a field is there twice"),
+    Forgery(
+        "edited summary", "trained", edited_summary, f"{SUMMARY}: is not what the records give"
+    ),
+]

@@ -1,0 +1,157 @@
+"""Forged texts: `submission.json` that breaks its schema, or that does not look like what it is."""
+
+import unicodedata
+from collections.abc import Callable
+from typing import Any
+
+from tests.benchmark.submissions.tampering.forgery import Forgery
+from tests.support.submissions import Copy
+
+ABOUT = "submission.json"
+PLAIN_NAME = "submission.json, name: may have letters from A to Z"
+AUTHOR = "submission.json, authors: "
+
+
+def about(**changes: Any) -> Callable[[Copy], None]:
+    """Changes fields of `submission.json`."""
+    return lambda copy: copy.about(lambda fields: fields.update(changes))
+
+
+def method(**changes: Any) -> Callable[[Copy], None]:
+    return lambda copy: copy.about(lambda fields: fields["method"].update(changes))
+
+
+def data(**changes: Any) -> Callable[[Copy], None]:
+    return lambda copy: copy.about(lambda fields: fields["training_data"].update(changes))
+
+
+def checkpoint(**changes: Any) -> Callable[[Copy], None]:
+    return lambda copy: copy.about(lambda fields: fields["checkpoints"][0].update(changes))
+
+
+def without(field: str) -> Callable[[Copy], None]:
+    return lambda copy: copy.about(lambda fields: fields.pop(field))
+
+
+def text(old: str, new: str) -> Callable[[Copy], None]:
+    """Changes the file's text."""
+
+    def change(copy: Copy) -> None:
+        file = copy.folder / ABOUT
+        assert old in file.read_text("utf-8")
+        file.write_text(file.read_text("utf-8").replace(old, new, 1), "utf-8")
+
+    return change
+
+
+LINK = "not a plain https address"
+LIGATURE = "\N{LATIN SMALL LIGATURE FI}"
+FORGERIES = [
+    Forgery("future schema", "policy", about(schema_version=2), "schema_version: must be 1"),
+    Forgery("schema as a text", "policy", about(schema_version="1"), "schema_version: must be 1"),
+    Forgery(
+        "extra field of all", "policy", about(rank=1), "submission.json, rank: there is no such"
+    ),
+    Forgery(
+        "typed number", "policy", method(success=0.99), "method.success: there is no such field"
+    ),
+    Forgery("missing field", "policy", without("contact"), "submission.json, contact: is missing"),
+    Forgery(
+        "twin fields of all",
+        "policy",
+        text('"name":', '"name": "The best", "name":'),
+        "submission.json: is no JSON: a field is there twice",
+    ),
+    Forgery("bool for a seed", "policy", checkpoint(seed=True), "seed: must be a whole number"),
+    Forgery("text for a seed", "policy", checkpoint(seed="0"), "seed: must be a whole number"),
+    Forgery(
+        "negative seed", "policy", checkpoint(seed=-1), "seed: Input should be greater than or e"
+    ),
+    Forgery(
+        "NaN parameters", "trained", about(parameters=float("nan")), "parameters: must be a whole"
+    ),
+    Forgery(
+        "infinitely many", "trained", about(parameters=float("inf")), "parameters: must be a whole"
+    ),
+    Forgery("1e308 parameters", "trained", about(parameters=1e308), "parameters: must be a whole"),
+    Forgery("no parameters", "trained", about(parameters=0), "parameters: Input should be greater"),
+    Forgery("Cyrillic letters in the name", "policy", about(name="\u0415xpert"), PLAIN_NAME),
+    Forgery("full-width letters in the name", "policy", about(name="\uff25xpert"), PLAIN_NAME),
+    Forgery("zero width in the name", "policy", about(name="Ex\u200bpert"), PLAIN_NAME),
+    Forgery("markup in the name", "policy", about(name="<b>Expert</b>"), PLAIN_NAME),
+    Forgery("line break in the name", "policy", about(name="Expert\n"), PLAIN_NAME),
+    Forgery("space behind the name", "policy", about(name="Expert "), PLAIN_NAME),
+    Forgery("two spaces in the name", "policy", about(name="The  expert"), PLAIN_NAME),
+    Forgery("no name", "policy", about(name=""), "name: is too short"),
+    Forgery("long name", "policy", about(name="x" * 81), "name: has more than 80 characters"),
+    Forgery(
+        "markup in the recipe", "policy", method(recipe="<script>"), "recipe: may have letters from"
+    ),
+    Forgery("two scripts in a name", "policy", about(authors=["\u0410da"]), AUTHOR + "the word "),
+    Forgery(
+        "turned direction", "policy", about(authors=["\u202eada"]), AUTHOR + "U+202E is not a v"
+    ),
+    Forgery(
+        "zero width in a name", "policy", about(authors=["A\u200bda"]), AUTHOR + "U+200B is not a"
+    ),
+    Forgery(
+        "letter without a shape", "policy", about(authors=["A\u3164"]), AUTHOR + "U+3164 is not a"
+    ),
+    Forgery(
+        "two lines of a name", "policy", about(authors=["A\nB"]), AUTHOR + "U+000A is not a visib"
+    ),
+    Forgery(
+        "name of spaces", "policy", about(authors=["   "]), AUTHOR + "holds no letter and no digit"
+    ),
+    Forgery(
+        "ligature in a name", "policy", about(authors=[LIGATURE]), AUTHOR + "letters must be in th"
+    ),
+    Forgery(
+        "accent apart from its letter",
+        "policy",
+        about(authors=[unicodedata.normalize("NFD", "Ren\u00e9")]),
+        AUTHOR + "letters with accents must be single characters",
+    ),
+    Forgery("nobody", "policy", about(authors=[]), "authors: must not be empty"),
+    Forgery(
+        "hidden contact", "policy", about(contact="a\u2066b"), "contact: U+2066 is not a visible"
+    ),
+    Forgery(
+        "hidden description", "policy", method(description="a\u200db"), "description: U+200D is"
+    ),
+    Forgery(
+        "bell in a description", "policy", method(description="a\x07"), "U+0007 is not a visible"
+    ),
+    Forgery("hidden statement", "trained", data(statement="a\ue000"), "statement: U+E000 is not a"),
+    Forgery("lone surrogate", "policy", text('"Ada Lovelace"', '"\\ud800"'), "Invalid JSON: "),
+    Forgery("link that is not https", "policy", method(code="http://example.org"), f"code: {LINK}"),
+    Forgery("script for a link", "policy", method(paper="javascript:alert(1)"), f"paper: {LINK}"),
+    Forgery("link with a user", "policy", method(code="https://github.com@example.org"), LINK),
+    Forgery("link with markup", "policy", method(code="https://example.org/)[x](y"), LINK),
+    Forgery("link with a tag", "policy", method(code="https://example.org/<img>"), LINK),
+    Forgery("link in other letters", "policy", method(code="https://ex\u0430mple.org"), LINK),
+    Forgery(
+        "broken link", "policy", method(code="https://[example.org"), "method.code: Invalid IPv6"
+    ),
+    Forgery(
+        "trained on a panel", "trained", data(panel_episodes=True), "panel_episodes: must be false"
+    ),
+    Forgery("no such day", "policy", about(date="2026-02-30"), "date: day is out of range"),
+    Forgery(
+        "digits of another script", "policy", about(date="\u0662026-01-02"), "date: must be a day"
+    ),
+    Forgery(
+        "name of the example", "policy", about(name="My method on tiny-sokoban"), "is what the e"
+    ),
+    Forgery("author of the example", "policy", about(authors=["A. Name"]), "is what the example s"),
+    Forgery("link of the example", "policy", method(code="https://example.org/my-code"), "is what"),
+    Forgery("weights of a policy", "policy", about(weights="https://example.org/w"), "leave weigh"),
+    Forgery(
+        "weights by http", "trained", about(weights="http://example.org/w"), f"weights: {LINK}"
+    ),
+    Forgery("nearly a field", "policy", about(contcat="x"), "no such field; did you mean contact?"),
+    Forgery("a day to come", "policy", about(date="9999-12-31"), "9999-12-31 is still to come"),
+    Forgery(
+        "other day", "policy", about(date="2025-01-02"), "date: 2025-01-02, the folder is called"
+    ),
+]

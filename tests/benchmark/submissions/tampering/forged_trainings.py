@@ -1,0 +1,245 @@
+"""Forged trainings: the logs of all seeds are changed alike, so that they agree with each other."""
+
+from collections.abc import Callable
+from typing import Any
+
+from benchmark.stats.intervals import wilson
+from tests.benchmark.submissions.tampering.forged_logs import LOG, updates, validations
+from tests.benchmark.submissions.tampering.forgery import Forgery
+from tests.support.submissions import Copy, panel_line, trainer_line
+from tests.support.training_logs import Line, run_lines
+
+Lines = list[Line]
+
+
+def logs(change: Callable[[Lines], Lines | None]) -> Callable[[Copy], None]:
+    """Changes both logs."""
+
+    def both(copy: Copy) -> None:
+        for seed in (0, 1):
+            copy.log(change, seed)
+
+    return both
+
+
+def start(**changes: Any) -> Callable[[Copy], None]:
+    """Changes the first lines."""
+    return logs(lambda lines: lines[0].update(changes))
+
+
+def configured(**changes: Any) -> Callable[[Copy], None]:
+    """Adds to the configurations."""
+    return logs(lambda lines: lines[0]["configuration"].update(changes))
+
+
+def validation(**changes: Any) -> Callable[[Copy], None]:
+    """Changes all validations."""
+
+    def change(lines: Lines) -> None:
+        for line in validations(lines):
+            line.update(changes)
+
+    return logs(change)
+
+
+def kept(keep: Callable[[Line], bool], every: int | None = 1) -> Callable[[Copy], None]:
+    """Leaves lines out of logs of this project's trainer: 20 updates, validated so often."""
+
+    def change(lines: Lines) -> Lines:
+        trainer_line(lines[0], updates=20, every=every)
+        return [line for line in lines if line["kind"] == "start" or keep(line)]
+
+    return logs(change)
+
+
+def episodes(count: int, solved: int | None = None) -> Callable[[Copy], None]:
+    """Validates on another number of episodes."""
+
+    def change(lines: Lines) -> None:
+        for line in validations(lines):
+            part = round(line["success"] * count) if solved is None else solved
+            interval = wilson(part, count)
+            line |= {"episodes": count, "success": interval.value}
+            line |= {"wilson_low": interval.low, "wilson_high": interval.high}
+            line |= {"format_ok": 1.0, "action_ok": 1.0, "turns": 7.0}
+
+    return logs(change)
+
+
+def collapsed(last: int) -> Callable[[Copy], None]:
+    """A run of 20 updates that collapses after update 12, cut off after an update."""
+
+    def change(lines: Lines) -> Lines:
+        fingerprint = validations(lines)[0]["fingerprint"]
+        whole = run_lines(seed=lines[0]["seed"], updates=20, collapse_at=12)
+        made = [line for line in whole[1:] if line["update"] <= last]
+        return [trainer_line(lines[0], 20, 1), *(panel_line(line, fingerprint) for line in made)]
+
+    return logs(change)
+
+
+def silent(lines: Lines) -> None:
+    """Leaves all numbers out of the updates."""
+    for line in updates(lines):
+        for name in [name for name in line if "/" in name]:
+            del line[name]
+
+
+def first_panel(lines: Lines) -> Lines:
+    """A panel of one's own stands before the real one: stability would be computed from it."""
+    own = [{**line, "panel": "own", "fingerprint": "1" * 64} for line in validations(lines)]
+    twins = {line["update"]: line for line in own}
+    made: Lines = []
+    for line in lines:
+        made += [twins[line["update"]], line] if line["kind"] == "validation" else [line]
+    return made
+
+
+def many_panels(lines: Lines) -> Lines:
+    last = validations(lines)[-1]
+    return [*lines, *({**last, "panel": f"p{number}"} for number in range(32))]
+
+
+OTHER = "is validated under a protocol that no run has played"
+FORGERIES = [
+    Forgery("start line alone", "trained", logs(lambda ls: ls[:1]), f"{LOG}: holds no update"),
+    Forgery("validations alone", "trained", kept(lambda ls: ls["kind"] != "update"), "no update"),
+    Forgery(
+        "updates alone",
+        "trained",
+        logs(lambda ls: [line for line in ls if line["kind"] != "validation"]),
+        f"{LOG}, validations: there is none of any panel at update 0",
+    ),
+    Forgery(
+        "updates alone, configured",
+        "trained",
+        kept(lambda line: line["kind"] == "update"),
+        "there is none of any panel at update 0, the configuration says one every 1 updates",
+    ),
+    Forgery(
+        "a single validation",
+        "trained",
+        logs(
+            lambda ls: [line for line in ls if line["kind"] != "validation" or not line["update"]]
+        ),
+        "there is none of builtin at update 1, the configuration says one every 1 updates",
+    ),
+    Forgery(
+        "no validation of the init",
+        "trained",
+        logs(lambda ls: [ls[0], *ls[2:]]),
+        "there is none of builtin at update 0",
+    ),
+    Forgery(
+        "cut before the collapse",
+        "trained",
+        collapsed(11),
+        f"{LOG}, updates: ends at update 11, the configuration says 20, and nothing in it",
+    ),
+    Forgery(
+        "longer in its configuration",
+        "trained",
+        configured(optimization={"updates": 1000}, validation={"every": 1}),
+        "ends at update 20, the configuration says 1000",
+    ),
+    Forgery(
+        "updates left out",
+        "trained",
+        logs(lambda ls: [line for line in ls if not 8 <= line.get("update", 0) <= 15]),
+        f"{LOG}, update 8: update 16 stands where 8 should",
+    ),
+    Forgery(
+        "begins later",
+        "trained",
+        logs(lambda ls: [line for line in ls if line.get("update", 9) > 5]),
+        f"{LOG}, update 1: update 6 stands where 1 should",
+    ),
+    Forgery(
+        "bad validations left out",
+        "trained",
+        kept(lambda line: line["kind"] == "update" or line["success"] > 0.55),
+        "there is none of builtin at update 0, the configuration says one every 1 updates",
+    ),
+    Forgery(
+        "the last validation left out",
+        "trained",
+        kept(lambda line: line["kind"] == "update" or line["update"] % 3 == 0, every=3),
+        "there is none of builtin at update 20, the configuration says one every 3 updates",
+    ),
+    Forgery(
+        "good validations put in",
+        "trained",
+        kept(lambda line: line["kind"] == "update" or line["update"] in (0, 7, 10, 20), every=10),
+        "there is one of builtin at update 7, the configuration says one every 10 updates",
+    ),
+    Forgery(
+        "validations that were not made",
+        "trained",
+        kept(lambda line: True, every=None),
+        "validations: there are some, the configuration says that there are none",
+    ),
+    Forgery("updates without a number", "trained", logs(silent), f"{LOG}, update 1: has no number"),
+    Forgery(
+        "validations of one episode",
+        "trained",
+        episodes(1, solved=1),
+        "validations: 1 episodes at update 0, sokoban/builtin has 256",
+    ),
+    Forgery(
+        "validations of very many episodes",
+        "trained",
+        episodes(10**9),
+        "validations: 1000000000 episodes at update 0, sokoban/builtin has 256",
+    ),
+    Forgery(
+        "more turns than there are",
+        "trained",
+        validation(turns=1e9, format_ok=1.0, action_ok=1.0),
+        "1e+09 turns an episode at update 0, sokoban/builtin has 15 at most",
+    ),
+    Forgery(
+        "turns of no episodes", "trained", validation(turns=7.501), "turns 7.501 is no mean of"
+    ),
+    Forgery(
+        "share of no turns",
+        "trained",
+        validation(format_ok=0.123456789),
+        "format_ok 0.123456789 is no share of 1920 turns",
+    ),
+    Forgery(
+        "actions of no turns", "trained", validation(action_ok=0.9501), "action_ok 0.9501 is no"
+    ),
+    Forgery("another protocol", "trained", validation(fingerprint="1" * 64), f"builtin {OTHER}"),
+    Forgery("a panel of one's own", "trained", logs(first_panel), f"own {OTHER}"),
+    Forgery("many panels", "trained", logs(many_panels), "are of 33 panels, at most 32 are read"),
+    Forgery(
+        "another task",
+        "trained",
+        start(task="webshop"),
+        f"{LOG}, line 1, task: trains on webshop, the runs are of sokoban",
+    ),
+    Forgery(
+        "another recipe",
+        "trained",
+        start(recipe="sampo"),
+        f"{LOG}, line 1, recipe: is of the recipe sampo, submission.json says grpo",
+    ),
+    Forgery(
+        "another seed in the configuration",
+        "trained",
+        configured(seed=99),
+        f"{LOG}, line 1, configuration: the seed is 99, the log's own 0",
+    ),
+    Forgery(
+        "a training to come",
+        "trained",
+        start(created="2999-01-01T00:00:00Z"),
+        f"{LOG}, created: 2999-01-01T00:00:00Z is after the submission, which is of 2026-01-02",
+    ),
+    Forgery(
+        "a training at no time",
+        "trained",
+        start(created="2026-13-45T00:00:00Z"),
+        f"{LOG}, created: '2026-13-45T00:00:00Z' is no time in UTC",
+    ),
+]

@@ -1,0 +1,115 @@
+"""The four choices: what the log says, and nothing else."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from baselines.config.layers import resolve
+from benchmark.logs.training_log import TrainingLog, read_training_log
+from leaderboard.board.recipe_choices import UNKNOWN, choices_of
+from leaderboard.board.rows import Choices
+from tests.support.training_logs import start_line, write_log
+
+TINY = "16 \u00d7 4 episodes, 50 updates, 1 epoch, KL 0.01"
+
+
+def setting(**changes: Any) -> dict[str, Any]:
+    known = {
+        "rollout": {"groups": 8, "group_size": 4},
+        "optimization": {"updates": 1, "epochs": 2, "learning_rate": 1e-3},
+        "kl": None,
+    }
+    return known | changes
+
+
+def choices_with(setting: str) -> Choices:
+    return Choices(None, None, None, None, setting)
+
+
+def log_with(folder: Path, configuration: dict[str, Any], recipe: str = "grpo") -> TrainingLog:
+    path = write_log(folder / "log.jsonl", [start_line(recipe, configuration=configuration)])
+    return read_training_log(path)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "choices"),
+    [
+        ("grpo", Choices("grpo", "ppo", "token-mean", "plain", TINY)),
+        ("cispo_sm", Choices("grpo", "cispo + sequence mask", "token-mean", "plain", TINY)),
+        ("sampo", Choices("gigpo", "gspo", "seq-mean-token-mean", "dynamic", TINY)),
+        ("agentrl", Choices("grpo", "ppo", "token-mean", "cross_policy", TINY)),
+    ],
+)
+def test_the_shipped_recipes(tmp_path: Path, recipe: str, choices: Choices) -> None:
+    found = choices_of([log_with(tmp_path, resolved(recipe))])
+    assert replace(found, hashes=()) == choices
+    assert len(found.hashes) == 5
+
+
+def test_hashes_tell_constants_apart_and_nothing_else(tmp_path: Path) -> None:
+    """Aggregation, then what `dr_grpo` and `agentrl` change beside their own dimension."""
+
+    def differ(one: dict[str, Any], other: dict[str, Any]) -> list[int]:
+        pair = [choices_of([log_with(tmp_path, each)]).hashes for each in (one, other)]
+        return [place for place in range(5) if pair[0][place] != pair[1][place]]
+
+    grpo = resolved("grpo")
+    assert differ(grpo, resolved("grpo_st")) == [2]
+    assert 0 in differ(grpo, resolved("dr_grpo"))
+    assert 0 in differ(grpo, resolved("agentrl"))
+    wide = grpo | {"clipping": grpo["clipping"] | {"clip_high": 10.0}}
+    assert differ(grpo, wide) == [1]
+    faster = grpo | {"optimization": grpo["optimization"] | {"learning_rate": 1.0}}
+    often = grpo | {"validation": grpo["validation"] | {"every": 1}, "checkpoint_every": 1}
+    assert differ(grpo, faster) == differ(grpo, often) == []
+    harder = grpo | {"optimization": grpo["optimization"] | {"max_grad_norm": 9.0}}
+    assert differ(grpo, harder) == [4]
+
+
+def resolved(recipe: str) -> dict[str, Any]:
+    return resolve(recipe, "tiny", ["sokoban"]).model_dump(mode="json")
+
+
+def test_nothing_is_guessed_from_the_recipes_name(tmp_path: Path) -> None:
+    assert choices_of([log_with(tmp_path, {"optimizer": {}}, recipe="sampo")]) == UNKNOWN
+    assert choices_of([]) == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("configuration", "choices"),
+    [
+        ({"advantage": "grpo"}, UNKNOWN),
+        ({"advantage": {"name": 3}}, UNKNOWN),
+        ({"advantage": {"name": "<b>grpo</b>"}}, UNKNOWN),
+        ({"clipping": {"name": "ppo"}}, UNKNOWN),  # with or without a mask?
+        ({"aggregation": ["token-mean"]}, UNKNOWN),
+        ({"sampling": {}}, UNKNOWN),
+        ({"sampling": None}, UNKNOWN),
+        ({"sampling": {"=cmd": {}}}, UNKNOWN),
+        (
+            {"sampling": {"dynamic": {}, "cross_policy": {}}},
+            Choices(None, None, None, "cross_policy + dynamic", None),
+        ),
+        (setting(), choices_with("8 \u00d7 4 episodes, 1 update, 2 epochs, no KL")),
+        (
+            setting(kl={"coef": 0.01}),
+            choices_with("8 \u00d7 4 episodes, 1 update, 2 epochs, KL 0.01"),
+        ),
+        (setting(kl={"coef": 0}), choices_with("8 \u00d7 4 episodes, 1 update, 2 epochs, no KL")),
+        (setting(kl={"coef": "much"}), UNKNOWN),
+        (setting(rollout={"groups": 8}), UNKNOWN),
+        (setting(rollout={"groups": -8, "group_size": 4}), UNKNOWN),
+        (setting(optimization={"updates": True, "epochs": 1}), UNKNOWN),
+        ({name: value for name, value in setting().items() if name != "kl"}, UNKNOWN),
+    ],
+)
+def test_other_forms(tmp_path: Path, configuration: dict[str, Any], choices: Choices) -> None:
+    assert choices_of([log_with(tmp_path, configuration)]) == choices
+
+
+def test_logs_that_disagree(tmp_path: Path) -> None:
+    logs = [log_with(tmp_path, {"aggregation": name}) for name in ("token-mean", "other")]
+    assert choices_of(logs[:1]).aggregation == "token-mean"
+    assert choices_of(logs) == UNKNOWN

@@ -1,0 +1,210 @@
+"""The page's components, their wiring, and what events answer."""
+
+import re
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+import pytest
+
+from leaderboard import app
+from leaderboard.app import TABS, build
+from leaderboard.board.board import Board
+from leaderboard.board.protocols import BoardFacts, Protocol
+from leaderboard.board.rows import FullRow
+from leaderboard.page.events import Page, fetched, moved, opened, used
+from leaderboard.page.links import parsed
+from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, first
+from tests.support.board_rows import board_content, board_of, board_row
+
+
+def rows(protocol: str) -> list[FullRow]:
+    return [
+        board_row(f"2026010{day}_{protocol}-{day}", {SOKOBAN: [first(10 * day)]}, protocol=protocol)
+        for day in (1, 2, 3)
+    ]
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
+    """A page of two protocols, as its events know it."""
+    content = board_content([*rows("v2"), *rows("v1")], ALFWORLD, SOKOBAN)
+    panels = content.facts.protocols[0].panels
+    facts = BoardFacts(content.facts.version, (Protocol("v2", panels), Protocol("v1", panels)), ())
+    board = board_of(tmp_path_factory.mktemp("two"), replace(content, facts=facts))
+    return wired(board)
+
+
+def wired(board: Board) -> Page:
+    """Build the page and take what its events are given."""
+    found: list[Page] = []
+    wire = app._wire
+
+    def keep(demo: gr.Blocks, page: Page) -> None:
+        found.append(page)
+        wire(demo, page)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(app, "_wire", keep)
+        build(board, Path("nowhere"))
+    return found[0]
+
+
+@pytest.fixture(scope="module")
+def demo(page: Page) -> gr.Blocks:
+    return build(page.board, Path("nowhere"))
+
+
+def dependencies(demo: gr.Blocks) -> list[dict[str, Any]]:
+    return list(demo.get_config_file()["dependencies"])
+
+
+def test_the_page_has_all_tabs_and_writes_nothing(demo: gr.Blocks) -> None:
+    components = demo.get_config_file()["components"]
+    tabs = [each["props"]["label"] for each in components if each["type"] == "tabitem"]
+    assert tabs == list(TABS.values())
+    kinds = {each["type"] for each in components}
+    assert kinds <= {
+        "accordion", "checkbox", "checkboxgroup", "column", "dropdown", "form", "html", "markdown",
+        "row", "tabitem", "tabs", "textbox",
+    }  # fmt: skip
+    assert not demo.analytics_enabled
+
+
+def test_events_are_closed_to_programs_and_set_off_no_others(demo: gr.Blocks) -> None:
+    found = dependencies(demo)
+    assert len(found) == 11
+    for each in found:
+        assert each["api_visibility"] == "private"
+        assert not each["queue"]
+        assert each["trigger_after"] is None
+        assert {event for _, event in each["targets"]} <= {"input", "select", "load"}
+    assert demo.get_api_info()["named_endpoints"] == {}
+    assert demo.get_api_info()["unnamed_endpoints"] == {}
+
+
+def part(page: Page, tab: str) -> Any:
+    return next(each for each in page.parts if each.tab == tab)
+
+
+def use(page: Page, tab: str, protocol: str = "v2", **values: Any) -> Any:
+    """Use the controls of a tab: those that are named, the others as they are at first."""
+    own = part(page, tab)
+    given = [values.get(name, control.value) for name, control in own.controls.items()]
+    return used(page, own, protocol, *given)
+
+
+def test_controls_draw_their_tab_anew(page: Page) -> None:
+    content, sort = use(page, "board", panels="sokoban/builtin", search="v2-3", sort="name")
+    assert "1 of 3 entries, sorted by entry" in content
+    assert sort == "name"
+    facts, episodes = use(page, "entry", entry="20260103_v2-3")
+    assert "v2-3" in facts and "100 of 100 episodes" in episodes
+    compared = use(page, "compare", first="20260103_v2-3", second="20260101_v2-1")
+    assert "v2-3</span>" not in compared and "is better" in compared
+    assert "No entry" in use(page, "stability", measure="retention")
+    assert "Choose entries" in use(page, "curves", entries=[])
+
+
+def test_panels_are_those_of_all_tabs(page: Page) -> None:
+    board, stability = part(page, "board"), part(page, "stability")
+    first, second = ([c.value for c in each.controls.values()] for each in (board, stability))
+    first[list(board.controls).index("panels")] = "alfworld/builtin"
+    assert stability.controls["panels"].value == "sokoban/builtin"
+    changes = moved(page, [board, stability], "v2", *first, *second)
+    assert changes[stability.controls["panels"]] == "alfworld/builtin"
+    (content, _), _ = board.contents
+    assert "ALFWorld" in changes[content] and "Sokoban" not in changes[content]
+    assert set(changes) <= set(page.all)
+    back = moved(page, [stability, board], "v2", *second, *first)
+    assert back[board.controls["panels"]] == "sokoban/builtin"
+
+
+def test_a_control_cannot_ask_for_what_is_not_there(page: Page) -> None:
+    content, sort = use(page, "board", panels="../etc/passwd", kinds=["<b>"], sort="no")
+    assert "3 entries, sorted by success" in content
+    assert (sort, "&lt;b&gt;" in content) == ("success", False)
+
+
+def test_a_panel_that_is_left_cannot_be_sorted_by(page: Page) -> None:
+    _, sort = use(page, "board", panels="sokoban/builtin", sort="alfworld/builtin")
+    assert sort == "success"
+
+
+def values_of(page: Page, changes: dict[Any, Any]) -> dict[str, Any]:
+    """Values of the controls that a link changes, by tab and name."""
+    return {
+        f"{each.tab}.{name}": changes[control]
+        for each in page.parts
+        for name, control in each.controls.items()
+        if control in changes
+    }
+
+
+def test_a_link_sets_controls_and_content_of_its_tab(page: Page) -> None:
+    query = "tab=board&protocol=v2&panels=sokoban/builtin&search=v2&reverse=1&columns=date"
+    changes = opened(page, parsed(query), "v2")
+    assert changes[page.tabs].selected == "board"
+    assert changes[page.notice] == ""
+    values = values_of(page, changes)
+    # Who asks for a task asks for it in every tab that has a choice of panels.
+    assert {name.partition(".")[0] for name in values} == {"board", "stability"}
+    assert values["stability.panels"] == "sokoban/builtin"
+    assert values["board.panels"] == "sokoban/builtin"
+    assert values["board.search"] == "v2"
+    assert values["board.columns"] == ["date"]
+    assert values["board.reverse"] is True
+    (content, _), _ = part(page, "board").contents
+    assert "sorted by success, the worse first" in changes[content]
+
+
+def test_a_link_in_vain_says_so(page: Page) -> None:
+    changes = opened(page, parsed("tab=entry&entry=%3Cscript%3E"), "v2")
+    assert "not on this board: entry &lt;script&gt;" in changes[page.notice]
+    assert changes[page.tabs].selected == "entry"
+
+
+def test_no_query_changes_nothing(page: Page) -> None:
+    assert list(opened(page, {}, "v2")) == [page.notice]
+
+
+def test_another_protocol_changes_all_tabs_and_what_they_offer(page: Page) -> None:
+    changes = opened(page, parsed("tab=entry&protocol=v1&entry=20260102_v1-2"), "v2")
+    assert changes[page.protocol] == "v1"
+    control = part(page, "entry").controls["entry"]
+    assert [value for _, value in changes[control]["choices"]] == [
+        "20260103_v1-3", "20260102_v1-2", "20260101_v1-1",
+    ]  # fmt: skip
+    assert changes[control]["value"] == "20260102_v1-2"
+    (content, _), _ = part(page, "board").contents
+    assert "v1-3" in changes[content] and "v2-3" not in changes[content]
+    back = opened(page, {"protocol": "v2"}, "")
+    assert "v2-3" in back[content]
+
+
+def test_an_episode_comes_by_an_event_of_its_own(page: Page) -> None:
+    query = parsed("tab=entry&entry=20260101_v2-1&panel=sokoban/builtin&episode=builtin-0001")
+    ((slow, _),) = part(page, "entry").slow
+    waiting = opened(page, query, "v2")[slow]
+    assert "Reading the episode" in waiting
+    found = re.search('data-query="([^"]*)"', waiting)
+    assert found is not None
+    shown = fetched(page, parsed(unescape(found[1])))[slow]
+    # The folder of the submission is not there.
+    assert "the submission&#39;s folder is not here" in shown
+    assert 'aria-current="true">builtin-0001' in shown
+    assert "Reading" not in shown
+    assert list(fetched(page, parsed("tab=board"))) == [slow]
+
+
+def test_what_a_link_may_change_is_among_the_outputs(page: Page) -> None:
+    for query in ("tab=board", "tab=curves", "tab=compare&protocol=v1", "tab=about"):
+        assert set(opened(page, parsed(query), "v2")) <= set(page.all)
+        assert set(fetched(page, parsed(query))) <= set(page.slow)
+
+
+def test_what_is_drawn_is_kept(page: Page) -> None:
+    one = use(page, "stability", measure="worst_seed")
+    assert use(page, "stability", measure="worst_seed") is one

@@ -1,0 +1,103 @@
+"""Two accepted entries have one difference, with one interval, wherever it is shown."""
+
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from benchmark.evaluation.summary import PanelKey
+from benchmark.stats.paired import PairedDifference, differences
+from benchmark.submissions.badges import Badges
+from benchmark.submissions.check import read_accepted
+from benchmark.submissions.checks.results import Peer, paired_difference, panel_results
+from benchmark.submissions.reading.entry import Entry
+from benchmark.submissions.report import Compared, difference_rows
+from leaderboard.board.board import Board
+from leaderboard.board.entries import facts_of, row_of
+from leaderboard.page.state import State
+from leaderboard.table.paired import compare, side
+from leaderboard.tabs.compare import compare_page
+from leaderboard.tabs.stability import points
+from tests.leaderboard.pages import text_of
+from tests.support.board_rows import PROTOCOL, board_content, board_of
+
+SUBMISSIONS = Path(__file__).parents[3] / "submissions"
+
+
+def two_trained() -> tuple[Entry, Entry, PanelKey]:
+    """The first two accepted entries that were trained and have a panel in common."""
+    folders = sorted(path.parent for path in SUBMISSIONS.glob("*/submission.json"))
+    trained = [folder for folder in folders if (folder / "training").is_dir()]
+    for one, other in combinations(map(read_accepted, trained), 2):
+        for key, panel in panel_results(one).items():
+            same = panel_results(other).get(key)
+            if same is not None and same.fingerprint == panel.fingerprint:
+                return one, other, key
+    pytest.fail("no two trained entries have a panel in common")
+
+
+@pytest.fixture(scope="module")
+def entries() -> tuple[Entry, Entry, PanelKey]:
+    return two_trained()
+
+
+@pytest.fixture(scope="module")
+def board(
+    entries: tuple[Entry, Entry, PanelKey], tmp_path_factory: pytest.TempPathFactory
+) -> Board:
+    one, other, _ = entries
+    proven = Badges(True, "logs", "fixed", False)
+    rows = [row_of(each, proven, None, PROTOCOL) for each in (one, other)]
+    panels = {facts.key: facts for each in (one, other) for facts in facts_of(each)}
+    return board_of(tmp_path_factory.mktemp("board"), board_content(rows, *panels.values()))
+
+
+@pytest.fixture(scope="module")
+def wanted(entries: tuple[Entry, Entry, PanelKey]) -> PairedDifference:
+    found = paired_difference(*entries)
+    assert found is not None
+    return found
+
+
+def test_the_comment_of_a_check_shows_it(
+    entries: tuple[Entry, Entry, PanelKey], wanted: PairedDifference
+) -> None:
+    one, other, key = entries
+    compared = [Compared("the best other", Peer.of(other), frozenset({key}))]
+    ((panel, _, _, text),) = difference_rows(one, panel_results(one), compared)
+    ends = wanted.difference
+    value, low, high = (f"{100 * end:+.1f}" for end in (ends.value, ends.low, ends.high))
+    assert panel == "/".join(key)
+    assert text.startswith(f"{value} [{low}, {high}], {wanted.method}; ")
+
+
+def test_the_board_ranks_by_it(
+    entries: tuple[Entry, Entry, PanelKey], wanted: PairedDifference, board: Board
+) -> None:
+    one, other, key = entries
+    rows = [board.row(each.folder.name, PROTOCOL) for each in (one, other)]
+    sides = [side(board, row, key) for row in rows if row is not None]
+    found = differences([each for each in sides if each is not None])
+    ends = found.value[0, 1], found.low[0, 1], found.high[0, 1]
+    assert ends == pytest.approx(
+        (wanted.difference.value, wanted.difference.low, wanted.difference.high), abs=1e-12
+    )
+
+
+def test_the_page_that_compares_shows_it(
+    entries: tuple[Entry, Entry, PanelKey], wanted: PairedDifference, board: Board
+) -> None:
+    one, other, key = entries
+    rows = [board.row(each.folder.name, PROTOCOL) for each in (one, other)]
+    assert rows[0] is not None and rows[1] is not None
+    found = compare(board, rows[0], rows[1], key)
+    assert found is not None
+    assert (found.found.method, found.found.p_value) == (wanted.method, wanted.p_value)
+    assert found.difference.low == pytest.approx(wanted.difference.low, abs=1e-12)
+    assert found.difference.high == pytest.approx(wanted.difference.high, abs=1e-12)
+    state = State(
+        tab="compare", protocol=PROTOCOL, first=rows[0].id, second=rows[1].id, panel="/".join(key)
+    )
+    said = text_of(compare_page(board, state))
+    assert points(wanted.difference) in said
+    assert wanted.method in said

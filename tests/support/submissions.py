@@ -1,0 +1,314 @@
+"""Small real submissions, played once, and copies of them that a test may forge."""
+
+import asyncio
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pydantic import ValidationError
+
+from benchmark.engines.core.scripted import ScriptedEngine
+from benchmark.evaluation.evaluate import Plan, evaluate
+from benchmark.evaluation.manifest import Manifest
+from benchmark.evaluation.protocol import overrides_of, run_fingerprint
+from benchmark.evaluation.records import EpisodeRecord, TurnRecord
+from benchmark.evaluation.run_folder import RunFolder, read_run
+from benchmark.evaluation.summary import summarize, summary_json
+from benchmark.logs.training_log import read_training_log
+from benchmark.models import ModelIdentity
+from benchmark.submissions.check import Verdict, check_submission
+from benchmark.submissions.checks.known import Known
+from benchmark.submissions.prepare import Part, Played, prepare
+from tasks.errors import UserError
+from tasks.seeding import sha256_text, stable_seed
+from tests.support.training_logs import Line, run_lines, write_log
+
+Json = dict[str, Any]
+
+INITS: Mapping[str, str | None] = {"tiny-sokoban": sha256_text("init"), "unpinned": None}
+"""The registry that these submissions know; logs of `training_logs.py` start from it."""
+INIT = {"name": "tiny-sokoban", "kind": "init", "revision": None, "sha256": sha256_text("init")}
+CREATED = "2026-01-01T12:00:00+00:00"
+PLAN = Plan.of([("sokoban", "builtin")])
+SEEDS = (0, 1)
+SOLVED_OF_TEN = 6
+"""Of ten episodes of a trained checkpoint so many are the expert's, the others random."""
+
+
+def play_policy(path: Path, policy: str, plan: Plan = PLAN) -> Path:
+    """Play a plan with a scripted policy, on the day before the submissions are made."""
+    manifest = plan.manifest(ModelIdentity(name=policy, kind="policy"), ScriptedEngine(policy))
+    manifest = manifest.model_copy(update={"created": CREATED})
+
+    async def run() -> None:
+        with RunFolder(path, manifest, plan.keys()) as folder:
+            await evaluate(plan, ScriptedEngine(policy), folder, concurrency=16)
+
+    asyncio.run(run())
+    return path
+
+
+def about(kind: str = "policy", **changes: Any) -> Json:
+    """What people say of a submission."""
+    trained = kind == "trained"
+    weights = kind != "policy"
+    data = {
+        "statement": "Levels of the training stream.",
+        "training_streams": ["sokoban"],
+        "other": False,
+        "panel_episodes": False,
+    }
+    fields: Json = {
+        "schema_version": 1,
+        "name": f"A {kind} entry",
+        "date": "2026-01-02",
+        "authors": ["Ada Lovelace"],
+        "contact": "https://example.org/ada",
+        "method": {"kind": kind, "recipe": "grpo", "description": "As the name says."},
+        "base_model": "tiny-sokoban" if weights else None,
+        "parameters": 442_272 if weights else None,
+        "init": INIT if trained else None,
+        "training_data": data if weights else None,
+    }
+    return fields | changes
+
+
+def policy_submission(root: Path, run: Path) -> Path:
+    """A submission of one policy."""
+    manifest, records = read_run(run)
+    part = Part(0, manifest.model, (Played(run, manifest, records),), None)
+    folder = root / "20260102_policy"
+    prepare([part], about("policy"), folder)
+    return folder
+
+
+def trained_submission(root: Path, expert: Path, random: Path, logs: bool = True) -> Path:
+    """A submission of two seeds that solve about 60 %; their tokens are invented."""
+    parts = []
+    for seed in SEEDS:
+        model = ModelIdentity(name=f"grpo-s{seed}", kind="folder", sha256=sha256_text(f"s{seed}"))
+        played = played_by(model, expert, random, stable_seed("records", seed))
+        path = write_log(root / f"s{seed}.jsonl", training_lines(seed, played.manifest))
+        log = read_training_log(path) if logs else None
+        parts.append(Part(seed, model, (played,), log))
+    folder = root / "20260102_trained"
+    prepare(parts, about("trained"), folder)
+    return folder
+
+
+def played_by(model: ModelIdentity, expert: Path, random: Path, seed: int) -> Played:
+    """A run of a model that does now what the expert does, now what the random policy does."""
+    manifest, good = read_run(expert)
+    _, bad = read_run(random)
+    records = [
+        with_tokens(one if stable_seed(seed, one.episode) % 10 < SOLVED_OF_TEN else other, seed)
+        for one, other in zip(good, bad, strict=True)
+    ]
+    engine = {"kind": "transformers", "dtype": "float32"}
+    changed = manifest.model_copy(update={"model": model, "engine": engine})
+    return Played(expert, changed, records)
+
+
+def with_tokens(record: EpisodeRecord, seed: int) -> EpisodeRecord:
+    """A record with invented counts and log-probabilities; one text has one length."""
+
+    def counted(number: int, turn: TurnRecord) -> TurnRecord:
+        drawn = stable_seed(seed, record.episode, number) % 9_000
+        return turn.model_copy(
+            update={
+                "prompt_tokens": 100 + number,
+                "response_tokens": 1 + len(turn.response) // 4,
+                "log_prob": -(1 + drawn) / 1000,
+            }
+        )
+
+    turns = tuple(counted(number, turn) for number, turn in enumerate(record.turns))
+    return record.model_copy(update={"turns": turns})
+
+
+def training_lines(seed: int, manifest: Manifest, **changes: Any) -> list[Line]:
+    """A log that fits: its rates are counts and its validations are of the evaluated panel."""
+    (panel,) = manifest.panels
+    first, *lines = run_lines(seed=seed, updates=20, **changes)
+    start = {**trainer_line(first, 20, 1), "fingerprint": manifest.fingerprint}
+    return [start, *(panel_line(line, panel.fingerprint) for line in lines)]
+
+
+def panel_line(line: Line, fingerprint: str) -> Line:
+    """A line of `tests.support.training_logs` with counts for shares, and a panel's fingerprint."""
+    if line["kind"] == "validation":
+        # 7.5 turns of 256 episodes.
+        shares = {name: round(1920 * line[name]) / 1920 for name in ("format_ok", "action_ok")}
+        return {**line, "fingerprint": fingerprint, **shares}
+    share = round(line["rollout/success"] * 128) / 128
+    counts = {"rollout/episodes": 128, "rollout/success": share}
+    return {**line, **counts, "rollout/groups": 16, "rollout/uniform_groups": 0.25}
+
+
+def trainer_line(line: Line, updates: int, every: int | None) -> Line:
+    """A start line whose configuration says how long a run is, as this project's trainer writes."""
+    line["configuration"] |= {"optimization": {"updates": updates}, "validation": {"every": every}}
+    return line
+
+
+def check(
+    folder: Path, others: Sequence[Known] = (), base: str | None = None, env_processes: int = 1
+) -> Verdict:
+    """Check a folder with the registry of these submissions."""
+    return check_submission(folder, INITS, others, base, env_processes)
+
+
+def unpacked(stored: bytes) -> bytes:
+    """Decompress."""
+    with pa.CompressedInputStream(pa.BufferReader(stored), "zstd") as stream:
+        content: bytes = stream.read()
+    return content
+
+
+def squeezed(content: bytes) -> bytes:
+    """Compress, quickly."""
+    compressed: bytes = pa.Codec("zstd", compression_level=1).compress(content, asbytes=True)
+    return compressed
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A copy of a submission, to be forged. Whatever is changed is listed anew, with its hash."""
+
+    folder: Path
+
+    def read(self, name: str) -> bytes:
+        """A file's content, unpacked."""
+        content = (self.folder / name).read_bytes()
+        return unpacked(content) if name.endswith(".zst") else content
+
+    def write(self, name: str, content: bytes) -> None:
+        """Store content and list it as what it is."""
+        stored = squeezed(content) if name.endswith(".zst") else content
+        (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.folder / name).write_bytes(stored)
+        self.relist(name, len(content) if name.endswith(".zst") else None)
+
+    def relist(self, name: str, content_bytes: int | None = None, **changes: Any) -> None:
+        """List a file as it lies there, or with other facts."""
+        stored = (self.folder / name).read_bytes()
+        facts = {
+            "path": name,
+            "bytes": len(stored),
+            "sha256": hashlib.sha256(stored).hexdigest(),
+            "content_bytes": content_bytes,
+            "url": None,
+            **changes,
+        }
+
+        def change(about: Json) -> None:
+            about["files"] = [file for file in about["files"] if file["path"] != name] + [facts]
+
+        self.about(change)
+
+    def about(self, change: Callable[[Json], object]) -> None:
+        """Change `submission.json`."""
+        file = self.folder / "submission.json"
+        content = json.loads(file.read_bytes())
+        change(content)
+        file.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", "utf-8")
+
+    def records(
+        self, change: Callable[[list[Json]], list[Json] | None], run: str = "runs/r0"
+    ) -> None:
+        """Change the records of a run, and its summary so that it follows from them."""
+        name = f"{run}/episodes.jsonl.zst"
+        records = [json.loads(line) for line in self.read(name).splitlines()]
+        changed = change(records)
+        lines = [json.dumps(record) for record in (records if changed is None else changed)]
+        self.write(name, "".join(f"{line}\n" for line in lines).encode())
+        self.summarize(run)
+
+    def manifest(
+        self, change: Callable[[Json], object], run: str = "runs/r0", restate: bool = True
+    ) -> None:
+        """Change what a run says of itself; its fingerprint, overrides and summary follow."""
+        name = f"{run}/run.json"
+        fields = json.loads(self.read(name))
+        change(fields)
+        if restate:
+            with suppress(ValidationError, UserError):
+                panels = Manifest.model_validate_json(json.dumps(fields)).panels
+                fields["fingerprint"] = run_fingerprint(panels)
+                fields["overrides"] = overrides_of(panels)
+        self.write(name, (json.dumps(fields, indent=2) + "\n").encode())
+        self.summarize(run)
+
+    def panel(self, **changes: Any) -> None:
+        """Change the protocol of the first run's first panel."""
+        self.manifest(lambda run: run["panels"][0].update(changes))
+
+    def summarize(self, run: str) -> None:
+        """Compute a run's summary anew, if its records can be a run's."""
+        lines = self.read(f"{run}/episodes.jsonl.zst").splitlines()
+        with suppress(ValidationError, UserError):
+            manifest = Manifest.model_validate_json(self.read(f"{run}/run.json"))
+            records = [EpisodeRecord.model_validate_json(line) for line in lines]
+            summary = summary_json(summarize(manifest, records))
+            self.write(f"{run}/summary.json", summary.encode())
+
+    def log(self, change: Callable[[list[Line]], list[Line] | None], seed: int = 0) -> None:
+        """Change a training log."""
+        name = f"training/s{seed}.jsonl.zst"
+        lines = [json.loads(line) for line in self.read(name).splitlines()]
+        changed = change(lines)
+        texts = [json.dumps(line) for line in (lines if changed is None else changed)]
+        self.write(name, "".join(f"{text}\n" for text in texts).encode())
+
+
+@cache
+def protocol_facts() -> Json:
+    """The protocol of the panel that these submissions have played."""
+    return asdict(PLAN.protocols[0])
+
+
+def copied(folder: Path, to: Path) -> Copy:
+    """A copy of a submission that may be changed."""
+    target = to / folder.name
+    shutil.copytree(folder, target, symlinks=True)
+    return Copy(target)
+
+
+@cache
+def big_frame(size: int = 2**30) -> bytes:
+    """So many zeros, compressed."""
+    stored = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(stored, "zstd") as stream:
+        for _ in range(size // 2**20):
+            stream.write(bytes(2**20))
+    content: bytes = stored.getvalue().to_pybytes()
+    return content
+
+
+def as_init(copy: Copy, digest: str | None) -> None:
+    """Makes an init's submission of a trained one: seed 0's records alone."""
+
+    def change(about: Json) -> None:
+        about["name"] = "The init"
+        about["method"]["kind"] = "init"
+        about["init"] = None
+        about["checkpoints"] = about["checkpoints"][:1]
+        about["checkpoints"][0]["training_log"] = None
+        about["checkpoints"][0]["model"] = model
+        kept = ("README.md", "runs/r0/")
+        about["files"] = [file for file in about["files"] if file["path"].startswith(kept)]
+
+    model = {"name": "tiny-sokoban", "kind": "init", "revision": None, "sha256": digest}
+    for name in ("training/s0.jsonl.zst", "training/s1.jsonl.zst"):
+        (copy.folder / name).unlink()
+    for name in ("run.json", "episodes.jsonl.zst", "summary.json"):
+        (copy.folder / "runs" / "r1" / name).unlink()
+    copy.manifest(lambda run: run.update(model=model))
+    copy.about(change)

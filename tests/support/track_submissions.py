@@ -1,0 +1,32 @@
+"""Submissions whose logs are those of runs on a track."""
+
+from collections.abc import Callable
+
+from baselines.tracks.registry import resolve_on_track
+from tests.support.small_track import small
+from tests.support.submissions import INITS, SEEDS, Copy
+from tests.support.training_logs import Line
+
+# As the invented logs are: 20 updates, validated after each, from an init with another hash.
+TRACK = small(
+    {
+        "init": {"sha256": INITS["tiny-sokoban"]},
+        "settings": {"optimization": {"updates": 20}, "validation": {"every": 1}},
+    }
+)
+Change = Callable[[Line], object]
+
+
+def on_track(copy: Copy, change: Change = lambda line: None, seed: int | None = None) -> Copy:
+    """Make the logs of a submission those of runs on a track; change the first line of one."""
+    configuration = resolve_on_track(TRACK, "grpo", 1e-4).model_dump(mode="json")
+    for each in SEEDS:
+
+        def rewrite(lines: list[Line], each: int = each) -> None:
+            own = {"configuration": {**configuration, "tasks": {"sokoban": {}}}}
+            lines[0] |= {**own, "track": TRACK.claim.model_dump()}
+            if seed in (None, each):
+                change(lines[0])
+
+        copy.log(rewrite, each)
+    return copy
