@@ -11,7 +11,7 @@ from typing import Literal, assert_never
 
 from torch import Tensor
 
-from baselines.algorithms.advantages import counted_tokens
+from baselines.algorithms.masked import counted_tokens
 
 Aggregation = Literal[
     "token-mean", "seq-mean-token-mean", "seq-mean-token-sum", "seq-mean-token-sum-norm"

@@ -6,7 +6,7 @@ from typing import Literal, assert_never
 import torch
 from torch import Tensor
 
-from baselines.algorithms.advantages import counted_tokens
+from baselines.algorithms.masked import counted_tokens
 
 Estimator = Literal["k1", "k2", "k3"]
 

@@ -2,8 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, assert_never
+from typing import Annotated, Literal
 
+from pydantic import Field
+
+from baselines.algorithms.part import Count, Part, Share
 from tasks.seeding import stable_seed
 
 Criterion = Literal["returns", "success"]
@@ -15,17 +18,6 @@ Fill = Literal["uniform", "smaller"]
 released code), or go on with fewer groups."""
 
 _HASH_BITS = 53
-
-
-def outcomes(
-    criterion: Criterion, returns: Sequence[float], successes: Sequence[bool]
-) -> tuple[float, ...]:
-    """What a group is judged by, one number an episode."""
-    if criterion == "returns":
-        return tuple(returns)
-    if criterion == "success":
-        return tuple(map(float, successes))
-    assert_never(criterion)
 
 
 def informative(outcomes: Sequence[float]) -> bool:
@@ -54,39 +46,41 @@ class Collected:
     again: bool
 
 
-@dataclass(frozen=True, slots=True)
-class DynamicSampling:
+class Dynamic(Part):
     """DAPO's dynamic sampling: draw whole batches until enough groups teach something.
 
     Attributes:
-        groups_per_batch: Groups that an update wants.
+        criterion: What a group is judged by.
         tries: Batches that are drawn at most for one update.
         cold_start: Updates before filtering begins.
         fill: What the last try does about missing groups.
     """
 
-    groups_per_batch: int
-    tries: int
-    cold_start: int = 0
+    criterion: Criterion = "returns"
+    tries: Count = 3
+    cold_start: Annotated[int, Field(ge=0)] = 0
     fill: Fill = "uniform"
 
     def enabled(self, update: int) -> bool:
         """Whether the update of this number, counted from 1, filters."""
         return update > self.cold_start
 
-    def collect(self, collected: int, groups: Sequence[Sequence[float]], attempt: int) -> Collected:
+    def outcomes(self, returns: Sequence[float], successes: Sequence[bool]) -> tuple[float, ...]:
+        """What a group is judged by, one number an episode."""
+        return tuple(map(float, successes)) if self.criterion == "success" else tuple(returns)
+
+    def collect(self, missing: int, groups: Sequence[Sequence[float]], attempt: int) -> Collected:
         """Judge one batch.
 
         Args:
-            collected: Groups kept from earlier batches of this update.
-            groups: Outcomes of the new batch's groups, one number an episode.
+            missing: Groups that the update still wants.
+            groups: Outcomes of the batch's groups, one number an episode.
             attempt: Number of this batch, from 1 to `tries`.
 
         Returns:
             At most as many groups as are missing: those that teach something, in order, then on the
             last try, with `fill="uniform"`, others in order.
         """
-        missing = max(self.groups_per_batch - collected, 0)
         kept = keep_informative(groups)[:missing]
         last = attempt >= self.tries
         if last and self.fill == "uniform":
@@ -95,23 +89,33 @@ class DynamicSampling:
         return Collected(tuple(kept), again=len(kept) < missing and not last)
 
 
-def stale_turn(seed: int, trajectory: int, turn: int, probability: float) -> bool:
-    """Whether an older policy plays this turn: cross-policy sampling.
+class CrossPolicy(Part):
+    """AgentRL's cross-policy sampling: some turns of an episode are drawn from an older policy.
 
     A trajectory whose turns come from two policies visits states that neither would reach alone.
-    Depends on the arguments only, not on the order of work. Source: AgentRL (arXiv 2510.04206),
-    section 3.1, which does not give the probability.
+    Source: AgentRL (arXiv 2510.04206), section 3.1, which does not give the probability.
 
-    Args:
-        seed: Of the run and update.
-        trajectory: Number in the rollout.
-        turn: Number in the trajectory.
-        probability: Share of turns, in 0..1.
+    Attributes:
+        probability: Share of turns.
+        refresh_every: Updates after which the older policy becomes the current one.
     """
-    drawn = stable_seed("stale turn", seed, trajectory, turn, bits=_HASH_BITS)
+
+    probability: Share = 0.25
+    refresh_every: Count = 5
+
+    def refresh_due(self, update: int) -> bool:
+        """Whether the older policy becomes the current one after this update, counted from 1."""
+        return update % self.refresh_every == 0
+
+
+def stale_turn(seed: int, probability: float) -> bool:
+    """Whether an older policy answers the request with this seed; nothing else decides."""
+    drawn = stable_seed("stale turn", seed, 0, 0, bits=_HASH_BITS)
     return drawn / (1 << _HASH_BITS) < probability
 
 
-def refresh_due(update: int, period: int) -> bool:
-    """Whether the older policy becomes the current one after this update, counted from 1."""
-    return update % period == 0
+class Sampling(Part):
+    """Which episodes an update learns from."""
+
+    dynamic: Dynamic | None = None
+    cross_policy: CrossPolicy | None = None

@@ -8,13 +8,13 @@ one task (GSPO's limits, say) stand in the scale. `recipes/README.md` shows how 
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from types import UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, get_args
 
 import yaml
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from baselines.config.schema import Part, TrainConfig
+from baselines.algorithms.part import Choice, Part
+from baselines.config.schema import TrainConfig
 from benchmark.logs.lines import Word
 from tasks.errors import UserError, near
 from tasks.registry import load_task, task_names
@@ -244,10 +244,7 @@ def _first_fault(error: ValidationError, settings: Settings) -> str:
     faults = error.errors(include_url=False, include_input=False)
     unknown = [fault for fault in faults if fault["type"] == "extra_forbidden"]
     fault = (unknown or faults)[0]
-    # A choice's name is a part of pydantic's path and not of the key.
-    parts = [str(part) for part in fault["loc"]]
-    tag = _tag(settings, parts)
-    path = [part for index, part in enumerate(parts) if index != tag]
+    path = [str(part) for part in fault["loc"]]
     key = ".".join(path)
     if unknown:
         return f"there is no {key}{_near_key(path, settings)}"
@@ -258,15 +255,6 @@ def _first_fault(error: ValidationError, settings: Settings) -> str:
         return f"{key}.name is missing{near('', _choices(key))}"
     reason = fault["msg"].removeprefix("Value error, ")
     return f"{key}: {reason}" if key else reason
-
-
-def _tag(settings: Settings, parts: list[str]) -> int | None:
-    """Where pydantic's path names the choice that a union was resolved to, if it does."""
-    if len(parts) > 1 and parts[0] in ("advantage", "clipping"):
-        chosen = settings.get(parts[0])
-        if isinstance(chosen, dict) and chosen.get("name") == parts[1]:
-            return 1
-    return None
 
 
 def _near_key(path: list[str], settings: Settings) -> str:
@@ -328,20 +316,16 @@ def _keys(model: type[BaseModel], settings: Any) -> Iterator[str]:
 
 def _choices(key: str) -> tuple[str, ...]:
     """Names of what can be chosen in a dimension."""
-    models = get_args(TrainConfig.model_fields[key].annotation)
-    return tuple(get_args(model.model_fields["name"].annotation)[0] for model in models)
+    dimension = TrainConfig.model_fields[key].annotation
+    assert isinstance(dimension, type) and issubclass(dimension, Choice)
+    return tuple(dimension.choices)
 
 
 def _model(annotation: Any, name: str | None) -> type[BaseModel] | None:
-    """The schema that an annotation stands for; of several, the one of that name."""
+    """The schema that an annotation stands for; of a dimension, the choice of that name."""
+    if isinstance(annotation, type) and issubclass(annotation, Choice):
+        return annotation.choices.get(str(name), annotation)
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    if get_origin(annotation) not in (Union, UnionType):
-        return None
     models = [m for m in get_args(annotation) if isinstance(m, type) and issubclass(m, BaseModel)]
-    named = [
-        m
-        for m in models
-        if name in get_args(getattr(m.model_fields.get("name"), "annotation", None))
-    ]
-    return next(iter(named or models), None)
+    return models[0] if models else None

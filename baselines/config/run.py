@@ -63,7 +63,8 @@ class TrainingRun:
         """
         name = self.config.advantage.name
         for task in self.tasks:
-            if name in ("gigpo", "empg") and unit_of(self.config, task) == "trajectory":
+            turns = self.config.advantage.needs_turns
+            if turns and unit_of(self.config, task) == "trajectory":
                 raise UserError(
                     f"{name} compares the turns of episodes, and the rows of {task.info.name} are "
                     "whole trajectories: use --set unit=turn, or another advantage"

@@ -6,179 +6,13 @@ joins them. Every field has one meaning, and a contradiction is refused with its
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, SerializeAsAny, model_validator
 
-Finite = Annotated[float, Field(allow_inf_nan=False)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0, le=1)]
-Decay = Annotated[float, Field(ge=0, lt=1)]
-Count = Annotated[int, Field(gt=0)]
-
-Over = Literal["trajectories", "rows"]
-"""What group statistics count: one sample a trajectory, or every turn (long episodes then weigh
-more, as in ARLArena's released code)."""
-
-
-class Part(BaseModel):
-    """A part of the configuration: nothing unknown, nothing changes."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class _Advantage(Part):
-    task_normalized: bool = False
-    """Token-level advantages of each task are standardized in the end (AgentRL, Eq. 1)."""
-
-
-class _Relative(_Advantage):
-    """Statistics of groups; `baselines.algorithms.advantages.group_relative` has the formulas.
-
-    Attributes:
-        over: What they count.
-        variance: Of trajectories: `total`, or `between` their means, as in the released code, which
-            gives huge advantages where the means are nearly equal and single turns are not.
-        single: What a group of one sample gets: nothing, or its score, as in the released code.
-    """
-
-    over: Over = "trajectories"
-    variance: Literal["total", "between"] = "total"
-    single: Literal["zero", "raw"] = "zero"
-
-
-class GRPO(_Relative):
-    """Relative to the group: minus its mean, over its standard deviation."""
-
-    name: Literal["grpo"]
-    divide_by_std: bool = True
-
-
-class GiGPO(_Relative):
-    """GRPO of episodes, plus the same of turns that begin at the same observation."""
-
-    name: Literal["gigpo"]
-    gamma: Share = 0.95
-    step_weight: NotNegative = 1.0
-    step_norm: Literal["mean", "mean_std"] = "mean_std"
-    similarity: Share | None = None
-
-
-class EMPG(_Relative):
-    """GRPO weighted by the entropy of turns, plus a bonus for what leads to a clear turn."""
-
-    name: Literal["empg"]
-    k: NotNegative = 1.0
-    k_future: NotNegative = 1.0
-    zeta: NotNegative = 0.05
-
-
-class RLOO(_Advantage):
-    """Minus the mean of the group's other episodes."""
-
-    name: Literal["rloo"]
-
-
-class ReinforcePP(_Advantage):
-    """Discounted token returns, standardized over the whole batch; needs no groups."""
-
-    name: Literal["reinforce_pp"]
-    gamma: Share = 1.0
-
-
-class GAE(_Advantage):
-    """Generalized advantage estimation with a critic (PPO)."""
-
-    name: Literal["gae"]
-    gamma: Share = 1.0
-    lam: Share = 1.0
-    clip_range: Positive = 0.5
-    learning_rate: Positive = 1e-5
-
-
-class SequenceMask(Part):
-    """Drop rows with a negative advantage that have become improbable.
-
-    Attributes:
-        delta: Mean log-ratio old over new beyond which a row is dropped.
-        denominator: `kept`: dropped rows leave the aggregation's denominators, too, as in the
-            released code; `all`: they stay in, as the paper's formula has it.
-    """
-
-    delta: NotNegative = 3e-3
-    denominator: Literal["kept", "all"] = "kept"
-
-
-class _Clipping(Part):
-    sequence_mask: SequenceMask | None = None
-
-
-class PPOClip(_Clipping):
-    """Token ratios, the pessimistic one of clipped and not clipped, with a second limit."""
-
-    name: Literal["ppo"]
-    clip_low: NotNegative = 0.2
-    clip_high: NotNegative = 0.2
-    dual_clip: Annotated[float, Field(gt=1, allow_inf_nan=False)] | None = 3.0
-
-
-class GSPO(_Clipping):
-    """One ratio for a row: the geometric mean of its tokens' ratios."""
-
-    name: Literal["gspo"]
-    clip_low: NotNegative = 3e-3
-    clip_high: NotNegative = 4e-3
-
-
-class CISPO(_Clipping):
-    """The clipped ratio is a weight only: every token keeps its gradient."""
-
-    name: Literal["cispo"]
-    clip_low: NotNegative = 1.0
-    clip_high: NotNegative = 0.2
-
-
-class SAPO(_Clipping):
-    """A smooth gate in the place of a limit."""
-
-    name: Literal["sapo"]
-    tau_positive: Positive = 1.0
-    tau_negative: Positive = 1.05
-
-
-class Dynamic(Part):
-    """DAPO's dynamic sampling: draw again until enough groups say something.
-
-    Attributes:
-        criterion: A group says something if its returns differ, or if some but not all of its
-            episodes succeed (the paper's formula).
-        tries: Batches that are drawn at most.
-        cold_start: Updates before it begins.
-        fill: What takes missing places after the last try: uniform groups of it, or nothing.
-    """
-
-    criterion: Literal["returns", "success"] = "returns"
-    tries: Count = 3
-    cold_start: Annotated[int, Field(ge=0)] = 0
-    fill: Literal["uniform", "smaller"] = "uniform"
-
-
-class CrossPolicy(Part):
-    """AgentRL's cross-policy sampling: some turns of an episode are drawn from an older policy.
-
-    Attributes:
-        probability: Share of turns.
-        refresh_every: Updates after which the older policy becomes the current one.
-    """
-
-    probability: Share = 0.25
-    refresh_every: Count = 5
-
-
-class Sampling(Part):
-    """Which episodes an update learns from."""
-
-    dynamic: Dynamic | None = None
-    cross_policy: CrossPolicy | None = None
+from baselines.algorithms.advantage.base import Advantage
+from baselines.algorithms.aggregation import Aggregation
+from baselines.algorithms.clipping.base import Clipping
+from baselines.algorithms.part import Count, Decay, Finite, NotNegative, Part, Positive, by_name
+from baselines.algorithms.sampling import Sampling
 
 
 class KL(Part):
@@ -312,13 +146,9 @@ class TrainConfig(Part):
         checkpoint_every: Updates between two checkpoints.
     """
 
-    advantage: Annotated[
-        GRPO | GiGPO | EMPG | RLOO | ReinforcePP | GAE, Field(discriminator="name")
-    ]
-    clipping: Annotated[PPOClip | GSPO | CISPO | SAPO, Field(discriminator="name")]
-    aggregation: Literal[
-        "token-mean", "seq-mean-token-mean", "seq-mean-token-sum", "seq-mean-token-sum-norm"
-    ]
+    advantage: Annotated[SerializeAsAny[Advantage], by_name(Advantage)]
+    clipping: Annotated[SerializeAsAny[Clipping], by_name(Clipping)]
+    aggregation: Aggregation
     sampling: Sampling = Sampling()
     kl: KL = KL()
     entropy_coef: Finite = 0.0
@@ -336,10 +166,10 @@ class TrainConfig(Part):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         alone = self.rollout.group_size == 1
-        if alone and self.advantage.name in ("grpo", "gigpo", "empg", "rloo"):
+        if alone and self.advantage.needs_groups:
             raise ValueError(
                 f"{self.advantage.name} compares the episodes of a group, and groups of one "
-                "(rollout.group_size=1) have nothing to compare: use reinforce_pp or gae"
+                f"(rollout.group_size=1) have nothing to compare: use {_named(needs_groups=False)}"
             )
         if alone and self.sampling.dynamic is not None:
             raise ValueError("dynamic sampling would drop every group of one episode")
@@ -348,10 +178,9 @@ class TrainConfig(Part):
                 "engines give log-probabilities at temperature 1, so that tis_cap can only "
                 "weigh tokens drawn at it: set rollout.temperature=1, or leave tis_cap out"
             )
-        token_level = ("reinforce_pp", "gae")
-        if self.kl.place == "reward" and self.advantage.name not in token_level:
+        if self.kl.place == "reward" and not self.advantage.of_tokens:
             raise ValueError(
-                f"kl.place=reward needs advantages of tokens ({' or '.join(token_level)}); "
+                f"kl.place=reward needs advantages of tokens ({_named(of_tokens=True)}); "
                 f"{self.advantage.name} has one for a row: use kl.place=loss"
             )
         return self
@@ -360,3 +189,10 @@ class TrainConfig(Part):
     def needs_reference(self) -> bool:
         """Whether the distance to the init moves the update."""
         return self.kl.coef > 0
+
+
+def _named(**traits: bool) -> str:
+    """Names of the advantages with these traits."""
+    wanted = traits.items()
+    choices = Advantage.choices.items()
+    return " or ".join(n for n, c in choices if all(getattr(c, t) is v for t, v in wanted))

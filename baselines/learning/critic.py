@@ -9,7 +9,7 @@ import torch
 from accelerate import Accelerator
 from transformers import AutoModel
 
-from baselines.algorithms.gae import value_loss
+from baselines.algorithms.advantage.gae import value_loss
 from baselines.learning.microbatches import PaddedBatch
 from baselines.learning.sharding import whole_norm
 

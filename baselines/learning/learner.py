@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import torch
 from accelerate import Accelerator
 
+from baselines.algorithms.advantage.gae import GAE
 from baselines.algorithms.kl import kl
 from baselines.config.run import TrainingRun
-from baselines.config.schema import EMPG, GAE, TrainConfig
+from baselines.config.schema import TrainConfig
 from baselines.learning.critic import Critic
 from baselines.learning.estimation import estimate, penalty_share
 from baselines.learning.metrics import (
@@ -157,13 +158,13 @@ class Learner:
         config = self.config
         everything = (
             config.tis_cap is not None
-            or isinstance(config.advantage, EMPG)
+            or config.advantage.needs_entropies
             or (config.kl.place == "reward" and config.kl.coef > 0)
             or (config.optimization.epochs > 1 and self.accelerator.num_processes > 1)
         )
         if everything:
             return self.updater.values_of(
-                rows, range(len(rows)), entropy=isinstance(config.advantage, EMPG)
+                rows, range(len(rows)), entropy=config.advantage.needs_entropies
             )
         first = set(plan[0])
         later = [row for row in range(len(rows)) if row not in first]

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from baselines.algorithms.clipping import TokenLosses
+from baselines.algorithms.clipping.base import TokenLosses
 
 
 @dataclass(slots=True)

@@ -16,10 +16,10 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import gather_object
 
-from baselines.algorithms import clipping
 from baselines.algorithms.aggregation import Totals, aggregate
+from baselines.algorithms.clipping.base import SequenceMask, TokenBatch
 from baselines.algorithms.kl import kl
-from baselines.config.schema import Optimization, SequenceMask, TrainConfig
+from baselines.config.schema import Optimization, TrainConfig
 from baselines.learning.critic import Critic
 from baselines.learning.microbatches import (
     MicroBatch,
@@ -31,7 +31,6 @@ from baselines.learning.microbatches import (
     split,
 )
 from baselines.learning.policy import evaluate_tokens
-from baselines.learning.policy_loss import policy_loss
 from baselines.learning.sharding import whole_norm
 from baselines.learning.tally import Tally
 from baselines.rollouts.rows import Row
@@ -221,7 +220,7 @@ class Updater:
         if rule is not None and rule.denominator == "all" and not fresh:
             kept_rows = _kept_rows(rule, now.log_probs.detach(), batch, values, tally)
         trained = mask if kept_rows is None else mask * kept_rows[:, None]
-        limits = policy_loss(config, now.log_probs, old, advantages, trained)
+        limits = config.clipping.losses(TokenBatch.of(now.log_probs, old, advantages, trained))
         losses = limits.losses
         if any(weight is not None for weight in values.weights):
             losses = losses * batch.stack(values.weights)
@@ -360,7 +359,7 @@ def _kept_rows(
     """(B,) 1 for rows that the sequence mask keeps, 0 for the others, which are counted."""
     mask = batch.response_mask.to(log_probs.dtype)
     old, advantages = batch.stack(values.old_log_probs), batch.stack(values.advantages)
-    kept = clipping.sequence_mask(log_probs, old, advantages, mask, rule.delta).to(mask.dtype)
+    kept = rule.kept(TokenBatch.of(log_probs, old, advantages, mask)).to(mask.dtype)
     real = torch.tensor([row >= 0 for row in batch.rows], device=kept.device)
     tally.masked_rows += int(((kept == 0) & real).sum())
     return kept

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from baselines.algorithms.sampling import DynamicSampling, outcomes
+from baselines.algorithms.sampling import Dynamic
 from baselines.config.run import unit_of
 from baselines.config.schema import TrainConfig
 from baselines.rollouts.players import Count, Players, uncounted
@@ -111,9 +111,6 @@ class Collector:
             UserError: No episode could be played to its end.
         """
         wanted, dynamic = self.config.rollout.groups, self.config.sampling.dynamic
-        plan = None
-        if dynamic is not None and update > dynamic.cold_start:
-            plan = DynamicSampling(wanted, dynamic.tries, dynamic.cold_start, dynamic.fill)
         kept: list[PlayedGroup] = []
         drawn: list[PlayedGroup] = []
         attempt, again = 0, True
@@ -121,28 +118,17 @@ class Collector:
             attempt += 1
             batch = await self._batch(wanted)
             drawn += batch
-            if plan is None or dynamic is None:
+            if dynamic is None or not dynamic.enabled(update):
                 kept, again = batch, False
             else:
-                judged = [self._outcomes(group, dynamic.criterion) for group in batch]
-                chosen = plan.collect(len(kept), judged, attempt)
+                judged = [_outcomes(group, dynamic) for group in batch]
+                chosen = dynamic.collect(wanted - len(kept), judged, attempt)
                 kept += [batch[index] for index in chosen.kept]
                 again = chosen.again
         if all(episode.error for group in drawn for episode in group.episodes):
             error = drawn[0].episodes[0].error
             raise UserError(f"no episode of update {update} could be played: {error}")
         return Rollout(tuple(kept), tuple(drawn), attempt)
-
-    def _outcomes(self, group: PlayedGroup, criterion: str) -> Sequence[float]:
-        """What decides whether a group says something; errors say nothing."""
-        played = [episode for episode in group.episodes if episode.error is None]
-        if not played:
-            return (0.0,)
-        return outcomes(
-            "success" if criterion == "success" else "returns",
-            [episode.reward for episode in played],
-            [episode.success for episode in played],
-        )
 
     async def _batch(self, count: int) -> list[PlayedGroup]:
         """Play a batch of groups; every process gets all of them."""
@@ -190,3 +176,13 @@ class Collector:
             )
             for (source, number), trajectories in zip(places, played, strict=True)
         ]
+
+
+def _outcomes(group: PlayedGroup, dynamic: Dynamic) -> Sequence[float]:
+    """What decides whether a group says something; errors say nothing."""
+    played = [episode for episode in group.episodes if episode.error is None]
+    if not played:
+        return (0.0,)
+    return dynamic.outcomes(
+        [episode.reward for episode in played], [episode.success for episode in played]
+    )

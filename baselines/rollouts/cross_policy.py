@@ -29,7 +29,7 @@ class CrossPolicyEngine(Engine):
 
     async def generate(self, request: Request) -> Generation:
         """Answer by one of the two."""
-        stale = stale_turn(request.seed, 0, 0, self._probability)
+        stale = stale_turn(request.seed, self._probability)
         return await (self._older if stale else self._current).generate(request)
 
     async def load_weights(

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import torch
 from accelerate import Accelerator
 
-from baselines.config.schema import GAE
 from baselines.learning.learner import Learner
 from baselines.learning.metrics import memory_metrics
 from baselines.learning.update import mini_batches
@@ -84,7 +83,7 @@ def computed(run: "TrainingRun", accelerator: Accelerator) -> str:
     parameters = sum(weight.numel() for weight in model.parameters())
     # Weights, gradients and two moments, sharded by FSDP, and the init, which is not.
     sharded = accelerator.distributed_type.value == "FSDP"
-    trained = 8 if isinstance(run.config.advantage, GAE) else 4
+    trained = 8 if run.config.advantage.needs_critic else 4
     numbers = 1 + trained / (accelerator.num_processes if sharded else 1)
     return (
         f"policy: {parameters:,} parameters, {accelerator.num_processes} process(es)\n"

@@ -21,7 +21,6 @@ from functools import partial
 import torch
 from accelerate import Accelerator
 
-from baselines.algorithms.sampling import refresh_due
 from baselines.config.run import Line, TrainingRun, Watch
 from baselines.learning.learner import Learner, is_exact
 from baselines.learning.metrics import Metrics, memory_metrics
@@ -243,7 +242,7 @@ class Trainer:
     async def _refresh(self) -> None:
         """Bring the older policy of cross-policy sampling up to date, where that is due."""
         chosen, number = self.config.sampling.cross_policy, self.state.update
-        if self.older is None or chosen is None or not refresh_due(number, chosen.refresh_every):
+        if self.older is None or chosen is None or not chosen.refresh_due(number):
             return
         weights = self.learner.weights()
         self.older_weights = {name: value.detach().clone() for name, value in weights.items()}

@@ -4,14 +4,21 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 import torch
+from torch import Tensor
 
 import baselines
-from baselines.algorithms import advantages
+from baselines.algorithms.advantage.base import Advantage, RowBatch
+from baselines.algorithms.advantage.gigpo import GiGPO
+from baselines.algorithms.clipping.cispo import CISPO
+from baselines.algorithms.clipping.gspo import GSPO
+from baselines.algorithms.part import load_plugin
 from baselines.config.layers import resolve
-from baselines.config.schema import CISPO, GSPO, GiGPO
+from benchmark.cli.main import main
 from benchmark.logs.metrics import METRICS, VALIDATION_METRICS
 from benchmark.logs.training_log import LOG, read_training_log
 
@@ -46,17 +53,51 @@ def test_the_recipe_and_the_scale_of_the_guide_are_taken_as_it_says(tmp_path: Pa
     assert resolve("gspo", scale, ["sokoban"]).clipping == GSPO(name="gspo")
 
 
-def test_the_advantage_of_the_guide_gives_what_the_guide_says() -> None:
-    function, _ = blocks("python")
-    names = dict(vars(advantages))
-    exec(function, names)
-    scores = torch.tensor([0.0, 2, 4, 3, 1])
+@pytest.fixture
+def rank(tmp_path: Path) -> Iterator[Path]:
+    """The advantage of the guide as a plugin, with its recipe."""
+    code, _ = blocks("python")
+    assert len(code.splitlines()) <= 25
+    (tmp_path / "rank.py").write_text(code)
+    recipe = "advantage: {name: rank}\nclipping: {name: ppo}\naggregation: token-mean\n"
+    assert re.sub("^", "   ", recipe, flags=re.MULTILINE).rstrip(" ") in RECIPES
+    (tmp_path / "ranked.yaml").write_text(recipe)
+    yield tmp_path
+    Advantage.choices.pop("rank", None)
+
+
+def test_the_advantage_of_the_guide_is_a_plugin(rank: Path) -> None:
+    load_plugin(str(rank / "rank.py"))
+    chosen = resolve(str(rank / "ranked.yaml"), "tiny", ["sokoban"]).advantage
+    scores = torch.tensor([0.0, 2, 4, 3, 1], dtype=torch.float64)
     groups, trajectories = torch.tensor([2, 2, 7, 7, 7]), torch.tensor([0, 1, 2, 2, 3])
-    assert names["rank"](scores, groups, trajectories).tolist() == [-1, 1, 1, 1, -1]
-    assert "spread(doubles(-1, 1, 1, 1, -1))" in RECIPES
+    assert chosen.of(rows_of(scores, groups, trajectories)).tolist() == [-1, 1, 1, 1, -1]
     # One of two others is worse and one is equal; alone in a group.
     scores, groups = torch.tensor([1.0, 1, 0, 5]), torch.tensor([0, 0, 0, 1])
-    assert names["rank"](scores, groups, torch.arange(4)).tolist() == [0.5, 0.5, -1, 0]
+    found = chosen.of(rows_of(scores, groups, torch.arange(4)))
+    assert found.tolist() == [0.5, 0.5, -1, 0]
+
+
+def test_the_command_of_the_guide_trains(rank: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = f"train --plugin {rank}/rank.py --recipe {rank}/ranked.yaml --init tiny-sokoban"
+    small = ["rollout.groups=2", "rollout.group_size=2", "optimization.updates=1"]
+    small += ["rollout.max_turns=3", "validation.every=null"]
+    options = [word for setting in small for word in ("--set", setting)]
+    assert main([*words.split(), *options, "--out", str(rank / "run")]) == 0
+    log = read_training_log(rank / "run" / LOG)
+    assert log.start.configuration["advantage"] == {"task_normalized": False, "name": "rank"}
+    capsys.readouterr()
+
+
+def rows_of(scores: Tensor, groups: Tensor, trajectories: Tensor) -> RowBatch:
+    """Rows of which only these are known."""
+    nothing = torch.zeros_like(scores)
+    none: list[Tensor | None] = [None] * len(scores)
+    turns, mask = torch.zeros_like(groups), torch.ones(len(scores), 1)
+    anchors = [""] * len(scores)
+    return RowBatch(
+        scores, groups, trajectories, turns, nothing, nothing, anchors, mask, 0 * mask, none, none
+    )
 
 
 def test_the_learner_of_the_guide_trains_on_solved_episodes_alone(tmp_path: Path) -> None:

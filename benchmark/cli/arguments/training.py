@@ -55,6 +55,14 @@ def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--task", action="append", help="what to train on; repeat for several (default: the init's)"
     )
     parser.add_argument(
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="a module or a .py file with advantages or clipping rules of your own; repeat for "
+        "several",
+    )
+    parser.add_argument(
         "--results",
         metavar="DIR",
         help="on a track: a study's results, whose tuned learning rate is taken (default: "

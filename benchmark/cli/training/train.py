@@ -53,8 +53,11 @@ ENGINE_SHARE = 0.4
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
+    from baselines.algorithms.part import load_plugin
     from baselines.training.tracking import check_trackers
 
+    for plugin in arguments.plugin:
+        load_plugin(plugin)
     track = find_track(arguments)
     training, origin = _open_run(arguments) if track is None else _track_run(arguments, track)
     check_trackers(arguments.tracker)

@@ -6,15 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from baselines.algorithms.advantages import (
-    Moments,
-    Over,
-    group_relative,
-    leave_one_out,
-    masked_whiten,
-    reinforce_plus_plus,
-    task_normalized,
-)
+from baselines.algorithms.advantage.groups import Over
+from baselines.algorithms.advantage.reinforce_pp import reinforce_plus_plus
+from baselines.algorithms.advantage.rloo import leave_one_out
+from baselines.algorithms.masked import Moments, masked_whiten, task_normalized
+from tests.baselines.algorithms.usual import group_relative
 
 OVERS: tuple[Over, ...] = ("trajectories", "rows")
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from baselines.algorithms.empg import empg, future_clarity
+from tests.baselines.algorithms.usual import empg
 
 E1 = math.exp(-1)
 
@@ -57,19 +57,13 @@ def test_equal_entropies_change_no_weight() -> None:
     torch.testing.assert_close(advantages, base, rtol=1e-6, atol=1e-6)
 
 
-def test_future_clarity() -> None:
-    near(future_clarity(ENTROPIES, MASK), 1, E1, 0)
-    near(future_clarity(ENTROPIES, MASK, 2.0), 1, math.exp(-2), 0)
-
-
 def test_nothing_counts() -> None:
     nothing = torch.zeros_like(MASK)
     near(empg(BASE, ENTROPIES, nothing, *ONE_TRAJECTORY), 0, 0, 0)
-    near(future_clarity(ENTROPIES, nothing), 0, 0, 0)
 
 
 def test_wrong_shapes() -> None:
     with pytest.raises(ValueError, match="do not fit 3 rows"):
         empg(BASE[:2], ENTROPIES, MASK, *ONE_TRAJECTORY)
     with pytest.raises(ValueError, match="does not fit"):
-        future_clarity(ENTROPIES, MASK[:2])
+        empg(BASE, ENTROPIES, MASK[:2], *ONE_TRAJECTORY)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from baselines.algorithms.gae import gae, value_loss
+from baselines.algorithms.advantage.gae import gae, value_loss
 
 NAN = torch.nan
 REWARDS = torch.tensor([[0.0, 0, 4]], dtype=torch.float64)

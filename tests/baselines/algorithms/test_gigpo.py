@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from baselines.algorithms.gigpo import (
+from baselines.algorithms.advantage.gigpo import (
     discounted_step_returns,
-    gigpo,
     step_groups,
     step_relative,
 )
+from tests.baselines.algorithms.usual import gigpo
 
 
 def doubles(*values: float) -> Tensor:
@@ -109,10 +109,6 @@ def test_gigpo_with_division() -> None:
     # Two samples are always half a square root of two from their mean.
     half = math.sqrt(0.5)
     near(gigpo(SCORES, RETURNS, *IDS), 2 * half, half, -2 * half, -half)
-    mixed = gigpo(SCORES, RETURNS, *IDS, divide_by_std=False)
-    near(mixed, 5 + half, 5, -5 - half, -5)
-    other = gigpo(SCORES, RETURNS, *IDS, step_norm="mean", divide_by_std=True)
-    near(other, half + 4.5, half, -half - 4.5, -half)
 
 
 def test_gigpo_takes_the_switches_of_the_first_part() -> None:

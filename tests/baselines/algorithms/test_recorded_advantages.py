@@ -6,17 +6,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from baselines.algorithms.advantages import group_relative
-from baselines.algorithms.empg import empg, future_clarity
-from baselines.algorithms.gae import gae
-from baselines.algorithms.gigpo import (
+from baselines.algorithms.advantage.gae import gae
+from baselines.algorithms.advantage.gigpo import (
     StepNorm,
     discounted_step_returns,
-    gigpo,
     step_groups,
     step_relative,
 )
-from baselines.algorithms.sampling import DynamicSampling, keep_informative
+from baselines.algorithms.sampling import Dynamic, keep_informative
+from tests.baselines.algorithms.usual import empg, gigpo, group_relative
 from tests.baselines.algorithms.vectors import Case, cases, close, matrix, numbers
 
 ROUNDED = 1e-6
@@ -119,8 +117,6 @@ def test_empg() -> None:
             **constants,
         )
         close(spread(advantages, mask), case["expected"]["advantages"], ROUNDED)
-        clarity = future_clarity(entropies, mask, constants["k_future"])
-        close(clarity[:, None], case["expected"]["future_clarity"], ROUNDED)
         # The base itself.
         scores = matrix(inputs["token_level_rewards"]).sum(1)
         grpo = group_relative(scores, *ids(inputs), over="rows", single="raw")
@@ -157,13 +153,14 @@ def test_dynamic_sampling() -> None:
             groups = batches[single["batch"]]
             assert episodes(keep_informative(groups), size) == single["regular_kept"]
             for last in single["last_try"]:
-                rule = DynamicSampling(last["needed_groups"], tries=1)
-                assert episodes(rule.collect(0, groups, 1).kept, size) == last["kept"]
-        rule = DynamicSampling(inputs["groups_per_batch"], tries=inputs["max_tries"])
+                found = Dynamic(tries=1).collect(last["needed_groups"], groups, 1)
+                assert episodes(found.kept, size) == last["kept"]
+        rule = Dynamic(tries=inputs["max_tries"])
         kept: list[list[int]] = []
         rewards: list[float] = []
         for attempt, groups in enumerate(batches, 1):
-            collected = rule.collect(len(kept) // size, groups, attempt)
+            missing = inputs["groups_per_batch"] - len(kept) // size
+            collected = rule.collect(missing, groups, attempt)
             kept += [[attempt - 1, episode] for episode in episodes(collected.kept, size)]
             rewards += [reward for index in collected.kept for reward in groups[index]]
             if not collected.again:

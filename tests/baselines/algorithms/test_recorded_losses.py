@@ -5,8 +5,13 @@ import torch
 from torch import Tensor
 
 from baselines.algorithms.aggregation import Aggregation, Totals, aggregate
-from baselines.algorithms.clipping import TokenLosses, cispo, gspo, ppo_clip, sapo, sequence_mask
+from baselines.algorithms.clipping.base import Clipping, TokenLosses
+from baselines.algorithms.clipping.cispo import CISPO
+from baselines.algorithms.clipping.gspo import GSPO
+from baselines.algorithms.clipping.ppo import PPOClip
+from baselines.algorithms.clipping.sapo import FLAGGED, SAPO
 from baselines.algorithms.kl import kl
+from tests.baselines.algorithms.usual import kept_rows, losses_of
 from tests.baselines.algorithms.vectors import Case, cases, close, matrix, read
 
 EXACT = 1e-9
@@ -14,26 +19,24 @@ ROUNDED = 1e-6
 """For what the recording code rounded to single precision."""
 
 
-def losses(run: Case, parts: tuple[Tensor, Tensor, Tensor, Tensor]) -> TokenLosses:
+def rule(run: Case) -> Clipping:
     constants = run["constants"]
     low, high = constants["eps_low"], constants["eps_high"]
     match run["loss"]:
         case "vanilla" | "drgrpo":
-            dual = constants["dual_clip_c"]
-            return ppo_clip(*parts, clip_low=low, clip_high=high, dual_clip=dual)
+            return PPOClip(clip_low=low, clip_high=high, dual_clip=constants["dual_clip_c"])
         case "gspo":
-            return gspo(*parts, clip_low=low, clip_high=high)
+            return GSPO(clip_low=low, clip_high=high)
         case "cispo":
-            return cispo(*parts, clip_low=low, clip_high=high)
+            return CISPO(clip_low=low, clip_high=high)
         case "sapo":
-            return sapo(
-                *parts,
-                tau_positive=constants["tau_pos"],
-                tau_negative=constants["tau_neg"],
-                clip_low=low,
-                clip_high=high,
-            )
+            assert low == high == FLAGGED
+            return SAPO(tau_positive=constants["tau_pos"], tau_negative=constants["tau_neg"])
     raise AssertionError(run["loss"])
+
+
+def losses(run: Case, parts: tuple[Tensor, Tensor, Tensor, Tensor]) -> TokenLosses:
+    return losses_of(rule(run), *parts)
 
 
 def share(flags: Tensor, mask: Tensor) -> float:
@@ -51,7 +54,7 @@ def test_policy_losses(number: str) -> None:
         delta = run["constants"]["sequence_mask_delta"]
         mask = full
         if delta is not None:
-            kept = sequence_mask(log_probs, old, advantages, full, delta)
+            kept = kept_rows(delta, log_probs, old, advantages, full)
             mask = full * kept[:, None]
             assert int((~kept).sum()) == run["expected"]["num_masked_rows"]
         result = losses(run, (log_probs, old, advantages, mask))
@@ -65,7 +68,8 @@ def test_policy_losses(number: str) -> None:
         close(loss.detach(), run["expected"]["loss"], EXACT)
         close(log_probs.grad, run["expected"]["grad_log_prob"], EXACT)
         close(share(result.clipped, mask), run["expected"]["clip_fraction"], ROUNDED)
-        close(share(result.clipped_dual, mask), run["expected"]["clip_fraction_lower"], ROUNDED)
+        dual = torch.zeros_like(mask) if result.clipped_dual is None else result.clipped_dual
+        close(share(dual, mask), run["expected"]["clip_fraction_lower"], ROUNDED)
         # ppo_kl is the k1 estimate of KL(old || new); GSPO's has no limits.
         moved = old - inputs["log_prob"]
         moved = moved if run["loss"] == "gspo" else moved.clamp(-20, 20)
@@ -97,7 +101,7 @@ def test_sequence_masks(number: str) -> None:
     inputs = {name: matrix(values) for name, values in case["inputs"].items()}
     log_probs, old, mask = inputs["log_prob"], inputs["old_log_prob"], inputs["response_mask"]
     for expected in case["sequence_mask"]:
-        kept = sequence_mask(log_probs, old, inputs["advantages"], mask, expected["delta"])
+        kept = kept_rows(expected["delta"], log_probs, old, inputs["advantages"], mask)
         assert int((~kept).sum()) == expected["num_masked_rows"]
         assert torch.equal(mask * kept[:, None], matrix(expected["effective_mask"]))
 

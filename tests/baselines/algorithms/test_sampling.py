@@ -4,12 +4,11 @@ from hypothesis import strategies as st
 
 from baselines.algorithms.sampling import (
     Collected,
-    DynamicSampling,
+    CrossPolicy,
+    Dynamic,
     Fill,
     informative,
     keep_informative,
-    outcomes,
-    refresh_due,
     stale_turn,
 )
 
@@ -28,31 +27,31 @@ def test_informative() -> None:
 def test_outcomes() -> None:
     # Both episodes succeed, one of them in more steps.
     returns, successes = [10.4, 10.1], [True, True]
-    assert informative(outcomes("returns", returns, successes))
-    assert not informative(outcomes("success", returns, successes))
-    assert outcomes("success", [0.3, 0.3], [True, False]) == (1.0, 0.0)
+    assert informative(Dynamic(criterion="returns").outcomes(returns, successes))
+    assert not informative(Dynamic(criterion="success").outcomes(returns, successes))
+    assert Dynamic(criterion="success").outcomes([0.3, 0.3], [True, False]) == (1.0, 0.0)
 
 
 def test_cold_start() -> None:
-    sampling = DynamicSampling(groups_per_batch=4, tries=3, cold_start=15)
+    sampling = Dynamic(cold_start=15)
     assert [sampling.enabled(update) for update in (1, 15, 16)] == [False, False, True]
-    assert DynamicSampling(groups_per_batch=4, tries=3).enabled(1)
+    assert Dynamic().enabled(1)
 
 
 def test_collects_until_there_are_enough() -> None:
-    sampling = DynamicSampling(groups_per_batch=3, tries=3)
-    assert sampling.collect(0, [SAME, MIXED, SAME, MIXED], 1) == Collected((1, 3), again=True)
+    sampling = Dynamic(tries=3)
+    assert sampling.collect(3, [SAME, MIXED, SAME, MIXED], 1) == Collected((1, 3), again=True)
     # One is missing: the second one that would do is not taken.
-    assert sampling.collect(2, [SAME, MIXED, MIXED], 2) == Collected((1,), again=False)
-    assert sampling.collect(3, [MIXED], 2) == Collected((), again=False)
+    assert sampling.collect(1, [SAME, MIXED, MIXED], 2) == Collected((1,), again=False)
+    assert sampling.collect(0, [MIXED], 2) == Collected((), again=False)
 
 
 @pytest.mark.parametrize(("fill", "kept"), [("uniform", (3, 0, 1)), ("smaller", (3,))])
 def test_the_last_try(fill: Fill, kept: tuple[int, ...]) -> None:
-    sampling = DynamicSampling(groups_per_batch=4, tries=2, fill=fill)
+    sampling = Dynamic(tries=2, fill=fill)
     batch = [SAME, SAME, SAME, MIXED]
-    assert sampling.collect(1, batch, 1) == Collected((3,), again=True)
-    assert sampling.collect(1, batch, 2) == Collected(kept, again=False)
+    assert sampling.collect(3, batch, 1) == Collected((3,), again=True)
+    assert sampling.collect(3, batch, 2) == Collected(kept, again=False)
 
 
 @given(
@@ -61,10 +60,11 @@ def test_the_last_try(fill: Fill, kept: tuple[int, ...]) -> None:
     st.sampled_from(["uniform", "smaller"]),
 )
 def test_every_loop_ends(batches: list[list[bool]], wanted: int, fill: Fill) -> None:
-    sampling = DynamicSampling(groups_per_batch=wanted, tries=len(batches), fill=fill)
+    sampling = Dynamic(tries=len(batches), fill=fill)
     kept: list[bool] = []
     for attempt, batch in enumerate(batches, 1):
-        collected = sampling.collect(len(kept), [MIXED if m else SAME for m in batch], attempt)
+        judged = [MIXED if informative else SAME for informative in batch]
+        collected = sampling.collect(wanted - len(kept), judged, attempt)
         assert len(set(collected.kept)) == len(collected.kept)
         kept += [batch[index] for index in collected.kept]
         if not collected.again:
@@ -80,20 +80,17 @@ def test_every_loop_ends(batches: list[list[bool]], wanted: int, fill: Fill) -> 
 
 
 def test_stale_turns_are_a_share_of_all() -> None:
-    turns = [(trajectory, turn) for trajectory in range(100) for turn in range(40)]
-    drawn = [stale_turn(7, *turn, 0.25) for turn in turns]
+    drawn = [stale_turn(seed, 0.25) for seed in range(4000)]
     # Three standard deviations of 4000 draws are 0.0205.
     assert abs(sum(drawn) / len(drawn) - 0.25) < 0.0205
-    assert drawn == [stale_turn(7, *turn, 0.25) for turn in turns]
-    assert drawn != [stale_turn(8, *turn, 0.25) for turn in turns]
-    # Turns of one trajectory come from both policies.
-    assert 0 < sum(drawn[:40]) < 40
-    assert not any(stale_turn(7, *turn, 0.0) for turn in turns)
-    assert all(stale_turn(7, *turn, 1.0) for turn in turns)
+    assert drawn == [stale_turn(seed, 0.25) for seed in range(4000)]
+    assert not any(stale_turn(seed, 0.0) for seed in range(4000))
+    assert all(stale_turn(seed, 1.0) for seed in range(4000))
     # Whoever is drawn at a small share is drawn at any larger one.
-    assert all(stale_turn(7, *turn, 0.5) for turn, stale in zip(turns, drawn, strict=True) if stale)
+    assert all(stale_turn(seed, 0.5) for seed, stale in enumerate(drawn) if stale)
 
 
 def test_refresh() -> None:
-    assert [update for update in range(1, 11) if refresh_due(update, 3)] == [3, 6, 9]
-    assert all(refresh_due(update, 1) for update in range(1, 4))
+    due = CrossPolicy(refresh_every=3).refresh_due
+    assert [update for update in range(1, 11) if due(update)] == [3, 6, 9]
+    assert all(map(CrossPolicy(refresh_every=1).refresh_due, range(1, 4)))

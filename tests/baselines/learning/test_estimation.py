@@ -7,21 +7,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from baselines.algorithms.advantages import (
-    Over,
-    Variance,
-    group_relative,
-    leave_one_out,
-    reinforce_plus_plus,
-    task_normalized,
-)
-from baselines.algorithms.empg import empg
-from baselines.algorithms.gae import gae
-from baselines.algorithms.gigpo import gigpo
+from baselines.algorithms.advantage.gae import gae
+from baselines.algorithms.advantage.groups import Over, Variance
+from baselines.algorithms.advantage.reinforce_pp import reinforce_plus_plus
+from baselines.algorithms.advantage.rloo import leave_one_out
+from baselines.algorithms.masked import task_normalized
 from baselines.config.layers import resolve
 from baselines.config.schema import TrainConfig
 from baselines.learning.estimation import estimate, penalty_share
 from baselines.rollouts.rows import Row
+from tests.baselines.algorithms.usual import empg, gigpo, group_relative
 from tests.support.synthetic_rows import random_rows
 
 
@@ -247,12 +242,13 @@ def test_kl_in_the_reward_costs_every_drawn_token() -> None:
     cost = torch.zeros(5, 4, dtype=torch.float64)
     for place, values in enumerate(distances):
         cost[place, : len(values)] = values
-    expected = reinforce_plus_plus(REWARDS - 0.1 * cost * MASK, MASK)
+    expected = reinforce_plus_plus(REWARDS - 0.1 * cost * MASK, MASK, gamma=1)
     config = choose("reinforce_pp", "kl.coef=0.1")
     assert_rows(found(config, distances=list(distances)), expected)
     # The same distances in the loss are none of the advantages' business.
     in_loss = choose("reinforce_pp", "kl.coef=0.1", "kl.place=loss")
-    assert_rows(found(in_loss, distances=list(distances)), reinforce_plus_plus(REWARDS, MASK))
+    expected = reinforce_plus_plus(REWARDS, MASK, gamma=1)
+    assert_rows(found(in_loss, distances=list(distances)), expected)
 
 
 def test_gae_and_the_targets_of_its_critic() -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
+from baselines.algorithms.clipping.gspo import GSPO
+from baselines.algorithms.clipping.ppo import PPOClip
 from baselines.config.layers import RECIPES, names, resolve
-from baselines.config.schema import GSPO, PPOClip
 from baselines.inits.registry import read_registry
 from baselines.tracks import registry as tracks
 from baselines.tracks.registry import (

@@ -6,12 +6,46 @@ of one long sample, and the authors' pseudocode has zeta = 0.1; ARLArena applies
 with zeta = 0.05, which is the default here.
 """
 
+from typing import ClassVar, Literal
+
 import torch
 from torch import Tensor
 
-from baselines.algorithms.advantages import counted_tokens
+from baselines.algorithms.advantage.base import Relative, RowBatch, padded
+from baselines.algorithms.masked import counted_tokens
+from baselines.algorithms.part import NotNegative
 
 _TINY = 1e-8
+
+
+class EMPG(Relative):
+    """GRPO weighted by the entropy of turns, plus a bonus for what leads to a clear turn.
+
+    Attributes:
+        k: Strength of the scale.
+        k_future: Strength of the bonus' dependence on the next turn's entropy.
+        zeta: Weight of the bonus.
+    """
+
+    needs_turns: ClassVar[bool] = True
+    needs_entropies: ClassVar[bool] = True
+    name: Literal["empg"] = "empg"
+    k: NotNegative = 1.0
+    k_future: NotNegative = 1.0
+    zeta: NotNegative = 0.05
+
+    def of(self, rows: RowBatch) -> Tensor:
+        """(N,) advantages of rows."""
+        return empg(
+            self.relative(rows, divide_by_std=True),
+            padded(rows.entropies).double(),
+            rows.mask.double(),
+            rows.trajectories,
+            rows.turns,
+            k=self.k,
+            k_future=self.k_future,
+            zeta=self.zeta,
+        )
 
 
 def empg(
@@ -21,9 +55,9 @@ def empg(
     trajectories: Tensor,
     turns: Tensor,
     *,
-    k: float = 1.0,
-    k_future: float = 1.0,
-    zeta: float = 0.05,
+    k: float,
+    k_future: float,
+    zeta: float,
 ) -> Tensor:
     """Self-calibrating gradient scale plus future clarity, centered over the batch.
 
@@ -75,24 +109,6 @@ def empg(
     advantages = scale * base.detach().double() + zeta * entropies.new_tensor(bonus)
     centered = advantages - _mean(advantages, present)
     return centered.where(present, 0.0).to(base.dtype)
-
-
-def future_clarity(token_entropies: Tensor, response_mask: Tensor, k_future: float = 1.0) -> Tensor:
-    """How sure the policy was in each row: `exp(-k_future h)`, 1 for the surest row of the batch.
-
-    Args:
-        token_entropies: (N, T), in nats.
-        response_mask: (N, T), 1 for counted tokens.
-        k_future: Strength of the dependence.
-
-    Returns:
-        (N,) in the type of `token_entropies`; 0 for rows without a counted token.
-
-    Raises:
-        ValueError: Shapes differ.
-    """
-    entropies, present = _scaled_entropies(token_entropies, response_mask)
-    return torch.exp(-k_future * entropies).where(present, 0.0).to(token_entropies.dtype)
 
 
 def _scaled_entropies(token_entropies: Tensor, response_mask: Tensor) -> tuple[Tensor, Tensor]:

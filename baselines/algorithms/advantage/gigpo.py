@@ -7,15 +7,56 @@ Source: Feng et al. (arXiv 2505.10978).
 
 from collections.abc import Sequence
 from difflib import SequenceMatcher
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from baselines.algorithms.advantages import Over, Single, Variance, group_relative
+from baselines.algorithms.advantage.base import Relative, RowBatch
+from baselines.algorithms.advantage.groups import EPSILON, Over, Single, Variance, group_relative
+from baselines.algorithms.part import NotNegative, Share
 
 StepNorm = Literal["mean", "mean_std"]
 """Whether deviations from the mean are divided by the standard deviation."""
+
+
+class GiGPO(Relative):
+    """GRPO of episodes, plus the same of turns that begin at the same observation.
+
+    `A = A_episode + step_weight * A_step`. The paper has one normalization for both parts, and so
+    has this.
+
+    Attributes:
+        gamma: Discount per turn.
+        step_weight: Weight of the second part (omega).
+        step_norm: Normalization (F_norm).
+        similarity: How alike two observations are that count as the same; None for equal ones.
+    """
+
+    needs_turns: ClassVar[bool] = True
+    name: Literal["gigpo"] = "gigpo"
+    gamma: Share = 0.95
+    step_weight: NotNegative = 1.0
+    step_norm: StepNorm = "mean_std"
+    similarity: Share | None = None
+
+    def of(self, rows: RowBatch) -> Tensor:
+        """(N,) advantages of rows."""
+        returns = discounted_step_returns(
+            rows.step_rewards, rows.trajectories, rows.turns, self.gamma
+        )
+        return gigpo(
+            rows.scores,
+            returns - rows.step_penalties,
+            rows.groups,
+            rows.trajectories,
+            step_groups(rows.anchors, rows.groups, similarity=self.similarity),
+            step_weight=self.step_weight,
+            step_norm=self.step_norm,
+            over=self.over,
+            single=self.single,
+            variance=self.variance,
+        )
 
 
 def discounted_step_returns(
@@ -103,18 +144,14 @@ def gigpo(
     trajectories: Tensor,
     step_group_ids: Tensor,
     *,
-    step_weight: float = 1.0,
-    step_norm: StepNorm = "mean_std",
-    divide_by_std: bool | None = None,
-    over: Over = "trajectories",
-    single: Single = "zero",
-    variance: Variance = "total",
-    epsilon: float = 1e-6,
+    step_weight: float,
+    step_norm: StepNorm,
+    over: Over,
+    single: Single,
+    variance: Variance,
+    epsilon: float = EPSILON,
 ) -> Tensor:
     """Advantage of the episode within its group, plus that of the turn within its step group.
-
-    `A = A_episode + step_weight * A_step`. `over="rows", single="raw"` is ARLArena's
-    released code.
 
     Args:
         scores: (N,) floats: return of the row's trajectory, minus the row's own penalty.
@@ -122,13 +159,11 @@ def gigpo(
         groups: (N,) long.
         trajectories: (N,) long, unique in the rollout.
         step_group_ids: (N,) long: `step_groups`.
-        step_weight: Weight of the second part (omega).
-        step_norm: Normalization of the second part (F_norm).
-        divide_by_std: Whether the first part is divided by its standard deviation, too; None for
-            what `step_norm` says, since the paper has one F_norm for both.
-        over: What the statistics of the first part count.
-        single: What the first part gives a sample that is alone in its group.
-        variance: What the first part's standard deviation is made of.
+        step_weight: See `GiGPO`.
+        step_norm: See `GiGPO`.
+        over: See `GiGPO`.
+        single: See `GiGPO`.
+        variance: See `GiGPO`.
         epsilon: Added to the standard deviations.
 
     Returns:
@@ -142,17 +177,17 @@ def gigpo(
         groups,
         trajectories,
         over=over,
-        divide_by_std=step_norm == "mean_std" if divide_by_std is None else divide_by_std,
-        epsilon=epsilon,
+        divide_by_std=step_norm == "mean_std",
         single=single,
         variance=variance,
+        epsilon=epsilon,
     )
     step = step_relative(step_returns, step_group_ids, norm=step_norm, epsilon=epsilon)
     return episode + step_weight * step.to(episode.dtype)
 
 
 def step_relative(
-    step_returns: Tensor, step_group_ids: Tensor, *, norm: StepNorm, epsilon: float = 1e-6
+    step_returns: Tensor, step_group_ids: Tensor, *, norm: StepNorm, epsilon: float = EPSILON
 ) -> Tensor:
     """The second part alone: a turn's return relative to its step group.
 
@@ -175,6 +210,8 @@ def step_relative(
         step_group_ids,
         over="rows",
         divide_by_std=norm == "mean_std",
+        single="zero",
+        variance="total",
         epsilon=epsilon,
     )
 

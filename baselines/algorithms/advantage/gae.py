@@ -1,9 +1,45 @@
 """Generalized advantage estimation and the critic's loss, for PPO."""
 
+from typing import ClassVar, Literal
+
 import torch
 from torch import Tensor
 
-from baselines.algorithms.advantages import counted_tokens, masked_whiten
+from baselines.algorithms.advantage.base import Advantage, RowBatch, padded
+from baselines.algorithms.masked import counted_tokens, masked_whiten
+from baselines.algorithms.part import Positive, Share
+
+
+class GAE(Advantage):
+    """Generalized advantage estimation with a critic (PPO).
+
+    Attributes:
+        gamma: Discount per token.
+        lam: 0 trusts the critic, 1 the returns.
+        clip_range: How far a value may move in an update (`value_loss`).
+        learning_rate: The critic's.
+    """
+
+    needs_groups: ClassVar[bool] = False
+    needs_critic: ClassVar[bool] = True
+    of_tokens: ClassVar[bool] = True
+    name: Literal["gae"] = "gae"
+    gamma: Share = 1.0
+    lam: Share = 1.0
+    clip_range: Positive = 0.5
+    learning_rate: Positive = 1e-5
+
+    def of(self, rows: RowBatch) -> Tensor:
+        """(N, T) advantages of tokens."""
+        return self._estimated(rows)[0]
+
+    def targets(self, rows: RowBatch) -> Tensor:
+        """(N, T) targets of the critic."""
+        return self._estimated(rows)[1]
+
+    def _estimated(self, rows: RowBatch) -> tuple[Tensor, Tensor]:
+        values = padded(rows.values)
+        return gae(rows.token_rewards, values, rows.mask, gamma=self.gamma, lam=self.lam)
 
 
 def gae(

@@ -1,0 +1,117 @@
+"""What every advantage takes and gives."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from baselines.algorithms.advantage.groups import Over, Single, Variance, group_relative
+from baselines.algorithms.part import Choice
+
+
+@dataclass(frozen=True)
+class RowBatch:
+    """All rows of a rollout, of all processes: N rows of at most T tokens.
+
+    Attributes:
+        scores: (N,) float64: return of the row's trajectory, minus the row's own penalty where
+            penalties are part of scores.
+        groups: (N,) long: which rows started from the same prompt or episode.
+        trajectories: (N,) long, unique in the rollout: which rows belong together.
+        turns: (N,) long: number of the row's turn in its trajectory.
+        step_rewards: (N,) float64: what the world paid for the row's turn.
+        step_penalties: (N,) float64: the row's own penalty, 0 where it is no part of scores.
+        anchors: N observations that turns began at, without history and instructions.
+        mask: (N, T) floats, 1 for counted tokens.
+        token_costs: (N, T): what each token costs, KL in the reward; 0 where there is none.
+        entropies: (T,) a row, of the old policy; only where `needs_entropies`.
+        values: (T,) a row, by the critic; only where `needs_critic`.
+    """
+
+    scores: Tensor
+    groups: Tensor
+    trajectories: Tensor
+    turns: Tensor
+    step_rewards: Tensor
+    step_penalties: Tensor
+    anchors: Sequence[str]
+    mask: Tensor
+    token_costs: Tensor
+    entropies: Sequence[Tensor | None]
+    values: Sequence[Tensor | None]
+
+    @cached_property
+    def token_rewards(self) -> Tensor:
+        """(N, T): the row's score on its last counted token, minus what each token costs."""
+        rewards = -self.token_costs * self.mask
+        for place, score in enumerate(self.scores.tolist()):
+            rewards[place, int(self.mask[place].nonzero()[-1])] += score
+        return rewards
+
+
+class Advantage(Choice):
+    """How much better a row, or a token, is than expected.
+
+    Attributes:
+        needs_groups: It compares the episodes of a group.
+        needs_turns: It compares turns of episodes, so that a row must be one.
+        needs_entropies: It looks at entropies of the old policy.
+        needs_critic: It looks at a critic's values.
+        of_tokens: It gives one advantage a token instead of one a row.
+        task_normalized: Token-level advantages of each task are standardized in the end (AgentRL,
+            arXiv 2510.04206, Eq. 1).
+    """
+
+    needs_groups: ClassVar[bool] = True
+    needs_turns: ClassVar[bool] = False
+    needs_entropies: ClassVar[bool] = False
+    needs_critic: ClassVar[bool] = False
+    of_tokens: ClassVar[bool] = False
+    task_normalized: bool = False
+
+    @abstractmethod
+    def of(self, rows: RowBatch) -> Tensor:
+        """(N,) advantages of rows, or (N, T) of tokens where `of_tokens`."""
+
+    def targets(self, rows: RowBatch) -> Tensor | None:
+        """(N, T) targets of the critic; None where there is none."""
+        del rows
+        return None
+
+
+class Relative(Advantage):
+    """What compares a row with the others of its group.
+
+    Attributes:
+        over: What the statistics of a group count.
+        variance: Of trajectories: `total`, or `between` their means, as in the released code, which
+            gives huge advantages where the means are nearly equal and single turns are not.
+        single: What a group of one sample gets: nothing, or its score, as in the released code.
+    """
+
+    over: Over = "trajectories"
+    variance: Variance = "total"
+    single: Single = "zero"
+
+    def relative(self, rows: RowBatch, divide_by_std: bool) -> Tensor:
+        """(N,): a row's score relative to its group (`groups.group_relative`)."""
+        return group_relative(
+            rows.scores,
+            rows.groups,
+            rows.trajectories,
+            over=self.over,
+            divide_by_std=divide_by_std,
+            single=self.single,
+            variance=self.variance,
+        )
+
+
+def padded(values: Sequence[Tensor | None]) -> Tensor:
+    """(N, T): what rows have, 0 behind it and where a row has nothing."""
+    rows = [value if value is not None else torch.zeros(0) for value in values]
+    whole: Tensor = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+    return whole

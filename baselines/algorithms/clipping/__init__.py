@@ -1,0 +1,12 @@
+"""Second dimension: importance ratios between new and old policy, and what limits them.
+
+A rule is one file with one class. Its `losses` takes (N, T) matrices and gives the loss of each
+token, to be minimized; the third dimension (`aggregation`) makes one number of them. The gradient
+flows through `log_probs` alone. With l = log_prob - old_log_prob limited to -20..20 (no gradient
+beyond), the ratio is w = exp(l), and A is the token's advantage. Tokens whose mask is 0 get loss 0
+and no gradient, whatever stands there.
+"""
+
+from baselines.algorithms.part import load_choices
+
+load_choices(__name__, __path__)

@@ -1,0 +1,136 @@
+"""What every clipping rule takes and gives, and the mask of rows that any can be used with."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Literal, Self
+
+import torch
+from torch import Tensor
+
+from baselines.algorithms.masked import counted_tokens
+from baselines.algorithms.part import Choice, NotNegative, Part
+
+LOG_RATIO_LIMIT = 20.0
+"""Largest absolute log-ratio of a token."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLosses:
+    """Losses and what was limited, (N, T) each; False where the mask is 0.
+
+    Attributes:
+        losses: To be minimized.
+        clipped_low: The lower limit takes the gradient away (A < 0, ratio below it). In CISPO,
+            which keeps every gradient: the ratio is below the limit, whatever A. In SAPO, which has
+            none: where PPO's would act.
+        clipped_high: The same of the upper limit (A > 0, ratio above it).
+        clipped_dual: The second upper limit of PPO's clip takes the gradient away (A < 0); None
+            where a rule has none.
+    """
+
+    losses: Tensor
+    clipped_low: Tensor
+    clipped_high: Tensor
+    clipped_dual: Tensor | None = None
+
+    @property
+    def clipped(self) -> Tensor:
+        """At the lower or the upper limit; its mean over counted tokens is the clip fraction."""
+        return self.clipped_low | self.clipped_high
+
+
+@dataclass(frozen=True, slots=True)
+class TokenBatch:
+    """Tokens of N rows, (N, T) each, 0 wherever the mask is 0; made by `of`.
+
+    Attributes:
+        log_probs: Of the policy now.
+        old_log_probs: Of the policy that made the rollout, without a gradient.
+        advantages: Without a gradient.
+        counted: Bools, True for counted tokens.
+    """
+
+    log_probs: Tensor
+    old_log_probs: Tensor
+    advantages: Tensor
+    counted: Tensor
+
+    @classmethod
+    def of(
+        cls, log_probs: Tensor, old_log_probs: Tensor, advantages: Tensor, response_mask: Tensor
+    ) -> Self:
+        """Put 0 under the mask before any arithmetic: NaN there would reach the gradient otherwise.
+
+        Args:
+            log_probs: (N, T), of the policy now.
+            old_log_probs: (N, T), of the policy that made the rollout.
+            advantages: (N, T).
+            response_mask: (N, T), 1 for counted tokens.
+
+        Raises:
+            ValueError: Shapes differ.
+        """
+        counted = counted_tokens(response_mask, log_probs)
+        parts = (log_probs, old_log_probs.detach(), advantages.detach())
+        clean = [part.where(counted_tokens(counted, part), 0.0) for part in parts]
+        return cls(clean[0], clean[1], clean[2], counted)
+
+    def ratios(self) -> Tensor:
+        """(N, T): new over old probability, the log-ratio limited."""
+        log_ratios = self.log_probs - self.old_log_probs
+        return log_ratios.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT).exp()
+
+    def beyond(self, ratios: Tensor, low: float, high: float) -> tuple[Tensor, Tensor]:
+        """Where the larger one of free and clipped loss is the clipped one, at either limit."""
+        return (
+            (self.advantages < 0) & (ratios < 1 - low),
+            (self.advantages > 0) & (ratios > 1 + high),
+        )
+
+    def row_means(self, values: Tensor) -> Tensor:
+        """(N,): mean over counted tokens of values that are 0 elsewhere; 0 for an empty row."""
+        return values.sum(dim=1) / self.counted.sum(dim=1).clamp(min=1)
+
+
+class SequenceMask(Part):
+    """Drop bad rows that the policy has already moved away from.
+
+    A row is dropped if its mean advantage is below 0 and the mean of `old_log_prob - log_prob` (no
+    limit) over its counted tokens is above `delta`. Source: DeepSeek-V3.2 (arXiv 2512.02556), Eq.
+    9; ARLArena (arXiv 2602.21534), Table 1.
+
+    Attributes:
+        delta: How far a row may have moved, in nats per token.
+        denominator: `kept`: dropped rows leave the aggregation's denominators, too, as in the
+            released code, which takes them out of the mask before everything else; `all`: they stay
+            in, as the paper's formula has it.
+    """
+
+    delta: NotNegative = 3e-3
+    denominator: Literal["kept", "all"] = "kept"
+
+    def kept(self, batch: TokenBatch) -> Tensor:
+        """(N,) bools, True for rows to keep. Rows without a counted token are kept."""
+        moved = batch.row_means(batch.old_log_probs - batch.log_probs.detach())
+        return ~((batch.row_means(batch.advantages) < 0) & (moved > self.delta))
+
+
+class Clipping(Choice):
+    """A clipping rule.
+
+    Attributes:
+        sequence_mask: Which rows are dropped before; None for none.
+    """
+
+    sequence_mask: SequenceMask | None = None
+
+    @abstractmethod
+    def losses(self, batch: TokenBatch) -> TokenLosses:
+        """The loss of every token, and what was limited."""
+
+
+def limited(batch: TokenBatch, ratios: Tensor, low: float, high: float) -> TokenLosses:
+    """`max(-A w, -A clip(w, 1 - low, 1 + high))` for (N, T) ratios w: PPO's pessimistic loss."""
+    below, above = batch.beyond(ratios, low, high)
+    kept = torch.where(below | above, ratios.clamp(1 - low, 1 + high), ratios)
+    return TokenLosses(-batch.advantages * kept, below, above)

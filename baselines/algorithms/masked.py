@@ -1,0 +1,129 @@
+"""Counted tokens and whitening: what all dimensions share.
+
+Sums are taken in float64, whatever comes in and goes out.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+def counted_tokens(mask: Tensor, values: Tensor) -> Tensor:
+    """The mask as bools.
+
+    Raises:
+        ValueError: It has not the shape of `values`.
+    """
+    if mask.shape != values.shape:
+        raise ValueError(f"a mask {tuple(mask.shape)} does not fit values {tuple(values.shape)}")
+    return mask.bool()
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """What whitening must know of all values; `+` joins the parts of a batch.
+
+    Attributes:
+        count: Counted values.
+        mean: Of them; 0 if there are none.
+        squares: Sum of squared deviations from the mean.
+        low: Smallest value.
+        high: Largest value.
+    """
+
+    count: float = 0.0
+    mean: float = 0.0
+    squares: float = 0.0
+    low: float = math.inf
+    high: float = -math.inf
+
+    @classmethod
+    def of(cls, values: Tensor, mask: Tensor) -> "Moments":
+        """Moments of the values whose mask is not 0; both have one shape."""
+        chosen = values.detach()[counted_tokens(mask, values)].double()
+        if not len(chosen):
+            return cls()
+        mean = chosen.mean()
+        squares = (chosen - mean).square().sum()
+        parts = torch.stack((mean, squares, chosen.min(), chosen.max())).tolist()
+        return cls(float(len(chosen)), *parts)
+
+    def __add__(self, other: "Moments") -> "Moments":
+        """Join by the update of Chan, Golub and LeVeque (1979)."""
+        count = self.count + other.count
+        share = other.count / count if count else 0.0
+        apart = other.mean - self.mean
+        return Moments(
+            count,
+            self.mean + apart * share,
+            self.squares + other.squares + apart * apart * self.count * share,
+            min(self.low, other.low),
+            max(self.high, other.high),
+        )
+
+
+def masked_whiten(
+    values: Tensor, mask: Tensor, epsilon: float = 1e-8, moments: Moments | None = None
+) -> Tensor:
+    """Shift and scale the counted values to mean 0 and variance 1.
+
+    `(v - mean) / sqrt(variance + epsilon)`, variance unbiased. Values that are all equal, or a
+    single one, give exactly 0.
+
+    Args:
+        values: Any shape.
+        mask: Same shape, 1 for counted values.
+        epsilon: Added to the variance.
+        moments: Of a larger batch that these values are a part of; None for these values' own.
+
+    Returns:
+        The shape and type of `values`, 0 where the mask is 0, without a gradient.
+
+    Raises:
+        ValueError: Shapes differ.
+    """
+    counted = counted_tokens(mask, values)
+    all_of = Moments.of(values, mask) if moments is None else moments
+    largest = max(abs(all_of.low), abs(all_of.high))
+    if all_of.high - all_of.low <= rounding(values.dtype) * largest:
+        return torch.zeros_like(values)
+    scale = math.sqrt(all_of.squares / max(all_of.count - 1, 1) + epsilon)
+    white = (values.detach().double() - all_of.mean) / scale
+    return white.where(counted, 0.0).to(values.dtype)
+
+
+def task_normalized(
+    advantages: Tensor, response_mask: Tensor, tasks: Tensor, epsilon: float = 1e-8
+) -> Tensor:
+    """AgentRL: standardize token advantages within each task, so that no task outweighs another.
+
+    `masked_whiten` over the counted tokens of each task. A task whose advantages are all equal, or
+    which has one token only, gets 0. Source: Zhang et al. (arXiv 2510.04206), section 3.2, Eq. 1.
+
+    Args:
+        advantages: (N, T).
+        response_mask: (N, T), 1 for counted tokens.
+        tasks: (N,) long: the row's task.
+        epsilon: Added to the variance.
+
+    Returns:
+        (N, T), in the type of `advantages`, 0 where the mask is 0, without a gradient.
+
+    Raises:
+        ValueError: Shapes differ.
+    """
+    counted = counted_tokens(response_mask, advantages)
+    if tasks.shape != advantages.shape[:1]:
+        raise ValueError(f"tasks {tuple(tasks.shape)} do not fit {len(advantages)} rows")
+    normalized = torch.zeros_like(advantages)
+    for task in torch.unique(tasks):
+        own = counted & (tasks == task)[:, None]
+        normalized = torch.where(own, masked_whiten(advantages, own, epsilon), normalized)
+    return normalized
+
+
+def rounding(dtype: torch.dtype) -> float:
+    """Relative difference up to which two sums of the same rewards count as equal."""
+    return 8 * torch.finfo(dtype).eps

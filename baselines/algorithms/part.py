@@ -1,0 +1,108 @@
+"""What a dimension offers: its choices, each a class with its constants and its formula.
+
+A choice is a subclass with a `name`, in a file of its own in the dimension's folder; nothing lists
+the names a second time. A recipe says `clipping: {name: cispo, clip_high: 0.3}`.
+"""
+
+import importlib
+import importlib.util
+import pkgutil
+import sys
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from tasks.errors import UserError
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Decay = Annotated[float, Field(ge=0, lt=1)]
+Count = Annotated[int, Field(gt=0)]
+
+
+class Part(BaseModel):
+    """A part of the configuration: nothing unknown, nothing changes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Choice(Part):
+    """A dimension; its subclasses with a name are what can be chosen.
+
+    Attributes:
+        choices: The classes, by name.
+    """
+
+    choices: ClassVar[dict[str, type["Choice"]]]
+    name: str
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_options: Any) -> None:
+        """Enter a choice into its dimension; a class without a name of its own is none yet.
+
+        Raises:
+            ValueError: Another class has the name.
+        """
+        if Choice in cls.__bases__:
+            cls.choices = {}
+        annotation = cls.model_fields["name"].annotation
+        if get_origin(annotation) is not Literal:
+            return
+        (name,) = get_args(annotation)
+        other = cls.choices.setdefault(name, cls)
+        if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise ValueError(f"{cls.__qualname__}: {name!r} is {other.__qualname__} already")
+
+
+def _chosen(dimension: type[Choice], value: Any) -> Any:
+    """The class that settings name, checked by its own schema."""
+    if isinstance(value, dimension):
+        return value
+    if not isinstance(value, dict):
+        raise PydanticCustomError("choice_type", "give its name and constants: {name: NAME, ...}")
+    if "name" not in value:
+        raise PydanticCustomError("union_tag_not_found", "its name is missing")
+    found = dimension.choices.get(str(value["name"]))
+    if found is None:
+        tag = str(value["name"])
+        raise PydanticCustomError("union_tag_invalid", "there is no {tag}", {"tag": tag})
+    return found.model_validate(value)
+
+
+def by_name(dimension: type[Choice]) -> BeforeValidator:
+    """Let a setting of a dimension's type be the choice that its `name` says."""
+    return BeforeValidator(lambda value: _chosen(dimension, value))
+
+
+def load_choices(package: str, path: list[str]) -> None:
+    """Import every file of a dimension's folder, so that its choices are known."""
+    for module in pkgutil.iter_modules(path):
+        importlib.import_module(f"{package}.{module.name}")
+
+
+def load_plugin(name: str) -> None:
+    """Import a module of the user's, whose choices recipes can then name.
+
+    Args:
+        name: A module that Python finds, or a file that ends in `.py`.
+
+    Raises:
+        UserError: It cannot be imported, or has a choice whose name is taken.
+    """
+    try:
+        if name.endswith(".py"):
+            if not Path(name).is_file():
+                raise UserError(f"--plugin {name} is not a file")
+            spec = importlib.util.spec_from_file_location(Path(name).stem, name)
+            assert spec is not None and spec.loader is not None
+            module = importlib.util.module_from_spec(spec)
+            sys.modules[spec.name] = module
+            spec.loader.exec_module(module)
+        else:
+            importlib.import_module(name)
+    except (ImportError, SyntaxError, ValueError) as error:
+        raise UserError(f"--plugin {name} cannot be imported: {error}") from error
