@@ -10,12 +10,12 @@ from pathlib import Path
 
 from benchmark.cli.commands.inits import find_model
 from benchmark.cli.output import print_summary, write_outputs
+from benchmark.cli.progress import Progress
 from benchmark.engines.choose import EngineOptions, build_engine, choose_kind
 from benchmark.engines.core.base import Engine
 from benchmark.engines.core.scripted import POLICIES
 from benchmark.evaluation.evaluate import Plan, PlannedPanel, Session, evaluate
 from benchmark.evaluation.manifest import Shard
-from benchmark.evaluation.progress import Progress
 from benchmark.evaluation.protocol import Choices
 from benchmark.evaluation.run_folder import RunFolder
 from benchmark.models import ModelSource, policy, served

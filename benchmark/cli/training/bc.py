@@ -2,13 +2,17 @@
 
 import argparse
 import asyncio
+import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
 
 from benchmark.cli.output import print_summary, write_outputs
+from benchmark.cli.progress import INTERVAL_S, Progress
 from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.evaluation.evaluate import Plan, evaluate
 from benchmark.evaluation.run_folder import RunFolder
@@ -39,14 +43,19 @@ def run(arguments: argparse.Namespace) -> int:
     if (out / "README.md").exists():
         raise UserError(f"{out} holds a finished model; choose another --out")
     with _bar() as bar:
-        line = bar.add_task("demonstrations", total=recipe.training.steps)
+        steps, shown = recipe.training.steps, time.monotonic()
+        line = bar.add_task("demonstrations", total=steps)
+        if bar.disable:
+            print("playing demonstrations", flush=True)
 
         def show(progress: "BCProgress") -> None:
+            nonlocal shown
             text = f"loss {progress.loss:.3f}, accuracy {progress.token_accuracy:.1%}"
             bar.update(line, completed=progress.step, description=text)
-            every = recipe.training.checkpoint_every
-            if bar.disable and progress.step % every == 0:
-                print(f"step {progress.step} of {recipe.training.steps}: {text}")
+            now = time.monotonic()
+            if bar.disable and (now - shown >= INTERVAL_S or progress.step == steps):
+                shown = now
+                print(f"step {progress.step} of {steps}: {text}", file=sys.stderr, flush=True)
 
         try:
             cloned = clone(recipe, out, tuple(arguments.tracker), show, arguments.env_processes)
@@ -68,9 +77,9 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _bar() -> Progress:
+def _bar() -> Bar:
     console = Console(stderr=True)
-    return Progress(
+    return Bar(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
@@ -89,8 +98,11 @@ def _evaluate(model: Path, task: str, env_processes: int | None) -> RunSummary:
     async def play() -> None:
         async with TransformersEngine(model, max_batch=_CONCURRENCY) as engine:
             manifest = plan.manifest(source.identity, engine)
-            with RunFolder(out, manifest, plan.keys()) as folder:
-                await evaluate(plan, engine, folder, _CONCURRENCY, env_processes=env_processes)
+            with (
+                RunFolder(out, manifest, plan.keys()) as folder,
+                Progress(len(plan.keys()), folder.records.values()) as progress,
+            ):
+                await evaluate(plan, engine, folder, _CONCURRENCY, progress.update, env_processes)
 
     asyncio.run(play())
     summary = write_outputs(out, env_processes=env_processes)

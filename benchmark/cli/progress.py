@@ -1,4 +1,4 @@
-"""Live progress of a run on the terminal: episodes, success so far, tokens/s, time left."""
+"""Progress of a run: a bar on a terminal, lines in a log; success so far, tokens/s, time left."""
 
 import logging
 import sys
@@ -22,7 +22,8 @@ from rich.progress import (
 from benchmark.engines.core.metered import MeteredEngine
 from benchmark.evaluation.records import EpisodeRecord
 
-_PLAIN_INTERVAL_S = 10.0
+INTERVAL_S = 10.0
+"""Between two lines where the output is not a terminal."""
 
 
 class Progress:
@@ -37,6 +38,7 @@ class Progress:
         records = list(done)
         self._total = total
         self._done = len(records)
+        self._played = 0
         self._solved = sum(record.success for record in records)
         self._errors = sum(record.error is not None for record in records)
         console = Console(stderr=True)
@@ -79,6 +81,7 @@ class Progress:
     def update(self, record: EpisodeRecord, meter: MeteredEngine) -> None:
         """Count one more episode."""
         self._done += 1
+        self._played += 1
         self._solved += record.success
         self._errors += record.error is not None
         now = time.monotonic()
@@ -90,8 +93,11 @@ class Progress:
             text += f", {self._errors} errors"
         if self._bar and self._line is not None:
             self._bar.update(self._line, completed=self._done, description=text)
-        elif now - self._shown >= _PLAIN_INTERVAL_S:
+        elif now - self._shown >= INTERVAL_S or self._done == self._total:
             self._shown = now
+            left = (now - self._began) / self._played * (self._total - self._done)
+            text += f", {left:,.0f} s left" if self._done < self._total else ""
+            print(f"{self._done} of {self._total} episodes: {text}", file=sys.stderr, flush=True)
 
 
 def _log_to(stream: TextIO) -> None:
