@@ -25,7 +25,7 @@ from leaderboard.page.events import (
     Controls,
     Draw,
     Page,
-    Part,
+    TabPart,
     Updates,
     fetched,
     moved,
@@ -116,7 +116,7 @@ def _header(board: Board) -> str:
     return page(element("h1", TITLE), element("p", about, "lb-lead"))
 
 
-def _board(board: Board) -> Part:
+def _board(board: Board) -> TabPart:
     choices, state = _offered(board, "board")
     with gr.Tab(TABS["board"], id="board"):
         with gr.Row(elem_classes="lb-controls"):
@@ -146,10 +146,10 @@ def _board(board: Board) -> Part:
             # A panel that is not shown any more cannot be sorted by.
             (controls["sort"], lambda state: state.sort),
         )
-    return Part("board", controls, drawn)
+    return TabPart("board", controls, drawn)
 
 
-def _stability(board: Board) -> Part:
+def _stability(board: Board) -> TabPart:
     choices, state = _offered(board, "stability")
     with gr.Tab(TABS["stability"], id="stability"):
         with gr.Row(elem_classes="lb-controls"):
@@ -158,10 +158,10 @@ def _stability(board: Board) -> Part:
                 "measure": _one(choices, state, "measure", "Stability measure"),
                 "base": _one(choices, state, "base", "Base model"),
             }
-        return Part("stability", controls, (_content(partial(stability_page, board), state),))
+        return TabPart("stability", controls, (_content(partial(stability_page, board), state),))
 
 
-def _curves(board: Board) -> Part:
+def _curves(board: Board) -> TabPart:
     choices, state = _offered(board, "curves")
     with gr.Tab(TABS["curves"], id="curves"):
         chosen = gr.Dropdown(
@@ -172,10 +172,10 @@ def _curves(board: Board) -> Part:
             label=f"Entries with training logs, at most {MOST_CURVES}",
         )
         content = _content(partial(curves_page, board), state)
-        return Part("curves", {"entries": chosen}, (content,))
+        return TabPart("curves", {"entries": chosen}, (content,))
 
 
-def _entry(board: Board, submissions: Path) -> Part:
+def _entry(board: Board, submissions: Path) -> TabPart:
     choices, state = _offered(board, "entry")
 
     def facts(state: State) -> str:
@@ -187,10 +187,10 @@ def _entry(board: Board, submissions: Path) -> Part:
         content = _content(facts, state)
         listed = _content(partial(episodes_page, board, None), state, "episodes.js")
         episode = (listed[0], partial(episodes_page, board, submissions))
-        return Part("entry", controls, (content, listed), (episode,))
+        return TabPart("entry", controls, (content, listed), (episode,))
 
 
-def _compare(board: Board) -> Part:
+def _compare(board: Board) -> TabPart:
     choices, state = _offered(board, "compare")
     with gr.Tab(TABS["compare"], id="compare"):
         with gr.Row(elem_classes="lb-controls"):
@@ -198,7 +198,7 @@ def _compare(board: Board) -> Part:
                 "first": _one(choices, state, "first", "First entry"),
                 "second": _one(choices, state, "second", "Second entry"),
             }
-        return Part("compare", controls, (_content(partial(compare_page, board), state),))
+        return TabPart("compare", controls, (_content(partial(compare_page, board), state),))
 
 
 def _offered(board: Board, tab: str) -> tuple[dict[str, Choices], State]:
@@ -223,7 +223,7 @@ def _content(draw: Draw, state: State, *more: str) -> tuple[gr.HTML, Draw]:
     return gr.HTML(draw(state), js_on_load="\n".join(scripts), apply_default_css=False), draw
 
 
-def _wire_panels(whole: Page, part: Part) -> None:
+def _wire_panels(whole: Page, part: TabPart) -> None:
     """Who asks for a task in one tab asks for it in the others, too."""
     others = [each for each in whole.parts if each is not part and "panels" in each.controls]
     parts = [part, *others]

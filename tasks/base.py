@@ -44,7 +44,7 @@ class PanelEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Standard:
+class PanelDefaults:
     """How the standard protocol plays a panel: greedily and once, where nothing else is said.
 
     Attributes:
@@ -89,7 +89,7 @@ class PanelInfo:
     random_success: tuple[float, float] | None
     expert_success: float | None
     trace_sha256: str | None
-    standard: Standard = Standard()
+    standard: PanelDefaults = PanelDefaults()
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ class Step:
     info: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Redone(NamedTuple):
+class ReplayStep(NamedTuple):
     """What a recorded response did in a replay.
 
     Attributes:
@@ -199,7 +199,9 @@ class Episode(ABC):
             RuntimeError: Called before `reset` or after the episode ended.
         """
 
-    def redo(self, response: str, recorded: Mapping[str, Any], trust: bool = False) -> Redone:
+    def replay_step(
+        self, response: str, recorded: Mapping[str, Any], trust: bool = False
+    ) -> ReplayStep:
         """Take a recorded response, in a replay.
 
         Args:
@@ -212,7 +214,7 @@ class Episode(ABC):
             RuntimeError: See `step`.
         """
         del recorded, trust
-        return Redone(self.step(response), None)
+        return ReplayStep(self.step(response), None)
 
     def close(self) -> None:
         """Free what the episode holds (processes, files)."""

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from tasks.base import Panel, PanelEntry, PanelInfo, Standard
+from tasks.base import Panel, PanelDefaults, PanelEntry, PanelInfo
 from tasks.errors import UserError, near
 
 INDEX = "index.json"
@@ -28,7 +28,7 @@ def read_index(folder: Path) -> Mapping[str, PanelInfo]:
             random_success=_band(fact.get("random_success")),
             expert_success=fact.get("expert_success"),
             trace_sha256=fact.get("trace_sha256"),
-            standard=Standard(**fact.get("standard", {})),
+            standard=PanelDefaults(**fact.get("standard", {})),
         )
         for name, fact in index.items()
     }

@@ -48,7 +48,7 @@ _ROLES = ["user\n", "assistant\n"]
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class CloningProgress:
     """One line of `bc_log.jsonl`.
 
     Attributes:
@@ -100,7 +100,7 @@ def clone(
     recipe: BCRecipe,
     out: Path,
     trackers: tuple[str, ...] = (),
-    on_step: Callable[[Progress], None] = lambda progress: None,
+    on_step: Callable[[CloningProgress], None] = lambda progress: None,
     env_processes: int | None = None,
 ) -> Cloned:
     """Train a model and write it to a folder; resumes from the folder's checkpoint.
@@ -203,7 +203,7 @@ def _train(
     out: Path,
     done: int,
     started: str,
-    on_step: Callable[[Progress], None],
+    on_step: Callable[[CloningProgress], None],
 ) -> None:
     training, began = recipe.training, time.monotonic()
     for step in range(done + 1, training.steps + 1):
@@ -221,7 +221,7 @@ def _train(
         loss, hits = accelerator.reduce(
             torch.tensor([loss, hits], device=accelerator.device), "mean"
         ).tolist()
-        progress = Progress(
+        progress = CloningProgress(
             step=step,
             loss=loss,
             token_accuracy=hits,

@@ -4,7 +4,7 @@ import hashlib
 import random
 from dataclasses import dataclass
 
-from benchmark.hosts.choose import spread
+from benchmark.hosts.choose import parallel_map
 from tasks.base import Message, Task
 from tasks.seeding import canonical_json, stable_seed
 
@@ -47,7 +47,7 @@ def demonstrate(
         The turns of all episodes that were solved, in order.
     """
     calls = ((task, (index, stream, noise, mistakes)) for index in range(episodes))
-    return [turn for turns in spread(_solve, calls, env_processes) for turn in turns]
+    return [turn for turns in parallel_map(_solve, calls, env_processes) for turn in turns]
 
 
 def _solve(

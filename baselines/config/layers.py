@@ -70,13 +70,13 @@ def resolve(recipe: str, scale: str, tasks: Sequence[str], own: Sequence[str] = 
     method = read_recipe(recipe)
     shipped = recipe in names(RECIPES)
     sizes = _scale(_find(scale, SCALES, "scale"))
-    settings = lay(sizes.common, method)
+    settings = apply_layer(sizes.common, method)
     special = sizes.tasks.get(tasks[0]) if len(tasks) == 1 else None
     if special is not None:
-        settings = lay(settings, special.common)
+        settings = apply_layer(settings, special.common)
         if shipped:
-            settings = lay(settings, special.recipes.get(recipe, {}))
-    return check(lay(settings, own_settings(own)), f"recipe {recipe} at scale {scale}")
+            settings = apply_layer(settings, special.recipes.get(recipe, {}))
+    return check(apply_layer(settings, own_settings(own)), f"recipe {recipe} at scale {scale}")
 
 
 def own_settings(own: Sequence[str]) -> Settings:
@@ -90,7 +90,7 @@ def own_settings(own: Sequence[str]) -> Settings:
     """
     users: Settings = {}
     for setting in own:
-        users = merge(users, _setting(setting))
+        users = deep_merge(users, _setting(setting))
     return users
 
 
@@ -122,8 +122,8 @@ def check(settings: Settings, where: str) -> TrainConfig:
         raise UserError(f"{where}: {_first_fault(error, settings)}") from error
 
 
-def lay(under: Settings, over: Settings) -> Settings:
-    """Lay one layer over those below it: `merge`, but for settings that say one thing in two ways.
+def apply_layer(under: Settings, over: Settings) -> Settings:
+    """Lay one layer over those below it, minding settings that say one thing in two ways.
 
     What the upper layer gives takes the other's place, too; a layer that gives both keeps both, and
     the schema refuses it.
@@ -135,10 +135,10 @@ def lay(under: Settings, over: Settings) -> Settings:
             continue
         if any(new.get(way) is not None for way in ways):
             left[part] = {key: value for key, value in old.items() if key not in ways}
-    return merge(left, over)
+    return deep_merge(left, over)
 
 
-def merge(under: Settings, over: Settings) -> Settings:
+def deep_merge(under: Settings, over: Settings) -> Settings:
     """Lay settings over others; another choice of a dimension replaces all of the old one."""
     joined = dict(under)
     for key, value in over.items():
@@ -150,7 +150,7 @@ def merge(under: Settings, over: Settings) -> Settings:
             and old.get("name") not in (None, value["name"])
         )
         if isinstance(old, dict) and isinstance(value, dict) and not another:
-            joined[key] = merge(old, value)
+            joined[key] = deep_merge(old, value)
         else:
             joined[key] = value
     return joined

@@ -99,7 +99,7 @@ class TrainingRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class TrainingCallbacks:
     """Who is told what happens.
 
     Attributes:

@@ -10,7 +10,7 @@ from accelerate import Accelerator
 from accelerate.utils import gather_object
 
 from baselines.algorithms.kl import kl, masked_statistics
-from baselines.learning.tally import Tally
+from baselines.learning.tally import UpdateStats
 from baselines.learning.update import Tensors
 from baselines.rollouts.rows import Row
 
@@ -22,7 +22,7 @@ _HOST_UNIT = 2**20
 """`ru_maxrss` is in KiB."""
 
 
-def update_metrics(tally: Tally) -> Metrics:
+def update_metrics(tally: UpdateStats) -> Metrics:
     """`policy/`, `ratio/` and `kl_old/` numbers of all optimizer steps of an update."""
     ratios = np.concatenate(tally.log_ratios) if tally.log_ratios else np.zeros(0)
     if not len(ratios):
@@ -56,12 +56,12 @@ def update_metrics(tally: Tally) -> Metrics:
     }
 
 
-def gathered(tally: Tally, accelerator: Accelerator) -> Tally:
+def gathered(tally: UpdateStats, accelerator: Accelerator) -> UpdateStats:
     """The tallies of all processes as one."""
     if accelerator.num_processes == 1:
         return tally
-    parts: list[Tally] = gather_object([tally])
-    whole = Tally(
+    parts: list[UpdateStats] = gather_object([tally])
+    whole = UpdateStats(
         # Each process has its share of every step's loss, and the norm of the whole gradient.
         losses=[sum(step) for step in zip(*(part.losses for part in parts), strict=True)],
         grad_norms=tally.grad_norms,

@@ -10,7 +10,7 @@ from baselines.algorithms.clipping.base import TokenLosses
 
 
 @dataclass(slots=True)
-class Tally:
+class UpdateStats:
     """What the optimizer steps of an update did, on this process.
 
     Attributes:

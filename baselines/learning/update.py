@@ -32,7 +32,7 @@ from baselines.learning.microbatches import (
 )
 from baselines.learning.policy import evaluate_tokens
 from baselines.learning.sharding import whole_norm
-from baselines.learning.tally import Tally
+from baselines.learning.tally import UpdateStats
 from baselines.rollouts.rows import Row
 from benchmark.engines.transformers.tree_attention import TREE_ATTENTION
 from tasks.seeding import stable_seed
@@ -134,7 +134,7 @@ class Updater:
         plan: Sequence[Sequence[int]],
         targets: Sequence[torch.Tensor] | None = None,
         old_values: Sequence[torch.Tensor | None] | None = None,
-    ) -> Tally:
+    ) -> UpdateStats:
         """Make the optimizer steps of a rollout.
 
         Args:
@@ -144,7 +144,7 @@ class Updater:
             targets: The critic's; with `old_values`, what it said before.
             old_values: See `targets`.
         """
-        tally = Tally()
+        tally = UpdateStats()
         for chosen in plan:
             if self.diverged:
                 break
@@ -159,7 +159,7 @@ class Updater:
         return tally
 
     def _step(
-        self, rows: Sequence[Row], values: RowValues, chosen: Sequence[int], tally: Tally
+        self, rows: Sequence[Row], values: RowValues, chosen: Sequence[int], tally: UpdateStats
     ) -> None:
         """One optimizer step over the chosen rows."""
         accelerator, config = self.accelerator, self.config
@@ -191,7 +191,7 @@ class Updater:
         self.optimizer.zero_grad()
         self._note(finite, tally)
 
-    def _note(self, made: bool, tally: Tally) -> None:
+    def _note(self, made: bool, tally: UpdateStats) -> None:
         """Count steps that were left out."""
         tally.skipped += not made
         self._skipped_in_a_row = 0 if made else self._skipped_in_a_row + 1
@@ -203,7 +203,7 @@ class Updater:
         fresh: bool,
         whole: Totals,
         kept: tuple[torch.Tensor | None, Totals],
-        tally: Tally,
+        tally: UpdateStats,
     ) -> torch.Tensor:
         """This micro-batch's share of the step's loss."""
         config = self.config
@@ -250,7 +250,7 @@ class Updater:
         values: RowValues,
         batches: Sequence[MicroBatch],
         whole: Totals,
-        tally: Tally,
+        tally: UpdateStats,
     ) -> "_Kept":
         """Which rows the sequence mask leaves in a step, and the totals of what is left.
 
@@ -354,7 +354,7 @@ def _kept_rows(
     log_probs: torch.Tensor,
     batch: MicroBatch,
     values: RowValues,
-    tally: Tally,
+    tally: UpdateStats,
 ) -> torch.Tensor:
     """(B,) 1 for rows that the sequence mask keeps, 0 for the others, which are counted."""
     mask = batch.response_mask.to(log_probs.dtype)

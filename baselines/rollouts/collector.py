@@ -8,12 +8,12 @@ from typing import Self
 from baselines.algorithms.sampling import Dynamic
 from baselines.config.run import unit_of
 from baselines.config.schema import TrainConfig
-from baselines.rollouts.players import Count, Players, uncounted
+from baselines.rollouts.players import Count, ProcessShards, no_progress
 from baselines.rollouts.rows import PlayedGroup, Row, group_jobs, played_group
 from benchmark.engines.core.base import Engine
 from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.rollout import Job, Trajectory, play
-from benchmark.hosts.base import Host
+from benchmark.hosts.base import EnvHost
 from tasks.base import Task
 from tasks.errors import UserError
 
@@ -64,10 +64,10 @@ class Collector:
         config: TrainConfig,
         sources: Mapping[str, Source],
         engine: Engine,
-        host: Host,
-        players: Players,
+        host: EnvHost,
+        players: ProcessShards,
         position: int = 0,
-        count: Count = uncounted,
+        count: Count = no_progress,
     ) -> None:
         self.config = config
         self.position = position
@@ -144,7 +144,7 @@ class Collector:
         return sorted(played, key=lambda group: order[group.task, group.group])
 
     async def play(
-        self, places: Sequence[tuple[Source, int]], count: Count = uncounted
+        self, places: Sequence[tuple[Source, int]], count: Count = no_progress
     ) -> list[PlayedGroup]:
         """Play groups, all episodes side by side; tell how many have ended."""
         size = self.config.rollout.group_size

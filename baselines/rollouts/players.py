@@ -13,12 +13,12 @@ Count = Callable[[int, int], None]
 """Told how many episodes of this process's share have ended, of how many."""
 
 
-def uncounted(done: int, total: int) -> None:
+def no_progress(done: int, total: int) -> None:
     """Nobody wants to know."""
     del done, total
 
 
-class Players:
+class ProcessShards:
     """Deals what is to be played to processes, and what was played to all of them.
 
     Args:

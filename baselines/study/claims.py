@@ -85,7 +85,7 @@ class _Claims(Strict):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ClaimVerdict:
     """What became of a claim.
 
     Attributes:
@@ -125,7 +125,7 @@ def read_claims(path: Path) -> tuple[Claim, ...]:
     return claims
 
 
-def verdicts(claims: Sequence[Claim], found: Mapping[str, TrackResults]) -> list[Verdict]:
+def verdicts(claims: Sequence[Claim], found: Mapping[str, TrackResults]) -> list[ClaimVerdict]:
     """Judge the claims on tracks of a study.
 
     Args:
@@ -135,15 +135,15 @@ def verdicts(claims: Sequence[Claim], found: Mapping[str, TrackResults]) -> list
     return [_judge(claim, found[claim.track]) for claim in claims if claim.track in found]
 
 
-def _judge(claim: Claim, results: TrackResults) -> Verdict:
+def _judge(claim: Claim, results: TrackResults) -> ClaimVerdict:
     if absent := [recipe for recipe in claim.recipes if recipe not in results.methods]:
-        return Verdict(claim, "not run", f"the study does not run {', '.join(absent)} here")
+        return ClaimVerdict(claim, "not run", f"the study does not run {', '.join(absent)} here")
     whole = claim.best is not None and not claim.among
     methods = [results.methods[name] for name in (results.methods if whole else claim.recipes)]
     if lacking := [method for method in methods if method.missing]:
-        return Verdict(claim, "not run", "; ".join(map(_missing, lacking)))
+        return ClaimVerdict(claim, "not run", "; ".join(map(_missing, lacking)))
     if claim.learns is not None and results.init is None:
-        return Verdict(claim, "not run", "the init was not played")
+        return ClaimVerdict(claim, "not run", "the init was not played")
     verdict = _by_rule(claim, results)
     if few := [method for method in methods if len(method.runs) < LEAST_SEEDS]:
         seeds = ", ".join(f"{method.recipe} {len(method.runs)}" for method in few)
@@ -152,7 +152,7 @@ def _judge(claim: Claim, results: TrackResults) -> Verdict:
     return verdict
 
 
-def _by_rule(claim: Claim, results: TrackResults) -> Verdict:
+def _by_rule(claim: Claim, results: TrackResults) -> ClaimVerdict:
     panel = results.panels[0]
     if claim.collapses is not None or claim.holds is not None:
         return _collapses(claim, results)
@@ -164,28 +164,28 @@ def _by_rule(claim: Claim, results: TrackResults) -> Verdict:
         assert margin is not None
         numbers = f"{first} minus {second}: {points(margin)}"
         numbers += _equal_text(first, second, results, panel)
-        return Verdict(claim, _above(margin, 0.0), numbers)
+        return ClaimVerdict(claim, _above(margin, 0.0), numbers)
     assert claim.learns is not None
     return _learns(claim, claim.learns, results, panel)
 
 
 def _learns(
     claim: Claim, methods: Sequence[str], results: TrackResults, panel: PanelKey
-) -> Verdict:
+) -> ClaimVerdict:
     gains = {each: gain for each in methods if (gain := results.gain(each, panel)) is not None}
     most = max(gains, key=lambda each: gains[each].value)
     outcome = _above(gains[most], claim.by)
     if outcome == "reproduced" and gains[most].value < claim.gain:
         outcome = "not decided"
-    return Verdict(claim, outcome, f"{most} minus its init: {points(gains[most])}")
+    return ClaimVerdict(claim, outcome, f"{most} minus its init: {points(gains[most])}")
 
 
-def _best(claim: Claim, best: str, results: TrackResults, panel: PanelKey) -> Verdict:
+def _best(claim: Claim, best: str, results: TrackResults, panel: PanelKey) -> ClaimVerdict:
     others = [recipe for recipe in claim.among or results.methods if recipe != best]
     margins = {other: results.between(best, other, panel) for other in others}
     found = {other: margin for other, margin in margins.items() if margin is not None}
     if not found:
-        return Verdict(claim, "not run", "there is no other method")
+        return ClaimVerdict(claim, "not run", "there is no other method")
     outcomes = {_above(margin, 0.0) for margin in found.values()}
     if outcomes == {"reproduced"}:
         outcome: Outcome = "reproduced"
@@ -196,7 +196,7 @@ def _best(claim: Claim, best: str, results: TrackResults, panel: PanelKey) -> Ve
         f"{other} {points(found[other])}{_equal_text(best, other, results, panel)}"
         for other in nearest
     )
-    return Verdict(claim, outcome, f"{best} minus the nearest others: {numbers}")
+    return ClaimVerdict(claim, outcome, f"{best} minus the nearest others: {numbers}")
 
 
 def _equal_text(first: str, second: str, results: TrackResults, panel: PanelKey) -> str:
@@ -205,7 +205,7 @@ def _equal_text(first: str, second: str, results: TrackResults, panel: PanelKey)
     return "" if equal is None else f" (at {equal[0]:,} episodes each: {points(equal[1])})"
 
 
-def _collapses(claim: Claim, results: TrackResults) -> Verdict:
+def _collapses(claim: Claim, results: TrackResults) -> ClaimVerdict:
     outcomes: list[Outcome] = []
     numbers = []
     for recipe, wanted in ((claim.collapses, True), (claim.holds, False)):
@@ -223,7 +223,7 @@ def _collapses(claim: Claim, results: TrackResults) -> Verdict:
     for worse in ("not decided", "contradicted"):
         if worse in outcomes:
             outcome = worse
-    return Verdict(claim, outcome, "; ".join(numbers))
+    return ClaimVerdict(claim, outcome, "; ".join(numbers))
 
 
 def _above(margin: Interval, least: float) -> Outcome:

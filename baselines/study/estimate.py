@@ -17,7 +17,7 @@ to 17 CPU seconds an update were measured for SAMPO and GSPO on Sokoban."""
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class TimeLeft:
     """What is left to pay.
 
     Attributes:
@@ -51,7 +51,7 @@ def estimate(
     finished: Sequence[Finished],
     grounds: Mapping[str, Ground],
     cpu_minutes: Mapping[str, float | None],
-) -> Estimate:
+) -> TimeLeft:
     """Estimate the cost of cells.
 
     Args:
@@ -72,7 +72,7 @@ def estimate(
             seconds *= 1 + _tuning_share(grounds[cell.track])
             tuned.add(method)
         total, known = total + seconds, known + 1
-    return Estimate(total, known, len(trained) - known)
+    return TimeLeft(total, known, len(trained) - known)
 
 
 def cost(

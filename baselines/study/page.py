@@ -7,7 +7,7 @@ from typing import Final
 from jinja2 import Environment, StrictUndefined
 
 from baselines.study.cells import Finished
-from baselines.study.claims import Claim, Verdict, collapsed_text, verdicts
+from baselines.study.claims import Claim, ClaimVerdict, collapsed_text, verdicts
 from baselines.study.ground import Ground
 from baselines.study.methods import (
     EqualEpisodes,
@@ -81,7 +81,7 @@ def write_pages(
         yield folder / PAGE
 
 
-def page_of(ground: Ground, results: TrackResults, judged: Sequence[Verdict]) -> str:
+def page_of(ground: Ground, results: TrackResults, judged: Sequence[ClaimVerdict]) -> str:
     """The page of a track, as Markdown.
 
     Args:

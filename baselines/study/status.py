@@ -11,7 +11,7 @@ from baselines.study.setting import Setting, Survey, read_state
 from benchmark.logs.training_log import LOG, read_training_log
 
 
-class Row(TypedDict):
+class StatusRow(TypedDict):
     """A recipe on a track.
 
     Attributes:
@@ -37,16 +37,16 @@ class Row(TypedDict):
     gain: float | None
 
 
-def rows_of(cells: Sequence[Cell], found: Survey, setting: Setting) -> list[Row]:
+def rows_of(cells: Sequence[Cell], found: Survey, setting: Setting) -> list[StatusRow]:
     """The rows of a study, in its order.
 
     Raises:
         UserError: A log cannot be read.
     """
-    rows: dict[tuple[str, str], Row] = {}
+    rows: dict[tuple[str, str], StatusRow] = {}
     finished = {each.cell: each for each in found.finished}
     for cell in cells:
-        new = Row(
+        new = StatusRow(
             track=cell.track,
             recipe=cell.recipe,
             finished=[],

@@ -17,7 +17,7 @@ from baselines.config.layers import (
     RECIPES,
     Settings,
     check,
-    merge,
+    deep_merge,
     names,
     read_recipe,
     read_settings,
@@ -154,9 +154,11 @@ def settings_on_track(track: Track, recipe: str, rate: float) -> Settings:
         )
     # Of a shipped recipe the track has the last word: REINFORCE++ has its KL where all have theirs.
     method = {name: choice for name, choice in method.items() if name in METHOD}
-    method = merge(method, track.recipes.get(recipe, {}))
-    pinned_settings = merge(track.settings, track.added)
-    return merge(merge(pinned_settings, method), {"optimization": {"learning_rate": rate}})
+    method = deep_merge(method, track.recipes.get(recipe, {}))
+    pinned_settings = deep_merge(track.settings, track.added)
+    return deep_merge(
+        deep_merge(pinned_settings, method), {"optimization": {"learning_rate": rate}}
+    )
 
 
 def read_rates(track: Track, results: Path | None = None) -> Mapping[str, float]:
@@ -247,7 +249,7 @@ def _check_complete(path: Path, track: Track) -> None:
             raise UserError(f"{path}: recipes: there is no recipe {recipe!r}{near(recipe, known)}")
     config = resolve_on_track(track, "grpo", track.learning_rate.rates[0])
     dumped = config.model_dump(mode="json", exclude=set(METHOD))
-    wanted, given = flat(dumped), flat(merge(track.settings, track.added))
+    wanted, given = flat(dumped), flat(deep_merge(track.settings, track.added))
     missing = [name for name in wanted if name not in given and name != LEARNING_RATE]
     if missing:
         defaults = ", ".join(f"{name} ({wanted[name]})" for name in missing)

@@ -13,11 +13,11 @@ from baselines.learning.learner import Learner
 from baselines.learning.metrics import memory_metrics
 from baselines.learning.update import mini_batches
 from baselines.rollouts.collector import Collector, Source
-from baselines.rollouts.players import Players
+from baselines.rollouts.players import ProcessShards
 from baselines.rollouts.rows import training_protocol
-from baselines.training.validation import HeldOut
+from baselines.training.validation import Validator
 from benchmark.engines.core.base import Engine
-from benchmark.hosts.choose import Hosts
+from benchmark.hosts.choose import EnvPool
 
 if TYPE_CHECKING:
     from baselines.config.run import TrainingRun
@@ -27,7 +27,7 @@ MEASURED_GROUPS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class RunCost:
     """Time and memory of a run.
 
     Attributes:
@@ -93,7 +93,7 @@ def computed(run: "TrainingRun", accelerator: Accelerator) -> str:
     )
 
 
-async def measure(run: "TrainingRun", engine: Engine | None, accelerator: Accelerator) -> Estimate:
+async def measure(run: "TrainingRun", engine: Engine | None, accelerator: Accelerator) -> RunCost:
     """Play a few groups, learn from them once with a learning rate of 0, and extrapolate.
 
     Args:
@@ -110,9 +110,9 @@ async def measure(run: "TrainingRun", engine: Engine | None, accelerator: Accele
         task.info.name: Source(task, training_protocol(task, config, run.seed))
         for task in run.tasks
     }
-    players = Players(accelerator, engine)
-    async with Hosts(run.env_processes) as hosts:
-        held_out = HeldOut(run, players, hosts)
+    players = ProcessShards(accelerator, engine)
+    async with EnvPool(run.env_processes) as hosts:
+        held_out = Validator(run, players, hosts)
         collector = Collector(config, sources, players.engine, hosts, players)
         count = min(MEASURED_GROUPS * players.count, config.rollout.groups)
         began = time.monotonic()
@@ -130,7 +130,7 @@ async def measure(run: "TrainingRun", engine: Engine | None, accelerator: Accele
     memory = memory_metrics()
     peak = memory["memory/gpu_gib"] or memory["memory/host_gib"]
     assert peak is not None
-    return Estimate(
+    return RunCost(
         rows=len(rows) * share,
         tokens=sum(row.length for row in rows) * share,
         rollout_s=played * share,

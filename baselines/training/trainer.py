@@ -21,23 +21,23 @@ from functools import partial
 import torch
 from accelerate import Accelerator
 
-from baselines.config.run import Line, TrainingRun, Watch
+from baselines.config.run import Line, TrainingCallbacks, TrainingRun
 from baselines.learning.learner import Learner, is_exact
 from baselines.learning.metrics import Metrics, memory_metrics
 from baselines.learning.update import mini_batches
 from baselines.rollouts.async_collector import AsyncCollector
 from baselines.rollouts.collector import Collector, Rollout, Source
 from baselines.rollouts.cross_policy import CrossPolicyEngine
-from baselines.rollouts.players import Count, Players
+from baselines.rollouts.players import Count, ProcessShards
 from baselines.rollouts.rows import rollout_metrics, training_protocol
 from baselines.training.checkpoints import TrainingState, find_last, load_last, save_best, save_last
 from baselines.training.clock import Clock
 from baselines.training.tracking import tracker_settings
-from baselines.training.validation import HeldOut
+from baselines.training.validation import Validator
 from benchmark.engines.core.base import Engine
 from benchmark.engines.core.chat import Chat, quiet_transformers
 from benchmark.flat import tracker_values
-from benchmark.hosts.choose import Hosts
+from benchmark.hosts.choose import EnvPool
 from benchmark.logs.training_log import (
     LOG,
     TrainingLog,
@@ -74,7 +74,7 @@ class Trainer:
         run: TrainingRun,
         engine: Engine | None,
         accelerator: Accelerator,
-        watch: Watch,
+        watch: TrainingCallbacks,
         older: Engine | None = None,
         learner: type[Learner] = Learner,
     ) -> None:
@@ -83,7 +83,7 @@ class Trainer:
         self.config = run.config
         self.accelerator = accelerator
         self.watch = watch
-        self.players = Players(accelerator, engine)
+        self.players = ProcessShards(accelerator, engine)
         self.engine = self.players.engine
         self.older = older
         # accelerate warns at every checkpoint that tied weights are saved once, as is wanted.
@@ -121,8 +121,8 @@ class Trainer:
             config=tracker_values({"recipe": run.recipe, "seed": run.seed} | run.configuration),
             init_kwargs=tracker_settings(run.folder, run.tracker_id, self.state.update),
         )
-        async with Hosts(run.env_processes) as hosts:
-            self.held_out = HeldOut(run, self.players, hosts)
+        async with EnvPool(run.env_processes) as hosts:
+            self.held_out = Validator(run, self.players, hosts)
             engine = self.engine
             if config.sampling.cross_policy is not None:
                 assert self.older is not None

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from baselines.config.schema import TrainConfig
-from baselines.rollouts.players import Count, Players, uncounted
+from baselines.rollouts.players import Count, ProcessShards, no_progress
 from benchmark.evaluation.evaluate import Plan
-from benchmark.evaluation.protocol import Choices
+from benchmark.evaluation.protocol import SamplingOverrides
 from benchmark.evaluation.records import EpisodeRecord, record_of
 from benchmark.evaluation.rollout import Trajectory, longest_first, play
-from benchmark.hosts.base import Host
+from benchmark.hosts.base import EnvHost
 from benchmark.logs.lines import Validation
 from benchmark.stats.intervals import wilson
 from tasks.base import Task
@@ -31,7 +31,7 @@ def validation_plan(config: TrainConfig, tasks: Sequence[Task]) -> Plan:
     if chosen.panel is not None and len(tasks) > 1:
         raise UserError("validation.panel names one task's panel, and there are several tasks")
     panels = [(task.info.name, chosen.panel or task.default_panel()) for task in tasks]
-    choices = Choices(
+    choices = SamplingOverrides(
         temperature=chosen.temperature,
         top_p=chosen.top_p,
         top_k=chosen.top_k,
@@ -58,7 +58,7 @@ def validation_options(plan: Plan, validation: Mapping[str, Any]) -> list[str]:
     return options if once else [*options, "--repeats", "1"]
 
 
-class HeldOut:
+class Validator:
     """The panels that a run is judged on.
 
     Args:
@@ -70,7 +70,7 @@ class HeldOut:
         UserError: A panel is unknown or its data is not there.
     """
 
-    def __init__(self, run: "TrainingRun", players: Players, host: Host) -> None:
+    def __init__(self, run: "TrainingRun", players: ProcessShards, host: EnvHost) -> None:
         self.plan = validation_plan(run.config, run.tasks)
         self.curves: dict[str, list[Validation]] = {}
         self._players = players
@@ -86,7 +86,7 @@ class HeldOut:
         for line in lines:
             self.curves.setdefault(line.panel, []).append(line)
 
-    async def play(self, update: int, count: Count = uncounted) -> list[dict[str, Any]]:
+    async def play(self, update: int, count: Count = no_progress) -> list[dict[str, Any]]:
         """Play all panels once.
 
         Args:

@@ -16,15 +16,15 @@ from benchmark.engines.core.metered import MeteredEngine
 from benchmark.evaluation.manifest import SCHEMA_VERSION, Manifest, Shard
 from benchmark.evaluation.protocol import (
     STANDARD,
-    Choices,
     PanelProtocol,
+    SamplingOverrides,
     overrides_of,
     run_fingerprint,
 )
 from benchmark.evaluation.records import EpisodeRecord, record_of
 from benchmark.evaluation.rollout import Job, Trajectory, longest_first, play
 from benchmark.evaluation.run_folder import Key, RunFolder
-from benchmark.hosts.choose import Hosts
+from benchmark.hosts.choose import EnvPool
 from benchmark.models import ModelIdentity
 from benchmark.versions import PROGRAM, versions
 from tasks.base import Panel, Task
@@ -58,7 +58,7 @@ class Plan:
     def of(
         cls,
         panels: list[tuple[str, str]],
-        choices: Choices = STANDARD,
+        choices: SamplingOverrides = STANDARD,
         shard: Shard | None = None,
         settings: Settings = MappingProxyType({}),
     ) -> "Plan":
@@ -207,7 +207,7 @@ async def evaluate(
         What this session did; also appended to `sessions.jsonl`, whatever ended it, unless there
         was nothing to do.
     """
-    meter, hosts = MeteredEngine(engine), Hosts(env_processes)
+    meter, hosts = MeteredEngine(engine), EnvPool(env_processes)
     missing = longest_first(job for job in plan.jobs() if job.key not in folder.records)
     started, began, added = datetime.now(UTC), time.monotonic(), 0
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from benchmark.engines.core.base import Sampling
-from tasks.base import Panel, PanelInfo, Standard, Task
+from tasks.base import Panel, PanelDefaults, PanelInfo, Task
 from tasks.registry import load_task
 from tasks.seeding import canonical_json, sha256_text, stable_seed
 
@@ -22,7 +22,7 @@ STANDARD_SEED = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
+class SamplingOverrides:
     """What a user may choose in the place of a panel's standard; None is the standard's value.
 
     Attributes:
@@ -46,7 +46,7 @@ class Choices:
         """The choices that give a protocol again, whatever is standard."""
         return cls(**asdict(protocol.sampling), repeats=protocol.repeats, seed=protocol.seed)
 
-    def over(self, standard: Standard) -> tuple[Sampling, int]:
+    def over(self, standard: PanelDefaults) -> tuple[Sampling, int]:
         """Sampling and repeats: what was chosen, and the standard's for the rest."""
         chosen = {name: value for name, value in asdict(self).items() if value is not None}
         values = {**asdict(standard), **chosen}
@@ -55,7 +55,7 @@ class Choices:
         return Sampling(**values), repeats
 
 
-STANDARD = Choices()
+STANDARD = SamplingOverrides()
 """The standard protocol."""
 
 
@@ -104,7 +104,7 @@ class PanelProtocol:
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "allow_inf_nan": False}
 
     @classmethod
-    def of(cls, task: Task, panel: Panel, choices: Choices = STANDARD) -> "PanelProtocol":
+    def of(cls, task: Task, panel: Panel, choices: SamplingOverrides = STANDARD) -> "PanelProtocol":
         """Collect the protocol of a task's panel as installed here."""
         sampling, repeats = choices.over(panel.info.standard)
         return cls(
@@ -157,9 +157,9 @@ class PanelProtocol:
         return stable_seed(self.fingerprint, self.task, episode, repeat, turn)
 
 
-def _standard(panel: PanelInfo | None) -> Standard:
+def _standard(panel: PanelInfo | None) -> PanelDefaults:
     """The standard of a panel; of one that is not installed, the usual one."""
-    return panel.standard if panel is not None else Standard()
+    return panel.standard if panel is not None else PanelDefaults()
 
 
 def overrides_of(panels: Iterable[PanelProtocol]) -> dict[str, Any]:

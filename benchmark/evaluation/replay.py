@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from benchmark.evaluation.manifest import Manifest
-from benchmark.evaluation.protocol import Choices, PanelProtocol
+from benchmark.evaluation.protocol import PanelProtocol, SamplingOverrides
 from benchmark.evaluation.records import (
     EpisodeRecord,
     Totals,
@@ -21,7 +21,7 @@ from benchmark.evaluation.records import (
     totals_of,
 )
 from benchmark.hosts.base import WorkerDied
-from benchmark.hosts.choose import spread
+from benchmark.hosts.choose import parallel_map
 from benchmark.hosts.worker import Execution, execute
 from tasks.base import Outcome, Panel, PanelEntry, Step, Task, View
 from tasks.errors import UserError
@@ -131,7 +131,7 @@ def replay_records(
         (task, (entry, protocol.max_turns, _recorded(record), trust))
         for record, protocol, task, entry in to_execute
     )
-    with closing(spread(execute, calls, env_processes, _died)) as executions:
+    with closing(parallel_map(execute, calls, env_processes, _died)) as executions:
         for execution, claim in zip(executions, to_compare, strict=True):
             yield _compare(*claim, execution)
 
@@ -155,7 +155,7 @@ def installed_panel(protocol: PanelProtocol) -> tuple[Task, Panel]:
     """
     task = load_task(protocol.task).configured(protocol.settings)
     panel = task.panel(protocol.panel)
-    here = PanelProtocol.of(task, panel, Choices.of(protocol))
+    here = PanelProtocol.of(task, panel, SamplingOverrides.of(protocol))
     for field in fields(PanelProtocol):
         recorded, installed = getattr(protocol, field.name), getattr(here, field.name)
         if recorded != installed:

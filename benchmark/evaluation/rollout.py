@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from benchmark.engines.core.base import Engine, EngineDown, Generation, PromptTooLong, Request
 from benchmark.evaluation.protocol import PanelProtocol
-from benchmark.hosts.base import Host, LiveEpisode, WorldError
-from benchmark.hosts.choose import Hosts
+from benchmark.hosts.base import EnvHost, LiveEpisode, WorldError
+from benchmark.hosts.choose import EnvPool
 from tasks.base import Outcome, PanelEntry, Step, Task, View
 from tasks.errors import UserError
 from tasks.seeding import stable_seed
@@ -65,7 +65,7 @@ class Trajectory:
     error: str | None
 
 
-async def play_episode(job: Job, engine: Engine, host: Host) -> Trajectory:
+async def play_episode(job: Job, engine: Engine, host: EnvHost) -> Trajectory:
     """Play one episode; an error is retried from the start and then becomes its result.
 
     Args:
@@ -87,7 +87,7 @@ async def play_episode(job: Job, engine: Engine, host: Host) -> Trajectory:
     return trajectory
 
 
-async def _attempt(job: Job, engine: Engine, host: Host) -> tuple[Trajectory, bool]:
+async def _attempt(job: Job, engine: Engine, host: EnvHost) -> tuple[Trajectory, bool]:
     """Play an episode once; also say whether an error may pass if it is played again."""
     affinity = stable_seed(*job.key)
     turns: list[Turn] = []
@@ -159,7 +159,7 @@ async def play(
     engine: Engine,
     concurrency: int,
     deliver: Callable[[Trajectory], Awaitable[None]],
-    host: Host | None = None,
+    host: EnvHost | None = None,
 ) -> None:
     """Play all jobs, at most `concurrency` at a time, and deliver each as it ends.
 
@@ -176,7 +176,7 @@ async def play(
         OSError: `deliver` could not keep a trajectory.
     """
     if host is None:
-        async with Hosts() as own:
+        async with EnvPool() as own:
             return await play(jobs, engine, concurrency, deliver, own)
     waiting = iter(jobs)
 

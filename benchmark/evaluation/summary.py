@@ -33,7 +33,7 @@ _STRICT = {"extra": "forbid", "allow_inf_nan": False, "strict": True}
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class MeanInterval:
     """A mean with its 95 % interval.
 
     Without any episode the value is 0 and only `episodes`, which is 0 too, says so; the interval
@@ -71,7 +71,7 @@ class PassAt:
     """
 
     k: int
-    success: Estimate
+    success: MeanInterval
 
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
 
@@ -87,7 +87,7 @@ class CategorySummary:
     """
 
     category: str
-    success: Estimate
+    success: MeanInterval
     pass_at: tuple[PassAt, ...] = ()
 
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
@@ -136,12 +136,12 @@ class PanelSummary:
     expected: int
     records: int
     errors: int
-    success: Estimate
+    success: MeanInterval
     pass_at: tuple[PassAt, ...]
-    score: Estimate
+    score: MeanInterval
     score_name: str
     score_unit: str
-    episode_return: Estimate
+    episode_return: MeanInterval
     format_valid: float
     action_valid: float
     truncated: float
@@ -405,23 +405,23 @@ def _pass_at(plays: list[tuple[int, int]]) -> tuple[PassAt, ...]:
     )
 
 
-def _rate(plays: list[tuple[int, int]]) -> Estimate:
+def _rate(plays: list[tuple[int, int]]) -> MeanInterval:
     """Success rate of episodes, each given as (solved, plays)."""
     if not plays:
-        return Estimate(0.0, 0.0, 1.0, 0)
+        return MeanInterval(0.0, 0.0, 1.0, 0)
     interval = clustered_wilson([solved for solved, _ in plays], [count for _, count in plays])
     return _estimate(interval, len(plays))
 
 
-def _mean(plays: list[list[float]]) -> Estimate:
+def _mean(plays: list[list[float]]) -> MeanInterval:
     """Mean of episodes, each given as the values of its plays."""
     if not plays:
-        return Estimate(0.0, 0.0, 0.0, 0)
+        return MeanInterval(0.0, 0.0, 0.0, 0)
     return _estimate(mean_interval([math.fsum(each) / len(each) for each in plays]), len(plays))
 
 
-def _estimate(interval: Interval, episodes: int) -> Estimate:
-    return Estimate(interval.value, interval.low, interval.high, episodes)
+def _estimate(interval: Interval, episodes: int) -> MeanInterval:
+    return MeanInterval(interval.value, interval.low, interval.high, episodes)
 
 
 def _in_order(categories: Iterable[str]) -> list[str]:

@@ -10,7 +10,7 @@ from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.records import EpisodeRecord, record_of
 from benchmark.evaluation.replay import replay_records
 from benchmark.evaluation.rollout import Job, Trajectory, play
-from benchmark.hosts.choose import Hosts, spread
+from benchmark.hosts.choose import EnvPool, parallel_map
 from tasks.base import Panel, PanelInfo, Task
 from tasks.errors import UserError
 from tasks.seeding import stable_seed
@@ -59,7 +59,7 @@ def validate(
     yield Check("panel is the pinned one", True, f"SHA-256 {info.sha256[:12]}...")
     yield _distinct(task, panel)
     plays = ((task, play) for play in plays_of(panel))
-    trace = combine(panel, spread(trace_episode, plays, env_processes))
+    trace = combine(panel, parallel_map(trace_episode, plays, env_processes))
     yield from _trace_checks(trace, info)
     yield from _play_checks(task, panel, env_processes)
     yield _disjoint(task, panel, training_entries)
@@ -166,7 +166,7 @@ def _play(
         await asyncio.sleep(0)
 
     async def run() -> None:
-        async with Hosts(env_processes) as hosts:
+        async with EnvPool(env_processes) as hosts:
             await play(jobs, ScriptedEngine(policy), concurrency, keep, hosts)
 
     asyncio.run(run())

@@ -40,7 +40,7 @@ class LiveEpisode(ABC):
         """Free what the episode holds, without waiting for it."""
 
 
-class Host(ABC):
+class EnvHost(ABC):
     """Opens episodes; nothing of a result depends on where they live.
 
     Use as an asynchronous context manager: leaving it ends what was started.

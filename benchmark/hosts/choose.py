@@ -8,7 +8,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
 
-from benchmark.hosts.base import Host, LiveEpisode, WorkerDied
+from benchmark.hosts.base import EnvHost, LiveEpisode, WorkerDied
 from benchmark.hosts.inline import InlineHost
 from benchmark.hosts.processes import ProcessHost
 from tasks.base import PanelEntry, Task
@@ -27,7 +27,7 @@ def default_processes() -> int:
     return min(len(os.sched_getaffinity(0)), MOST_DEFAULT_PROCESSES)
 
 
-class Hosts(Host):
+class EnvPool(EnvHost):
     """Every episode where its task wants it (`TaskInfo.worker_processes`).
 
     Args:
@@ -59,7 +59,7 @@ class Hosts(Host):
         await self.workers.__aexit__(exc_type, exc, traceback)
 
 
-def spread(
+def parallel_map(
     function: Callable[..., T],
     calls: Iterable[tuple[Task, tuple[Any, ...]]],
     processes: int | None = None,

@@ -1,6 +1,6 @@
 """Episodes of this process."""
 
-from benchmark.hosts.base import Host, LiveEpisode
+from benchmark.hosts.base import EnvHost, LiveEpisode
 from benchmark.hosts.worker import scripted_response
 from tasks.base import Episode, PanelEntry, Step, Task, View
 
@@ -33,7 +33,7 @@ class InlineEpisode(LiveEpisode):
         self._episode.close()
 
 
-class InlineHost(Host):
+class InlineHost(EnvHost):
     """Episodes of this process, for worlds with quick steps."""
 
     async def open(self, task: Task, entry: PanelEntry, max_turns: int) -> LiveEpisode:

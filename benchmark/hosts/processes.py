@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar
 
-from benchmark.hosts.base import Host, LiveEpisode, WorkerDied
+from benchmark.hosts.base import EnvHost, LiveEpisode, WorkerDied
 from benchmark.hosts.process import Lost, WorkerProcess
 from benchmark.hosts.worker import Act, Action, Close, Open, Run
 from tasks.base import PanelEntry, Step, Task, View
@@ -91,7 +91,7 @@ def _log_failed_close(closing: "asyncio.Future[Any]") -> None:
         log.error("an episode could not be closed: %s", error)
 
 
-class ProcessHost(Host):
+class ProcessHost(EnvHost):
     """Episodes of worker processes, which are started when they are first needed.
 
     Args:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, TypeAlias
 
-from tasks.base import Episode, PanelEntry, Redone, Step, Task, View
+from tasks.base import Episode, PanelEntry, ReplayStep, Step, Task, View
 from tasks.errors import TryAgain, UserError
 
 HEADER = struct.Struct(">Q")
@@ -165,13 +165,13 @@ def execute(
     return Execution(start, tuple(steps), tuple(doubts), error)
 
 
-def _redo(episode: Episode, response: str, info: Mapping[str, Any], trust: bool) -> Redone:
+def _redo(episode: Episode, response: str, info: Mapping[str, Any], trust: bool) -> ReplayStep:
     """As in play, trouble of the moment is met with another attempt."""
     try:
-        return episode.redo(response, info, trust)
+        return episode.replay_step(response, info, trust)
     except TryAgain as trouble:
         log.info("another attempt: %s", trouble)
-        return episode.redo(response, info, trust)
+        return episode.replay_step(response, info, trust)
 
 
 def _close(episode: Episode) -> None:

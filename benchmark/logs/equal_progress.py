@@ -20,7 +20,7 @@ _PLAYED: Final = "rollout/episodes"
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class RunProgress:
     """Success of one run along what it has spent.
 
     Attributes:
@@ -55,7 +55,7 @@ class EqualSuccess:
     success: tuple[float, ...]
 
 
-def progress_of(run: RunCurves, success: str = SUCCESS) -> Progress | None:
+def progress_of(run: RunCurves, success: str = SUCCESS) -> RunProgress | None:
     """What a log says of it.
 
     Args:
@@ -68,7 +68,7 @@ def progress_of(run: RunCurves, success: str = SUCCESS) -> Progress | None:
     if success not in run.curves:
         return None
     points, played, last = run.curves[success].finite, _played(run), _last(run)
-    return Progress(
+    return RunProgress(
         updates=points.steps.astype(np.float64),
         episodes=None if played is None else played[points.steps],
         success=points.values,
@@ -77,7 +77,7 @@ def progress_of(run: RunCurves, success: str = SUCCESS) -> Progress | None:
     )
 
 
-def equal_success(runs: Sequence[Progress | None], by: By) -> EqualSuccess | None:
+def equal_success(runs: Sequence[RunProgress | None], by: By) -> EqualSuccess | None:
     """Success of runs at the smallest number that all of them have.
 
     Validations are some updates apart, and a method that plays more in an update has fewer within
@@ -92,7 +92,7 @@ def equal_success(runs: Sequence[Progress | None], by: By) -> EqualSuccess | Non
         its updates has played.
     """
     totals: list[float] = []
-    places: list[tuple[Progress, Values]] = []
+    places: list[tuple[RunProgress, Values]] = []
     for run in runs:
         place = None if run is None else run.updates if by == "updates" else run.episodes
         total = None if run is None else run.last_update if by == "updates" else run.all_episodes

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.protocol import NAME, PanelProtocol
 from benchmark.evaluation.records import EpisodeRecord
-from benchmark.evaluation.summary import Estimate, PanelSummary, RunSummary
+from benchmark.evaluation.summary import MeanInterval, PanelSummary, RunSummary
 from benchmark.report.episodes import pack_episodes
 from benchmark.report.figures import Figure, interval_figure, panel_figures
 from benchmark.text import number, percent, visible
@@ -188,11 +188,11 @@ def _amount(value: Any) -> float | None:
     return float(value) if math.isfinite(value) and 0 <= value <= 1e15 else None
 
 
-def _interval(estimate: Estimate) -> str:
+def _interval(estimate: MeanInterval) -> str:
     return f"{percent(estimate.low)} to {percent(estimate.high)}"
 
 
-def _spread(estimate: Estimate) -> str:
+def _spread(estimate: MeanInterval) -> str:
     return f"{number(estimate.low)} to {number(estimate.high)}"
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmark.stats.arrays import Values
 from benchmark.stats.bootstrap import (
-    Estimate,
+    BootstrapInterval,
     checked,
     drawn,
     estimate,
@@ -32,7 +32,7 @@ Scores = Mapping[str, Sequence[float]]
 
 def iqm_over_tasks(
     scores: Scores, confidence: float = CONFIDENCE, resamples: int = RESAMPLES
-) -> Estimate:
+) -> BootstrapInterval:
     """The interquartile mean of all runs of all tasks, pooled (`bootstrap.sorted_iqm`).
 
     Every run counts once, so a task with more runs counts for more: give all as many.
@@ -57,7 +57,7 @@ def iqm_over_tasks(
 
 def probability_of_improvement(
     first: Scores, second: Scores, confidence: float = CONFIDENCE, resamples: int = RESAMPLES
-) -> Estimate:
+) -> BootstrapInterval:
     """How likely a run of the first recipe is better than one of the second.
 
     `(1/M) sum_m P(X_m > Y_m)`, where P is the share of pairs of runs on task m that the first
@@ -88,7 +88,7 @@ def probability_of_improvement(
     pairs = [(ones[task], others[task]) for task in tasks]
     value = float(np.mean([_wins(x[None], y[None])[0] for x, y in pairs]))
     if min(min(x.size, y.size) for x, y in pairs) < 2:
-        return Estimate(value)
+        return BootstrapInterval(value)
     half = resamples // 2
     draws = np.zeros(2 * half)
     for place, (x, y) in enumerate(pairs):
@@ -182,8 +182,8 @@ class Comparison:
     tasks: tuple[str, ...]
     labels: tuple[str, ...]
     seeds: tuple[int, ...]
-    iqm: tuple[Estimate, ...]
-    improvement: tuple[Estimate | None, ...]
+    iqm: tuple[BootstrapInterval, ...]
+    improvement: tuple[BootstrapInterval | None, ...]
     profiles: tuple[PerformanceProfile, ...]
 
 

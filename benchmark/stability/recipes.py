@@ -87,7 +87,7 @@ class Comparisons:
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
+class LogReadingOptions:
     """How logs are read and sorted.
 
     Attributes:
@@ -105,7 +105,7 @@ class Choices:
 
 
 def compared(
-    logs: Sequence[Path], named: Sequence[tuple[str, Sequence[Path]]], choices: Choices
+    logs: Sequence[Path], named: Sequence[tuple[str, Sequence[Path]]], choices: LogReadingOptions
 ) -> list[Compared]:
     """Read logs and compute the stability of every recipe.
 
@@ -260,7 +260,9 @@ def _own_log(path: Path) -> TrainingLog:
     return parse_training_log(content, path.with_suffix(""))
 
 
-def _read(founds: Sequence[Found], choices: Choices) -> tuple[list[TrainingLog], list[LoggedRun]]:
+def _read(
+    founds: Sequence[Found], choices: LogReadingOptions
+) -> tuple[list[TrainingLog], list[LoggedRun]]:
     """Our own logs, and the runs of all others."""
     own, foreign = [], []
     for found in founds:

@@ -9,7 +9,7 @@ from benchmark.logs.curves import RunCurves
 from benchmark.stability.anytime import dispersion_across_runs
 from benchmark.stability.definitions import DEFINITIONS, of_scope
 from benchmark.stability.runs import LEVELS, Reached, RunStability, run_stability
-from benchmark.stats.bootstrap import Estimate, estimate, median, sorted_iqm, sorted_median
+from benchmark.stats.bootstrap import BootstrapInterval, estimate, median, sorted_iqm, sorted_median
 from benchmark.stats.intervals import CONFIDENCE, RESAMPLES, Interval, wilson
 from benchmark.stats.survival import SurvivalCurve, kaplan_meier
 from tasks.errors import UserError
@@ -27,8 +27,8 @@ class SeedSummary:
     """
 
     values: tuple[float | None, ...]
-    median: Estimate | None
-    iqm: Estimate | None
+    median: BootstrapInterval | None
+    iqm: BootstrapInterval | None
     worst: float | None
 
     @property

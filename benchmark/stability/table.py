@@ -15,7 +15,7 @@ from benchmark.stability.definitions import DEFINITIONS
 from benchmark.stability.recipes import Compared, Comparisons, LoggedRun
 from benchmark.stability.runs import RunStability
 from benchmark.stability.seeds import RecipeStability, SeedSummary
-from benchmark.stats.bootstrap import Estimate
+from benchmark.stats.bootstrap import BootstrapInterval
 from benchmark.stats.survival import Outcome, SurvivalCurve
 
 COLUMNS: Final = (
@@ -332,7 +332,7 @@ def _summary_json(summary: SeedSummary) -> dict[str, Any]:
     }
 
 
-def _estimate_json(estimate: Estimate | None) -> Mapping[str, float | None] | None:
+def _estimate_json(estimate: BootstrapInterval | None) -> Mapping[str, float | None] | None:
     if estimate is None:
         return None
     return {name: _finite(value) for name, value in asdict(estimate).items()}

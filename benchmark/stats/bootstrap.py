@@ -25,7 +25,7 @@ Statistic = Callable[[Values], Values]
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class BootstrapInterval:
     """A number that several runs come to.
 
     Attributes:
@@ -94,7 +94,7 @@ def estimate(
     statistic: Statistic = sorted_iqm,
     confidence: float = CONFIDENCE,
     resamples: int = RESAMPLES,
-) -> Estimate:
+) -> BootstrapInterval:
     """A statistic of all runs of all strata together, with its stratified bootstrap interval.
 
     Every stratum's runs are drawn with replacement, as many as it has; the ends of the interval
@@ -121,13 +121,15 @@ def estimate(
         raise ValueError("no strata, no estimate")
     value = float(statistic(np.sort(np.concatenate(ordered))))
     if min(runs.size for runs in ordered) < 2:
-        return Estimate(value)
+        return BootstrapInterval(value)
     draws = [runs[drawn(runs.size, resamples, place)] for place, runs in enumerate(ordered)]
     pooled = draws[0] if len(draws) == 1 else np.sort(np.concatenate(draws, axis=1), axis=1)
     return percentile_interval(value, statistic(pooled), confidence)
 
 
-def percentile_interval(value: float, draws: Values, confidence: float = CONFIDENCE) -> Estimate:
+def percentile_interval(
+    value: float, draws: Values, confidence: float = CONFIDENCE
+) -> BootstrapInterval:
     """The interval that holds the middle draws.
 
     Args:
@@ -139,7 +141,7 @@ def percentile_interval(value: float, draws: Values, confidence: float = CONFIDE
         ValueError: The coverage is not between 0 and 1.
     """
     low, high = percentile_ends(draws[:, None], confidence)
-    return Estimate(value, min(value, float(low[0])), max(value, float(high[0])))
+    return BootstrapInterval(value, min(value, float(low[0])), max(value, float(high[0])))
 
 
 def percentile_ends(draws: Values, confidence: float = CONFIDENCE) -> tuple[Values, Values]:

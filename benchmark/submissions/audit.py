@@ -253,7 +253,7 @@ def _is_of_its_text(
         begun = turned.response.startswith(drawn.rstrip("\ufffd"))
         if not begun or not drawn.startswith(shown[turn + 1][-2]["content"].rstrip("\ufffd")):
             return False
-        prompt = chat.go_on(ids[:start], ids[start:stop], shown[turn + 1])
+        prompt = chat.continue_conversation(ids[:start], ids[start:stop], shown[turn + 1])
     return False
 
 

@@ -7,7 +7,7 @@ from typing import Final, Literal
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from benchmark.submissions.check import Verdict
+from benchmark.submissions.check import CheckResult
 from benchmark.submissions.reading.entry import ReadCheckpoint
 from tasks.errors import UserError
 from tasks.strict import Strict, first_fault
@@ -49,7 +49,7 @@ class Rerun(Strict):
     note: str
 
 
-def badges_of(verdict: Verdict, reruns: dict[str, Rerun]) -> Badges:
+def badges_of(verdict: CheckResult, reruns: dict[str, Rerun]) -> Badges:
     """The badges of a submission that was checked.
 
     Args:

@@ -35,7 +35,7 @@ MAX_SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CheckResult:
     """What a check has found.
 
     Attributes:
@@ -89,7 +89,7 @@ def check_submission(
     replay: bool = True,
     tracks: Mapping[str, Track] | None = None,
     method_fault: MethodFault | None = None,
-) -> Verdict:
+) -> CheckResult:
     """Check a submission, all of it.
 
     Args:
@@ -138,7 +138,7 @@ def check_submission(
             findings += _look_up(entry, notes)
     if base is not None:
         findings += check_changes(folder, base, head, repository)
-    return Verdict(folder, tuple(findings), entry, replayed, doubts, tuple(peers), tuple(notes))
+    return CheckResult(folder, tuple(findings), entry, replayed, doubts, tuple(peers), tuple(notes))
 
 
 def read_accepted(folder: Path) -> Entry:

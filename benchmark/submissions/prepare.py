@@ -59,7 +59,7 @@ class NotAccepted(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RunUpload:
     """A checkpoint that is to be sent.
 
     Attributes:
@@ -77,7 +77,7 @@ class Part:
 
 def parts_of(
     runs: Sequence[Path], logs: Sequence[Path], seeds: Sequence[int] | None = None
-) -> list[Part]:
+) -> list[RunUpload]:
     """Sort runs by the weights that played them, and give each its log.
 
     A log that lies beside its training's checkpoints goes with the weights that are among them.
@@ -102,7 +102,7 @@ def parts_of(
     paired = _paired([own_log(path) for path in logs], groups)
     known = _seeds([log.start.seed for log in paired], seeds, len(groups))
     return [
-        Part(known[n], group[0].manifest.model, tuple(group), paired[n] if paired else None)
+        RunUpload(known[n], group[0].manifest.model, tuple(group), paired[n] if paired else None)
         for n, group in enumerate(groups)
     ]
 
@@ -201,7 +201,7 @@ def _listed(seeds: Sequence[int]) -> str:
 
 
 def prepare(
-    parts: Sequence[Part],
+    parts: Sequence[RunUpload],
     about: Mapping[str, Any],
     folder: Path,
     judge: Callable[[Path], Sequence[Finding]] | None = None,
@@ -241,7 +241,7 @@ def prepare(
     return _write(folder, {**about, "checkpoints": checkpoints}, files, commands, judge)
 
 
-def _commands(parts: Sequence[Part], entry: str) -> list[str]:
+def _commands(parts: Sequence[RunUpload], entry: str) -> list[str]:
     """The commands that play all checkpoints again, as the README prints them.
 
     Those of trainings depend on the scales of the version that prints them; a README stays.

@@ -11,7 +11,7 @@ from benchmark.stability.definitions import DEFINITIONS
 from benchmark.stability.table import shown
 from benchmark.stats.paired import PairedDifference
 from benchmark.submissions.badges import Badges
-from benchmark.submissions.check import Verdict
+from benchmark.submissions.check import CheckResult
 from benchmark.submissions.checks.results import (
     Agreement,
     PanelResult,
@@ -48,7 +48,7 @@ _MAX_COMMENT = 60_000
 """Characters; GitHub takes 65,536."""
 
 
-def verdict_json(verdict: Verdict, badges: Badges | None) -> str:
+def verdict_json(verdict: CheckResult, badges: Badges | None) -> str:
     """The verdict for programs: sorted keys, one final line break."""
     content: dict[str, Any] = {
         "report_version": REPORT_VERSION,
@@ -100,7 +100,7 @@ class Compared:
     panels: frozenset[PanelKey]
 
 
-def comment(verdict: Verdict, badges: Badges | None, compared: Sequence[Compared] = ()) -> str:
+def comment(verdict: CheckResult, badges: Badges | None, compared: Sequence[Compared] = ()) -> str:
     """The verdict as Markdown, with nothing of the submission but escaped text.
 
     Args:
@@ -236,7 +236,7 @@ def _title(name: str) -> list[str]:
     return [f"## Submission `{code(name)}`" if name else "## Submission", ""]
 
 
-def _notes(verdict: Verdict) -> list[str]:
+def _notes(verdict: CheckResult) -> list[str]:
     """What was left out of the check."""
     if not verdict.notes:
         return []

@@ -35,7 +35,7 @@ import pyarrow.compute as pc
 from leaderboard.board.arrow import from_plain
 from leaderboard.board.file import read_table
 from leaderboard.board.protocols import BoardFacts, PanelFacts, Protocol, Refused
-from leaderboard.board.rows import PanelKey, Row
+from leaderboard.board.rows import BoardRow, PanelKey
 from leaderboard.board.training_rows import SeedCurves
 
 Counts = npt.NDArray[np.int64]
@@ -71,27 +71,27 @@ class Board:
             return self.protocols[0]
         return next((each for each in self.protocols if each.name == name), None)
 
-    def rows(self, protocol: str | None = None) -> tuple[Row, ...]:
+    def rows(self, protocol: str | None = None) -> tuple[BoardRow, ...]:
         """The entries of a protocol, by id; of the newest one by default."""
         return self._rows.get(protocol or self.protocols[0].name, ())
 
-    def row(self, entry: str, protocol: str | None = None) -> Row | None:
+    def row(self, entry: str, protocol: str | None = None) -> BoardRow | None:
         """One entry by its id; None if the protocol has no such entry."""
         name = protocol or self.protocols[0].name
         place = self._places.get((name, entry))
         return None if place is None else self._all[place]
 
-    def panel(self, row: Row, key: PanelKey) -> PanelFacts | None:
+    def panel(self, row: BoardRow, key: PanelKey) -> PanelFacts | None:
         """What a panel is, under the protocol of a row."""
         protocol = self.protocol(row.protocol)
         return protocol.panel(key) if protocol else None
 
-    def curves(self, row: Row) -> tuple[SeedCurves, ...]:
+    def curves(self, row: BoardRow) -> tuple[SeedCurves, ...]:
         """The training curves of an entry, by seed; none without training logs."""
         found = self._table["curves"][self._place(row)].as_py()
         return tuple(from_plain(SeedCurves, each) for each in found)
 
-    def solved(self, row: Row, key: PanelKey) -> Counts | None:
+    def solved(self, row: BoardRow, key: PanelKey) -> Counts | None:
         """Solved plays of every episode of a panel, in the order of `PanelFacts.episodes`.
 
         Returns:
@@ -99,20 +99,20 @@ class Board:
         """
         return self._solved.get((row.protocol, row.id, *key))
 
-    def _place(self, row: Row) -> int:
+    def _place(self, row: BoardRow) -> int:
         return self._places[row.protocol, row.id]
 
     @cached_property
-    def _all(self) -> tuple[Row, ...]:
-        light = self._table.select([field.name for field in fields(Row)])
-        return tuple(from_plain(Row, line) for line in light.to_pylist())
+    def _all(self) -> tuple[BoardRow, ...]:
+        light = self._table.select([field.name for field in fields(BoardRow)])
+        return tuple(from_plain(BoardRow, line) for line in light.to_pylist())
 
     @cached_property
     def _places(self) -> Mapping[tuple[str, str], int]:
         return {(row.protocol, row.id): place for place, row in enumerate(self._all)}
 
     @cached_property
-    def _rows(self) -> Mapping[str, tuple[Row, ...]]:
+    def _rows(self) -> Mapping[str, tuple[BoardRow, ...]]:
         names = [protocol.name for protocol in self.protocols]
         return {name: tuple(row for row in self._all if row.protocol == name) for name in names}
 

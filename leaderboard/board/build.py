@@ -19,7 +19,7 @@ from benchmark.evaluation.protocol import NAME
 from benchmark.files import write_atomically
 from benchmark.reproduction import TrainCommandOf
 from benchmark.submissions.badges import badges_of, read_reruns
-from benchmark.submissions.check import Verdict, check_submission
+from benchmark.submissions.check import CheckResult, check_submission
 from benchmark.submissions.checks.known import Known
 from benchmark.submissions.checks.tracks import MethodFault
 from benchmark.submissions.format.schema import SUBMISSION
@@ -76,7 +76,7 @@ def build(
     shipped: Mapping[str, int] | None = None,
     tracks: Mapping[str, Track] | None = None,
     method_fault: MethodFault | None = None,
-    checked: Callable[[Verdict, int, int], None] | None = None,
+    checked: Callable[[CheckResult, int, int], None] | None = None,
     train_command: TrainCommandOf | None = None,
 ) -> Built:
     """Check all submissions of a folder and compute the board.
@@ -166,7 +166,7 @@ def _verdicts(
     tracks: Mapping[str, Track] | None,
     method_fault: MethodFault | None,
     env_processes: int | None,
-) -> Iterator[Verdict]:
+) -> Iterator[CheckResult]:
     """Check every submission, against those accepted before it: the first one is no copy."""
     before: list[Known] = []
     for folder in folders:
@@ -187,7 +187,7 @@ def _verdicts(
         yield verdict
 
 
-def _refused(verdict: Verdict) -> Refused:
+def _refused(verdict: CheckResult) -> Refused:
     reasons = [finding.text for finding in verdict.findings]
     if len(reasons) > MAX_REASONS:
         reasons[MAX_REASONS:] = [f"and {len(reasons) - MAX_REASONS} more"]

@@ -6,21 +6,21 @@ from dataclasses import replace
 from typing import Any, Final
 
 from benchmark.logs.training_log import TrainingLog
-from leaderboard.board.rows import Choices
+from leaderboard.board.rows import RecipeChoices
 from tasks.seeding import canonical_json, sha256_text
 
-UNKNOWN: Final = Choices(None, None, None, None, None)
+UNKNOWN: Final = RecipeChoices(None, None, None, None, None)
 PLAIN: Final = "plain"
 """Sampling without anything beyond drawing groups."""
 MASKED: Final = " + sequence mask"
 """What the name of a clipping with a sequence mask ends on."""
 PARTS: Final = ("advantage", "clipping", "aggregation", "sampling")
-"""The paper's four dimensions: fields of `Choices`, and parts of a configuration."""
+"""The paper's four dimensions: fields of `RecipeChoices`, and parts of a configuration."""
 _NOT_SETTING: Final = (*PARTS, "validation", "checkpoint_every", "seed")
 _WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+@-]{0,39}")
 
 
-def choices_of(logs: Sequence[TrainingLog]) -> Choices:
+def choices_of(logs: Sequence[TrainingLog]) -> RecipeChoices:
     """What the logs of an entry say; what they do not say, or not alike, is unknown.
 
     The form is that of this project's configurations: `advantage` and `clipping` are mappings with
@@ -37,8 +37,8 @@ def choices_of(logs: Sequence[TrainingLog]) -> Choices:
     return found.pop() if len(found) == 1 else UNKNOWN
 
 
-def _choices(configuration: Mapping[str, Any], task: str) -> Choices:
-    named = Choices(
+def _choices(configuration: Mapping[str, Any], task: str) -> RecipeChoices:
+    named = RecipeChoices(
         advantage=_named(configuration.get("advantage")),
         clipping=_clipping(configuration.get("clipping")),
         aggregation=_word(configuration.get("aggregation")),

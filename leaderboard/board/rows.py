@@ -60,7 +60,7 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
+class RecipeChoices:
     """The recipe's choice in each of the four dimensions, as the training log's start line says.
 
     None is unknown: there is no log, or its configuration has another form. Nothing is guessed
@@ -187,7 +187,7 @@ class TrainingData:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BoardRow:
     """One accepted entry, but for its curves and its single episodes (`board.Board`).
 
     Attributes:
@@ -232,7 +232,7 @@ class Row:
     parameters: int | None
     init: Model | None
     training_data: TrainingData | None
-    choices: Choices
+    choices: RecipeChoices
     badges: Badges
     checkpoints: tuple[Checkpoint, ...]
     panels: tuple[PanelNumbers, ...]
@@ -266,7 +266,7 @@ class Outcomes:
 
 
 @dataclass(frozen=True, slots=True)
-class FullRow(Row):
+class FullRow(BoardRow):
     """A whole line of the Parquet file.
 
     Attributes:

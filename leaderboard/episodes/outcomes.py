@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 
-from leaderboard.board.rows import PanelKey, PanelNumbers, Row
+from leaderboard.board.rows import BoardRow, PanelKey, PanelNumbers
 from leaderboard.episodes.recorded import in_turn, records_of, submission_of
 
 PlayKey = tuple[int, int]
@@ -32,7 +32,7 @@ def known_endings(numbers: PanelNumbers, solved: int, keys: Sequence[PlayKey]) -
 
 
 @lru_cache(maxsize=512)
-def read_endings(submissions: Path, row: Row, key: PanelKey, episode: str) -> Endings:
+def read_endings(submissions: Path, row: BoardRow, key: PanelKey, episode: str) -> Endings:
     """How the plays of an episode ended, from the entry's records; nothing is executed.
 
     Args:
@@ -47,7 +47,7 @@ def read_endings(submissions: Path, row: Row, key: PanelKey, episode: str) -> En
     return in_turn(partial(_read, submissions / row.id, row, key, episode))
 
 
-def _read(folder: Path, row: Row, key: PanelKey, episode: str) -> Endings:
+def _read(folder: Path, row: BoardRow, key: PanelKey, episode: str) -> Endings:
     submission = submission_of(folder, row)
     return {
         (point.seed, record.repeat + 1): record.success and record.error is None

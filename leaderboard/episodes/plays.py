@@ -14,7 +14,7 @@ from typing import Final
 
 from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.records import EpisodeRecord
-from leaderboard.board.rows import PanelKey, Row
+from leaderboard.board.rows import BoardRow, PanelKey
 from leaderboard.episodes.recorded import in_turn, records_of, submission_of
 from tasks.base import Tile, View
 from tasks.errors import UserError
@@ -98,7 +98,7 @@ def without_prompts(play: Play) -> Play:
 
 
 def play_of(
-    submissions: Path, row: Row, seed: int, key: PanelKey, episode: str, repeat: int = 0
+    submissions: Path, row: BoardRow, seed: int, key: PanelKey, episode: str, repeat: int = 0
 ) -> Play:
     """One episode of an entry.
 
@@ -119,7 +119,7 @@ def play_of(
     return in_turn(partial(_read, asked, row))
 
 
-def _read(asked: Asked, row: Row) -> Play:
+def _read(asked: Asked, row: BoardRow) -> Play:
     if (kept := _KEPT.find(asked)) is not None:
         # Somebody else has asked for the same and was here first.
         return kept
@@ -131,7 +131,7 @@ def _read(asked: Asked, row: Row) -> Play:
 
 
 def _record(
-    folder: Path, row: Row, seed: int, key: PanelKey, wanted: tuple[str, int]
+    folder: Path, row: BoardRow, seed: int, key: PanelKey, wanted: tuple[str, int]
 ) -> tuple[Manifest, EpisodeRecord]:
     from benchmark.evaluation.run_folder import parse_manifest
     from benchmark.submissions.reading.folder import read_plain

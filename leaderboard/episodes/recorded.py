@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.submissions.format.schema import StoredFile, Submission
-from leaderboard.board.rows import PanelKey, Row
+from leaderboard.board.rows import BoardRow, PanelKey
 from tasks.errors import UserError
 
 _READER: Final = ThreadPoolExecutor(1, "episodes")
@@ -38,7 +38,7 @@ def in_turn(read: Callable[[], _Found]) -> _Found:
         raise UserError(rejected.finding.text) from rejected
 
 
-def submission_of(folder: Path, row: Row) -> Submission:
+def submission_of(folder: Path, row: BoardRow) -> Submission:
     """What an entry states of itself.
 
     Args:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from leaderboard.board.board import Board
-from leaderboard.board.rows import Row
+from leaderboard.board.rows import BoardRow
 from leaderboard.page.frame import frame_of
 from leaderboard.page.state import SIZES, State, choosable_columns, default_panels, panel_choices
 from leaderboard.table import cells
@@ -77,7 +77,7 @@ def _partner(board: Board, state: State, other: str) -> str:
 
 
 @lru_cache(maxsize=8)
-def ranked(board: Board, protocol: str) -> tuple[Row, ...]:
+def ranked(board: Board, protocol: str) -> tuple[BoardRow, ...]:
     """All entries of a protocol, in the order that a visitor sees first."""
     state = State(protocol=protocol, panels=default_panels(board, protocol))
     rows = {row.id: row for row in board.rows(protocol)}
@@ -86,7 +86,7 @@ def ranked(board: Board, protocol: str) -> tuple[Row, ...]:
     return tuple(sorted((rows[entry] for entry in order), key=lambda row: row.kind == "policy"))
 
 
-def _entries(rows: list[Row] | tuple[Row, ...]) -> Choices:
+def _entries(rows: list[BoardRow] | tuple[BoardRow, ...]) -> Choices:
     """Names of entries; of those that are called alike the id is shown, too."""
     names = [cells.text(row.name) for row in rows]
     return [

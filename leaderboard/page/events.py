@@ -20,7 +20,7 @@ Updates = dict[gr.blocks.Block, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TabPart:
     """One tab that has controls.
 
     Attributes:
@@ -50,7 +50,7 @@ class Page:
     """
 
     board: Board
-    parts: tuple[Part, ...]
+    parts: tuple[TabPart, ...]
     tabs: gr.Tabs
     notice: gr.HTML
     protocol: gr.Dropdown
@@ -69,7 +69,7 @@ class Page:
         return [component for part in self.parts for component, _ in part.slow]
 
 
-def used(page: Page, part: Part, protocol: str, *values: Any) -> Any:
+def used(page: Page, part: TabPart, protocol: str, *values: Any) -> Any:
     """A control of a tab was used: draw the tab anew.
 
     Args:
@@ -85,7 +85,7 @@ def used(page: Page, part: Part, protocol: str, *values: Any) -> Any:
     return drawn if len(drawn) > 1 else drawn[0]
 
 
-def moved(page: Page, parts: Sequence[Part], protocol: str, *values: Any) -> Updates:
+def moved(page: Page, parts: Sequence[TabPart], protocol: str, *values: Any) -> Updates:
     """Panels were chosen in one tab: all tabs that have a choice of panels show them.
 
     Args:
@@ -158,7 +158,7 @@ def fetched(page: Page, asked: Mapping[str, Sequence[str] | str]) -> Updates:
     return changes or {component: gr.skip() for component in page.slow[:1]}
 
 
-def _shown(part: Part, state: State) -> Updates:
+def _shown(part: TabPart, state: State) -> Updates:
     values = {control: _value(name, state) for name, control in part.controls.items()}
     return values | {component: draw(state) for component, draw in part.contents}
 

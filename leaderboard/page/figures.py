@@ -69,7 +69,7 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class ErrorBar:
     """One row of a plot of intervals.
 
     Attributes:
@@ -199,7 +199,7 @@ def plot(title: str, curves: Sequence[Curve], x: Scale, y: Scale, label: str) ->
 
 
 def intervals(
-    title: str, estimates: Sequence[Estimate], x: Scale, label: str, zero: bool = False
+    title: str, estimates: Sequence[ErrorBar], x: Scale, label: str, zero: bool = False
 ) -> Markup:
     """Estimates below each other, each with its interval.
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Final
 
 from leaderboard.board.board import BUILT_IN, FIELD, Board, panel_sets
-from leaderboard.board.rows import PanelKey, Row
+from leaderboard.board.rows import BoardRow, PanelKey
 from leaderboard.table.columns import RANK, STABILITY, SUCCESS, Column, columns_of, panel_name
 from leaderboard.table.view import View, default_view
 
@@ -125,7 +125,7 @@ def panel_choices(board: Board, protocol: str) -> tuple[tuple[str, str], ...]:
     )
 
 
-def repeats_of(row: Row, name: str) -> tuple[str, ...]:
+def repeats_of(row: BoardRow, name: str) -> tuple[str, ...]:
     """The plays that each checkpoint of an entry has of an episode: `1`, `2` and so on.
 
     Args:

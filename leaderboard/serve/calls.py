@@ -24,7 +24,7 @@ _TEXTS: Final = "a list of texts"
 _FLAG: Final = "true or false"
 
 
-class BadCall(ValueError):
+class BadRequest(ValueError):
     """A call that the page does not make; the message is one line for whoever made it."""
 
 
@@ -57,7 +57,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
+class EventSchemas:
     """The events of a page.
 
     Attributes:
@@ -93,30 +93,30 @@ class Calls:
         try:
             call = json.loads(body)
         except (ValueError, RecursionError):
-            raise BadCall("the body must be JSON") from None
+            raise BadRequest("the body must be JSON") from None
         if not isinstance(call, dict):
-            raise BadCall("the body must be an object")
+            raise BadRequest("the body must be an object")
         if unknown := set(call) - _KEYS:
-            raise BadCall(f"unknown field {ascii(min(unknown))[:60]}")
+            raise BadRequest(f"unknown field {ascii(min(unknown))[:60]}")
         number, sent = call.get("fn_index"), call.get("data")
         event = self.events.get(number) if type(number) is int else None
         if event is None:
-            raise BadCall("fn_index must be the number of an event of this page")
+            raise BadRequest("fn_index must be the number of an event of this page")
         if not isinstance(sent, list) or len(sent) != len(event.values):
-            raise BadCall(f"data must be a list of {len(event.values)} values")
+            raise BadRequest(f"data must be a list of {len(event.values)} values")
         for place, (value, kind) in enumerate(zip(sent, event.values, strict=True)):
             if not _is(value, kind):
-                raise BadCall(f"data[{place}] must be {kind}, or null")
+                raise BadRequest(f"data[{place}] must be {kind}, or null")
         known = {"fn_index": number, "data": sent, "session_hash": SESSION}
         brought = call.get("event_data")
         if event.linked:
             known["event_data"] = {"href": _query(brought)}
         elif brought is not None:
-            raise BadCall("event_data must be null")
+            raise BadRequest("event_data must be null")
         try:
             return Call(json.dumps(known, ensure_ascii=False).encode("utf-8"), event.slow)
         except UnicodeEncodeError:
-            raise BadCall("texts must be Unicode: half of a surrogate pair is none") from None
+            raise BadRequest("texts must be Unicode: half of a surrogate pair is none") from None
 
 
 def _sent_by(component: Any) -> str:
@@ -142,4 +142,4 @@ def _is(value: object, kind: str) -> bool:
 def _query(sent: object) -> str:
     if isinstance(sent, dict) and set(sent) == {"href"} and isinstance(sent["href"], str):
         return sent["href"]
-    raise BadCall('event_data must be {"href": a query} and nothing else')
+    raise BadRequest('event_data must be {"href": a query} and nothing else')

@@ -12,7 +12,7 @@ from fastapi import Response
 from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from leaderboard.serve.calls import BadCall, Calls
+from leaderboard.serve.calls import BadRequest, EventSchemas
 
 Key = tuple[tuple[bytes, bytes], ...]
 
@@ -47,7 +47,7 @@ _HEADERS: Final = (
 )
 
 
-class Closed:
+class RequestAllowlist:
     """Lets pass what the page needs, and nothing else: no upload, no files, no other programs.
 
     The page itself is the same for everybody who comes by the same address, whatever the query: its
@@ -58,7 +58,7 @@ class Closed:
         calls: What its events send.
     """
 
-    def __init__(self, app: ASGIApp, calls: Calls) -> None:
+    def __init__(self, app: ASGIApp, calls: EventSchemas) -> None:
         self.app = app
         self.calls = calls
         self._pages: dict[Key, list[Message]] = {}
@@ -120,7 +120,7 @@ class Closed:
                 return
         try:
             call = self.calls.checked(body)
-        except BadCall as error:
+        except BadRequest as error:
             await Response(str(error), 400)(scope, receive, send)
             return
         headers = [each for each in scope["headers"] if each[0] not in _OF_BODY]

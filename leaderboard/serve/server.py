@@ -21,8 +21,8 @@ from fastapi.responses import JSONResponse
 from leaderboard.app import build
 from leaderboard.board.board import Board
 from leaderboard.page.links import open_query, parsed
-from leaderboard.serve.calls import Calls
-from leaderboard.serve.closed import Closed, in_a_line
+from leaderboard.serve.calls import EventSchemas
+from leaderboard.serve.closed import RequestAllowlist, in_a_line
 from leaderboard.tabs.board import csv
 from tasks.errors import UserError
 
@@ -77,7 +77,7 @@ def application(board: Board, submissions: Path) -> FastAPI:
         enable_monitoring=False,
         max_file_size=0,
     )
-    served.add_middleware(Closed, calls=Calls.of(demo))
+    served.add_middleware(RequestAllowlist, calls=EventSchemas.of(demo))
     return served
 
 

@@ -26,7 +26,7 @@ from benchmark.stats.intervals import Interval
 from benchmark.stats.paired import Side, difference, method_of
 from leaderboard.board.board import Board
 from leaderboard.board.recipe_choices import MASKED, PARTS
-from leaderboard.board.rows import PanelKey, Row
+from leaderboard.board.rows import BoardRow, PanelKey
 from leaderboard.table.paired import mean_of, side
 from leaderboard.table.view import init_of
 
@@ -42,7 +42,7 @@ LEAST_PAIRS: Final = 3
 OVER_PAIRS: Final = "over pairs (Student's t)"
 """Name of that interval."""
 
-_Pair = tuple[Row, Row]
+_Pair = tuple[BoardRow, BoardRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def dimensions(
 
 
 def _dimension(
-    board: Board, rows: Sequence[Row], panels: Sequence[PanelKey], name: str
+    board: Board, rows: Sequence[BoardRow], panels: Sequence[PanelKey], name: str
 ) -> Dimension:
     known = [row for row in rows if getattr(row.choices, name) is not None]
     names = _names(known, name)
@@ -143,7 +143,7 @@ def _dimension(
     return Dimension(name, contrasts, alone, len(rows) - len(known))
 
 
-def _names(rows: Sequence[Row], name: str) -> dict[str, str]:
+def _names(rows: Sequence[BoardRow], name: str) -> dict[str, str]:
     """What each entry's choice is called; those of one name and other constants are told apart."""
     place = PARTS.index(name)
     hashes: dict[str, set[str]] = {}
@@ -158,10 +158,10 @@ def _names(rows: Sequence[Row], name: str) -> dict[str, str]:
     return found
 
 
-def _alike(rows: Sequence[Row], name: str, names: dict[str, str]) -> list[dict[str, Row]]:
+def _alike(rows: Sequence[BoardRow], name: str, names: dict[str, str]) -> list[dict[str, BoardRow]]:
     """Entries that differ in a dimension alone, by their choice in it; the latest of twins."""
     place = PARTS.index(name)
-    found: dict[tuple[str, ...], dict[str, Row]] = {}
+    found: dict[tuple[str, ...], dict[str, BoardRow]] = {}
     for row in sorted(rows, key=lambda row: row.id):
         hashes = row.choices.hashes
         if not hashes or row.init is None:
@@ -216,13 +216,13 @@ def _contrast(
     )
 
 
-def _sides(board: Board, row: Row, panels: Sequence[PanelKey]) -> list[Side]:
+def _sides(board: Board, row: BoardRow, panels: Sequence[PanelKey]) -> list[Side]:
     found = [side(board, row, key) for key in panels]
     assert None not in found  # all rows have played all panels
     return [each for each in found if each is not None]
 
 
-def _seeds(rows: Sequence[Row]) -> int:
+def _seeds(rows: Sequence[BoardRow]) -> int:
     return sum(len(row.checkpoints) for row in rows)
 
 
@@ -240,7 +240,7 @@ def over_pairs(gains: Sequence[float]) -> Interval:
     return Interval(value, max(-1.0, value - width), min(1.0, value + width))
 
 
-def _collapses(rows: Sequence[Row]) -> Collapses:
+def _collapses(rows: Sequence[BoardRow]) -> Collapses:
     events = [event for row in rows if row.stability for event in row.stability.events]
     collapses = [event for event in events if event.name == "collapse"]
     happened = sum(event.happened for event in collapses)

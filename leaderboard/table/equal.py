@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmark.logs.equal_progress import BY, By, Progress, equal_success
+from benchmark.logs.equal_progress import BY, By, RunProgress, equal_success
 from benchmark.stats.intervals import Interval
 from benchmark.stats.paired import Side, difference
 from leaderboard.board.curves import EPISODES
@@ -66,7 +66,7 @@ def _mean(shares: Sequence[float]) -> float:
     return sum(shares) / len(shares)
 
 
-def _progress(seed: SeedCurves) -> Progress | None:
+def _progress(seed: SeedCurves) -> RunProgress | None:
     """None for a training without validations, or with so many that the board thins them out."""
     success, played = seed.of("success"), seed.of(EPISODES)
     if success is None or len(success.steps) < success.measured or seed.last_step is None:
@@ -76,7 +76,7 @@ def _progress(seed: SeedCurves) -> Progress | None:
         counts = dict(zip(played.steps, played.values, strict=True))
         before = np.array([counts[step] for step in success.steps])
         total = played.values[-1]
-    return Progress(
+    return RunProgress(
         updates=np.array(success.steps, np.float64),
         episodes=before,
         success=np.array(success.values),

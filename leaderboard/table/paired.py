@@ -9,7 +9,7 @@ import numpy as np
 from benchmark.stats.intervals import Interval
 from benchmark.stats.paired import PairedDifference, Side
 from leaderboard.board.board import Board
-from leaderboard.board.rows import PanelKey, Row
+from leaderboard.board.rows import BoardRow, PanelKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Comparison:
         return self.found.difference
 
 
-def side(board: Board, row: Row, key: PanelKey) -> Side | None:
+def side(board: Board, row: BoardRow, key: PanelKey) -> Side | None:
     """An entry on a panel; None if it has not played it."""
     numbers, solved = row.panel(key), board.solved(row, key)
     if numbers is None or solved is None:
@@ -79,7 +79,7 @@ def mean_of(intervals: Sequence[Interval]) -> Interval:
     return Interval(value, value - below, value + above)
 
 
-def compare(board: Board, first: Row, second: Row, key: PanelKey) -> Comparison | None:
+def compare(board: Board, first: BoardRow, second: BoardRow, key: PanelKey) -> Comparison | None:
     """Compare two entries on a panel.
 
     Args:
@@ -110,6 +110,6 @@ def compare(board: Board, first: Row, second: Row, key: PanelKey) -> Comparison 
     return Comparison(PairedDifference.of(one, other), differing)
 
 
-def _comparable(first: Row, second: Row, key: PanelKey) -> bool:
+def _comparable(first: BoardRow, second: BoardRow, key: PanelKey) -> bool:
     panels = first.panel(key), second.panel(key)
     return len({panel.fingerprint for panel in panels if panel is not None}) == 1

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from benchmark.stats.paired import Differences, Side, differences
 from leaderboard.board.board import Board
-from leaderboard.board.rows import PanelKey, Row
+from leaderboard.board.rows import BoardRow, PanelKey
 from leaderboard.table.paired import side
 
 RANKED: Final = ("init", "trained")
@@ -93,7 +93,7 @@ def _surely_better(found: Sequence[Differences]) -> npt.NDArray[np.bool_]:
     return better
 
 
-def _sides(board: Board, row: Row, panels: tuple[PanelKey, ...]) -> list[Side] | None:
+def _sides(board: Board, row: BoardRow, panels: tuple[PanelKey, ...]) -> list[Side] | None:
     found = [side(board, row, key) for key in panels]
     known = [each for each in found if each is not None]
     return known if len(known) == len(found) else None

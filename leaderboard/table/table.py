@@ -20,7 +20,7 @@ import pandas as pd  # type: ignore[import-untyped]  # it comes without types
 from benchmark.stats.intervals import Interval
 from leaderboard.board.board import Board
 from leaderboard.board.protocols import PanelFacts
-from leaderboard.board.rows import PanelKey, Row
+from leaderboard.board.rows import BoardRow, PanelKey
 from leaderboard.table import cells
 from leaderboard.table.columns import RANK, STABILITY, SUCCESS, Column, columns_of, panel_name
 from leaderboard.table.paired import mean_of
@@ -105,7 +105,7 @@ def csv_of(frame: pd.DataFrame, chosen: Sequence[Column]) -> str:
     return cells.csv_text(heads, zip(*values, strict=True))
 
 
-def success_of(row: Row, panels: Sequence[PanelKey]) -> Interval | None:
+def success_of(row: BoardRow, panels: Sequence[PanelKey]) -> Interval | None:
     """Mean success over panels with its interval; None unless all of them were played."""
     played = [numbers for key in panels if (numbers := row.panel(key)) is not None]
     if not played or len(played) < len(panels):
@@ -155,7 +155,7 @@ def _number_names(columns: Any) -> list[str]:
     return numbers + [n for c in columns if c.unit for n in (c.name, *_beside(c))]
 
 
-def _line(row: Row, panels: Sequence[PanelFacts], rank: Rank | None) -> dict[str, Any]:
+def _line(row: BoardRow, panels: Sequence[PanelFacts], rank: Rank | None) -> dict[str, Any]:
     """One entry's cells, by name; None is unknown."""
     keys = [panel.key for panel in panels]
     played = [numbers for key in keys if (numbers := row.panel(key)) is not None]

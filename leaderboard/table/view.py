@@ -5,7 +5,7 @@ from typing import Final
 
 from leaderboard.board.board import BUILT_IN, Board, panel_sets
 from leaderboard.board.protocols import PanelFacts
-from leaderboard.board.rows import PanelKey, Row
+from leaderboard.board.rows import BoardRow, PanelKey
 from leaderboard.table.columns import SUCCESS
 from leaderboard.table.ranks import RANKED
 from tasks.errors import UserError, near
@@ -143,7 +143,7 @@ def panels_of(board: Board, view: View) -> tuple[PanelFacts, ...]:
     return tuple(found.values())
 
 
-def wanted(row: Row, view: View) -> bool:
+def wanted(row: BoardRow, view: View) -> bool:
     """Whether an entry is in a view: it has played a panel of it and passes its filters."""
     if not any(row.panel(key) for key in view.panels):
         return False
@@ -166,7 +166,7 @@ def wanted(row: Row, view: View) -> bool:
     return _matches(row, view.search)
 
 
-def _matches(row: Row, search: str) -> bool:
+def _matches(row: BoardRow, search: str) -> bool:
     texts = (
         row.id,
         row.name,
@@ -181,7 +181,7 @@ def _matches(row: Row, search: str) -> bool:
     return all(word in within for word in search.casefold().split())
 
 
-def badges_of(row: Row) -> tuple[str, ...]:
+def badges_of(row: BoardRow) -> tuple[str, ...]:
     """An entry's badges, by the names in `BADGES`."""
     badges = row.badges
     has = (
@@ -194,7 +194,7 @@ def badges_of(row: Row) -> tuple[str, ...]:
     return tuple(badge for badge, there in zip(BADGES, has, strict=True) if there)
 
 
-def init_of(row: Row) -> str | None:
+def init_of(row: BoardRow) -> str | None:
     """Name of the init that an entry started from, or is."""
     if row.kind == "init":
         return row.checkpoints[0].model.name

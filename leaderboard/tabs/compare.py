@@ -9,8 +9,8 @@ from markupsafe import Markup
 from benchmark.stats.paired import NOT_PAIRED
 from leaderboard.board.board import Board
 from leaderboard.board.protocols import PanelFacts
-from leaderboard.board.rows import OPEN, Row
-from leaderboard.page.figures import Estimate, intervals
+from leaderboard.board.rows import OPEN, BoardRow
+from leaderboard.page.figures import ErrorBar, intervals
 from leaderboard.page.links import query_of
 from leaderboard.page.markup import (
     NOTHING,
@@ -68,14 +68,14 @@ def compare_page(board: Board, state: State) -> str:
     )
 
 
-def _verdict(first: Row, second: Row, found: Comparison) -> Piece:
+def _verdict(first: BoardRow, second: BoardRow, found: Comparison) -> Piece:
     if found.difference.low <= 0 <= found.difference.high:
         return "a tie"
     better = first if found.difference.value > 0 else second
     return joined([line(better.name), " is better"])
 
 
-def _headline(first: Row, second: Row, found: dict[str, Comparison]) -> Markup:
+def _headline(first: BoardRow, second: BoardRow, found: dict[str, Comparison]) -> Markup:
     ties = sum(each.difference.low <= 0 <= each.difference.high for each in found.values())
     count = f"{len(found)} panel" + ("s" if len(found) != 1 else "")
     about = f" minus \u201c{cells.text(second.name)}\u201d on {count} that both have played"
@@ -86,7 +86,7 @@ def _headline(first: Row, second: Row, found: dict[str, Comparison]) -> Markup:
 
 def _figure(found: dict[str, Comparison]) -> Markup:
     drawn = [
-        Estimate(
+        ErrorBar(
             label=name,
             value=100 * each.difference.value,
             low=100 * each.difference.low,
@@ -100,7 +100,9 @@ def _figure(found: dict[str, Comparison]) -> Markup:
     return intervals(title, drawn, Scale.over(ends, "points"), "difference (points)", zero=True)
 
 
-def _listed(first: Row, second: Row, found: dict[str, Comparison], state: State) -> Markup:
+def _listed(
+    first: BoardRow, second: BoardRow, found: dict[str, Comparison], state: State
+) -> Markup:
     heads = [
         Head("panel"),
         Head("first (%)", number=True),
@@ -124,7 +126,9 @@ def _listed(first: Row, second: Row, found: dict[str, Comparison], state: State)
     )
 
 
-def _row(first: Row, second: Row, name: str, found: Comparison, state: State) -> Sequence[Piece]:
+def _row(
+    first: BoardRow, second: BoardRow, name: str, found: Comparison, state: State
+) -> Sequence[Piece]:
     task, _, panel = name.partition("/")
     rates = [each.panel((task, panel)) for each in (first, second)]
     target = State(
@@ -144,7 +148,7 @@ def _row(first: Row, second: Row, name: str, found: Comparison, state: State) ->
 
 
 def _while_training(
-    board: Board, first: Row, second: Row, panels: Mapping[str, PanelFacts]
+    board: Board, first: BoardRow, second: BoardRow, panels: Mapping[str, PanelFacts]
 ) -> Markup:
     """Success at equal updates and at equal episodes; nothing where the logs cannot say."""
     episodes = {name: len(panel.episodes) for name, panel in panels.items()}
@@ -178,7 +182,7 @@ def _while_training(
     )
 
 
-def _differing(first: Row, second: Row, found: Comparison, panel: PanelFacts) -> Markup:
+def _differing(first: BoardRow, second: BoardRow, found: Comparison, panel: PanelFacts) -> Markup:
     if not found.differing:
         return note("None: they have solved the same ones.")
     shown = found.differing[:MAX_LISTED]
@@ -196,7 +200,9 @@ def _differing(first: Row, second: Row, found: Comparison, panel: PanelFacts) ->
     return table(f"Episodes of {name} that were not played alike", heads, rows) + rest
 
 
-def _episode(first: Row, second: Row, each: DifferingEpisode, name: str) -> Sequence[Piece]:
+def _episode(
+    first: BoardRow, second: BoardRow, each: DifferingEpisode, name: str
+) -> Sequence[Piece]:
     sides = ((first, "first", each.first), (second, "second", each.second))
     most = max(each.first, each.second)
     ways = [

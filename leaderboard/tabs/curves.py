@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from leaderboard.board.board import Board
 from leaderboard.board.curves import CURVES, CurveKind
-from leaderboard.board.rows import Row
+from leaderboard.board.rows import BoardRow
 from leaderboard.board.training_rows import SeedCurves, Series, Survival
 from leaderboard.page.figures import Curve, legend, plot
 from leaderboard.page.links import query_of
@@ -72,7 +72,7 @@ def curves_page(board: Board, state: State) -> str:
     )
 
 
-def _name(row: Row, seeds: Sequence[SeedCurves], state: State) -> Piece:
+def _name(row: BoardRow, seeds: Sequence[SeedCurves], state: State) -> Piece:
     query = query_of(State(tab="entry", protocol=state.protocol, entry=row.id))
     panels = ", ".join(sorted({each.panel for each in seeds if each.panel}))
     count = f"{len(seeds)} seed" + ("s" if len(seeds) != 1 else "")
@@ -80,14 +80,14 @@ def _name(row: Row, seeds: Sequence[SeedCurves], state: State) -> Piece:
     return joined([link(query, line(row.name)), " ", element("span", about, "lb-sub")])
 
 
-def _missing(rows: Sequence[Row]) -> Markup:
+def _missing(rows: Sequence[BoardRow]) -> Markup:
     if not rows:
         return NOTHING
     names = joined((line(row.name) for row in rows), ", ")
     return note(joined(["Without training logs, so without curves: ", names, "."]))
 
 
-def _figure(name: str, drawn: Sequence[tuple[Row, tuple[SeedCurves, ...]]]) -> Markup:
+def _figure(name: str, drawn: Sequence[tuple[BoardRow, tuple[SeedCurves, ...]]]) -> Markup:
     kind = CURVES[name]
     curves, values, steps = [], [], [0.0]
     for colour, (_, seeds) in enumerate(drawn):
@@ -111,7 +111,7 @@ def _updates(steps: Sequence[float]) -> Scale:
 
 
 def _alternative(
-    kind: CurveKind, drawn: Sequence[tuple[Row, tuple[SeedCurves, ...]]], name: str
+    kind: CurveKind, drawn: Sequence[tuple[BoardRow, tuple[SeedCurves, ...]]], name: str
 ) -> str:
     """What a figure shows, in words: where every curve ends."""
     parts = []
@@ -175,7 +175,7 @@ def _summary(lines: Sequence[_Points]) -> tuple[_Points, _Band]:
     return tuple(zip(at, middle, strict=True)), band
 
 
-def _survival(drawn: Sequence[tuple[Row, tuple[SeedCurves, ...]]]) -> Markup:
+def _survival(drawn: Sequence[tuple[BoardRow, tuple[SeedCurves, ...]]]) -> Markup:
     """Seeds that have not collapsed, by Kaplan and Meier."""
     curves, parts = [], []
     for colour, (row, seeds) in enumerate(drawn):
@@ -218,7 +218,7 @@ def _interval(found: Survival, end: float) -> _Band:
     return (*band, (later[0] if later else end, *band[-1][1:]))
 
 
-def _survival_listed(drawn: Sequence[tuple[Row, tuple[SeedCurves, ...]]]) -> Markup:
+def _survival_listed(drawn: Sequence[tuple[BoardRow, tuple[SeedCurves, ...]]]) -> Markup:
     """The staircases: every update at which a seed collapsed, or was last seen."""
     rows: list[list[Piece]] = []
     for row, _ in drawn:
@@ -247,7 +247,7 @@ def _survival_listed(drawn: Sequence[tuple[Row, tuple[SeedCurves, ...]]]) -> Mar
     return table("Survival of the seeds", heads, rows, shown_caption=True) if rows else NOTHING
 
 
-def _listed(drawn: Sequence[tuple[Row, tuple[SeedCurves, ...]]]) -> Markup:
+def _listed(drawn: Sequence[tuple[BoardRow, tuple[SeedCurves, ...]]]) -> Markup:
     heads = [Head("entry"), Head("seed", number=True), Head("updates", number=True)]
     heads += [
         Head(f"last {kind.title}" + (" (%)" if kind.unit == "share" else ""), number=True)

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from leaderboard.board.board import Board
 from leaderboard.board.protocols import PanelFacts
-from leaderboard.board.rows import Checkpoint, Model, PanelNumbers, Row
+from leaderboard.board.rows import BoardRow, Checkpoint, Model, PanelNumbers
 from leaderboard.page.links import query_of
 from leaderboard.page.markup import (
     NOTHING,
@@ -75,13 +75,13 @@ def entry_page(board: Board, state: State) -> str:
     )
 
 
-def _no_logs(row: Row) -> str:
+def _no_logs(row: BoardRow) -> str:
     if row.kind != "trained":
         return "Nothing was trained."
     return "No training logs were sent: nothing is known of it."
 
 
-def _about(row: Row) -> Markup:
+def _about(row: BoardRow) -> Markup:
     badges = joined(
         element("div", joined([element("span", badge, "lb-badge"), " ", _PROOFS[badge]]))
         for badge in badges_of(row)
@@ -118,7 +118,7 @@ def _about(row: Row) -> Markup:
     )
 
 
-def _training_data(row: Row) -> Markup:
+def _training_data(row: BoardRow) -> Markup:
     data = row.training_data
     if data is None:
         return NOTHING
@@ -128,7 +128,7 @@ def _training_data(row: Row) -> Markup:
     return joined([joined(map(line, data.statement.splitlines()), " "), about])
 
 
-def _ways(row: Row) -> list[Markup]:
+def _ways(row: BoardRow) -> list[Markup]:
     """Other views of the same entry."""
     ways = []
     if row.stability is not None:
@@ -139,7 +139,7 @@ def _ways(row: Row) -> list[Markup]:
     return ways
 
 
-def _panels(board: Board, row: Row) -> Markup:
+def _panels(board: Board, row: BoardRow) -> Markup:
     heads = [
         Head("panel"),
         Head("success (%)", number=True),
@@ -155,7 +155,7 @@ def _panels(board: Board, row: Row) -> Markup:
     return table("Success on every panel", heads, [_panel(board, row, p) for p in row.panels])
 
 
-def _panel(board: Board, row: Row, numbers: PanelNumbers) -> list[Piece]:
+def _panel(board: Board, row: BoardRow, numbers: PanelNumbers) -> list[Piece]:
     known = board.panel(row, numbers.key)
     unit = f" {known.score_unit}" if known else ""
     target = State(tab="entry", protocol=row.protocol, entry=row.id, panel="/".join(numbers.key))
@@ -173,7 +173,7 @@ def _panel(board: Board, row: Row, numbers: PanelNumbers) -> list[Piece]:
     ]
 
 
-def _categories(board: Board, row: Row) -> Markup:
+def _categories(board: Board, row: BoardRow) -> Markup:
     parts = []
     for numbers in row.panels:
         known = board.panel(row, numbers.key)
@@ -202,7 +202,7 @@ def _model(model: Model) -> Markup:
     return joined(parts)
 
 
-def _checkpoints(row: Row) -> Markup:
+def _checkpoints(row: BoardRow) -> Markup:
     heads = [Head("seed", number=True), Head("weights"), Head("played by"), Head("training log")]
     rows = [_checkpoint(point) for point in row.checkpoints]
     return table("Checkpoints", heads, rows)
@@ -217,7 +217,7 @@ def _checkpoint(point: Checkpoint) -> list[Piece]:
     ]
 
 
-def _protocol(board: Board, row: Row) -> Markup:
+def _protocol(board: Board, row: BoardRow) -> Markup:
     hashes: list[list[Piece]] = [
         ["/".join(numbers.key), element("code", numbers.fingerprint)] for numbers in row.panels
     ]

@@ -5,7 +5,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from leaderboard.board.rows import Row
+from leaderboard.board.rows import BoardRow
 from leaderboard.page.markup import (
     Head,
     Piece,
@@ -27,7 +27,7 @@ def short_hash(digest: str) -> Markup:
     return element("code", f"{digest[:_SHOWN]}\u2026", title=digest)
 
 
-def whole_hashes(row: Row) -> Markup:
+def whole_hashes(row: BoardRow) -> Markup:
     """All hashes of an entry in full, as text that can be copied."""
     found: list[tuple[Piece, str | None]] = []
     for point in row.checkpoints:
@@ -46,7 +46,7 @@ def whole_hashes(row: Row) -> Markup:
     return folded("Hashes in full", table("Hashes in full", heads, rows))
 
 
-def reproduce(row: Row) -> Markup:
+def reproduce(row: BoardRow) -> Markup:
     """What a reader can do to check an entry, from what needs least to what needs most."""
     entry = f"submissions/{shlex.quote(row.id)}"
     commands = [command for point in row.checkpoints for command in point.commands]
@@ -66,7 +66,7 @@ def reproduce(row: Row) -> Markup:
     )
 
 
-def _about(row: Row) -> str:
+def _about(row: BoardRow) -> str:
     """What a reproduction does with this entry."""
     logged = [str(point.seed) for point in row.checkpoints if point.log_sha256]
     kinds = {point.model.kind for point in row.checkpoints}

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from leaderboard.board.board import Board, Counts
 from leaderboard.board.protocols import PanelFacts
-from leaderboard.board.rows import PanelNumbers, Row
+from leaderboard.board.rows import BoardRow, PanelNumbers
 from leaderboard.episodes.outcomes import Endings, PlayKey, known_endings, read_endings
 from leaderboard.episodes.plays import play_of
 from leaderboard.page.links import query_of
@@ -73,12 +73,12 @@ def episodes_page(board: Board, submissions: Path | None, state: State) -> str:
     )
 
 
-def _not_played(row: Row, asked: str, panel: str) -> Markup:
+def _not_played(row: BoardRow, asked: str, panel: str) -> Markup:
     text = ["\u201c", line(row.name), "\u201d has not played ", line(asked)]
     return note(joined([*text, ". Here are its episodes of ", line(panel), "."]), "lb-notice")
 
 
-def _played(board: Board, row: Row, panel: str) -> _Played | None:
+def _played(board: Board, row: BoardRow, panel: str) -> _Played | None:
     task, _, name = panel.partition("/")
     known, numbers = board.panel(row, (task, name)), row.panel((task, name))
     solved = board.solved(row, (task, name))
@@ -102,7 +102,7 @@ def _way(target: State, text: Piece, current: bool) -> Markup:
     return link(query_of(target), text, **marked)
 
 
-def _browser(submissions: Path | None, row: Row, played: _Played, state: State) -> Markup:
+def _browser(submissions: Path | None, row: BoardRow, played: _Played, state: State) -> Markup:
     items = _items(played, state)
     shown = items[:MAX_LISTED]
     more = f", the first {MAX_LISTED} are listed" if len(items) > len(shown) else ""
@@ -132,7 +132,7 @@ def _items(played: _Played, state: State) -> list[Markup]:
     return items
 
 
-def _chosen(submissions: Path | None, row: Row, played: _Played, state: State) -> Piece:
+def _chosen(submissions: Path | None, row: BoardRow, played: _Played, state: State) -> Piece:
     if not state.episode:
         return note("Choose an episode to see its turns.") + _own(state, "list")
     if submissions is None:

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from benchmark.stats.intervals import Interval
 from leaderboard.board.board import Board
-from leaderboard.page.figures import Estimate, Point, intervals, scatter
+from leaderboard.page.figures import ErrorBar, Point, intervals, scatter
 from leaderboard.page.frame import frame_of
 from leaderboard.page.links import query_of
 from leaderboard.page.markup import (
@@ -155,14 +155,14 @@ def _gains(dimension: Dimension) -> Markup:
     )
 
 
-def _estimate(contrast: Contrast) -> Estimate:
+def _estimate(contrast: Contrast) -> ErrorBar:
     found = contrast.gain
     ends = (found.low, found.high) if not math.isnan(found.low) else (found.value, found.value)
     value, low, high = (100 * each for each in (found.value, *ends))
     name = f"{cells.text(contrast.choice)} over {cells.text(contrast.over)}"
     label = f"{name} ({_trainings(contrast)})"
     parts = tuple(100 * gain for gain in contrast.gains) if len(contrast.gains) > 1 else ()
-    return Estimate(label, value, low, high, f"{name}: {_gain(contrast)} points", parts)
+    return ErrorBar(label, value, low, high, f"{name}: {_gain(contrast)} points", parts)
 
 
 def _trainings(contrast: Contrast) -> str:

@@ -22,7 +22,7 @@ class Seen:
     won: bool
 
 
-class World:
+class AlfworldEnv:
     """A game in play."""
 
     def __init__(self, game: Game) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from tasks.alfworld.engine.facts import Facts
 from tasks.alfworld.engine.names import kind_of
-from tasks.alfworld.env import World
+from tasks.alfworld.env import AlfworldEnv
 from tasks.alfworld.goals import Goal
 
 _TREATED = {"clean": "isclean", "heat": "ishot", "cool": "iscool"}
@@ -28,7 +28,7 @@ class Expert:
         walkthrough: Commands that solve the game from the start; empty if none are known.
     """
 
-    def __init__(self, world: World, goal: Goal, walkthrough: Sequence[str] = ()) -> None:
+    def __init__(self, world: AlfworldEnv, goal: Goal, walkthrough: Sequence[str] = ()) -> None:
         self._world = world
         self._goal = goal
         self._walkthrough = tuple(walkthrough)
@@ -48,7 +48,7 @@ class Expert:
 class _Decision:
     """One decision, from the facts of the state."""
 
-    def __init__(self, world: World, goal: Goal) -> None:
+    def __init__(self, world: AlfworldEnv, goal: Goal) -> None:
         self._facts: Facts = world.facts
         self._names = world.game.names
         self._goal = goal

@@ -14,7 +14,7 @@ from jinja2 import Template
 from tasks.alfworld.engine import package
 from tasks.alfworld.engine.game import Game
 from tasks.alfworld.engine.pddl import PddlError
-from tasks.alfworld.env import NOTHING_HAPPENS, Seen, World
+from tasks.alfworld.env import NOTHING_HAPPENS, AlfworldEnv, Seen
 from tasks.alfworld.expert import Expert
 from tasks.alfworld.games import (
     VARIABLE,
@@ -77,7 +77,7 @@ class AlfworldEpisode(Episode):
     def __init__(
         self, entry: PanelEntry, max_turns: int, history_turns: int, template: Template
     ) -> None:
-        self._world = World(_game(entry.id, canonical_json(dict(entry.data))))
+        self._world = AlfworldEnv(_game(entry.id, canonical_json(dict(entry.data))))
         self._max_turns = max_turns
         self._history: deque[dict[str, str | int]] = deque(maxlen=history_turns)
         self._template = template

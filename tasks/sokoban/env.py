@@ -21,7 +21,7 @@ SOLVED_REWARD = 10.0
 _FLOOR, _TARGET, _PLAYER, _PLAYER_ON_TARGET, _BOX, _BOX_ON_TARGET = b"_.@+$*"
 
 
-class World:
+class SokobanEnv:
     """One Sokoban board in play.
 
     The board is one byte string with a line break after each row, so that one index addresses a

@@ -27,7 +27,7 @@ from tasks.prompts import read_prompt
 from tasks.response import CONTRACT, format_response, normalize_action, parse_response
 from tasks.seeding import stable_seed
 from tasks.sokoban.beeline import beeline
-from tasks.sokoban.env import DIRECTIONS, TURN_REWARD, World
+from tasks.sokoban.env import DIRECTIONS, TURN_REWARD, SokobanEnv
 from tasks.sokoban.expert import Expert
 from tasks.sokoban.generator import Size, generate
 from tasks.sokoban.symmetry import room_key
@@ -54,7 +54,7 @@ class SokobanEpisode(Episode):
         self._board = board
         self._max_turns = max_turns
         self._template = template
-        self._world: World | None = None
+        self._world: SokobanEnv | None = None
         self._turn = 0
         self._rewards: list[float] = []
 
@@ -70,7 +70,7 @@ class SokobanEpisode(Episode):
 
     def reset(self) -> View:
         """Set the level up."""
-        self._world = World(self._board)
+        self._world = SokobanEnv(self._board)
         self._turn = 1
         self._rewards.clear()
         return self._view(self._world)
@@ -93,12 +93,12 @@ class SokobanEpisode(Episode):
             action if action_ok else None, parsed.format_ok, action_ok, reward, view, outcome
         )
 
-    def _running(self) -> World:
+    def _running(self) -> SokobanEnv:
         if self._world is None or not self._turn:
             raise RuntimeError("the episode is not running: reset it first")
         return self._world
 
-    def _view(self, world: World) -> View:
+    def _view(self, world: SokobanEnv) -> View:
         observation = world.observation()
         text = self._template.render(
             turn=self._turn, max_turns=self._max_turns, observation=observation

@@ -6,7 +6,7 @@ from typing import Any
 
 from jinja2 import Template
 
-from tasks.base import Episode, Message, Outcome, PanelEntry, Redone, Step, View
+from tasks.base import Episode, Message, Outcome, PanelEntry, ReplayStep, Step, View
 from tasks.tir_math.outputs import Output
 from tasks.tir_math.response import ParsedResponse, parse_response
 from tasks.tir_math.sandbox.base import Execution
@@ -69,7 +69,9 @@ class TirMathEpisode(Episode):
         output = None if parsed.code is None else self._execute(parsed.code)
         return self._advance(parsed, output, self._verdict(parsed, output))
 
-    def redo(self, response: str, recorded: Mapping[str, Any], trust: bool = False) -> Redone:
+    def replay_step(
+        self, response: str, recorded: Mapping[str, Any], trust: bool = False
+    ) -> ReplayStep:
         """Run a recorded program again, a few times if it prints something else than recorded.
 
         What was recorded is in doubt, and the episode goes on from it, if the program prints one
@@ -91,7 +93,7 @@ class TirMathEpisode(Episode):
                 raise ValueError("the record does not say what the program printed")
             output = None if parsed.code is None else told
             verdict = None if _answer(parsed, output) is None else _told_verdict(recorded)
-            return Redone(self._advance(parsed, output, verdict), None)
+            return ReplayStep(self._advance(parsed, output, verdict), None)
         output, doubt = None, None
         if parsed.code is not None:
             output, doubt = self._again(parsed.code, told)
@@ -99,7 +101,7 @@ class TirMathEpisode(Episode):
         if verdict is not None and not verdict[0] and recorded.get("verdict") in _CHECKER_LIMITS:
             # Wrong here as there; a faster machine comes to an end.
             verdict = False, str(recorded["verdict"])
-        return Redone(self._advance(parsed, output, verdict), doubt)
+        return ReplayStep(self._advance(parsed, output, verdict), doubt)
 
     def _again(self, code: str, told: Output | None) -> tuple[Output, str | None]:
         """Execute a recorded program until it is clear what to make of it."""

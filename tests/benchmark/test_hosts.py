@@ -16,7 +16,7 @@ from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.records import EpisodeRecord, record_of
 from benchmark.evaluation.rollout import Job, Trajectory, play
 from benchmark.hosts.base import LiveEpisode, WorkerDied, WorldError
-from benchmark.hosts.choose import Hosts, default_processes, spread
+from benchmark.hosts.choose import EnvPool, default_processes, parallel_map
 from benchmark.hosts.processes import ProcessHost
 from tasks.base import Task
 from tasks.errors import UserError
@@ -52,7 +52,7 @@ async def records(
         kept[trajectory.job.entry.id] = record_of(trajectory)
 
     jobs = [Job(task, entry, 0, PROTOCOL) for entry in PANEL.entries[:count]]
-    async with Hosts(processes) as hosts:
+    async with EnvPool(processes) as hosts:
         await play(jobs, ScriptedEngine(policy), concurrency, keep, hosts)
         assert hosts.used_processes == task.info.worker_processes
     return [kept[job.entry.id] for job in jobs]
@@ -108,7 +108,7 @@ async def test_processes_are_started_when_they_are_needed_and_no_more() -> None:
 
 
 async def test_an_unused_host_starts_nothing() -> None:
-    async with Hosts(2) as hosts:
+    async with EnvPool(2) as hosts:
         await hosts.open(TASK, PANEL.entries[0], 15)
         assert not hosts.used_processes
 
@@ -330,7 +330,7 @@ def test_spread_work_keeps_its_order() -> None:
     tasks: list[Task] = [WorkerSokoban(), TASK]
     numbers = [number for number in range(60) if number != 13]
     calls = ((tasks[number % 3 == 0], (number,)) for number in numbers)
-    assert list(spread(square, calls, 3)) == [number**2 for number in numbers]
+    assert list(parallel_map(square, calls, 3)) == [number**2 for number in numbers]
 
 
 def test_spread_work_is_only_a_little_ahead() -> None:
@@ -341,7 +341,7 @@ def test_spread_work_is_only_a_little_ahead() -> None:
             asked.append(number)
             yield WorkerSokoban(), (number,)
 
-    results = spread(refuse, calls(), 2)  # type: ignore[arg-type]
+    results = parallel_map(refuse, calls(), 2)  # type: ignore[arg-type]
     assert next(results) == 0
     results.close()
     assert len(asked) <= 10
@@ -350,14 +350,14 @@ def test_spread_work_is_only_a_little_ahead() -> None:
 def test_spread_work_that_kills_its_process() -> None:
     calls = [(WorkerSokoban(), (number,)) for number in range(10, 16)]
     with pytest.raises(WorkerDied, match="exit code 1"):
-        list(spread(square, calls, 2))
-    results = list(spread(square, calls, 2, lambda error: -1))
+        list(parallel_map(square, calls, 2))
+    results = list(parallel_map(square, calls, 2, lambda error: -1))
     assert results == [100, 121, 144, -1, 196, 225]
 
 
 def test_spread_work_that_fails() -> None:
     calls = [(WorkerSokoban(), (number,)) for number in range(10)]
-    results = spread(refuse, calls, 2)
+    results = parallel_map(refuse, calls, 2)
     assert [next(results) for _ in range(5)] == [0, 1, 2, 3, 4]
     with pytest.raises(WorldError, match="^ValueError: five"):
         next(results)

@@ -16,7 +16,7 @@ from statistics import mean, median
 from typing import TypeVar
 
 from tasks.alfworld.engine.game import Game, rules
-from tasks.alfworld.env import World
+from tasks.alfworld.env import AlfworldEnv
 from tasks.alfworld.games import RealGame, read_game
 from tasks.alfworld.goals import task_texts
 from tasks.alfworld.problem import problem_text
@@ -65,7 +65,7 @@ def _compare(sources: Sequence[Source], steps: int) -> None:
     times: dict[str, list[tuple[float, float]]] = {"load": [], "reset": [], "step": []}
     for number, (problem, task) in enumerate(sources):
         stock, stock_load = _timed(lambda p=problem, t=task: stock_engine(p, t))  # type: ignore[misc]
-        world, our_load = _timed(lambda p=problem, t=task: World(Game(p, t)))  # type: ignore[misc]
+        world, our_load = _timed(lambda p=problem, t=task: AlfworldEnv(Game(p, t)))  # type: ignore[misc]
         times["load"].append((stock_load, our_load))
         state, stock_reset = _timed(stock.reset)
         seen, our_reset = _timed(world.reset)
@@ -90,7 +90,7 @@ def _compare(sources: Sequence[Source], steps: int) -> None:
 def _many(sources: Sequence[Source]) -> None:
     """64 episodes of as many games in this process, one command each in turn."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    worlds = [World(Game(*source)) for source in sources]
+    worlds = [AlfworldEnv(Game(*source)) for source in sources]
     seen = [world.reset() for world in worlds]
     rng = random.Random(0)
     began, steps = time.process_time(), 0

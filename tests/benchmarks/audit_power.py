@@ -27,7 +27,7 @@ from benchmark.engines.core.scripted import ScriptedEngine
 from benchmark.engines.transformers.engine import TransformersEngine, load_model
 from benchmark.evaluation.evaluate import Plan, evaluate
 from benchmark.evaluation.manifest import Manifest, Shard
-from benchmark.evaluation.protocol import Choices
+from benchmark.evaluation.protocol import SamplingOverrides
 from benchmark.evaluation.run_folder import RunFolder, read_run
 from benchmark.evaluation.summary import summarize
 from benchmark.models import ModelIdentity, from_folder
@@ -35,9 +35,9 @@ from benchmark.submissions.audit import EpisodeAudit, audit_run, evidence_of
 from benchmark.submissions.reading.entry import ReadRun
 
 SAMPLING = {
-    "greedy": Choices(),
-    "T 0.7, top-p 0.95": Choices(temperature=0.7, top_p=0.95),
-    "T 1": Choices(temperature=1.0),
+    "greedy": SamplingOverrides(),
+    "T 0.7, top-p 0.95": SamplingOverrides(temperature=0.7, top_p=0.95),
+    "T 1": SamplingOverrides(temperature=1.0),
 }
 DEMONSTRATIONS = 500
 """Episodes that the init is trained on with; those that it comes from are ten times as many."""

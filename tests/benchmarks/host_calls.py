@@ -13,7 +13,7 @@ import statistics
 import time
 from dataclasses import dataclass
 
-from benchmark.hosts.choose import Hosts
+from benchmark.hosts.choose import EnvPool
 from tasks.base import Task
 from tasks.sokoban.task import SokobanTask
 from tests.support.worker_tasks import WorkerSokoban, process_of
@@ -36,7 +36,7 @@ async def measure(task: Task, processes: int, in_flight: int, episodes: int) -> 
     waiting = iter(range(episodes))
     steps = 0
 
-    async def place(hosts: Hosts) -> None:
+    async def place(hosts: EnvPool) -> None:
         nonlocal steps
         for number in waiting:
             episode = await hosts.open(task, entries[number % len(entries)], MAX_TURNS)
@@ -46,7 +46,7 @@ async def measure(task: Task, processes: int, in_flight: int, episodes: int) -> 
             steps += 1
             episode.close()
 
-    async with Hosts(processes) as hosts:
+    async with EnvPool(processes) as hosts:
         if task.info.worker_processes:  # start all of them
             calls = (hosts.workers.run(process_of, task, 0.5) for _ in range(processes))
             await asyncio.gather(*calls)

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from benchmark.engines.core.base import Engine, Generation, Request
 from benchmark.engines.core.scripted import ScriptedEngine
-from benchmark.evaluation.protocol import Choices, PanelProtocol
+from benchmark.evaluation.protocol import PanelProtocol, SamplingOverrides
 from benchmark.evaluation.rollout import Job, Trajectory, longest_first, play
 from benchmark.hosts.inline import InlineHost
 from tasks.registry import load_task
@@ -113,7 +113,7 @@ def main() -> None:
     arguments = parser.parse_args()
     task = load_task("sokoban")
     panel = task.panel("builtin")
-    protocol = PanelProtocol.of(task, panel, Choices(repeats=arguments.plays))
+    protocol = PanelProtocol.of(task, panel, SamplingOverrides(repeats=arguments.plays))
     jobs = [
         Job(task, e, repeat, protocol) for repeat in range(arguments.plays) for e in panel.entries
     ]

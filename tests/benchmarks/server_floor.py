@@ -25,7 +25,7 @@ import aiohttp
 
 from benchmark.engines.core.base import Generation, Request
 from benchmark.engines.server.openai import OpenAIEngine
-from benchmark.evaluation.protocol import Choices, PanelProtocol
+from benchmark.evaluation.protocol import PanelProtocol, SamplingOverrides
 from benchmark.evaluation.rollout import Job, Trajectory, play
 from tasks.registry import load_task
 from tests.support.places import place_share
@@ -73,7 +73,7 @@ def jobs(episodes: int, longest: int, max_tokens: int) -> list[Job]:
     """Episodes of 1 to `longest` turns; a random model never solves one sooner."""
     task = load_task("sokoban")
     panel = task.panel("builtin")
-    protocol = PanelProtocol.of(task, panel, Choices(max_tokens=max_tokens))
+    protocol = PanelProtocol.of(task, panel, SamplingOverrides(max_tokens=max_tokens))
     lengths = random.Random(0)
     return [
         Job(task, entry, 0, dataclasses.replace(protocol, max_turns=lengths.randint(1, longest)))

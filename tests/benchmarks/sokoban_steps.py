@@ -15,7 +15,7 @@ from typing import Any
 
 from tasks.registry import load_task
 from tasks.response import format_response
-from tasks.sokoban.env import DIRECTIONS, World
+from tasks.sokoban.env import DIRECTIONS, SokobanEnv
 
 MAX_TURNS = 15
 TASK = load_task("sokoban")
@@ -25,14 +25,14 @@ ENTRIES = TASK.panel("builtin").entries
 def ours(moves: list[str]) -> None:
     """The world with its observation text."""
     boards = [entry.data["board"] for entry in ENTRIES]
-    world, turn, episode = World(boards[0]), 0, 0
+    world, turn, episode = SokobanEnv(boards[0]), 0, 0
     for move in moves:
         world.move(move)
         world.observation()
         turn += 1
         if turn == MAX_TURNS or world.solved:
             turn, episode = 0, episode + 1
-            world = World(boards[episode % len(boards)])
+            world = SokobanEnv(boards[episode % len(boards)])
 
 
 def ours_with_prompts(moves: list[str]) -> None:

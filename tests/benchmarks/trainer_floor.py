@@ -32,7 +32,7 @@ import torch
 from accelerate import Accelerator
 
 from baselines.config.layers import resolve
-from baselines.config.run import TrainingRun, Watch
+from baselines.config.run import TrainingCallbacks, TrainingRun
 from baselines.config.schema import TrainConfig
 from baselines.inits.registry import find_model
 from baselines.learning.learner import Learner
@@ -144,7 +144,11 @@ def train(config: TrainConfig, after: After) -> None:
                 mark = clocks()
 
             trainer = Trainer(
-                run, recorder, Accelerator(cpu=True), Watch(listen), learner=RecordedLearner
+                run,
+                recorder,
+                Accelerator(cpu=True),
+                TrainingCallbacks(listen),
+                learner=RecordedLearner,
             )
             assert isinstance(trainer.learner, RecordedLearner)
             learner = trainer.learner

@@ -32,7 +32,7 @@ import torch
 from accelerate import Accelerator
 
 from baselines.config.layers import resolve
-from baselines.config.run import TrainingRun, Watch
+from baselines.config.run import TrainingCallbacks, TrainingRun
 from baselines.config.schema import TrainConfig
 from baselines.inits.registry import find_model
 from baselines.learning.learner import Learner
@@ -180,7 +180,7 @@ def run_ours(turns: Turns, case: Case, share_prefix: bool) -> None:
                     turns.begin()
 
             trainer = Trainer(
-                run, engine, Accelerator(cpu=True), Watch(listen), learner=TimedLearner
+                run, engine, Accelerator(cpu=True), TrainingCallbacks(listen), learner=TimedLearner
             )
             assert isinstance(trainer.learner, TimedLearner)
             learner = trainer.learner

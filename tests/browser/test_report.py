@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect
 
 from benchmark.engines.core.scripted import ScriptedEngine
-from benchmark.evaluation.protocol import Choices
+from benchmark.evaluation.protocol import SamplingOverrides
 from benchmark.evaluation.summary import summarize
 from benchmark.report import report_html
 from tasks.registry import load_task
@@ -52,7 +52,9 @@ def address(run: Run, tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def repeats_address(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("repeats") / "report.html"
-    run = make_run(engine=ScriptedEngine("random"), choices=Choices(temperature=0.7, repeats=2))
+    run = make_run(
+        engine=ScriptedEngine("random"), choices=SamplingOverrides(temperature=0.7, repeats=2)
+    )
     path.write_text(report_html(*run.arguments), "utf-8")
     return path.as_uri()
 

@@ -178,10 +178,10 @@ def adamw(model: Any, optimization: Optimization) -> torch.optim.AdamW:
     )
 
 
-def _decoder_row(chain: Sequence[Offer], turn: int) -> decoding.Row:
+def _decoder_row(chain: Sequence[Offer], turn: int) -> decoding.BatchRow:
     offer = chain[turn]
     longest = offer.sampling.max_tokens
-    return decoding.Row(
+    return decoding.BatchRow(
         owner=(chain, turn),
         pending=offer.prompt_ids[-1],
         length=len(offer.prompt_ids) - 1,

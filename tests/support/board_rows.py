@@ -20,11 +20,11 @@ from leaderboard.board.rows import (
     Badges,
     CategorySuccess,
     Checkpoint,
-    Choices,
     FullRow,
     Model,
     Outcomes,
     PanelNumbers,
+    RecipeChoices,
     SeedSuccess,
     TrainingData,
 )
@@ -50,10 +50,10 @@ SETTING = "16 \u00d7 8 episodes, 150 updates, 1 epoch, KL 0.01"
 
 def choices(
     advantage: str, clipping: str, aggregation: str, sampling: str, setting: str = SETTING
-) -> Choices:
+) -> RecipeChoices:
     """A recipe whose choices and setting have no constants beside their names."""
     known = (advantage, clipping, aggregation, sampling, setting)
-    return Choices(*known, hashes=tuple(map(sha256_text, known)))
+    return RecipeChoices(*known, hashes=tuple(map(sha256_text, known)))
 
 
 RECIPES = {
@@ -66,7 +66,7 @@ RECIPES = {
     "dapo_grpo": choices("grpo", "ppo", "token-mean", "dynamic"),
     "sampo": choices("gigpo", "gspo", "seq-mean-token-mean", "dynamic"),
 }
-UNKNOWN = Choices(None, None, None, None, None)
+UNKNOWN = RecipeChoices(None, None, None, None, None)
 SIZES = {"tiny-sokoban": 407_904, "Qwen3-0.6B": 600_000_000, "Qwen3-4B": 4_000_000_000}
 
 Counts = npt.NDArray[np.int64]
@@ -319,6 +319,6 @@ def hostile(row: FullRow, text: str) -> FullRow:
         base_model=text,
         init=Model(text, "folder", None, sha256_text("init")),
         training_data=replace(data, statement=text) if data else None,
-        choices=Choices(text, text, text, text, text),
+        choices=RecipeChoices(text, text, text, text, text),
         checkpoints=checkpoints,
     )

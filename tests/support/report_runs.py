@@ -8,7 +8,12 @@ from typing import Any
 
 from benchmark.engines.core.base import Engine, FinishReason, Generation, Request
 from benchmark.evaluation.manifest import SCHEMA_VERSION, Manifest
-from benchmark.evaluation.protocol import STANDARD, Choices, PanelProtocol, run_fingerprint
+from benchmark.evaluation.protocol import (
+    STANDARD,
+    PanelProtocol,
+    SamplingOverrides,
+    run_fingerprint,
+)
 from benchmark.evaluation.records import EpisodeRecord, record_of, totals_of
 from benchmark.evaluation.rollout import Job, Trajectory, play
 from benchmark.evaluation.summary import RunSummary, summarize
@@ -93,7 +98,7 @@ class Run:
 def make_run(
     panels: Sequence[str] = ("builtin",),
     engine: Engine | None = None,
-    choices: Choices = STANDARD,
+    choices: SamplingOverrides = STANDARD,
     episodes: int | None = None,
     name: str = "tiny-sokoban",
     task_name: str = "sokoban",

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from baselines.config.layers import merge, resolve
+from baselines.config.layers import deep_merge, resolve
 from baselines.inits.registry import read_registry
 from benchmark.tracks import METHOD, Track
 
@@ -35,7 +35,7 @@ def small_track(changes: dict[str, Any] | None = None) -> dict[str, Any]:
         "learning_rate": {"grid": [1e-4, 1e-2], "seed": 1000, "updates": 2, "last": 1},
         "settings": settings,
     }
-    return merge(content, changes or {})
+    return deep_merge(content, changes or {})
 
 
 def small(changes: dict[str, Any] | None = None) -> Track:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from benchmark.submissions.badges import badges_of
-from benchmark.submissions.check import Verdict
+from benchmark.submissions.check import CheckResult
 from benchmark.submissions.report import comment, verdict_json
 from tests.support.submissions import Copy
 
@@ -45,7 +45,7 @@ def mutate(copy: Copy, draw: random.Random) -> str:
     return f"{first} + {second}"
 
 
-def judged(verdict: Verdict) -> dict[str, Any]:
+def judged(verdict: CheckResult) -> dict[str, Any]:
     """What a check says in every form that it has; none of them may fail.
 
     Returns:
@@ -58,7 +58,7 @@ def judged(verdict: Verdict) -> dict[str, Any]:
     return content
 
 
-def proven(verdict: Verdict) -> dict[str, Any]:
+def proven(verdict: CheckResult) -> dict[str, Any]:
     """What an accepted submission shows and its authors cannot choose.
 
     Names and descriptions are theirs, and so is what a log says where it agrees with itself.

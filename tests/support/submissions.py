@@ -23,9 +23,9 @@ from benchmark.evaluation.run_folder import RunFolder, read_run
 from benchmark.evaluation.summary import summarize, summary_json
 from benchmark.logs.training_log import read_training_log
 from benchmark.models import ModelIdentity
-from benchmark.submissions.check import Verdict, check_submission
+from benchmark.submissions.check import CheckResult, check_submission
 from benchmark.submissions.checks.known import Known
-from benchmark.submissions.prepare import Part, Played, prepare
+from benchmark.submissions.prepare import Played, RunUpload, prepare
 from tasks.errors import UserError
 from tasks.seeding import sha256_text, stable_seed
 from tests.support.training_logs import Line, run_lines, write_log
@@ -83,7 +83,7 @@ def about(kind: str = "policy", **changes: Any) -> Json:
 def policy_submission(root: Path, run: Path) -> Path:
     """A submission of one policy."""
     manifest, records = read_run(run)
-    part = Part(0, manifest.model, (Played(run, manifest, records),), None)
+    part = RunUpload(0, manifest.model, (Played(run, manifest, records),), None)
     folder = root / "20260102_policy"
     prepare([part], about("policy"), folder)
     return folder
@@ -97,7 +97,7 @@ def trained_submission(root: Path, expert: Path, random: Path, logs: bool = True
         played = played_by(model, expert, random, stable_seed("records", seed))
         path = write_log(root / f"s{seed}.jsonl", training_lines(seed, played.manifest))
         log = read_training_log(path) if logs else None
-        parts.append(Part(seed, model, (played,), log))
+        parts.append(RunUpload(seed, model, (played,), log))
     folder = root / "20260102_trained"
     prepare(parts, about("trained"), folder)
     return folder
@@ -160,7 +160,7 @@ def trainer_line(line: Line, updates: int, every: int | None) -> Line:
 
 def check(
     folder: Path, others: Sequence[Known] = (), base: str | None = None, env_processes: int = 1
-) -> Verdict:
+) -> CheckResult:
     """Check a folder with the registry of these submissions."""
     return check_submission(folder, INITS, others, base, env_processes)
 

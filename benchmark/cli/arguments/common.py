@@ -34,7 +34,7 @@ def settings() -> argparse.ArgumentParser:
     return parser
 
 
-def worlds() -> argparse.ArgumentParser:
+def env_options() -> argparse.ArgumentParser:
     """The options of commands that play or replay."""
     parser = argparse.ArgumentParser(add_help=False, parents=[data()])
     parser.add_argument(

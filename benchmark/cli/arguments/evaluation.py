@@ -2,7 +2,7 @@
 
 import argparse
 
-from benchmark.cli.arguments.common import add_model_options, count, settings, worlds
+from benchmark.cli.arguments.common import add_model_options, count, env_options, settings
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -12,7 +12,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         help="evaluate a model on one or more panels",
         description="Play every episode of a panel with a model and write a run folder. The same "
         "command again plays only what is missing.",
-        parents=[worlds(), settings()],
+        parents=[env_options(), settings()],
     )
     parser.add_argument(
         "--model",

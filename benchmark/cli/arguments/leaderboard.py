@@ -2,7 +2,7 @@
 
 import argparse
 
-from benchmark.cli.arguments.common import worlds
+from benchmark.cli.arguments.common import env_options
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -20,7 +20,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         description="Check every submission as a pull request is checked and write "
         "leaderboard.parquet and leaderboard.json. Exit code 1 if a submission is not accepted; it "
         "is named, and the others are on the board.",
-        parents=[worlds()],
+        parents=[env_options()],
     )
     action.add_argument(
         "--submissions",

@@ -2,7 +2,7 @@
 
 import argparse
 
-from benchmark.cli.arguments.common import seed, settings, worlds
+from benchmark.cli.arguments.common import env_options, seed, settings
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -12,14 +12,14 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         help="re-execute a run's records without a model",
         description="Feed every recorded response to the same world again and say which records "
         "differ. Exit code 1 if any does, or if plays are missing.",
-        parents=[worlds(), settings()],
+        parents=[env_options(), settings()],
     )
     parser.add_argument("run", metavar="RUN", help="run folder")
     parser = commands.add_parser(
         "report",
         help="rebuild a run's summary and report from its records",
         description="Rebuild summary.json and report.html from the records alone.",
-        parents=[worlds()],
+        parents=[env_options()],
     )
     parser.add_argument("run", metavar="RUN", help="run folder")
     parser.add_argument("--html", metavar="FILE", help="where to write the report")
@@ -54,7 +54,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "merge",
         help="join the shards of a run",
         description="Join run folders that were played with --shard into one.",
-        parents=[worlds()],
+        parents=[env_options()],
     )
     parser.add_argument("runs", metavar="RUN", nargs="+", help="run folders of all shards")
     parser.add_argument("--out", metavar="DIR", required=True, help="folder of the joined run")

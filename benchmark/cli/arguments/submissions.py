@@ -2,7 +2,7 @@
 
 import argparse
 
-from benchmark.cli.arguments.common import count, seed, worlds
+from benchmark.cli.arguments.common import count, env_options, seed
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -55,7 +55,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "check",
         help="check a folder: schema, protocol, replay of every episode, logs",
         description="What decides on a pull request. Exit code 1 if anything is found.",
-        parents=[worlds()],
+        parents=[env_options()],
     )
     action.add_argument("folder", metavar="DIR", help="the submission's folder")
     action.add_argument(

@@ -2,7 +2,7 @@
 
 import argparse
 
-from benchmark.cli.arguments.common import count, data, settings, worlds
+from benchmark.cli.arguments.common import count, data, env_options, settings
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -21,7 +21,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         description="Check that a task keeps its promises: the expert wins, the random policy "
         "stays in its band, the same play gives the same result in any order of work, panels are "
         "the pinned ones and training holds none of them. Exit code 1 if a check fails.",
-        parents=[worlds(), settings()],
+        parents=[env_options(), settings()],
     )
     parser.add_argument("task", metavar="TASK")
     parser.add_argument("--panel", action="append", help="repeat for several (default: all)")

@@ -2,7 +2,7 @@
 
 import argparse
 
-from benchmark.cli.arguments.common import add_model_options, count, seed, worlds
+from benchmark.cli.arguments.common import add_model_options, count, env_options, seed
 
 DEFAULT_SCALE = "tiny"
 
@@ -16,7 +16,7 @@ def add(
         help="train an init from expert demonstrations",
         description="Behavior cloning: train a model on what a task's scripted expert does on "
         "its training stream, evaluate it, and write a folder that --model takes.",
-        parents=[worlds()],
+        parents=[env_options()],
     )
     parser.add_argument("recipe", metavar="RECIPE", help="an init's name or a recipe file")
     parser.add_argument("--out", metavar="DIR", help="folder (default: runs/bc-<recipe>)")
@@ -38,7 +38,7 @@ def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         description="Reinforcement learning: one recipe (a choice of advantage, clipping, "
         "aggregation and sampling) on a track, which pins everything else, or at one scale (sizes) "
         "from one init. The same command resumes from the last checkpoint.",
-        parents=[worlds()],
+        parents=[env_options()],
     )
     parser.add_argument("--recipe", required=True, help="a shipped recipe's name or a YAML file")
     parser.add_argument(

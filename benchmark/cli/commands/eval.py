@@ -16,7 +16,7 @@ from benchmark.engines.core.base import Engine
 from benchmark.engines.core.scripted import POLICIES
 from benchmark.evaluation.evaluate import Plan, PlannedPanel, Session, evaluate
 from benchmark.evaluation.manifest import Shard
-from benchmark.evaluation.protocol import Choices
+from benchmark.evaluation.protocol import SamplingOverrides
 from benchmark.evaluation.run_folder import RunFolder
 from benchmark.models import ModelSource, policy, served
 from tasks.base import Task
@@ -147,7 +147,7 @@ def _default_panel(task: Task) -> str:
     return default
 
 
-def _choices(arguments: argparse.Namespace) -> Choices:
+def _choices(arguments: argparse.Namespace) -> SamplingOverrides:
     temperature, top_p, top_k = arguments.temperature, arguments.top_p, arguments.top_k
     if temperature is not None and not 0 <= temperature <= 10:
         raise UserError(f"--temperature must lie in 0 to 10, not {temperature}")
@@ -155,7 +155,7 @@ def _choices(arguments: argparse.Namespace) -> Choices:
         raise UserError(f"--top-p must lie above 0 and up to 1, not {top_p}")
     if top_k is not None and top_k < 0:
         raise UserError(f"--top-k must be 0 (off) or more, not {top_k}")
-    return Choices(
+    return SamplingOverrides(
         temperature, top_p, top_k, arguments.max_tokens, arguments.repeats, arguments.seed
     )
 

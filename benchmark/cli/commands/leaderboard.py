@@ -17,7 +17,7 @@ from benchmark.submissions.format.texts import check_link, on_one_line
 from tasks.errors import UserError
 
 if TYPE_CHECKING:
-    from benchmark.submissions.check import Verdict
+    from benchmark.submissions.check import CheckResult
     from leaderboard.board.build import Built
     from leaderboard.board.eval_results import Source
 
@@ -74,7 +74,7 @@ def _build(arguments: argparse.Namespace) -> int:
     return 1 if built.refused or odd else 0
 
 
-def _tell(verdict: "Verdict", number: int, count: int) -> None:
+def _tell(verdict: "CheckResult", number: int, count: int) -> None:
     """Say how far it is: replays take a while."""
     said = "accepted" if verdict.accepted else "not accepted"
     name = on_one_line(verdict.folder.name)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from benchmark.files import write_atomically
 from benchmark.logs.foreign import own_words
-from benchmark.stability.recipes import Choices, compared, comparisons_of
+from benchmark.stability.recipes import LogReadingOptions, compared, comparisons_of
 from benchmark.stability.table import (
     comparisons_text,
     equal_lines,
@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     for name, *logs in arguments.recipe:
         if not logs:
             raise UserError(f"--recipe {name}: name the logs of its seeds behind it")
-    choices = Choices(
+    choices = LogReadingOptions(
         format=arguments.format,
         meanings=own_words(arguments.map),
         success=arguments.success,

@@ -23,14 +23,14 @@ from benchmark.evaluation.run_folder import MANIFEST
 from benchmark.evaluation.summary import PanelKey, summarize
 from benchmark.files import write_atomically
 from benchmark.submissions.badges import Badges, badges_of, read_reruns
-from benchmark.submissions.check import Verdict, check_submission, read_others
+from benchmark.submissions.check import CheckResult, check_submission, read_others
 from benchmark.submissions.checks.about import WRITTEN, Kind, read_about
 from benchmark.submissions.checks.protocol import same_weights
 from benchmark.submissions.checks.results import Peer, early_stops, panel_results
 from benchmark.submissions.format.findings import Finding, Rejected
 from benchmark.submissions.format.schema import FOLDER_NAME, SUBMISSION
 from benchmark.submissions.format.texts import on_one_line
-from benchmark.submissions.prepare import NotAccepted, Part, parts_of, prepare
+from benchmark.submissions.prepare import NotAccepted, RunUpload, parts_of, prepare
 from benchmark.submissions.reading.entry import Entry
 from benchmark.submissions.reading.folder import read_submission
 from benchmark.submissions.reading.remote import move_to_hub
@@ -147,7 +147,7 @@ def _of_author(finding: Finding, about: Path) -> Finding:
     return finding
 
 
-def _part_row(part: Part) -> tuple[str, ...]:
+def _part_row(part: RunUpload) -> tuple[str, ...]:
     """What was packed of one checkpoint, as `PART_HEAD` says."""
     panels = [
         f"{panel.task}/{panel.panel} {panel.success.value:.1%}"
@@ -234,7 +234,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-def _judged(arguments: argparse.Namespace, folder: Path, around: Path) -> Verdict:
+def _judged(arguments: argparse.Namespace, folder: Path, around: Path) -> CheckResult:
     if arguments.submissions and not around.is_dir():
         raise UserError(f"--submissions {around} is no folder")
     if arguments.base is None and (arguments.head or arguments.repository):

@@ -23,7 +23,7 @@ from tasks.errors import UserError
 from tasks.registry import load_task
 
 if TYPE_CHECKING:
-    from baselines.cloning.bc import Progress as BCProgress
+    from baselines.cloning.bc import CloningProgress as BCProgress
 
 _CONCURRENCY = 64
 

@@ -89,7 +89,7 @@ def track_config(
     Raises:
         UserError: The recipe, its rate or a setting cannot be used.
     """
-    from baselines.config.layers import check, lay, own_settings
+    from baselines.config.layers import apply_layer, check, own_settings
     from baselines.tracks.registry import read_rates, settings_on_track
 
     users, rule = own_settings(own), track.learning_rate
@@ -101,7 +101,7 @@ def track_config(
         rate, origin = tuned, f"tuned by the study of track {track.name}"
     else:
         rate, origin = rule.rates[0], None
-    settings = lay(settings_on_track(track, recipe, rate), users)
+    settings = apply_layer(settings_on_track(track, recipe, rate), users)
     return check(settings, f"recipe {recipe} on track {track.name}"), origin
 
 

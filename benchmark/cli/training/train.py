@@ -241,7 +241,7 @@ def _named(claim: TrackClaim | None) -> str:
 async def _run(
     training: "TrainingRun", arguments: argparse.Namespace, view: "LiveView | None"
 ) -> str | None:
-    from baselines.config.run import Watch
+    from baselines.config.run import TrainingCallbacks
     from baselines.training.trainer import Trainer
 
     task = asyncio.current_task()
@@ -250,7 +250,7 @@ async def _run(
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     accelerator = _accelerator(training)
 
-    watch = Watch() if view is None else Watch(view.line, view.phase)
+    watch = TrainingCallbacks() if view is None else TrainingCallbacks(view.line, view.phase)
     async with contextlib.AsyncExitStack() as stack:
         engine = older = None
         if _has_engine(training, arguments, accelerator):

@@ -141,7 +141,7 @@ class Chat:
         """
         return self._encode(self._text(messages))
 
-    def go_on(
+    def continue_conversation(
         self, prompt_ids: Sequence[int], response_ids: Sequence[int], messages: Sequence[Message]
     ) -> list[int]:
         """Token ids of a prompt that goes on from a response, whose own ids stay as they are.

@@ -33,7 +33,7 @@ from tasks.errors import UserError
 if TYPE_CHECKING:
     import torch
 
-LINGER = 0.002
+BATCH_WAIT_S = 0.002
 """Seconds that an idle worker waits for one more request before it starts on those it has."""
 
 SETTLE_ROUNDS = 3
@@ -205,7 +205,9 @@ class WorkerEngine(Engine):
                 )
         elif (past := request.previous) is not None:
             assert past.prompt_ids is not None and past.response_ids is not None
-            prompt_ids = chat.go_on(past.prompt_ids, past.response_ids, request.messages)
+            prompt_ids = chat.continue_conversation(
+                past.prompt_ids, past.response_ids, request.messages
+            )
         else:
             prompt_ids = chat.render(request.messages)
         room = self._context - len(prompt_ids)
@@ -312,7 +314,7 @@ class WorkerEngine(Engine):
                 item = self._inbox.get(timeout=timeout) if idle else self._inbox.get_nowait()
             except queue.Empty:
                 break
-            timeout = LINGER
+            timeout = BATCH_WAIT_S
             if isinstance(item, Update):
                 update = item
                 break

@@ -35,7 +35,7 @@ MAX_PREFIXES = 16
 
 
 @dataclass(slots=True, eq=False)
-class Row:
+class BatchRow:
     """A running response.
 
     Attributes:
@@ -123,7 +123,7 @@ class Decoder:
         self.stop_ids = stop_ids
         self.max_batch = max_batch
         self.version = 0
-        self.rows: list[Row] = []
+        self.rows: list[BatchRow] = []
         self._kinds = layer_kinds(model)
         self._layers = [SlotLayer(max_batch) for _ in self._kinds]
         self._cache = DynamicCache()
@@ -140,9 +140,9 @@ class Decoder:
         return self.max_batch - len(self.rows)
 
     @torch.inference_mode()
-    def admit(self, rows: Sequence[Row], prompts: Sequence[Sequence[int]]) -> None:
+    def admit(self, rows: Sequence[BatchRow], prompts: Sequence[Sequence[int]]) -> None:
         """Prefill new rows; no more than `free` of them."""
-        families: dict[tuple[int, ...], list[tuple[Row, Sequence[int]]]] = {}
+        families: dict[tuple[int, ...], list[tuple[BatchRow, Sequence[int]]]] = {}
         for row, prompt in zip(rows, prompts, strict=True):
             families.setdefault(tuple(prompt[:PREFIX_KEY]), []).append((row, prompt))
         for key, family in families.items():
@@ -203,7 +203,7 @@ class Decoder:
         self._prefixes[key] = prefix
         return prefix
 
-    def _prefill(self, group: Sequence[tuple[Row, Sequence[int]]], prefix: "Prefix") -> None:
+    def _prefill(self, group: Sequence[tuple[BatchRow, Sequence[int]]], prefix: "Prefix") -> None:
         """Fill the next free slots with all of the prompts but their last tokens."""
         start = prefix.length
         length = max(len(prompt) for _, prompt in group) - 1 - start
@@ -225,7 +225,7 @@ class Decoder:
         self.rows.extend(row for row, _ in group)
 
     def _prefill_packed(
-        self, family: Sequence[tuple[Row, Sequence[int]]], prefix: "Prefix"
+        self, family: Sequence[tuple[BatchRow, Sequence[int]]], prefix: "Prefix"
     ) -> None:
         """The same by passes over packed trees: prompts share more than what all begin with."""
         start = prefix.length
@@ -254,7 +254,7 @@ class Decoder:
             self.rows.extend(family[number][0] for number in chosen)
 
     @torch.inference_mode()
-    def step(self) -> list[tuple[Row, Completion]]:
+    def step(self) -> list[tuple[BatchRow, Completion]]:
         """Give every running response one more token; return those that ended."""
         logits = self._forward()
         tokens = self._choose(logits)
@@ -275,7 +275,7 @@ class Decoder:
         self.drop(ended)
         return results
 
-    def _completion(self, row: Row) -> Completion:
+    def _completion(self, row: BatchRow) -> Completion:
         stopped = row.response[-1] in self.stop_ids
         versions = row.first_version, self.version
         return Completion(tuple(row.response), tuple(row.log_probs), stopped, versions)

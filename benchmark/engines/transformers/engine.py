@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 from benchmark.engines.core.chat import Chat, first_line, quiet_transformers
 from benchmark.engines.core.weights import layout_of
 from benchmark.engines.core.worker import Result, Ticket, WorkerEngine
-from benchmark.engines.transformers.decoding import Decoder, Row, uniforms
+from benchmark.engines.transformers.decoding import BatchRow, Decoder, uniforms
 from tasks.errors import UserError
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
@@ -108,7 +108,7 @@ class TransformersEngine(WorkerEngine):
             if ticket.wanted:
                 admitted.append(ticket)
         rows = [
-            Row(
+            BatchRow(
                 owner=ticket,
                 pending=ticket.prompt_ids[-1],
                 length=len(ticket.prompt_ids) - 1,

@@ -32,7 +32,7 @@ MAX_NAME = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LogRow:
     """What a log says at one place.
 
     Attributes:
@@ -88,10 +88,10 @@ class Collector:
         self._own = own
         self._columns: dict[str, _Column] = {}
         self._unknown: set[str] = set()
-        self._last: Row | None = None
+        self._last: LogRow | None = None
         self._repeated = 0
 
-    def add_all(self, rows: Iterable[Row]) -> None:
+    def add_all(self, rows: Iterable[LogRow]) -> None:
         """Take rows.
 
         Raises:
@@ -100,7 +100,7 @@ class Collector:
         for row in rows:
             self.add(row)
 
-    def add(self, row: Row) -> None:
+    def add(self, row: LogRow) -> None:
         """Take one more row.
 
         Raises:
@@ -124,7 +124,7 @@ class Collector:
         Raises:
             UserError: One of them has a meaning; without a step it cannot be placed.
         """
-        row = Row(place, 0, {})
+        row = LogRow(place, 0, {})
         for name in names:
             if self._column(row, name) is not None:
                 self._fail(row, f"{short(name)} has no step")
@@ -168,7 +168,7 @@ class Collector:
         )
         return Reading(run, read_as, because, tuple(notes), resolution)
 
-    def _column(self, row: Row, name: str) -> _Column | None:
+    def _column(self, row: LogRow, name: str) -> _Column | None:
         column = self._columns.get(name)
         if column is not None or name in self._unknown:
             return column
@@ -183,7 +183,7 @@ class Collector:
         self._columns[name] = _Column(meaning)
         return self._columns[name]
 
-    def _put(self, row: Row, name: str, column: _Column, value: float) -> None:
+    def _put(self, row: LogRow, name: str, column: _Column, value: float) -> None:
         value = self._in_range(row, name, column.meaning.name, value)
         if column.steps and column.steps[-1] == row.step:
             before = column.values[-1]
@@ -198,7 +198,7 @@ class Collector:
         column.steps.append(row.step)
         column.values.append(value)
 
-    def _in_range(self, row: Row, name: str, ours: str, value: float) -> float:
+    def _in_range(self, row: LogRow, name: str, ours: str, value: float) -> float:
         if not math.isfinite(value):
             return value
         metric = METRICS.get(ours) or VALIDATION_METRICS.get(ours)
@@ -257,7 +257,7 @@ class Collector:
             )
         return f"{counts} says the same"
 
-    def _fail(self, row: Row, what: str) -> NoReturn:
+    def _fail(self, row: LogRow, what: str) -> NoReturn:
         raise UserError(f"{self._path}, {row.place}: {what}")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmark.logs.foreign.mapping import Meaning
-from benchmark.logs.foreign.rows import Collector, Reading, Row
+from benchmark.logs.foreign.rows import Collector, LogRow, Reading
 from benchmark.logs.foreign.values import NOT_A_NUMBER, Value, float32, read_bytes, step_of
 from tasks.errors import UserError
 
@@ -70,7 +70,7 @@ def _records(path: Path) -> tuple[int, bool]:
     return count, position < len(content)
 
 
-def _rows(path: Path, whole: int) -> Iterator[Row]:
+def _rows(path: Path, whole: int) -> Iterator[LogRow]:
     loader = _loader()
     number = 0
     for number, event in zip(range(1, whole + 1), _events(path, loader), strict=False):
@@ -82,7 +82,7 @@ def _rows(path: Path, whole: int) -> Iterator[Row]:
                 step = step_of(event.step)
             except ValueError as error:
                 raise UserError(f"{path}, record {number}: {error}") from error
-            yield Row(f"record {number} of {path.name}", step, values)
+            yield LogRow(f"record {number} of {path.name}", step, values)
     if number < whole:
         raise UserError(f"{path}, record {number + 1} of {whole}: is damaged; restore the file")
 

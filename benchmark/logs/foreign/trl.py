@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmark.logs.foreign.mapping import Meaning
-from benchmark.logs.foreign.rows import Collector, Reading, Row
+from benchmark.logs.foreign.rows import Collector, LogRow, Reading
 from benchmark.logs.foreign.values import MAX_ROWS, json_value, parse_json, read_text, step_of
 from tasks.errors import UserError
 
@@ -53,7 +53,7 @@ def _state(path: Path) -> dict[str, Any]:
     return state
 
 
-def _rows(path: Path, history: list[Any]) -> Iterator[Row]:
+def _rows(path: Path, history: list[Any]) -> Iterator[LogRow]:
     for number, entry in enumerate(history):
         place = f"log_history[{number}]"
         if not isinstance(entry, dict):
@@ -62,7 +62,7 @@ def _rows(path: Path, history: list[Any]) -> Iterator[Row]:
             step = step_of(entry.get("step"))
         except ValueError as error:
             raise UserError(f"{path}, {place}: {error}") from error
-        yield Row(
+        yield LogRow(
             place,
             step,
             {name: json_value(v) for name, v in entry.items() if name not in _NOT_MEASURED},

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmark.logs.foreign.mapping import Meaning
-from benchmark.logs.foreign.rows import Collector, Reading, Row
+from benchmark.logs.foreign.rows import Collector, LogRow, Reading
 from benchmark.logs.foreign.values import (
     NotANumber,
     Value,
@@ -83,7 +83,7 @@ def is_console(text: str) -> bool:
     return any(True for _ in _step_lines(text))
 
 
-def _json_rows(path: Path, text: str) -> Iterator[Row]:
+def _json_rows(path: Path, text: str) -> Iterator[LogRow]:
     for number, line in numbered_lines(text):
         try:
             if len(line) > MAX_LINE:
@@ -91,7 +91,7 @@ def _json_rows(path: Path, text: str) -> Iterator[Row]:
             step, values = _json_line(line)
         except ValueError as error:
             raise UserError(f"{path}, line {number}: {error}") from error
-        yield Row(f"line {number}", step, values)
+        yield LogRow(f"line {number}", step, values)
 
 
 def _json_line(line: str) -> tuple[int, dict[str, Value]]:
@@ -113,7 +113,7 @@ def _step_lines(text: str) -> Iterator[tuple[int, re.Match[str]]]:
                 yield number, match
 
 
-def _console_rows(path: Path, text: str, decimals: _Decimals) -> Iterator[Row]:
+def _console_rows(path: Path, text: str, decimals: _Decimals) -> Iterator[LogRow]:
     for number, match in _step_lines(text):
         values: dict[str, Value] = {}
         texts = []
@@ -133,7 +133,7 @@ def _console_rows(path: Path, text: str, decimals: _Decimals) -> Iterator[Row]:
             step = step_of(match[1])
         except ValueError as error:
             _fail(path, number, str(error))
-        yield Row(f"line {number}", step, values)
+        yield LogRow(f"line {number}", step, values)
     if not decimals.lines:
         raise UserError(
             f"{path} has no line of a step, such as `step:12 - actor/grad_norm:0.1`; name a log of "

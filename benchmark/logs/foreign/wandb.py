@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from benchmark.logs.foreign.mapping import Meaning, is_of_transformers
-from benchmark.logs.foreign.rows import Collector, Reading, Row
+from benchmark.logs.foreign.rows import Collector, LogRow, Reading
 from benchmark.logs.foreign.values import (
     MAX_ROWS,
     Value,
@@ -129,7 +129,7 @@ def _reading(
             place = step_of(count)
         except ValueError as error:
             _fail(path, number, str(error))
-        collector.add(Row(f"line {number}", place, said))
+        collector.add(LogRow(f"line {number}", place, said))
     calls = f"{step} is read as the update: it is one where the trainer hands its own number over"
     return collector.reading(run, [calls] if step in _CALLS else [])
 

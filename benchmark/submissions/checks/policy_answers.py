@@ -48,5 +48,5 @@ def first_other_answer(task: Task, entry: PanelEntry, max_turns: int, asked: Ask
         ):
             if scripted_response(task, episode, asked.policy, seed) != answer:
                 return number
-            episode.redo(answer, info, trust=True)
+            episode.replay_step(answer, info, trust=True)
     return None

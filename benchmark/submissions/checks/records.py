@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from benchmark.engines.core.base import Sampling
 from benchmark.evaluation.records import EpisodeRecord, TurnRecord
 from benchmark.evaluation.replay import installed_panel
-from benchmark.hosts.choose import spread
+from benchmark.hosts.choose import parallel_map
 from benchmark.submissions.checks.policy_answers import Asked, first_other_answer
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.reading.entry import REMAKE, ReadRun
@@ -69,7 +69,7 @@ def _check_policy(run: ReadRun, env_processes: int | None) -> Iterator[Finding]:
             tuple((turn.response, turn.info) for turn in record.turns),
         )
         calls.append((task, (entries[record.episode], protocol.max_turns, asked)))
-    answers = spread(first_other_answer, calls, env_processes)
+    answers = parallel_map(first_other_answer, calls, env_processes)
     for record, other in zip(played, answers, strict=True):
         where = "/".join(map(str, record.key))
         if other is not None:

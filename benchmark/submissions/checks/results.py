@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from benchmark.evaluation.summary import Estimate, PanelKey
+from benchmark.evaluation.summary import MeanInterval, PanelKey
 from benchmark.logs.curves import run_curves_of
 from benchmark.logs.training_log import TrainingLog
 from benchmark.models import ModelIdentity
@@ -36,7 +36,7 @@ class PanelResult:
     """
 
     fingerprint: str
-    success: Estimate
+    success: MeanInterval
     seeds: Mapping[int, float]
     format_valid: float
     turns: float
@@ -152,7 +152,7 @@ def panel_results(entry: Entry) -> dict[PanelKey, PanelResult]:
         count = len(panels)
         results[key] = PanelResult(
             fingerprint=first.fingerprint,
-            success=Estimate(interval.value, interval.low, interval.high, len(plays)),
+            success=MeanInterval(interval.value, interval.low, interval.high, len(plays)),
             seeds={seed: panel.success.value for seed, panel in panels.items()},
             format_valid=sum(panel.format_valid for panel in panels.values()) / count,
             turns=sum(panel.turns for panel in panels.values()) / count,

@@ -5,10 +5,10 @@ from tasks.tir_math.checking.checker import (
     MOST_CHARACTERS,
     PACKAGES,
     RULE,
+    AnswerCheck,
     Checker,
     CheckerFailed,
     Reason,
-    Verdict,
 )
 
 __all__ = [
@@ -16,8 +16,8 @@ __all__ = [
     "MOST_CHARACTERS",
     "PACKAGES",
     "RULE",
+    "AnswerCheck",
     "Checker",
     "CheckerFailed",
     "Reason",
-    "Verdict",
 ]

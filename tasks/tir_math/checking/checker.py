@@ -54,7 +54,7 @@ class CheckerFailed(TryAgain):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class AnswerCheck:
     """Whether an answer is right.
 
     Attributes:
@@ -99,7 +99,7 @@ class Checker:
             except Broken as error:
                 raise CheckerFailed(f"the answer checker did not start: {error}") from None
 
-    def check(self, answer: str, truth: str) -> Verdict:
+    def check(self, answer: str, truth: str) -> AnswerCheck:
         """Compare an answer with the right one, and wait for the result.
 
         Args:
@@ -119,9 +119,9 @@ class Checker:
         if said[:1] != ["read"]:
             raise ValueError(f"a right answer cannot be read within the limits: {truth!r}")
         if status == -signal.SIGPROF:
-            return Verdict(equal=False, reason="time limit")
+            return AnswerCheck(equal=False, reason="time limit")
         reason = _REASONS.get(said[1], "failed") if len(said) == 2 else "failed"
-        return Verdict(equal=reason == "equal", reason=reason)
+        return AnswerCheck(equal=reason == "equal", reason=reason)
 
     def close(self) -> None:
         """End the process; a later question would start another one."""

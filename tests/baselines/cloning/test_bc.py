@@ -13,8 +13,8 @@ from safetensors.torch import load_file
 from baselines.cloning.bc import (
     IGNORED,
     LOG,
+    CloningProgress,
     Example,
-    Progress,
     batch_at,
     clone,
     collate,
@@ -68,7 +68,7 @@ def _one_thread() -> None:
 
 
 def test_a_resumed_run_is_the_uninterrupted_one(tmp_path: Path) -> None:
-    def stop(progress: Progress) -> None:
+    def stop(progress: CloningProgress) -> None:
         if progress.step == 8:
             raise Stopped
 
@@ -104,7 +104,7 @@ def test_a_resumed_run_is_the_uninterrupted_one(tmp_path: Path) -> None:
 def test_it_learns(tmp_path: Path) -> None:
     training = {**TRAINING, "stages": [{"steps": 60}], "batch_size": 8, "learning_rate": 5e-3}
     recipe = RECIPE.model_copy(update={"training": Training.model_validate(training)})
-    log: list[Progress] = []
+    log: list[CloningProgress] = []
     cloned = clone(recipe, tmp_path, on_step=log.append)
     # A new model knows nothing: the loss starts at the entropy of a uniform guess or above.
     assert log[0].loss > math.log(400)

@@ -17,7 +17,7 @@ from baselines.algorithms.clipping.cispo import CISPO
 from baselines.algorithms.clipping.gspo import GSPO
 from baselines.algorithms.clipping.ppo import PPOClip
 from baselines.algorithms.clipping.sapo import SAPO
-from baselines.config.layers import RECIPES, SCALES, merge, names, resolve
+from baselines.config.layers import RECIPES, SCALES, deep_merge, names, resolve
 from baselines.config.schema import TrainConfig
 from tasks.errors import UserError
 from tasks.registry import load_task
@@ -419,9 +419,9 @@ trees = st.dictionaries(
 
 @given(trees, trees)
 def test_merging_keeps_what_nobody_replaces(under: dict[str, Any], over: dict[str, Any]) -> None:
-    joined = merge(under, over)
-    assert merge(joined, over) == joined
-    assert merge(under, {}) == under and merge({}, over) == over
+    joined = deep_merge(under, over)
+    assert deep_merge(joined, over) == joined
+    assert deep_merge(under, {}) == under and deep_merge({}, over) == over
     assert joined.keys() == under.keys() | over.keys()
     for key in joined:
         if key not in over:

@@ -19,7 +19,7 @@ from baselines.learning.metrics import (
     staleness_metrics,
     update_metrics,
 )
-from baselines.learning.tally import Tally
+from baselines.learning.tally import UpdateStats
 from baselines.learning.update import Tensors
 from baselines.rollouts.rows import Row
 from benchmark.logs.metrics import METRICS
@@ -33,9 +33,9 @@ def numbers(*values: float) -> "np.typing.NDArray[np.float32]":
 LOG2 = math.log(2)
 
 
-def tally() -> Tally:
+def tally() -> UpdateStats:
     """Two steps over three rows: token ratios 1, 2 | 1/2 and 4."""
-    return Tally(
+    return UpdateStats(
         losses=[0.5, -1.5],
         grad_norms=[1.0, math.inf, 4.0],
         skipped=1,
@@ -85,7 +85,7 @@ def test_numbers_of_the_optimizer_steps() -> None:
 
 
 def test_an_update_without_tokens_has_steps_to_count_and_nothing_else() -> None:
-    assert update_metrics(Tally(skipped=2)) == {
+    assert update_metrics(UpdateStats(skipped=2)) == {
         "policy/optimizer_steps": 0,
         "policy/skipped_steps": 2,
     }
@@ -114,7 +114,7 @@ def test_all_numbers_are_in_the_range_that_the_log_admits(
     # Rows are seen once an epoch, and may be dropped every time.
     count = len(values)
     found = update_metrics(
-        Tally(
+        UpdateStats(
             losses=[0.0],
             grad_norms=[0.0],
             masked_rows=data.draw(st.integers(0, epochs * count)),

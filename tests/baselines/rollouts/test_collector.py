@@ -9,7 +9,7 @@ from accelerate import Accelerator
 from baselines.config.layers import resolve
 from baselines.rollouts.async_collector import AsyncCollector
 from baselines.rollouts.collector import Collector, Source
-from baselines.rollouts.players import Players
+from baselines.rollouts.players import ProcessShards
 from baselines.rollouts.rows import PlayedGroup, group_jobs, training_protocol
 from benchmark.engines.core.base import EngineDown, EngineError, Request
 from benchmark.hosts.inline import InlineHost
@@ -40,7 +40,7 @@ def make(
         for name in tasks
     }
     kind = Collector if config.rollout.max_staleness is None else AsyncCollector
-    return kind(config, sources, engine, InlineHost(), Players(Accelerator(cpu=True), engine))
+    return kind(config, sources, engine, InlineHost(), ProcessShards(Accelerator(cpu=True), engine))
 
 
 def first_members() -> set[int]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from baselines.study.cells import Finished, init_cell
-from baselines.study.claims import Claim, Verdict, points, read_claims, verdicts
+from baselines.study.claims import Claim, ClaimVerdict, points, read_claims, verdicts
 from baselines.study.ground import Ground
 from baselines.study.methods import TrackResults, results_of, with_seeds
 from baselines.study.schema import Cell
@@ -35,7 +35,7 @@ def track_results(
     return results_of("fixed", [PANEL], cells, finished)
 
 
-def judge(results: TrackResults, **rule: object) -> Verdict:
+def judge(results: TrackResults, **rule: object) -> ClaimVerdict:
     claim = Claim.model_validate({"claim": "So it is.", "track": "fixed", **rule})
     (verdict,) = verdicts([claim], {"fixed": results})
     return verdict

@@ -12,7 +12,7 @@ import torch
 from accelerate import Accelerator
 
 from baselines.config.layers import RECIPES, names, resolve
-from baselines.config.run import TrainingRun, Watch
+from baselines.config.run import TrainingCallbacks, TrainingRun
 from baselines.inits.registry import find_model
 from baselines.learning.learner import Learner
 from baselines.training.trainer import Trainer, penalties_took_over
@@ -71,7 +71,7 @@ def train(
             TransformersEngine(weights, steady=True) as older,
         ):
             accelerator = Accelerator(cpu=True, project_dir=folder)
-            watch = Watch(keep, said or Watch().phase)
+            watch = TrainingCallbacks(keep, said or TrainingCallbacks().phase)
             await Trainer(run, engine, accelerator, watch, older, learner).train()
 
     asyncio.run(main())

@@ -14,7 +14,7 @@ import torch
 from accelerate import Accelerator
 
 from baselines.config.layers import resolve
-from baselines.config.run import TrainingRun, Watch
+from baselines.config.run import TrainingCallbacks, TrainingRun
 from baselines.inits.registry import find_model
 from baselines.training.trainer import Trainer
 from benchmark.engines.transformers.engine import TransformersEngine
@@ -37,7 +37,7 @@ def main() -> None:
             engine = None
             if engines == "each" or accelerator.is_main_process:
                 engine = await stack.enter_async_context(TransformersEngine(weights, steady=True))
-            await Trainer(run, engine, accelerator, Watch()).train()
+            await Trainer(run, engine, accelerator, TrainingCallbacks()).train()
 
     asyncio.run(train())
     accelerator.end_training()

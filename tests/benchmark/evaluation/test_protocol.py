@@ -9,8 +9,13 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from benchmark.engines.core.base import Sampling
-from benchmark.evaluation.protocol import STANDARD, Choices, PanelProtocol, run_fingerprint
-from tasks.base import Standard
+from benchmark.evaluation.protocol import (
+    STANDARD,
+    PanelProtocol,
+    SamplingOverrides,
+    run_fingerprint,
+)
+from tasks.base import PanelDefaults
 from tasks.registry import load_task
 
 TASK = load_task("sokoban")
@@ -64,15 +69,18 @@ def test_overrides_name_what_is_not_standard() -> None:
 
 
 def test_choices_stand_in_the_place_of_the_standard() -> None:
-    standard = Standard(max_tokens=4096, temperature=0.6, top_p=0.95, top_k=20, repeats=8)
+    standard = PanelDefaults(max_tokens=4096, temperature=0.6, top_p=0.95, top_k=20, repeats=8)
     assert STANDARD.over(standard) == (Sampling(0.6, 0.95, 20, 4096), 8)
-    assert Choices(temperature=0, repeats=2).over(standard) == (Sampling(0, 0.95, 20, 4096), 2)
-    assert STANDARD.over(Standard()) == (Sampling(), 1)
+    assert SamplingOverrides(temperature=0, repeats=2).over(standard) == (
+        Sampling(0, 0.95, 20, 4096),
+        2,
+    )
+    assert STANDARD.over(PanelDefaults()) == (Sampling(), 1)
 
 
 def test_the_choices_of_a_protocol_give_it_again() -> None:
     changed = replace(PROTOCOL, sampling=Sampling(0.6, 0.9, 7, 33), repeats=3, seed=5)
-    assert PanelProtocol.of(TASK, TASK.panel("builtin"), Choices.of(changed)) == changed
+    assert PanelProtocol.of(TASK, TASK.panel("builtin"), SamplingOverrides.of(changed)) == changed
 
 
 def test_what_is_standard_is_the_panels_own_matter() -> None:

@@ -14,7 +14,7 @@ import pytest
 from benchmark.engines.core.scripted import ScriptedEngine
 from benchmark.evaluation.evaluate import Plan, evaluate, recorded_command
 from benchmark.evaluation.manifest import Manifest, Shard
-from benchmark.evaluation.protocol import Choices
+from benchmark.evaluation.protocol import SamplingOverrides
 from benchmark.evaluation.run_folder import (
     RECORDS,
     RunFolder,
@@ -134,7 +134,7 @@ def test_a_record_of_another_panel_is_refused(tmp_path: Path) -> None:
 
 def test_another_protocol_model_or_shard_is_refused(tmp_path: Path) -> None:
     play(tmp_path)
-    warm = Plan.of([("sokoban", "builtin")], Choices(temperature=1.0))
+    warm = Plan.of([("sokoban", "builtin")], SamplingOverrides(temperature=1.0))
     with pytest.raises(UserError, match="another protocol .* choose another folder"):
         play(tmp_path, warm)
     with pytest.raises(UserError, match="another model"):
@@ -234,7 +234,7 @@ def test_another_engine_is_refused(tmp_path: Path, fact: str, value: object) -> 
 
 
 def test_edited_overrides_are_refused(tmp_path: Path) -> None:
-    warm = Plan.of([("sokoban", "builtin")], Choices(temperature=1))
+    warm = Plan.of([("sokoban", "builtin")], SamplingOverrides(temperature=1))
     play(tmp_path, warm)
     assert read_manifest(tmp_path).overrides == {"temperature": 1.0}
     file = tmp_path / "run.json"

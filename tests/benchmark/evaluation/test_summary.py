@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from benchmark.evaluation.evaluate import Plan
 from benchmark.evaluation.manifest import Shard
-from benchmark.evaluation.protocol import Choices
+from benchmark.evaluation.protocol import SamplingOverrides
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.evaluation.summary import (
-    Estimate,
+    MeanInterval,
     PanelSummary,
     RunSummary,
     expected_records,
@@ -82,7 +82,7 @@ def test_categories_that_are_numbers_stand_in_numerical_order() -> None:
     assert [c.category for c in panel.categories] == ["2", "10"]
     expected = wilson(1, 2)
     for category in panel.categories:
-        assert category.success == Estimate(0.5, expected.low, expected.high, 2)
+        assert category.success == MeanInterval(0.5, expected.low, expected.high, 2)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_repeats_are_clustered_by_episode() -> None:
     ]
     (panel,) = summarize(THRICE, records, TASKS).panels
     interval = clustered_wilson([3, 1], [3, 3])
-    assert panel.success == Estimate(interval.value, interval.low, interval.high, 2)
+    assert panel.success == MeanInterval(interval.value, interval.low, interval.high, 2)
     assert panel.success.value == pytest.approx(2 / 3)
     # Scores: episode means 1 and 1/3; half width t(1) sqrt(2/9) / sqrt(2) = 12.7062 / 3.
     assert panel.score.value == pytest.approx(2 / 3)
@@ -138,8 +138,8 @@ def test_a_panel_without_records_has_defined_numbers() -> None:
     empty = summary.panels[1]
     assert not summary.complete
     assert (empty.task, empty.panel, empty.expected, empty.records) == ("webshop", "small", 1, 0)
-    assert empty.success == Estimate(0.0, 0.0, 1.0, 0)
-    assert empty.score == empty.episode_return == Estimate(0.0, 0.0, 0.0, 0)
+    assert empty.success == MeanInterval(0.0, 0.0, 1.0, 0)
+    assert empty.score == empty.episode_return == MeanInterval(0.0, 0.0, 0.0, 0)
     assert (empty.format_valid, empty.turns, empty.total_tokens) == (0.0, 0.0, None)
     assert (empty.categories, empty.turn_counts, empty.invalid_by_turn) == ((), (), ())
     assert read_summary(summary_json(summary)) == summary
@@ -234,7 +234,7 @@ def test_shards_expect_what_they_play(count: int) -> None:
     total = dict.fromkeys(panels, 0)
     for index in range(1, count + 1):
         shard = Shard(index=index, count=count)
-        plan = Plan.of(panels, Choices(repeats=3), shard=shard)
+        plan = Plan.of(panels, SamplingOverrides(repeats=3), shard=shard)
         played = [job.key[:2] for job in plan.jobs()]
         expected = expected_records(make_manifest(*plan.protocols, shard=shard))
         assert expected == {panel: played.count(panel) for panel in panels}
@@ -287,7 +287,7 @@ def test_a_number_that_is_not_finite_is_refused() -> None:
 def test_one_value_has_an_interval_without_width() -> None:
     panel = summary_of([make_record("e0", score=0.25)])
     interval = mean_interval([0.25])
-    assert panel.score == Estimate(0.25, interval.low, interval.high, 1)
+    assert panel.score == MeanInterval(0.25, interval.low, interval.high, 1)
     assert panel.score.low == panel.score.high == 0.25
 
 

@@ -13,7 +13,7 @@ from benchmark.engines.core.chat import Chat
 from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.evaluation.evaluate import Plan, evaluate
 from benchmark.evaluation.manifest import Shard
-from benchmark.evaluation.protocol import Choices
+from benchmark.evaluation.protocol import SamplingOverrides
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.evaluation.run_folder import RunFolder, read_run
 from benchmark.evaluation.summary import read_summary
@@ -147,7 +147,7 @@ def test_greedy_float32_does_not_depend_on_concurrency(tmp_path: Path) -> None:
 def test_seeded_sampling_repeats(tmp_path: Path) -> None:
     plan = Plan.of(
         [("sokoban", "builtin")],
-        Choices(temperature=0.7, top_p=0.95, top_k=20, repeats=2),
+        SamplingOverrides(temperature=0.7, top_p=0.95, top_k=20, repeats=2),
         shard=Shard(index=1, count=16),
     )
     first, second = (play(tmp_path / name, plan, n) for name, n in (("a", 64), ("b", 7)))

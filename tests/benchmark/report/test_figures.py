@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from benchmark.evaluation.summary import CategorySummary, Estimate, PanelSummary
+from benchmark.evaluation.summary import CategorySummary, MeanInterval, PanelSummary
 from benchmark.report.figures import (
     WIDTH,
     interval_figure,
@@ -17,7 +17,7 @@ from benchmark.report.figures import (
 
 
 def panel(**changes: object) -> PanelSummary:
-    estimate = Estimate(0.5, 0.25, 0.75, 8)
+    estimate = MeanInterval(0.5, 0.25, 0.75, 8)
     values: dict[str, object] = {
         "task": "t",
         "panel": "p",
@@ -40,8 +40,8 @@ def panel(**changes: object) -> PanelSummary:
         "total_tokens": None,
         "category_name": "optimal length",
         "categories": (
-            CategorySummary("3", Estimate(1.0, 0.5, 1.0, 4)),
-            CategorySummary("4", Estimate(0.0, 0.0, 0.5, 4)),
+            CategorySummary("3", MeanInterval(1.0, 0.5, 1.0, 4)),
+            CategorySummary("4", MeanInterval(0.0, 0.0, 0.5, 4)),
         ),
         "turn_counts": ((2, 3, 1), (4, 0, 4)),
         "invalid_by_turn": ((1, 8, 2), (2, 8, 0), (3, 4, 0), (4, 4, 1)),
@@ -66,7 +66,7 @@ def test_success_dots_and_intervals_stand_at_their_values() -> None:
 
 def test_categories_that_are_words_stand_on_rows() -> None:
     names = ["pick_and_place_simple", "look_at_obj_in_light", "a" * 60]
-    categories = tuple(CategorySummary(n, Estimate(0.5, 0.25, 0.75, 4)) for n in names)
+    categories = tuple(CategorySummary(n, MeanInterval(0.5, 0.25, 0.75, 4)) for n in names)
     svg = success_figure(panel(categories=categories), "k").svg
     assert ">pick_and_place_simple</text>" in svg
     assert ">look_at_obj_in_light</text>" in svg
@@ -76,7 +76,9 @@ def test_categories_that_are_words_stand_on_rows() -> None:
 
 
 def test_short_names_stand_beside_their_rows() -> None:
-    categories = tuple(CategorySummary(n, Estimate(0.5, 0.25, 0.75, 4)) for n in ("easy", "hard"))
+    categories = tuple(
+        CategorySummary(n, MeanInterval(0.5, 0.25, 0.75, 4)) for n in ("easy", "hard")
+    )
     svg = success_figure(panel(categories=categories), "k").svg
     assert numbers(svg, 'circle class="dot"', "cy") == [22.0, 46.0]
 
@@ -122,7 +124,7 @@ def test_repeats_have_no_interval_that_takes_them_for_independent() -> None:
 @pytest.mark.parametrize("count", [1, 12, 40, 200])
 def test_labels_have_room_and_marks_stay_inside(count: int) -> None:
     categories = tuple(
-        CategorySummary(str(i), Estimate(0.5, 0.25, 0.75, 4)) for i in range(1, count + 1)
+        CategorySummary(str(i), MeanInterval(0.5, 0.25, 0.75, 4)) for i in range(1, count + 1)
     )
     svg = success_figure(panel(categories=categories), "k").svg
     ticks = [
@@ -145,7 +147,8 @@ def test_the_ruler_shows_value_and_interval() -> None:
 def test_figures_have_a_name_and_a_description_and_escape_both() -> None:
     category = "<b>\u202e&"
     odd = panel(
-        category_name="<i>", categories=(CategorySummary(category, Estimate(0.5, 0.25, 0.75, 4)),)
+        category_name="<i>",
+        categories=(CategorySummary(category, MeanInterval(0.5, 0.25, 0.75, 4)),),
     )
     for figure in panel_figures(odd, "k", max_turns=4, repeats=1):
         assert re.search(r'aria-labelledby="(k-\w+-title) (k-\w+-description)"', figure.svg)

@@ -16,7 +16,7 @@ import pytest
 
 from benchmark.engines.core.scripted import ScriptedEngine
 from benchmark.evaluation.manifest import Shard
-from benchmark.evaluation.protocol import Choices
+from benchmark.evaluation.protocol import SamplingOverrides
 from benchmark.evaluation.records import EpisodeRecord, short_hash
 from benchmark.evaluation.summary import summarize
 from benchmark.report import report_html
@@ -279,7 +279,7 @@ def test_without_the_run_s_protocol_the_report_says_why_and_has_no_boards(small:
 
 
 def test_errors_overrides_and_missing_episodes_stand_at_the_top() -> None:
-    run = make_run(choices=Choices(temperature=0.7, repeats=2), episodes=5)
+    run = make_run(choices=SamplingOverrides(temperature=0.7, repeats=2), episodes=5)
     records = [with_error(run.records[0]), *run.records[1:]]
     text = words(report_html(*with_records(run, records).arguments))
     assert "incomplete run" in text

@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from benchmark.plots.stability import stability_svg
-from benchmark.stability.recipes import Choices, Compared, Comparisons, compared, comparisons_of
+from benchmark.stability.recipes import (
+    Compared,
+    Comparisons,
+    LogReadingOptions,
+    compared,
+    comparisons_of,
+)
 from benchmark.stability.table import comparisons_text
 from tests.benchmark.stability.test_stability_command import one_line, run, verl_log
 from tests.support.training_logs import start_line, update_line, validation_line, write_log
@@ -38,7 +44,7 @@ def logs(folder: Path, task: str = "sokoban", protocol: str = "a") -> list[Path]
 
 
 def rows_of(paths: Sequence[Path]) -> list[Compared]:
-    return compared(paths, [], Choices())
+    return compared(paths, [], LogReadingOptions())
 
 
 def test_two_recipes_of_two_seeds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -140,12 +146,12 @@ def test_foreign_recipes_are_compared_by_the_names_of_their_panels(tmp_path: Pat
             for seed in (0, 1)
         ]
         named.append((recipe, paths))
-    (one,) = comparisons_of(compared([], named, Choices())).each
+    (one,) = comparisons_of(compared([], named, LogReadingOptions())).each
     assert (one.tasks, one.labels) == (("val",), ("gigpo", "grpo"))
     assert one.improvement[1] is not None
     assert one.improvement[1].value == 1.0
     own = [log(tmp_path, "ours", seed, 128) for seed in (0, 1)]
-    found = comparisons_of(compared(own, named, Choices()))
+    found = comparisons_of(compared(own, named, LogReadingOptions()))
     assert [one.labels for one in found.each] == [("gigpo", "grpo")]
     assert found.left_out == (("ours", "is alone with its panel or protocol"),)
 

@@ -16,7 +16,7 @@ from benchmark.stability.comparison import (
     performance_profile,
     probability_of_improvement,
 )
-from benchmark.stats.bootstrap import Estimate
+from benchmark.stats.bootstrap import BootstrapInterval
 
 few = settings(max_examples=40)
 rates = st.integers(0, 16).map(lambda n: n / 16)
@@ -66,13 +66,13 @@ def test_the_interval_of_an_improvement_is_that_of_all_draws() -> None:
     found = probability_of_improvement({"t": x}, {"t": y})
     # One draw in 16 is (.3, .3) against (.3, .3): a half. 1 in 4 at least has all pairs won.
     assert min(shares) == 0.5 and np.mean(np.equal(shares, 0.5)) == 1 / 16
-    assert found == Estimate(0.875, 0.5, 1.0)
+    assert found == BootstrapInterval(0.875, 0.5, 1.0)
 
 
 def test_a_clear_winner_and_equals() -> None:
     good, bad = {"t": [0.8, 0.9, 1.0]}, {"t": [0.1, 0.2, 0.3]}
-    assert probability_of_improvement(good, bad) == Estimate(1, 1, 1)
-    assert probability_of_improvement(bad, good) == Estimate(0, 0, 0)
+    assert probability_of_improvement(good, bad) == BootstrapInterval(1, 1, 1)
+    assert probability_of_improvement(bad, good) == BootstrapInterval(0, 0, 0)
     assert probability_of_improvement(good, good).value == 0.5
 
 

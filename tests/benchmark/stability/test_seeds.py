@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from benchmark.logs.curves import RunCurves
 from benchmark.stability.runs import RunStability, run_stability
 from benchmark.stability.seeds import ReachedSummary, recipe_stability
-from benchmark.stats.bootstrap import Estimate
+from benchmark.stats.bootstrap import BootstrapInterval
 from benchmark.stats.intervals import wilson
 from tasks.errors import UserError
 from tests.benchmark.stability.given import points, run
@@ -89,7 +89,7 @@ def test_unknown_is_not_the_worst_and_not_left_out() -> None:
 
 def test_a_single_seed_has_no_spread() -> None:
     found = recipe_stability([seed(None, RISING)])
-    assert found.numbers["final_success"].median == Estimate(0.8, None, None)
+    assert found.numbers["final_success"].median == BootstrapInterval(0.8, None, None)
     assert found.dispersion_across_runs is None and found.worst_seed == 0.8
     assert found.collapse_rate == wilson(0, 1)
 
@@ -100,7 +100,7 @@ def test_a_mismatch_that_overflowed_in_one_seed_is_its_worst() -> None:
         for number, values in enumerate(([1e-4], [2e-4], [math.inf]))
     ]
     found = recipe_stability(runs).numbers["mismatch_p95"]
-    assert found.median == Estimate(2e-4, 1e-4, math.inf) and found.worst == math.inf
+    assert found.median == BootstrapInterval(2e-4, 1e-4, math.inf) and found.worst == math.inf
 
 
 def test_one_seed_counts_once() -> None:

@@ -15,7 +15,7 @@ from benchmark.logs.foreign import FORMATS
 from benchmark.logs.metrics import METRICS
 from benchmark.plots.stability import stability_svg
 from benchmark.stability.definitions import DEFINITIONS
-from benchmark.stability.recipes import Choices, compared
+from benchmark.stability.recipes import LogReadingOptions, compared
 from benchmark.stability.table import COLUMNS, shown
 from tests.support.submissions import about
 from tests.support.training_logs import (
@@ -325,7 +325,7 @@ def test_the_figure_fits_all_runs(tmp_path: Path, successes: Sequence[Mapping[in
         verl_log(tmp_path / f"{'long ' * 15}{number}.jsonl", success, norms)
         for number, success in enumerate(successes)
     ]
-    svg = stability_svg(compared(paths, [], Choices()))
+    svg = stability_svg(compared(paths, [], LogReadingOptions()))
     assert svg.startswith(b"<?xml")
     assert svg.count(b'<g id="axes_') == 4  # success, survival, anytime success, gradient norms
 
@@ -339,7 +339,7 @@ def test_anytime_success_is_drawn_along_what_most_logs_have(tmp_path: Path) -> N
         ([foreign], b"<!-- update -->"),
         ([*own, foreign], b"<!-- update -->"),
     ):
-        svg = stability_svg(compared(logs, [], Choices()))
+        svg = stability_svg(compared(logs, [], LogReadingOptions()))
         assert axis in svg.partition(b"<!-- anytime success -->")[0]
         assert (b"response tokens sampled" in svg) == (logs == own)
 

@@ -12,7 +12,7 @@ from scipy import stats
 
 from benchmark.stats.arrays import Values
 from benchmark.stats.bootstrap import (
-    Estimate,
+    BootstrapInterval,
     drawn,
     estimate,
     iqm,
@@ -67,8 +67,8 @@ def test_percentiles_leave_as_many_draws_below_as_above() -> None:
 
 def test_two_runs_by_hand() -> None:
     # Means of two draws: 0, .5 and 1 with chances 1/4, 1/2, 1/4.
-    assert estimate([[0.0, 1.0]]) == Estimate(0.5, 0.0, 1.0)
-    assert estimate([[0.0, 1.0]], confidence=0.4) == Estimate(0.5, 0.5, 0.5)
+    assert estimate([[0.0, 1.0]]) == BootstrapInterval(0.5, 0.0, 1.0)
+    assert estimate([[0.0, 1.0]], confidence=0.4) == BootstrapInterval(0.5, 0.5, 0.5)
 
 
 def test_ends_are_those_of_all_possible_draws() -> None:
@@ -122,14 +122,14 @@ def test_the_interval_is_close_to_scipys(values: list[float]) -> None:
 
 
 def test_a_single_run_has_no_interval() -> None:
-    assert estimate([[0.25]]) == Estimate(0.25, None, None)
+    assert estimate([[0.25]]) == BootstrapInterval(0.25, None, None)
     # One of two tasks with a single run: an interval of the other alone would be too narrow.
-    assert estimate([[0.25], [0.5, 0.75]]) == Estimate(0.5, None, None)
+    assert estimate([[0.25], [0.5, 0.75]]) == BootstrapInterval(0.5, None, None)
 
 
 def test_infinite_runs_are_the_worst_and_not_lost() -> None:
     found = estimate([[1.0, 2.0, math.inf]], sorted_median)
-    assert found == Estimate(2.0, 1.0, math.inf)
+    assert found == BootstrapInterval(2.0, 1.0, math.inf)
     assert estimate([[1.0, math.inf]]).value == math.inf
 
 

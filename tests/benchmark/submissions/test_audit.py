@@ -20,7 +20,7 @@ from benchmark.engines.core.chat import Chat
 from benchmark.engines.transformers.engine import TransformersEngine, load_model
 from benchmark.evaluation.evaluate import Plan, evaluate
 from benchmark.evaluation.manifest import Shard
-from benchmark.evaluation.protocol import Choices
+from benchmark.evaluation.protocol import SamplingOverrides
 from benchmark.evaluation.records import SequenceRecord, TurnRecord
 from benchmark.evaluation.run_folder import RunFolder, read_run
 from benchmark.evaluation.summary import summarize
@@ -34,18 +34,18 @@ from benchmark.submissions.audit import (
     audit_run,
     evidence_of,
 )
-from benchmark.submissions.prepare import Part, Played, prepare
+from benchmark.submissions.prepare import Played, RunUpload, prepare
 from benchmark.submissions.reading.entry import ReadRun
 from tests.support.submissions import about, play_policy
 
 Weights = tuple[PreTrainedModel, Chat]
 
 SOKOBAN = find_model("tiny-sokoban")
-GREEDY, DRAWN = Choices(), Choices(temperature=0.7, top_p=0.95)
+GREEDY, DRAWN = SamplingOverrides(), SamplingOverrides(temperature=0.7, top_p=0.95)
 EPISODES = 8
 
 
-def plan(choices: Choices = GREEDY, task: str = "sokoban", parts: int = 32) -> Plan:
+def plan(choices: SamplingOverrides = GREEDY, task: str = "sokoban", parts: int = 32) -> Plan:
     return Plan.of([(task, "builtin")], choices, shard=Shard(index=1, count=parts))
 
 
@@ -310,7 +310,7 @@ def test_evidence_of_episodes_adds_up(runs: Mapping[str, ReadRun], tiny: Weights
 def submission(root: Path, run: ReadRun, path: Path, model: ModelIdentity) -> Path:
     folder = root / "20260102_own"
     sent = claimed(run, model)
-    prepare([Part(0, model, (Played(path, sent.manifest, sent.records),), None)],
+    prepare([RunUpload(0, model, (Played(path, sent.manifest, sent.records),), None)],
             about("init"), folder)  # fmt: skip
     return folder
 
@@ -355,7 +355,7 @@ def test_turns_that_cannot_be_scored_are_counted_and_many_are_an_objection(
 def test_the_command_adds_up_what_speaks_against_draws(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    planned = plan(Choices(temperature=1.0))
+    planned = plan(SamplingOverrides(temperature=1.0))
     run = read(play_policy(tmp_path / "run", "random", planned))
     folder = submission(tmp_path, run, tmp_path, SOKOBAN.identity)
     assert main(["audit", str(folder), "--model", "tiny-sokoban", "--episodes", "4"]) == 1

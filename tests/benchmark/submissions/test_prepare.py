@@ -10,7 +10,7 @@ from benchmark.cli.main import main
 from benchmark.evaluation.run_folder import read_manifest, read_run
 from benchmark.logs.training_log import read_training_log
 from benchmark.models import ModelIdentity, folder_sha256
-from benchmark.submissions.prepare import Part, Played, parts_of, prepare
+from benchmark.submissions.prepare import Played, RunUpload, parts_of, prepare
 from benchmark.submissions.reading.folder import list_files, read_submission
 from tasks.errors import UserError
 from tasks.seeding import sha256_text
@@ -60,7 +60,7 @@ def test_the_same_runs_give_the_same_bytes(tmp_path: Path, policy: Path, expert_
 
 def test_the_readme_says_what_was_done(tmp_path: Path, expert_run: Path) -> None:
     manifest, records = read_run(expert_run)
-    part = Part(0, manifest.model, (Played(expert_run, manifest, records),), None)
+    part = RunUpload(0, manifest.model, (Played(expert_run, manifest, records),), None)
     prepare([part], about(authors=["Ada Lovelace", "Alan"]), tmp_path / "20260102_a")
     readme = (tmp_path / "20260102_a" / "README.md").read_text()
     assert readme.startswith("# A policy entry\n\nAs the name says.\n")
@@ -192,7 +192,7 @@ def test_a_wrong_field_is_named_and_nothing_is_written(
     tmp_path: Path, expert_run: Path, changes: dict[str, Any], message: str
 ) -> None:
     manifest, records = read_run(expert_run)
-    part = Part(0, manifest.model, (Played(expert_run, manifest, records[:2]),), None)
+    part = RunUpload(0, manifest.model, (Played(expert_run, manifest, records[:2]),), None)
     with pytest.raises(UserError, match=message):
         prepare([part], about() | changes, tmp_path / "20260102_a")
     assert list(tmp_path.iterdir()) == []
@@ -202,7 +202,7 @@ def test_a_folder_that_is_there_stays(policy: Path, tmp_path: Path) -> None:
     copy = copied(policy, tmp_path)
     before = list_files(copy.folder)
     manifest = read_manifest(policy / "runs" / "r0")
-    part = Part(0, manifest.model, (Played(policy, manifest, ()),), None)
+    part = RunUpload(0, manifest.model, (Played(policy, manifest, ()),), None)
     with pytest.raises(UserError, match="is there already; choose another name"):
         prepare([part], about(), copy.folder)
     assert list_files(copy.folder) == before

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmark.submissions.badges import Badges
-from benchmark.submissions.check import Verdict, read_accepted
+from benchmark.submissions.check import CheckResult, read_accepted
 from benchmark.submissions.checks.results import Agreement
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.report import agreement_text, code, comment, escaped
@@ -55,7 +55,7 @@ def test_every_text_is_a_cell(text: str) -> None:
 @pytest.mark.parametrize("text", MARKUP)
 def test_findings_are_one_row_each(text: str, tmp_path: Path) -> None:
     findings = (Finding(text, text, text, "do this"), Finding("", "", "x", "y"))
-    lines = comment(Verdict(tmp_path / "20260102_x", findings, None, 0, 0), None).splitlines()
+    lines = comment(CheckResult(tmp_path / "20260102_x", findings, None, 0, 0), None).splitlines()
     assert lines[0] == "## Submission `20260102_x`"
     rows = [line for line in lines if line.startswith("| <code>")]
     assert len(rows) == 2
@@ -110,7 +110,9 @@ def test_the_head_says_what_was_sent(copies: Copies) -> None:
     for seed in (0, 1):
         copy.log(lambda lines: [trainer_line(lines[0], 20, 1), *lines[1:]], seed)
     entry = read_accepted(copy.folder)
-    text = comment(Verdict(copy.folder, (), entry, 512, 0), Badges(True, "logs", "fixed", False))
+    text = comment(
+        CheckResult(copy.folder, (), entry, 512, 0), Badges(True, "logs", "fixed", False)
+    )
     digest = sha256_text("init")[:12]
     assert told(text) == {
         "entry": "A trained entry",
@@ -163,7 +165,7 @@ def test_a_checkpoint_without_a_common_panel() -> None:
 
 def test_a_comment_is_never_too_long_for_the_site(tmp_path: Path) -> None:
     findings = tuple(Finding("file", str(number), "|" * 300, "fix") for number in range(300))
-    text = comment(Verdict(tmp_path, findings, None, 0, 0), None)
+    text = comment(CheckResult(tmp_path, findings, None, 0, 0), None)
     assert len(text) < 65_536
     assert text.endswith("(the rest is left out)\n")
     assert all(CELL.search(line) for line in text.splitlines() if line.startswith("| <"))
@@ -171,7 +173,7 @@ def test_a_comment_is_never_too_long_for_the_site(tmp_path: Path) -> None:
 
 def test_errors_and_doubts_are_told(policy: Path) -> None:
     verdict = check(policy)
-    doubtful = Verdict(verdict.folder, (), verdict.entry, 256, 3)
+    doubtful = CheckResult(verdict.folder, (), verdict.entry, 256, 3)
     text = comment(doubtful, Badges(True, "none", None, True))
     assert "3 turns could be neither confirmed nor refuted." in text
     assert told(text)["badges"] == "replayed, stability: none, re-run"

@@ -10,7 +10,7 @@ from benchmark.cli.main import EXIT_USER_ERROR, main
 from benchmark.evaluation.run_folder import read_run
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import from_folder
-from benchmark.submissions.prepare import Part, prepare
+from benchmark.submissions.prepare import RunUpload, prepare
 from tests.support.submissions import Copy, Json, about, played_by
 from tests.support.training_logs import Line
 
@@ -38,7 +38,7 @@ def entries(tmp_path_factory: pytest.TempPathFactory, expert_run: Path, random_r
     played = played_by(weights, expert_run, random_run, seed=0)
     log = read_training_log(root / "run" / LOG)
     folder = root / "submissions" / "20260102_small"
-    prepare([Part(7, weights, (played,), log)], about("trained"), folder)
+    prepare([RunUpload(7, weights, (played,), log)], about("trained"), folder)
     return root / "submissions"
 
 

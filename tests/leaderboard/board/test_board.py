@@ -11,7 +11,7 @@ import pytest
 from leaderboard.board.board import BUILT_IN, FIELD, Board, panel_sets
 from leaderboard.board.file import VERSION, BoardContent
 from leaderboard.board.protocols import BoardFacts, Protocol, Refused
-from leaderboard.board.rows import Row
+from leaderboard.board.rows import BoardRow
 from leaderboard.table.ranks import ranks
 from leaderboard.table.table import table
 from leaderboard.table.view import default_view
@@ -34,10 +34,10 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
 
 
 def test_rows_are_what_was_written_without_the_long_parts(board: Board) -> None:
-    names = [field.name for field in fields(Row)]
+    names = [field.name for field in fields(BoardRow)]
     assert len(board.rows()) == 12
     for row, full in zip(board.rows(), SMALL.rows, strict=True):
-        assert type(row) is Row
+        assert type(row) is BoardRow
         assert {name: getattr(row, name) for name in names} == {
             name: getattr(full, name) for name in names
         }
@@ -135,8 +135,9 @@ def test_reading_imports_nothing_heavy(tmp_path: Path) -> None:
     program = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from leaderboard import cells, data, paired, ranks, reference, table, view\n"
-        f"board = data.load(Path({str(tmp_path / 'leaderboard.parquet')!r}))\n"
+        "from leaderboard.board import board as reading, published\n"
+        "from leaderboard.table import cells, paired, ranks, table, view\n"
+        f"board = reading.load(Path({str(tmp_path / 'leaderboard.parquet')!r}))\n"
         "assert len(table.table(board, view.default_view(board))) == 1\n"
         "heavy = ('torch', 'transformers', 'gradio', 'vllm', 'tasks.registry', 'datasets')\n"
         "print([name for name in heavy if name in sys.modules])\n"

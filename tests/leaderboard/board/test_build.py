@@ -15,7 +15,7 @@ from leaderboard.board.board import load
 from leaderboard.board.build import Built, build, write
 from leaderboard.board.entries import row_of as make_row
 from leaderboard.board.file import json_bytes, parquet_bytes, read_content
-from leaderboard.board.rows import Checkpoint, Choices, FullRow
+from leaderboard.board.rows import Checkpoint, FullRow, RecipeChoices
 from leaderboard.table.table import table
 from leaderboard.table.view import default_view
 from tasks.errors import UserError
@@ -101,7 +101,7 @@ def test_what_a_policy_has_and_what_not(built: Built) -> None:
     row = row_of(built, POLICY)
     assert (row.kind, row.base_model, row.parameters, row.init) == ("policy", None, None, None)
     assert (row.stability, row.curves, row.training_data) == (None, (), None)
-    assert row.choices == Choices(None, None, None, None, None)
+    assert row.choices == RecipeChoices(None, None, None, None, None)
     assert (row.badges.replayed, row.badges.stability, row.badges.init) == (True, "none", None)
     assert row.panels[0].success == 1  # the expert
     (point,) = row.checkpoints

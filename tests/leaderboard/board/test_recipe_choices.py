@@ -9,7 +9,7 @@ import pytest
 from baselines.config.layers import resolve
 from benchmark.logs.training_log import TrainingLog, read_training_log
 from leaderboard.board.recipe_choices import UNKNOWN, choices_of
-from leaderboard.board.rows import Choices
+from leaderboard.board.rows import RecipeChoices
 from tests.support.training_logs import start_line, write_log
 
 TINY = "16 \u00d7 4 episodes, 50 updates, 1 epoch, KL 0.01"
@@ -24,8 +24,8 @@ def setting(**changes: Any) -> dict[str, Any]:
     return known | changes
 
 
-def choices_with(setting: str) -> Choices:
-    return Choices(None, None, None, None, setting)
+def choices_with(setting: str) -> RecipeChoices:
+    return RecipeChoices(None, None, None, None, setting)
 
 
 def log_with(folder: Path, configuration: dict[str, Any], recipe: str = "grpo") -> TrainingLog:
@@ -36,13 +36,13 @@ def log_with(folder: Path, configuration: dict[str, Any], recipe: str = "grpo") 
 @pytest.mark.parametrize(
     ("recipe", "choices"),
     [
-        ("grpo", Choices("grpo", "ppo", "token-mean", "plain", TINY)),
-        ("cispo_sm", Choices("grpo", "cispo + sequence mask", "token-mean", "plain", TINY)),
-        ("sampo", Choices("gigpo", "gspo", "seq-mean-token-mean", "dynamic", TINY)),
-        ("agentrl", Choices("grpo", "ppo", "token-mean", "cross_policy", TINY)),
+        ("grpo", RecipeChoices("grpo", "ppo", "token-mean", "plain", TINY)),
+        ("cispo_sm", RecipeChoices("grpo", "cispo + sequence mask", "token-mean", "plain", TINY)),
+        ("sampo", RecipeChoices("gigpo", "gspo", "seq-mean-token-mean", "dynamic", TINY)),
+        ("agentrl", RecipeChoices("grpo", "ppo", "token-mean", "cross_policy", TINY)),
     ],
 )
-def test_the_shipped_recipes(tmp_path: Path, recipe: str, choices: Choices) -> None:
+def test_the_shipped_recipes(tmp_path: Path, recipe: str, choices: RecipeChoices) -> None:
     found = choices_of([log_with(tmp_path, resolved(recipe))])
     assert replace(found, hashes=()) == choices
     assert len(found.hashes) == 5
@@ -90,7 +90,7 @@ def test_nothing_is_guessed_from_the_recipes_name(tmp_path: Path) -> None:
         ({"sampling": {"=cmd": {}}}, UNKNOWN),
         (
             {"sampling": {"dynamic": {}, "cross_policy": {}}},
-            Choices(None, None, None, "cross_policy + dynamic", None),
+            RecipeChoices(None, None, None, "cross_policy + dynamic", None),
         ),
         (setting(), choices_with("8 \u00d7 4 episodes, 1 update, 2 epochs, no KL")),
         (
@@ -105,7 +105,7 @@ def test_nothing_is_guessed_from_the_recipes_name(tmp_path: Path) -> None:
         ({name: value for name, value in setting().items() if name != "kl"}, UNKNOWN),
     ],
 )
-def test_other_forms(tmp_path: Path, configuration: dict[str, Any], choices: Choices) -> None:
+def test_other_forms(tmp_path: Path, configuration: dict[str, Any], choices: RecipeChoices) -> None:
     assert choices_of([log_with(tmp_path, configuration)]) == choices
 
 

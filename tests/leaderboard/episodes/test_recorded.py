@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from leaderboard.board.board import Board
-from leaderboard.board.rows import Row
+from leaderboard.board.rows import BoardRow
 from leaderboard.episodes.outcomes import read_endings
 from leaderboard.episodes.plays import play_of
 from tasks.errors import UserError
@@ -18,11 +18,11 @@ from tasks.errors import UserError
 KEY = ("sokoban", "builtin")
 
 
-def read_play(submissions: Path, row: Row, episode: str) -> Any:
+def read_play(submissions: Path, row: BoardRow, episode: str) -> Any:
     return play_of(submissions, row, 0, KEY, episode)
 
 
-def read_all_endings(submissions: Path, row: Row, episode: str) -> Any:
+def read_all_endings(submissions: Path, row: BoardRow, episode: str) -> Any:
     return read_endings(submissions, row, KEY, episode)
 
 
@@ -30,7 +30,7 @@ READERS = {"play": read_play, "endings": read_all_endings}
 
 
 @pytest.fixture
-def entry(real: tuple[Board, Path], tmp_path: Path) -> tuple[Row, Path, str]:
+def entry(real: tuple[Board, Path], tmp_path: Path) -> tuple[BoardRow, Path, str]:
     """An entry of its own, its folder, and one of its episodes."""
     board, submissions = real
     row = board.row("20260102_policy")
@@ -70,7 +70,7 @@ def link_records(folder: Path) -> None:
 )
 @pytest.mark.parametrize("reader", READERS)
 def test_changed_files_are_not_shown(
-    entry: tuple[Row, Path, str], reader: str, change: Callable[[Path], None], said: str
+    entry: tuple[BoardRow, Path, str], reader: str, change: Callable[[Path], None], said: str
 ) -> None:
     row, folder, episode = entry
     change(folder)
@@ -79,7 +79,7 @@ def test_changed_files_are_not_shown(
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_records_on_the_hub_are_not_fetched(entry: tuple[Row, Path, str], reader: str) -> None:
+def test_records_on_the_hub_are_not_fetched(entry: tuple[BoardRow, Path, str], reader: str) -> None:
     from benchmark.archive import sha256_of
 
     row, folder, episode = entry
@@ -96,6 +96,6 @@ def test_records_on_the_hub_are_not_fetched(entry: tuple[Row, Path, str], reader
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_without_a_change_they_are_read(entry: tuple[Row, Path, str], reader: str) -> None:
+def test_without_a_change_they_are_read(entry: tuple[BoardRow, Path, str], reader: str) -> None:
     row, folder, episode = entry
     assert READERS[reader](folder.parent, row, episode)

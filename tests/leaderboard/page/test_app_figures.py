@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard.page.figures import Curve, Estimate, Point, intervals, legend, plot, scatter
+from leaderboard.page.figures import Curve, ErrorBar, Point, intervals, legend, plot, scatter
 from leaderboard.page.scales import Scale
 
 SHARE = Scale.share()
@@ -124,7 +124,7 @@ def test_a_staircase_holds_its_value_until_the_next() -> None:
 
 
 def test_intervals_name_their_rows() -> None:
-    rows = [Estimate("gspo", 3.0, -1.0, 7.0, "gspo: +3"), Estimate("<i>", 0.0, 0.0, 0.0, "none")]
+    rows = [ErrorBar("gspo", 3.0, -1.0, 7.0, "gspo: +3"), ErrorBar("<i>", 0.0, 0.0, 0.0, "none")]
     drawing = str(intervals("Gains", rows, Scale.over([-1.0, 7.0], "points"), "gain", zero=True))
     assert [t.text for t in elements(drawing, "title")] == ["gspo: +3", "none"]
     texts = [t.text for t in elements(drawing, "text")]

@@ -17,7 +17,7 @@ from starlette.websockets import WebSocketDisconnect
 
 from leaderboard.app import build
 from leaderboard.board.board import Board
-from leaderboard.serve.calls import SESSION, BadCall, Calls
+from leaderboard.serve.calls import SESSION, BadRequest, EventSchemas
 from leaderboard.serve.closed import MAX_BODY
 from leaderboard.serve.server import THREADS, application
 from tests.leaderboard.page_calls import (
@@ -57,8 +57,8 @@ def client(served: FastAPI) -> TestClient:
 
 
 @pytest.fixture(scope="module")
-def calls(board: Board) -> Calls:
-    return Calls.of(build(board, Path("nowhere")))
+def calls(board: Board) -> EventSchemas:
+    return EventSchemas.of(build(board, Path("nowhere")))
 
 
 def inner(served: FastAPI) -> App:
@@ -214,17 +214,17 @@ def test_an_unknown_component_is_said_at_the_start(board: Board) -> None:
     demo = build(board, Path("nowhere"))
     demo.fns[BOARD].inputs = [*demo.fns[BOARD].inputs, demo.fns[BOARD].outputs[0]]
     with pytest.raises(TypeError, match="what a HTML sends is not known"):
-        Calls.of(demo)
+        EventSchemas.of(demo)
 
 
-def test_what_passes_is_made_anew(calls: Calls) -> None:
+def test_what_passes_is_made_anew(calls: EventSchemas) -> None:
     found = calls.checked(json.dumps(call(LINK, [None], event_data={"href": "?a"})).encode())
     assert json.loads(found.body) == {
         "fn_index": LINK, "data": [None], "session_hash": SESSION, "event_data": {"href": "?a"},
     }  # fmt: skip
     assert not found.slow
     assert calls.checked(json.dumps(call(SLOW, [], event_data={"href": ""})).encode()).slow
-    with pytest.raises(BadCall, match="unknown field"):
+    with pytest.raises(BadRequest, match="unknown field"):
         calls.checked(b'{"\\ud800": 1}')
 
 

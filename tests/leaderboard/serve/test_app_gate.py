@@ -18,8 +18,8 @@ from starlette.types import Message, Receive, Scope, Send
 
 from leaderboard.app import build
 from leaderboard.board.board import Board
-from leaderboard.serve.calls import Calls
-from leaderboard.serve.closed import MAX_ASKING, MAX_BODY, SLOW_AT_ONCE, Closed
+from leaderboard.serve.calls import EventSchemas
+from leaderboard.serve.closed import MAX_ASKING, MAX_BODY, SLOW_AT_ONCE, RequestAllowlist
 from leaderboard.serve.server import application
 from tests.leaderboard.page_calls import BOARD, CONTROLS, PREDICT, SLOW, call, one_entry
 
@@ -30,11 +30,11 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
 
 
 @pytest.fixture(scope="module")
-def calls(board: Board) -> Calls:
-    return Calls.of(build(board, Path("nowhere")))
+def calls(board: Board) -> EventSchemas:
+    return EventSchemas.of(build(board, Path("nowhere")))
 
 
-async def ask(closed: Closed, body: dict[str, Any]) -> tuple[int, bytes]:
+async def ask(closed: RequestAllowlist, body: dict[str, Any]) -> tuple[int, bytes]:
     """One call; its status and what was answered."""
     content = [{"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}]
     sent: list[Message] = []
@@ -56,7 +56,7 @@ async def until(true: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
-def test_few_slow_calls_run_some_wait_and_the_others_are_declined(calls: Calls) -> None:
+def test_few_slow_calls_run_some_wait_and_the_others_are_declined(calls: EventSchemas) -> None:
     slow = call(SLOW, [], event_data={"href": ""})
     inside: list[int] = []
     most = 0
@@ -75,7 +75,7 @@ def test_few_slow_calls_run_some_wait_and_the_others_are_declined(calls: Calls) 
             await send({"type": "http.response.start", "status": 200, "headers": []})
             await send({"type": "http.response.body", "body": b"shown"})
 
-        closed = Closed(app, calls)
+        closed = RequestAllowlist(app, calls)
         asked = [asyncio.create_task(ask(closed, slow)) for _ in range(MAX_ASKING)]
         await until(lambda: len(inside) == SLOW_AT_ONCE)
         for _ in range(3):
@@ -90,7 +90,7 @@ def test_few_slow_calls_run_some_wait_and_the_others_are_declined(calls: Calls) 
     assert most == SLOW_AT_ONCE
 
 
-def test_who_receives_slowly_holds_up_nobody(calls: Calls) -> None:
+def test_who_receives_slowly_holds_up_nobody(calls: EventSchemas) -> None:
     slow = call(SLOW, [], event_data={"href": ""})
 
     async def main() -> None:
@@ -103,7 +103,7 @@ def test_who_receives_slowly_holds_up_nobody(calls: Calls) -> None:
             await go.wait()
             await send({"type": "http.response.body", "body": b"shown"})
 
-        closed = Closed(app, calls)
+        closed = RequestAllowlist(app, calls)
         asked = [asyncio.create_task(ask(closed, slow)) for _ in range(2 * MAX_ASKING)]
         await until(lambda: drawn == 2 * MAX_ASKING)
         go.set()
@@ -112,12 +112,12 @@ def test_who_receives_slowly_holds_up_nobody(calls: Calls) -> None:
     anyio.run(main)
 
 
-def test_a_slow_call_that_fails_leaves_its_place(calls: Calls) -> None:
+def test_a_slow_call_that_fails_leaves_its_place(calls: EventSchemas) -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         raise RuntimeError("nothing")
 
     async def main() -> None:
-        closed = Closed(app, calls)
+        closed = RequestAllowlist(app, calls)
         for _ in range(MAX_ASKING + 1):
             status, _ = await ask(closed, call(SLOW, [], event_data={"href": ""}))
             assert status == 500

@@ -11,7 +11,7 @@ from scipy import stats
 
 from benchmark.stats.intervals import Interval, newcombe_paired
 from benchmark.stats.paired import OVER_EPISODES, OVER_SEEDS
-from leaderboard.board.rows import Choices, FullRow, Row
+from leaderboard.board.rows import BoardRow, FullRow, RecipeChoices
 from leaderboard.board.training_rows import EventCount, Stability
 from leaderboard.table.contrasts import (
     OVER_PAIRS,
@@ -26,14 +26,14 @@ from tests.leaderboard.conftest import SOKOBAN, Boards, first
 from tests.support.board_rows import board_row, choices
 
 
-def with_clipping(name: str, advantage: str = "grpo", setting: str = "24 updates") -> Choices:
+def with_clipping(name: str, advantage: str = "grpo", setting: str = "24 updates") -> RecipeChoices:
     return choices(advantage, name, "token-mean", "plain", setting)
 
 
 PLAIN = with_clipping("ppo")
 GSPO = with_clipping("gspo")
 OTHER = with_clipping("gspo", advantage="gigpo")
-UNKNOWN = Choices(None, None, None, None, None)
+UNKNOWN = RecipeChoices(None, None, None, None, None)
 KEYS = (SOKOBAN.key,)
 
 
@@ -42,7 +42,7 @@ def collapsed(happened: int, known: int) -> Stability:
     return Stability((0,), (), (), (event,), (), None, None)
 
 
-def entry(day: int, chosen: Choices, *solved: int, **changes: Any) -> FullRow:
+def entry(day: int, chosen: RecipeChoices, *solved: int, **changes: Any) -> FullRow:
     """An entry whose seeds have solved so many episodes of 100."""
     plays = {SOKOBAN: [first(count) for count in solved]}
     return board_row(f"202601{day:02}_entry", plays, choices=chosen, **changes)
@@ -57,7 +57,7 @@ def clipping(boards: Boards, *rows: FullRow, base: str | None = None) -> Dimensi
 def between(boards: Boards, first: FullRow, second: FullRow) -> Interval:
     """The difference that the page `Compare` shows."""
     board = boards(*sorted((first, second), key=lambda row: row.id))
-    rows: Sequence[Row] = [board.row(row.id, "v1") or row for row in (first, second)]
+    rows: Sequence[BoardRow] = [board.row(row.id, "v1") or row for row in (first, second)]
     found = compare(board, rows[0], rows[1], KEYS[0])
     assert found is not None
     return found.difference
@@ -184,7 +184,7 @@ def test_a_choice_without_such_a_pair_has_its_most_common_partner(boards: Boards
 
 def test_one_name_with_other_constants_is_another_choice(boards: Boards) -> None:
     changed = (PLAIN.hashes[0], sha256_text("clip 10"), *PLAIN.hashes[2:])
-    wide = Choices("grpo", "ppo", "token-mean", "plain", "24 updates", changed)
+    wide = RecipeChoices("grpo", "ppo", "token-mean", "plain", "24 updates", changed)
     found = clipping(boards, entry(1, PLAIN, 50), entry(2, wide, 10))
     names = {f"ppo ({each[1][:4]})" for each in (PLAIN.hashes, changed)}
     assert {found.contrasts[0].choice, found.contrasts[0].over} == names
@@ -195,7 +195,7 @@ def test_one_name_with_other_constants_is_another_choice(boards: Boards) -> None
     [
         entry(2, OTHER, 90),
         entry(2, with_clipping("gspo", setting="5 updates"), 90),
-        entry(2, Choices("grpo", "gspo", "token-mean", "plain", "24 updates"), 90),
+        entry(2, RecipeChoices("grpo", "gspo", "token-mean", "plain", "24 updates"), 90),
         entry(2, GSPO, 90, base_model="Qwen3-4B"),
     ],
     ids=["advantage", "setting", "unknown constants", "base"],

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from leaderboard.board.rows import Checkpoint, Model, Row
+from leaderboard.board.rows import BoardRow, Checkpoint, Model
 from leaderboard.board.training_rows import (
     EventCount,
     NamedValue,
@@ -106,7 +106,7 @@ def test_the_columns_say_what_they_were_measured_on() -> None:
         )
 
 
-def row_of(kind: str, *commands: str, log: str | None = None) -> Row:
+def row_of(kind: str, *commands: str, log: str | None = None) -> BoardRow:
     revision = "c" * 40 if kind == "hub" else None
     model = Model("last", kind, revision, sha256_text("weights"))
     points = (Checkpoint(4, model, (), commands, log),)

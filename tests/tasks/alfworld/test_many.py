@@ -4,7 +4,7 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 
 from tasks.alfworld.engine.game import Game
-from tasks.alfworld.env import Seen, World
+from tasks.alfworld.env import AlfworldEnv, Seen
 from tasks.alfworld.goals import task_texts
 from tasks.alfworld.problem import problem_text
 from tasks.alfworld.stream import training_household
@@ -23,7 +23,7 @@ def _games() -> list[Game]:
 
 
 def _play(number: int, game: Game) -> list[Seen]:
-    world, rng = World(game), random.Random(number)
+    world, rng = AlfworldEnv(game), random.Random(number)
     seen = [world.reset()]
     for _ in range(STEPS):
         seen.append(world.step(rng.choice(seen[-1].admissible)))
@@ -32,7 +32,7 @@ def _play(number: int, game: Game) -> list[Seen]:
 
 def test_interleaved_threaded_and_sequential_worlds_are_equal() -> None:
     alone = [_play(number, game) for number, game in enumerate(_games())]
-    worlds = [World(game) for game in _games()]
+    worlds = [AlfworldEnv(game) for game in _games()]
     draws = [random.Random(number) for number in range(WORLDS)]
     together = [[world.reset()] for world in worlds]
     for _ in range(STEPS):

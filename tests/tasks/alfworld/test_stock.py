@@ -7,7 +7,7 @@ import random
 import pytest
 
 from tasks.alfworld.engine.game import Game
-from tasks.alfworld.env import Seen, World
+from tasks.alfworld.env import AlfworldEnv, Seen
 from tasks.alfworld.goals import task_texts
 from tasks.alfworld.problem import problem_text
 from tasks.alfworld.stream import training_household
@@ -29,7 +29,7 @@ def test_recorded_transitions_of_real_games() -> None:
     assert sum(len(row["actions"]) for row in rows) == 398
     for row in rows:
         content = json.loads((folder / row["game"]).read_text("utf-8"))
-        world = World(Game(content["pddl_problem"], row["task"]))
+        world = AlfworldEnv(Game(content["pddl_problem"], row["task"]))
         for number, seen in enumerate(_play(world, row["actions"])):
             where = (row["game"], number)
             assert seen.text == row["obs"][number], where
@@ -39,7 +39,7 @@ def test_recorded_transitions_of_real_games() -> None:
             assert int(seen.won) == row["score"][number], where
 
 
-def _play(world: World, actions: list[str]) -> list[Seen]:
+def _play(world: AlfworldEnv, actions: list[str]) -> list[Seen]:
     return [world.reset(), *(world.step(action) for action in actions)]
 
 
@@ -50,7 +50,7 @@ def test_lockstep_in_generated_games(index: int) -> None:
     problem = problem_text(household)
     texts = task_texts(household.task_type, household.target, household.destination)
     task = texts[household.text]
-    world, stock = World(Game(problem, task)), stock_engine(problem, task)
+    world, stock = AlfworldEnv(Game(problem, task)), stock_engine(problem, task)
     seen, state = world.reset(), stock.reset()
     rng = random.Random(index)
     solution = list(household.walkthrough)

@@ -2,15 +2,15 @@
 
 import pytest
 
-from tasks.sokoban.env import World
+from tasks.sokoban.env import SokobanEnv
 
 
 def board(text: str) -> list[str]:
     return text.split()
 
 
-def play(rows: list[str], moves: str) -> tuple[World, list[float]]:
-    world = World(rows)
+def play(rows: list[str], moves: str) -> tuple[SokobanEnv, list[float]]:
+    world = SokobanEnv(rows)
     names = {"u": "up", "d": "down", "l": "left", "r": "right"}
     return world, [round(world.move(names[move]), 10) for move in moves]
 
@@ -59,7 +59,7 @@ def test_boxes_do_not_move_each_other_or_through_walls() -> None:
 
 def test_passing_a_turn_costs_a_tenth_and_changes_nothing() -> None:
     rows = board("##### #@$.# #####")
-    world = World(rows)
+    world = SokobanEnv(rows)
     assert world.move(None) == -0.1
     assert world.board == tuple(rows)
 
@@ -72,7 +72,7 @@ def test_the_player_walks_over_targets() -> None:
 
 
 def test_observation() -> None:
-    world = World(board("##### #@#$# #__.# #####"))
+    world = SokobanEnv(board("##### #@#$# #__.# #####"))
     assert world.observation() == (
         "#####\n#@#$#\n#__.#\n#####\nInner walls: r1c2\nTargets: r2c3\nBoxes: r1c3\nPlayer: r1c1"
     )
@@ -100,4 +100,4 @@ def test_coordinates_follow_the_board() -> None:
 )
 def test_what_is_no_level_is_refused(rows: list[str]) -> None:
     with pytest.raises(ValueError, match="board|level"):
-        World(rows)
+        SokobanEnv(rows)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tasks.errors import UserError
 from tasks.panels import read_panel
 from tasks.sokoban import make_panels
-from tasks.sokoban.env import World
+from tasks.sokoban.env import SokobanEnv
 from tasks.sokoban.solver import Room, distances, state_of
 from tasks.sokoban.symmetry import level_key, room_key, symmetries
 from tasks.sokoban.task import PANELS, SokobanTask
@@ -44,7 +44,7 @@ def test_lengths_are_exact_and_levels_distinct(name: str) -> None:
     panel = TASK.panel(name)
     for entry in panel.entries:
         board = entry.data["board"]
-        assert not World(board).solved
+        assert not SokobanEnv(board).solved
         assert distances(Room.of(board))[state_of(board)] == entry.data["optimal_length"]
         assert entry.category == str(entry.data["optimal_length"])
     assert len({room_key(entry.data["board"]) for entry in panel.entries}) == len(panel.entries)

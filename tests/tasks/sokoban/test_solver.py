@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.sokoban.env import DIRECTIONS, World
+from tasks.sokoban.env import DIRECTIONS, SokobanEnv
 from tasks.sokoban.expert import Expert
 from tasks.sokoban.solver import Room, after, distances, state_of
 from tasks.sokoban.task import SokobanTask
@@ -19,10 +19,10 @@ def forward_length(board: tuple[str, ...]) -> int | None:
     queue, seen = deque([(board, 0)]), {board}
     while queue:
         rows, length = queue.popleft()
-        if World(rows).solved:
+        if SokobanEnv(rows).solved:
             return length
         for direction in DIRECTIONS:
-            world = World(rows)
+            world = SokobanEnv(rows)
             world.move(direction)
             if world.board not in seen:
                 seen.add(world.board)
@@ -55,7 +55,7 @@ def test_reverse_play_agrees_with_forward_play(index: int) -> None:
 @given(st.integers(0, 100_000), st.lists(st.sampled_from(DIRECTIONS), max_size=30))
 def test_the_solver_moves_as_the_world_does(index: int, moves: list[str]) -> None:
     board = tuple(TASK.training_entry(index).data["board"])
-    world, room, state = World(board), Room.of(board), state_of(board)
+    world, room, state = SokobanEnv(board), Room.of(board), state_of(board)
     for move in moves:
         world.move(move)
         state = after(room, state, move)
@@ -66,7 +66,7 @@ def test_the_expert_needs_exactly_the_optimal_length() -> None:
     for name in TASK.panels():
         panel = TASK.panel(name)
         for entry in panel.entries[::16]:
-            world, moves = World(entry.data["board"]), 0
+            world, moves = SokobanEnv(entry.data["board"]), 0
             expert = Expert(world.board)
             while not world.solved:
                 world.move(expert.turn(world.board)[1])

@@ -227,7 +227,7 @@ def test_a_report_takes_outputs_from_the_record() -> None:
     episode = TASK.episode(ENTRY, 5)
     episode.reset()
     info = {"status": "ok", "output": "as recorded", "boxed": None}
-    redone = episode.redo(code("import time; time.sleep(9)"), info, trust=True)
+    redone = episode.replay_step(code("import time; time.sleep(9)"), info, trust=True)
     assert redone.step.view.observation == "as recorded"
 
 
@@ -238,7 +238,7 @@ def test_what_cannot_have_been_recorded_is_not_gone_on_from(info: dict[str, Any]
     assert Output.recorded(info) is None
     episode = TASK.episode(ENTRY, 5)
     episode.reset()
-    assert episode.redo(code("print(1)"), info).step.view.observation == "1"
+    assert episode.replay_step(code("print(1)"), info).step.view.observation == "1"
 
 
 def test_the_expert_solves_every_kind() -> None:

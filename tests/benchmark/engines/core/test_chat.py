@@ -50,12 +50,12 @@ RESPONSE = "<think>add</think>\n```python\nprint(1+1)\n```"
 ASKED: tuple[Message, ...] = ({"role": "user", "content": "How much?"},)
 
 
-def go_on(chat: Chat, drawn: list[int], kept: str) -> tuple[list[int], list[int]]:
+def continue_conversation(chat: Chat, drawn: list[int], kept: str) -> tuple[list[int], list[int]]:
     """A first prompt, and the one that goes on from a response to it."""
     first = chat.render(ASKED)
     answered: Message = {"role": "assistant", "content": kept}
     said: Message = {"role": "user", "content": "Output:\n2"}
-    return first, chat.go_on(first, drawn, (*ASKED, answered, said))
+    return first, chat.continue_conversation(first, drawn, (*ASKED, answered, said))
 
 
 def test_a_conversation_goes_on_from_its_own_tokens(pristine: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_conversation_goes_on_from_its_own_tokens(pristine: Path) -> None:
     # One letter a token: nothing that the tokenizer itself would write.
     drawn = [i for letter in RESPONSE for i in chat.tokenizer(letter)["input_ids"]]
     assert drawn != chat.tokenizer(RESPONSE)["input_ids"]
-    first, second = go_on(chat, [*drawn, END], RESPONSE)
+    first, second = continue_conversation(chat, [*drawn, END], RESPONSE)
     assert second[: len(first) + len(drawn)] == [*first, *drawn]
     assert chat.tokenizer.decode(second) == (
         "<|im_start|>user\nHow much?<|im_end|>\n<|im_start|>assistant\n"
@@ -77,7 +77,9 @@ def test_no_text_is_taken_for_the_place_of_the_response(pristine: Path) -> None:
     said: Message = {"role": "user", "content": "[[response 0]] [[response 1]]"}
     answered: Message = {"role": "assistant", "content": "2"}
     drawn = chat.tokenizer("2")["input_ids"]
-    second = chat.tokenizer.decode(chat.go_on(first, drawn, (*ASKED, answered, said)))
+    second = chat.tokenizer.decode(
+        chat.continue_conversation(first, drawn, (*ASKED, answered, said))
+    )
     assert "assistant\n2<|im_end|>\n<|im_start|>user\n[[response 0]] [[response 1]]<|im" in second
 
 
@@ -85,7 +87,7 @@ def test_what_was_written_after_the_kept_text_is_left_out(pristine: Path) -> Non
     chat = Chat.load(pristine)
     ids = chat.tokenizer(RESPONSE)["input_ids"]
     more = chat.tokenizer("\nOutput:\n3")["input_ids"]
-    first, second = go_on(chat, [*ids, *more, END], RESPONSE)
+    first, second = continue_conversation(chat, [*ids, *more, END], RESPONSE)
     assert second[len(first) : len(first) + len(ids) + 1] == [*ids, END]
 
 
@@ -98,7 +100,7 @@ def test_a_template_that_takes_reasoning_out_takes_nothing_out(folder: Path) -> 
     chat = Chat.load(folder)
     chat.tokenizer.chat_template = stripping
     ids = chat.tokenizer(RESPONSE)["input_ids"]
-    _, second = go_on(chat, [*ids, END], RESPONSE)
+    _, second = continue_conversation(chat, [*ids, END], RESPONSE)
     assert "<think>add</think>" in chat.tokenizer.decode(second)
 
 
@@ -107,7 +109,7 @@ def test_a_template_that_hides_responses_is_refused(pristine: Path) -> None:
     ids = chat.tokenizer("2")["input_ids"]
     chat.tokenizer.chat_template = "{% for m in messages %}{{ m.role }}{% endfor %}"
     with pytest.raises(UserError, match="does not show a response once"):
-        go_on(chat, ids, "2")
+        continue_conversation(chat, ids, "2")
 
 
 def test_decode_drops_special_tokens_and_keeps_tags(pristine: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from benchmark.engines.core.base import Sampling
-from benchmark.engines.transformers.decoding import Decoder, Row, draw, uniforms
+from benchmark.engines.transformers.decoding import BatchRow, Decoder, draw, uniforms
 from tasks.errors import UserError
 
 # Probabilities .2, .5, .3 of the tokens 0, 1, 2.
@@ -144,7 +144,7 @@ def test_decoding_equals_generate(model_type: str) -> None:
 
     decoder = Decoder(model, frozenset(), max_batch=4)
     waiting = [
-        (Row(i, prompt[-1], len(prompt) - 1, Sampling(), 12 + i, []), prompt)
+        (BatchRow(i, prompt[-1], len(prompt) - 1, Sampling(), 12 + i, []), prompt)
         for i, prompt in enumerate(prompts)
     ]
     found: dict[int, list[int]] = {}
@@ -162,7 +162,7 @@ def test_prefix_is_shared_and_shrinks() -> None:
     decoder = Decoder(model, frozenset(), max_batch=8)
 
     def admit(prompt: list[int]) -> int:
-        decoder.admit([Row(0, prompt[-1], len(prompt) - 1, Sampling(), 1, [])], [prompt])
+        decoder.admit([BatchRow(0, prompt[-1], len(prompt) - 1, Sampling(), 1, [])], [prompt])
         return sum(prefix.length for prefix in decoder.prefixes)
 
     base = list(range(100))
@@ -185,7 +185,7 @@ def test_slots_outgrow_their_columns() -> None:
     model = build("llama", {**SIZES, "max_position_embeddings": 1024})
     prompt = [5, 6, 7]
     decoder = Decoder(model, frozenset(), max_batch=2)
-    decoder.admit([Row(0, 7, 2, Sampling(), 300, [])], [prompt])
+    decoder.admit([BatchRow(0, 7, 2, Sampling(), 300, [])], [prompt])
     ended = []
     while decoder.rows:
         ended += decoder.step()

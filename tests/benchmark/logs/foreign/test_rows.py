@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from benchmark.logs.foreign import rows, values
 from benchmark.logs.foreign.mapping import Meaning, own_words
-from benchmark.logs.foreign.rows import Collector, Reading, Row
+from benchmark.logs.foreign.rows import Collector, LogRow, Reading
 from benchmark.logs.foreign.values import (
     NOT_A_NUMBER,
     Value,
@@ -33,7 +33,7 @@ def collected(
 ) -> Reading:
     collector = Collector(LOG, "verl", own or {})
     collector.add_all(
-        Row(f"line {number}", step, fields) for number, (step, fields) in enumerate(lines, 1)
+        LogRow(f"line {number}", step, fields) for number, (step, fields) in enumerate(lines, 1)
     )
     return collector.reading("run")
 

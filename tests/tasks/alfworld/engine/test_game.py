@@ -4,7 +4,7 @@ import pytest
 
 from tasks.alfworld.engine.game import Game
 from tasks.alfworld.engine.pddl import PddlError
-from tasks.alfworld.env import World
+from tasks.alfworld.env import AlfworldEnv
 from tests.tasks.alfworld.stock import stock_engine
 
 OBJECTS = {
@@ -144,7 +144,7 @@ def _problem(extra: str = "", start: str = START, goal: str = GOAL, without: str
     ],
 )
 def test_a_tour_is_the_same_in_both_engines(problem: str) -> None:
-    world, stock = World(Game(problem, "tidy up")), stock_engine(problem, "tidy up")
+    world, stock = AlfworldEnv(Game(problem, "tidy up")), stock_engine(problem, "tidy up")
     seen, state = world.reset(), stock.reset()
     for command in [*TOUR, None]:
         assert seen.text == state.feedback
@@ -156,7 +156,7 @@ def test_a_tour_is_the_same_in_both_engines(problem: str) -> None:
 
 
 def test_the_tour_wins_the_plain_game() -> None:
-    world = World(Game(_problem(), "tidy up"))
+    world = AlfworldEnv(Game(_problem(), "tidy up"))
     world.reset()
     assert [world.step(command).won for command in TOUR].index(True) == len(TOUR) - 1
 
