@@ -57,7 +57,7 @@ lint: $(DEV) ## ruff (rules and layout) and the pins
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet .
 
-format: $(DEV) ## let ruff mend what it can
+format: $(DEV) ## let ruff fix what it can
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .
 
 typecheck: $(DEV) ## mypy, strict

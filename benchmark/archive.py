@@ -47,7 +47,7 @@ def unpacked(path: Path, size: int) -> Iterator[bytes]:
         Parts of at most 1 MiB, in order. That there are too few is known after the last one only.
 
     Raises:
-        UserError: It is no Zstandard file, is damaged, or holds more or less.
+        UserError: It is not a Zstandard file, is damaged, or holds more or less.
     """
     found = 0
     try:

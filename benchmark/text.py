@@ -35,7 +35,7 @@ def visible(text: str, tag: bool = True) -> Markup:
 
 
 def percent(share: float, decimals: int = 1) -> str:
-    """`0.527` as `52.7 %`; a dash for what is no number."""
+    """`0.527` as `52.7 %`; a dash for what is not a number."""
     if not math.isfinite(share):
         return "\u2013"
     # A share below 1 must not be shown as 100 %, nor one above 0 as 0 %.

@@ -6,7 +6,7 @@ It only shows what the board's file says. What a tab shows is made by `leaderboa
 escaped texts; here are gradio's components and their wiring. There are two kinds of events, neither
 of which sets off another:
 
-- somebody uses a control: the controls of its tab are read, and its tab is drawn anew;
+- somebody uses a control: the controls of its tab are read, and its tab is redrawn;
 - somebody opens the page or follows a link in it: the query says which tab is shown and how.
 
 `leaderboard.serve.server` serves it.

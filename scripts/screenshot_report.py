@@ -36,7 +36,7 @@ def main() -> int:
         print("no Chromium: install one or name it in ARLARENA_CHROMIUM", file=sys.stderr)
         return 2
     if not arguments.report.is_file():
-        print(f"{arguments.report} is no file: name a run's report.html", file=sys.stderr)
+        print(f"{arguments.report} is not a file: name a run's report.html", file=sys.stderr)
         return 2
     arguments.out.mkdir(parents=True, exist_ok=True)
     _take(arguments, chromium, arguments.scheme)

@@ -271,7 +271,7 @@ class TaskInfo:
         tiles: Symbols of grid observations and how the report draws them; empty for texts.
         keys: Single keys that stand for actions when a person plays.
         unit: The sequence that losses and token ids are about: a `turn`, whose prompt is made
-            anew from the last turns, or the whole `trajectory`, in which every prompt goes on from
+            again from the last turns, or the whole `trajectory`, in which every prompt goes on from
             the one before.
         worker_processes: Episodes live in worker processes: steps take long, or libraries are not
             thread-safe.
@@ -457,7 +457,7 @@ class Task(ABC):
         return {name: self._chosen.get(name, setting.default) for name, setting in known.items()}
 
     def require(self) -> None:
-        """See that episodes can be played here, before anything that takes long is begun.
+        """Check that episodes can be played here, before anything that takes long is begun.
 
         Raises:
             UserError: They cannot; the message says what is missing.

@@ -24,7 +24,7 @@ def use_data(options: Iterable[str]) -> None:
 
     Raises:
         UserError: An option is not of this form, its task is unknown, has no downloaded data or
-            was named before, or its path is no folder.
+            was named before, or its path is not a folder.
     """
     chosen: dict[str, str] = {}
     for option in options:
@@ -44,7 +44,7 @@ def use_data(options: Iterable[str]) -> None:
                 f"--data {name}: {path[:300]} cannot be looked into: {error}"
             ) from error
         if not is_folder:
-            raise UserError(f"--data {name}: {folder} is no folder")
+            raise UserError(f"--data {name}: {folder} is not a folder")
         # Absolute: what runs later may have another working folder.
         chosen[variable] = str(folder.absolute())
     os.environ.update(chosen)

@@ -1,4 +1,4 @@
-"""The one exception that stands for a mistake the user can mend, and what helps to mend it."""
+"""The one exception that stands for a mistake the user can fix, and what helps to fix it."""
 
 from difflib import get_close_matches
 

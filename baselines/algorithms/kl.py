@@ -30,7 +30,7 @@ def kl(
     - k2 = d^2 / 2: biased, small variance; its expected gradient is that of the KL.
     - k3 = exp(d) - 1 - d: no bias, never negative, small variance unless a token is far less
       probable under the policy than under the reference. Its gradient `1 - exp(d)` is bounded on
-      one side only, which `limit` mends.
+      one side only, which `limit` fixes.
 
     Source: Schulman, "Approximating KL divergence" (2020). ARLArena's "low_var_kl" is k3 with these
     limits. In the reward, use the result without its gradient (`.detach()`).

@@ -50,7 +50,7 @@ class Stage(_Strict):
         batch_size: Turns per step; None for the training's.
         learning_rate: The learning rate starts again here (a warm restart, Loshchilov and Hutter
             2017): from this it falls to the final one until the end or the next restart, and
-            AdamW's moments are taken anew. None to go on, as the first stage must.
+            AdamW's moments are reset. None to go on, as the first stage must.
         final_learning_rate: Where it falls to from here; only with a learning rate. None for the
             training's.
     """
@@ -208,7 +208,7 @@ def read_recipe(path: Path) -> BCRecipe:
     """Read a recipe.
 
     Raises:
-        UserError: It is no valid recipe; the field is named.
+        UserError: It is not a valid recipe; the field is named.
     """
     try:
         return BCRecipe.model_validate(yaml.safe_load(path.read_text("utf-8")))

@@ -183,7 +183,7 @@ def _find(name: str, folder: Path, kind: str) -> Path:
 
 
 def _check_name(file: Path) -> None:
-    """See that the name of a user's own recipe can stand in a log, for nothing else.
+    """Check that the name of a user's own recipe can stand in a log, for nothing else.
 
     Raises:
         UserError: It cannot.

@@ -56,7 +56,7 @@ class TrainingRun:
     track: TrackClaim | None = None
 
     def __post_init__(self) -> None:
-        """See that the recipe can be used on the tasks.
+        """Check that the recipe can be used on the tasks.
 
         Raises:
             UserError: It compares turns, and a task's rows are whole trajectories.

@@ -327,7 +327,7 @@ class _Kept:
 
 
 def mini_batches(rows: int, optimization: Optimization, seed: int, update: int) -> list[list[int]]:
-    """Deal the rows of a rollout to optimizer steps, evenly, anew in every epoch.
+    """Deal the rows of a rollout to optimizer steps, evenly, again in every epoch.
 
     Returns:
         Row numbers of each step, epoch after epoch; depends on nothing but the arguments.

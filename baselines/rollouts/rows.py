@@ -1,7 +1,7 @@
 """Rollouts: groups of episodes from the training stream, and the rows that an update learns from.
 
 A row is one sequence: a turn (its prompt, its response) or a whole trajectory. Token ids come from
-the engine as they were drawn; nothing is tokenized anew.
+the engine as they were drawn; nothing is tokenized again.
 """
 
 import math

@@ -137,7 +137,7 @@ def resolve_on_track(track: Track, recipe: str, rate: float) -> TrainConfig:
 
 
 def settings_on_track(track: Track, recipe: str, rate: float) -> Settings:
-    """As `resolve_on_track`, before the schema has checked it: settings of one's own go on top.
+    """As `resolve_on_track`, before the schema has checked it: settings of the user's go on top.
 
     Raises:
         UserError: See `resolve_on_track`.

@@ -130,7 +130,7 @@ def find_last(
     try:
         state = TrainingState(**json.loads(path.read_text("utf-8")))
     except (OSError, ValueError, TypeError) as error:
-        raise UserError(f"{path} is no training state: {error}") from error
+        raise UserError(f"{path} is not a training state: {error}") from error
     if state.configuration != configuration:
         raise UserError(
             f"{folder} holds a run with another configuration, init or seed; choose another --out"

@@ -12,7 +12,7 @@ from tasks.errors import UserError, near
 
 
 def check_trackers(names: Sequence[str]) -> None:
-    """See that trackers can be used.
+    """Check that trackers can be used.
 
     Raises:
         UserError: One is not installed; near matches are named.

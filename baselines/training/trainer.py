@@ -66,7 +66,7 @@ class Trainer:
         accelerator: Processes and devices.
         watch: Who is told.
         older: A second engine with the same model, for cross-policy sampling.
-        learner: What learns; a class of one's own may do it in another way.
+        learner: What learns; a custom class may do it in another way.
     """
 
     def __init__(

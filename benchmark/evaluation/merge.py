@@ -40,7 +40,7 @@ def merge(paths: Sequence[Path], out: Path) -> Manifest:
         for name, (here, there) in differing_facts(manifest, first).items():
             raise UserError(f"{path} has another {name} than {paths[0]}: {here}, {there}")
         if manifest.shard is None or first.shard is None:
-            raise UserError(f"{path} is no shard: it was played without --shard")
+            raise UserError(f"{path} is not a shard: it was played without --shard")
         if manifest.shard.count != first.shard.count:
             raise UserError(
                 f"{path} is one of {manifest.shard.count} shards, not {first.shard.count}"

@@ -192,7 +192,7 @@ def short_hash(text: str) -> str:
 def record_of(trajectory: Trajectory) -> EpisodeRecord:
     """Turn a played trajectory into its record.
 
-    A trajectory that no record can hold (a reward that is no number, a response beyond all
+    A trajectory that no record can hold (a reward that is not a number, a response beyond all
     bounds) becomes the record of a failed episode, without its turns.
     """
     try:

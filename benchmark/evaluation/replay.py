@@ -167,7 +167,7 @@ def installed_panel(protocol: PanelProtocol) -> tuple[Task, Panel]:
 
 
 def _check_dangerous(protocol: PanelProtocol, task: Task, chosen: Mapping[str, str]) -> None:
-    """See that what a run from outside would have done here is what the user wants."""
+    """Check that what a run from outside would have done here is what the user wants."""
     for name, value in protocol.settings.items():
         if value in task.info.settings[name].dangerous and chosen.get(name) != value:
             choice = f"{protocol.task}.{name}={value}"

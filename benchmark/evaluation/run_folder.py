@@ -58,7 +58,7 @@ class RunFolder:
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="records")
         self._file = self._lock = -1
         if path.exists() and not path.is_dir():
-            raise UserError(f"{path} is no folder; choose another --out")
+            raise UserError(f"{path} is not a folder; choose another --out")
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lock = lock_folder(path)
@@ -178,7 +178,7 @@ class RunFolder:
 
 
 def read_run(path: Path) -> tuple[Manifest, list[EpisodeRecord]]:
-    """Read a run without locking or changing it; an incomplete last line is passed over.
+    """Read a run without locking or changing it; an incomplete last line is skipped.
 
     Raises:
         UserError: Not a run folder, or a line is not a valid record.
@@ -190,7 +190,7 @@ def read_run(path: Path) -> tuple[Manifest, list[EpisodeRecord]]:
 def read_sessions(path: Path) -> list[dict[str, Any]]:
     """Read `sessions.jsonl`: how fast each session was.
 
-    Lines that are no JSON are passed over: no number of the benchmark depends on this file.
+    Lines that are not JSON are skipped: no number of the benchmark depends on this file.
     """
     sessions = []
     for line in _lines(path / SESSIONS):
@@ -244,7 +244,7 @@ def _read_records(path: Path) -> Iterator[EpisodeRecord]:
     """Yield all complete records of a folder.
 
     Raises:
-        UserError: A line is no valid record, or an episode is there twice.
+        UserError: A line is not a valid record, or an episode is there twice.
     """
     file = path / RECORDS
     yield from parse_records(_lines(file), str(file))
@@ -258,7 +258,7 @@ def parse_records(lines: Iterable[bytes], where: str) -> Iterator[EpisodeRecord]
         where: What they are called in messages.
 
     Raises:
-        UserError: A line is no valid record, or an episode is there twice.
+        UserError: A line is not a valid record, or an episode is there twice.
     """
     seen: set[Key] = set()
     for number, line in enumerate(lines, 1):
@@ -274,7 +274,7 @@ def parse_records(lines: Iterable[bytes], where: str) -> Iterator[EpisodeRecord]
 
 
 def _lines(file: Path) -> Iterator[bytes]:
-    """Yield the complete lines of a file, none if it is not there; a last part is passed over.
+    """Yield the complete lines of a file, none if it is not there; a last part is skipped.
 
     Raises:
         UserError: A line is too long, or the file cannot be read.
@@ -347,5 +347,5 @@ def _shard_text(shard: Shard | None) -> str:
 def _cannot_write(path: Path, error: OSError) -> str:
     return (
         f"{path} cannot be written: {error.strerror or error}; what was recorded is kept: "
-        "mend that and run the same command again to resume"
+        "fix that and run the same command again to resume"
     )

@@ -42,7 +42,7 @@ class TrainingLog:
         start: Its first line.
         updates: Its update lines, in order.
         validations: Its validation lines, in order.
-        torn: A last line without its end was passed over.
+        torn: A last line without its end was skipped.
     """
 
     path: Path
@@ -113,7 +113,7 @@ def parse_training_log(content: bytes, path: Path, *, allow_torn: bool = False) 
     whole, torn = _split(content)
     if torn and not allow_torn:
         number = len(whole) + 1
-        raise UserError(f"{path}, line {number}: has no end; resuming the training mends that")
+        raise UserError(f"{path}, line {number}: has no end; resuming the training fixes that")
     lines = list(_parsed(path, whole))
     if not lines or not isinstance(lines[0], Start):
         raise UserError(f"{path} is empty: a training log begins with a start line")
@@ -165,7 +165,7 @@ def truncate_after(path: Path, update: int) -> int:
 
 
 def set_aside(path: Path) -> Path | None:
-    """Put a log out of the way of a run that begins anew in its folder.
+    """Put a log out of the way of a run that starts over in its folder.
 
     Returns:
         Where it lies now; None if there was none.
@@ -356,6 +356,6 @@ def _locked(path: Path, flags: int) -> int:
 
 def _cannot_write(path: Path, error: OSError) -> str:
     return (
-        f"{path} cannot be written: {error.strerror or error}; what was logged is kept: mend that "
+        f"{path} cannot be written: {error.strerror or error}; what was logged is kept: fix that "
         "and resume from the last checkpoint"
     )

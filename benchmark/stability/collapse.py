@@ -255,7 +255,7 @@ def should_stop(success: Curve, action_ok: Curve = (), group_std: Curve = ()) ->
 
 
 def _first_stretch(flags: Sequence[bool | None], length: int) -> list[int]:
-    """Positions of the first `length` flags in a row that are set; None is passed over."""
+    """Positions of the first `length` flags in a row that are set; None is skipped."""
     stretch: list[int] = []
     for position, flag in enumerate(flags):
         if flag is not None:

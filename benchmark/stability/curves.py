@@ -1,7 +1,7 @@
 """What one learning curve says of a run's stability: drawdowns, risks, spread, time to a level.
 
 Every function takes one curve (`Points`: values along updates) and gives one number, or None where
-the curve has too few points to say. Values that are not finite are passed over, as if the curve did
+the curve has too few points to say. Values that are not finite are skipped, as if the curve did
 not have those points. Curves of success are in [0, 1] and are never scaled by their own range: a
 run that hardly moved would look wild. Quantiles are linear between order statistics (type 7 of
 Hyndman and Fan, 1996), the default of numpy.

@@ -284,7 +284,7 @@ def _read(
 def _own_run(log: TrainingLog) -> LoggedRun:
     run = run_curves_of(log)
     name = log.path.resolve().parent.name if log.path.name == LOG else log.path.stem
-    notes = ("the last line has no end and was passed over",) if log.torn else ()
+    notes = ("the last line has no end and was skipped",) if log.torn else ()
     protocols = {line.panel: line.fingerprint for line in log.validations}
     return LoggedRun(
         log.path,

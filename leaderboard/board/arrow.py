@@ -71,7 +71,7 @@ def from_plain(cls: type, value: Mapping[str, Any]) -> Any:
 
     Args:
         cls: Its class.
-        value: What Arrow or JSON gives. Members that the class does not have are passed over.
+        value: What Arrow or JSON gives. Members that the class does not have are skipped.
 
     Raises:
         KeyError: A member is missing.

@@ -1,4 +1,4 @@
-"""The board as an app reads it: nothing is checked or computed anew at the start.
+"""The board as an app reads it: nothing is checked or recomputed at the start.
 
     board = load(Path("leaderboard.parquet"))
     board.protocols                   # all protocols, the newest first: one table for each

@@ -98,7 +98,7 @@ def build(
             protocol, or a check cannot be made.
     """
     if not submissions.is_dir():
-        raise UserError(f"{submissions} is no folder; name that of the submissions")
+        raise UserError(f"{submissions} is not a folder; name that of the submissions")
     reruns = read_reruns(submissions)
     older = _archives(_archived(submissions) if archives is None else archives)
     old_rows = [row for content in older for row in content.rows]
@@ -238,7 +238,7 @@ def _archives(paths: Sequence[Path]) -> list[BoardContent]:
 def _archive(path: Path) -> BoardContent:
     """A board of an older protocol: its newest protocol gets the file's name.
 
-    What had been refused then is not taken over: it is judged anew if it is still there.
+    What had been refused then is not taken over: it is judged again if it is still there.
     """
     content = read_content(path)
     newest, *others = content.facts.protocols

@@ -81,7 +81,7 @@ def read_table(path: Path) -> tuple[BoardFacts, pa.Table]:
     table = _completed(table)
     if stated is None or not table.schema.remove_metadata().equals(SCHEMA):
         raise UserError(
-            f"{path} is no board of version {VERSION}; make it anew with arlarena-bench "
+            f"{path} is not a board of version {VERSION}; rebuild it with arlarena-bench "
             "leaderboard build"
         )
     return _facts(path, stated), table
@@ -102,7 +102,7 @@ def _facts(path: Path, stated: bytes) -> BoardFacts:
     if plain.get("version") != VERSION:
         raise UserError(
             f"{path} is a board of version {plain.get('version')}, this program reads {VERSION}; "
-            "make it anew with arlarena-bench leaderboard build"
+            "rebuild it with arlarena-bench leaderboard build"
         )
     facts: BoardFacts = from_plain(BoardFacts, plain)
     return facts

@@ -26,7 +26,7 @@ class TabPart:
     Attributes:
         tab: Its name.
         controls: Its controls, by their names in `State`.
-        contents: What is drawn anew when one of them is used, and how.
+        contents: What is redrawn when one of them is used, and how.
         slow: Which of the contents are not whole yet, since it may take seconds, and what draws all
             of them: by an event of its own, so that nothing waits.
     """
@@ -70,7 +70,7 @@ class Page:
 
 
 def used(page: Page, part: TabPart, protocol: str, *values: Any) -> Any:
-    """A control of a tab was used: draw the tab anew.
+    """A control of a tab was used: redraw the tab.
 
     Args:
         page: The page.

@@ -55,7 +55,7 @@ class Curve:
         middle: The line that stands for all, as (x, y).
         band: (x, low, high), ascending; empty for none.
         marks: Places that are crossed.
-        overflows: Places on the x axis where what was measured is no finite number.
+        overflows: Places on the x axis where what was measured is not a finite number.
         step: The middle is a staircase: each value holds until the next one.
     """
 

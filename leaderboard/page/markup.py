@@ -82,7 +82,7 @@ def element(name: str, content: Piece = NOTHING, css: str = "", **attributes: st
 
 
 def link(query: str, text: Piece, css: str = "", **attributes: str) -> Markup:
-    """A link within the page, which the page follows without being loaded anew."""
+    """A link within the page, which the page follows without being reloaded."""
     return element("a", text, css, href=f"?{query}", data_go="", **attributes)
 
 

@@ -48,7 +48,7 @@ class Call:
     """A call that the page makes.
 
     Attributes:
-        body: What gradio gets: made anew of what is known of the call.
+        body: What gradio gets: rebuilt of what is known of the call.
         slow: See `Event`.
     """
 

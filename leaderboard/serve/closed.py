@@ -20,7 +20,7 @@ LOG: Final = logging.getLogger(__name__)
 MAX_BODY: Final = 2**16
 """Bytes of a request's body: the controls of a tab, or the query of a link."""
 MAX_PAGES: Final = 8
-"""Addresses for which the page is kept; whoever invents more makes it anew each time."""
+"""Addresses for which the page is kept; whoever invents more rebuilds it each time."""
 SLOW_AT_ONCE: Final = 2
 MAX_ASKING: Final = 32
 """Slow events that are being answered or wait for it."""

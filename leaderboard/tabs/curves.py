@@ -60,7 +60,7 @@ def curves_page(board: Board, state: State) -> str:
         note(
             "A line is the median of the seeds, a band goes from the lowest to the highest seed "
             "while all of them run. A cross is a collapse; a triangle at the upper edge is a "
-            "value that is no finite number. Long logs are thinned out, their peaks are kept. What "
+            "value that is not finite. Long logs are thinned out, their peaks are kept. What "
             "is below a logarithmic axis, 0 among it, lies on its lower end. The band of survival "
             "is its 95 % interval at each update, unknown while all seeds are left, or none. Lines "
             "may lie on each other: the table tells them apart."

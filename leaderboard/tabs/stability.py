@@ -69,7 +69,7 @@ def stability_page(board: Board, state: State) -> str:
 
 def _against(board: Board, state: State) -> Markup:
     measure = next(c for c in columns_of([]) if c.name == state.measure)
-    # Only what is drawn counts, so that a control of another tab computes nothing anew.
+    # Only what is drawn counts, so that a control of another tab recomputes nothing.
     frame = frame_of(board, State(protocol=state.protocol, panels=state.panels))
     if state.base:
         frame = frame[frame["base_model"] == state.base]

@@ -1,7 +1,7 @@
 """The scripted expert: knows the whole state, walks straight to what is needed.
 
 It plays generated and real games alike. In a generated game it plays the walkthrough that the
-generator kept, as long as the episode follows it; otherwise, and in real games, it decides anew at
+generator kept, as long as the episode follows it; otherwise, and in real games, it decides again at
 every turn from the facts of the state.
 """
 

@@ -134,7 +134,7 @@ def _check_folder(panel: str) -> None:
                 f"alfworld/{panel}: {root} is the folder in the data's folder; name {root.parent}"
             )
         if root.exists() and not root.is_dir():
-            raise UserError(f"alfworld/{panel}: {root} is no folder; {_SETTING}")
+            raise UserError(f"alfworld/{panel}: {root} is not a folder; {_SETTING}")
         if not root.exists():
             raise UserError(f"alfworld/{panel}: there is no folder {root}; {_how_to_get()}")
     except OSError as error:

@@ -103,7 +103,7 @@ def parse_game_name(name: str) -> GameName:
     match = _GAME.fullmatch(name)
     if match is None:
         raise UserError(
-            f"{name[:120]!r} is no name of an ALFWorld game; expected "
+            f"{name[:120]!r} is not a name of an ALFWorld game; expected "
             "type-Object-Movable-Receptacle-scene"
         )
     task_type, target, movable, destination, scene = match.groups()

@@ -20,7 +20,7 @@ from tasks.seeding import canonical_json, sha256_text
 from tasks.tir_math.rows import read_rows, to_entries
 
 VARIABLE = "TIR_MATH_DATA"
-"""Environment variable that names a folder with files of one's own."""
+"""Environment variable that names a folder with custom files."""
 
 SUFFIXES = (".jsonl", ".json", ".parquet", ".csv")
 _LARGEST_FILE = 20_000_000
@@ -161,7 +161,7 @@ def _folder() -> Path | None:
     except (OSError, RuntimeError, ValueError) as error:
         raise UserError(f"${VARIABLE}: {named[:300]} cannot be looked into: {error}") from error
     if not is_folder:
-        raise UserError(f"${VARIABLE}: {folder} is no folder; name the one that holds the files")
+        raise UserError(f"${VARIABLE}: {folder} is not a folder; name the one that holds the files")
     return folder
 
 

@@ -153,7 +153,7 @@ class TirMathTask(Task):
         return str(entry.data["question"])
 
     def require(self) -> None:
-        """See that programs can be run."""
+        """Check that programs can be run."""
         sandbox(self.settings()["sandbox"])
 
     def prompt_template(self) -> str:

@@ -6,7 +6,7 @@ play the same episodes, greedily and with draws; all records are audited under t
 the init itself should all pass; of the others, the more are flagged the better the audit.
 
 `text` counts the episodes that are flagged by their words alone: by what remains if somebody takes
-another model's words and computes their log-probabilities anew under the weights that he names.
+another model's words and computes their log-probabilities again under the weights that he names.
 `evidence` is that of all drawn episodes together, in nats; above 9.2 it is flagged.
 """
 

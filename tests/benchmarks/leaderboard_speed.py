@@ -228,7 +228,7 @@ async def visitor(
     pause: float,
     waits: Waits,
 ) -> None:
-    """One visitor: every tenth step opens the page anew, the others use the board."""
+    """One visitor: every tenth step reopens the page, the others use the board."""
     rng = random.Random(number)
     await asyncio.sleep(rng.random() * pause)
     alive = asyncio.create_task(heartbeat(session, f"visitor-{number}"))

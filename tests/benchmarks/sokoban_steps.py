@@ -2,7 +2,7 @@
 
 One core, one process, interleaved and repeated. Ours builds the observation text at every step; the
 original is measured without any rendering and with its small image (`tiny_rgb_array`). All play the
-same random moves in 6x6 rooms with one box and start anew when an episode ends. Needs the extra
+same random moves in 6x6 rooms with one box and start over when an episode ends. Needs the extra
 `benchmarks`.
 """
 
@@ -51,7 +51,7 @@ def ours_with_prompts(moves: list[str]) -> None:
 
 
 def theirs(mode: str) -> Callable[[list[str]], None]:
-    """gym-sokoban's own steps; levels are put back to their start, not generated anew."""
+    """gym-sokoban's own steps; levels are put back to their start, not generated again."""
     from gym_sokoban.envs.sokoban_env import SokobanEnv
 
     environment: Any = SokobanEnv(dim_room=(6, 6), max_steps=MAX_TURNS, num_boxes=1)

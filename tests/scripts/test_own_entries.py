@@ -21,7 +21,7 @@ from tests.support.tiny_study import make_tracks, use_tracks
 
 
 def _accepted(plan: Plan) -> None:
-    """See that every evaluation is one that the command line takes."""
+    """Check that every evaluation is one that the command line takes."""
     parser = argparse.ArgumentParser()
     evaluation.add(parser.add_subparsers())
     for name, arguments in plan.evaluations.items():

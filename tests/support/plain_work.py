@@ -118,7 +118,7 @@ def packed_loss(model: Any, rows: Sequence[Row], mean: float) -> torch.Tensor:
     """Sum of -A log p over the tokens that the model drew.
 
     Args:
-        model: A model of transformers, which tells rows apart by positions that begin anew.
+        model: A model of transformers, which tells rows apart by positions that start over.
         rows: One behind the other in a single sequence.
         mean: Reward of all rows, to be subtracted.
     """

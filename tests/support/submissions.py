@@ -180,7 +180,7 @@ def squeezed(content: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A copy of a submission, to be forged. Whatever is changed is listed anew, with its hash."""
+    """A copy of a submission, to be forged. Whatever is changed is listed again, with its hash."""
 
     folder: Path
 
@@ -251,7 +251,7 @@ class Copy:
         self.manifest(lambda run: run["panels"][0].update(changes))
 
     def summarize(self, run: str) -> None:
-        """Compute a run's summary anew, if its records can be a run's."""
+        """Compute a run's summary again, if its records can be a run's."""
         lines = self.read(f"{run}/episodes.jsonl.zst").splitlines()
         with suppress(ValidationError, UserError):
             manifest = Manifest.model_validate_json(self.read(f"{run}/run.json"))

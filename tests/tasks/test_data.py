@@ -68,8 +68,8 @@ def test_no_option_changes_nothing() -> None:
         (["downloaded="], "--data must be TASK=PATH, not 'downloaded='"),
         (["sokobn=/tmp"], "unknown task 'sokobn'; did you mean sokoban?"),
         (["sokoban=/tmp"], "--data sokoban: the task has no downloaded data; leave it out"),
-        (["downloaded=/no/such"], "--data downloaded: /no/such is no folder"),
-        (["downloaded=/etc/passwd"], "--data downloaded: /etc/passwd is no folder"),
+        (["downloaded=/no/such"], "--data downloaded: /no/such is not a folder"),
+        (["downloaded=/etc/passwd"], "--data downloaded: /etc/passwd is not a folder"),
         (["downloaded=/tmp", "downloaded=/"], "--data names downloaded twice"),
     ],
 )

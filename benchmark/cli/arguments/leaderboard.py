@@ -10,7 +10,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parser = commands.add_parser(
         "leaderboard",
         help="make the board from all submissions, or show it",
-        description="The board is computed from submissions, which are all checked anew; the page "
+        description="The board is computed from submissions, which are all checked again; the page "
         "only shows it.",
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")

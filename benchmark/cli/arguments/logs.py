@@ -22,7 +22,7 @@ def _add_plot(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         "logs",
         metavar="LOG",
         nargs="+",
-        help="training_log.jsonl, or a folder that holds one; folders without are passed over",
+        help="training_log.jsonl, or a folder that holds one; folders without one are skipped",
     )
     parser.add_argument(
         "--out",

@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     logs = [read_training_log(path, allow_torn=True) for path in _found(arguments.logs)]
     for log in logs:
         if log.torn:
-            print(f"{log.path}: the last line has no end and was passed over")
+            print(f"{log.path}: the last line has no end and was skipped")
     curves = curves_of(logs, arguments.by)
     names = arguments.metrics.split(",") if arguments.metrics else DEFAULT_METRICS
     plots = plotted([name.strip() for name in names], logs)
@@ -62,7 +62,7 @@ def _compared(curves: Sequence[Curve]) -> str:
 
 
 def _found(names: Sequence[str]) -> list[Path]:
-    """The logs that were named; folders without one are passed over, and that is said.
+    """The logs that were named; folders without one are skipped, and that is said.
 
     Raises:
         UserError: A file does not exist, or there is no log at all.
@@ -74,7 +74,7 @@ def _found(names: Sequence[str]) -> list[Path]:
     passed = without if len(paths) > 1 else []
     found = [find_log(path) for path in paths if path not in passed]
     for path in passed:
-        print(f"{path}: holds no {LOG} and was passed over")
+        print(f"{path}: holds no {LOG} and was skipped")
     return found
 
 

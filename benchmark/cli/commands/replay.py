@@ -66,4 +66,4 @@ def _claims(folder: Path, manifest: Manifest, records: list[EpisodeRecord]) -> I
             )
     path = folder / SUMMARY
     if path.is_file() and path.read_text("utf-8") != summary_json(summary):
-        yield f"{path} is not what the records give: `arlarena-bench report` makes it anew"
+        yield f"{path} is not what the records give: `arlarena-bench report` rebuilds it"

@@ -117,7 +117,7 @@ def _prepare(arguments: argparse.Namespace) -> int:
     except NotAccepted as refused:
         for finding in refused.findings:
             print(_of_author(finding, file).text)
-        print(f"{folder} is not made: {refused} to be mended first")
+        print(f"{folder} is not made: {refused} to fix first")
         return 1
     print(_table(PART_HEAD, [_part_row(part) for part in parts]))
     print(f"{folder}: {len(parts)} checkpoint(s), {len(runs)} run(s)")
@@ -236,7 +236,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _judged(arguments: argparse.Namespace, folder: Path, around: Path) -> CheckResult:
     if arguments.submissions and not around.is_dir():
-        raise UserError(f"--submissions {around} is no folder")
+        raise UserError(f"--submissions {around} is not a folder")
     if arguments.base is None and (arguments.head or arguments.repository):
         raise UserError("--head and --repository say where to look for changes since --base")
     return check_submission(
@@ -255,7 +255,7 @@ def _judged(arguments: argparse.Namespace, folder: Path, around: Path) -> CheckR
 
 
 def _try(path: Path) -> None:
-    """See that a file can be written, before minutes of work are lost to it.
+    """Check that a file can be written, before minutes of work are lost to it.
 
     Raises:
         UserError: It cannot.

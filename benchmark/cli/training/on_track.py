@@ -59,7 +59,7 @@ def track_init(track: Track) -> ModelSource:
 
 
 def leaves_track(own: Sequence[str], of_tasks: Sequence[str]) -> list[str]:
-    """The settings of one's own that make a run on a track an open one.
+    """The settings of the user's that make a run on a track an open one.
 
     Args:
         own: Of the training, `key=value` each.
@@ -74,7 +74,7 @@ def leaves_track(own: Sequence[str], of_tasks: Sequence[str]) -> list[str]:
 def track_config(
     track: Track, recipe: str, own: Sequence[str], results: Path | None
 ) -> "tuple[TrainConfig, str | None]":
-    """The configuration of a recipe on a track, with settings of one's own.
+    """The configuration of a recipe on a track, with settings of the user's.
 
     Args:
         track: The track.

@@ -76,7 +76,7 @@ class Request:
             with several servers keep them together.
         episode: The running episode. Only scripted policies may look at it.
         prompt_ids: Token ids of the prompt, taken as they are in place of the messages, so that
-            what a model wrote need not be tokenized anew; None to render the messages. Servers
+            what a model wrote need not be tokenized again; None to render the messages. Servers
             other than vLLM take no token ids: an `EngineError`.
         previous: The generation whose text, or the beginning of it, is the last message but one:
             engines in this process then go on from its token ids. Servers render the messages.

@@ -146,7 +146,7 @@ class Chat:
     ) -> list[int]:
         """Token ids of a prompt that goes on from a response, whose own ids stay as they are.
 
-        What was written is not tokenized anew, and no template takes the reasoning out of it: the
+        What was written is not tokenized again, and no template takes the reasoning out of it: the
         whole conversation is one sequence.
 
         Args:

@@ -1,7 +1,7 @@
 """New weights for a vLLM engine that this process drives, through vLLM's own `reload_weights`.
 
 A tied `lm_head.weight` is always handed over under both of its names. vLLM's CPU kernels keep a
-packed copy of the output layer's weights, which is packed anew only when that layer itself gets
+packed copy of the output layer's weights, which is packed again only when that layer itself gets
 weights; without it the logits would go on coming from the old ones.
 """
 

@@ -175,7 +175,7 @@ class Collector:
         if len(name) > MAX_NAME:
             self._fail(row, f"a name of {len(name)} characters; at most {MAX_NAME} are read")
         if len(self._columns) + len(self._unknown) >= MAX_FIELDS:
-            self._fail(row, f"more than {MAX_FIELDS} different names; this is no training log")
+            self._fail(row, f"more than {MAX_FIELDS} different names; this is not a training log")
         meaning = self._own.get(name) or meaning_of(self._source, name)
         if meaning is None:
             self._unknown.add(name)

@@ -42,7 +42,7 @@ def read_tensorboard(paths: Sequence[Path], own: Mapping[str, Meaning]) -> list[
     for path in paths:
         whole, torn = _records(path)
         if torn:
-            notes.append(f"the last record of {path.name} has no end and was passed over")
+            notes.append(f"the last record of {path.name} has no end and was skipped")
         collector.add_all(_rows(path, whole))
     return [collector.reading(paths[0].resolve().parent.name, notes)]
 
@@ -59,7 +59,9 @@ def _records(path: Path) -> tuple[int, bool]:
     """
     content = read_bytes(path)
     if not is_event_file(content):
-        raise UserError(f"{path} is no event file of TensorBoard; name one, or another --format")
+        raise UserError(
+            f"{path} is not an event file of TensorBoard; name one, or another --format"
+        )
     position = count = 0
     while len(content) - position >= _AROUND:
         (length,) = _LENGTH.unpack_from(content, position)

@@ -57,7 +57,7 @@ def _rows(path: Path, history: list[Any]) -> Iterator[LogRow]:
     for number, entry in enumerate(history):
         place = f"log_history[{number}]"
         if not isinstance(entry, dict):
-            raise UserError(f"{path}, {place}: is no object")
+            raise UserError(f"{path}, {place}: is not an object")
         try:
             step = step_of(entry.get("step"))
         except ValueError as error:

@@ -23,7 +23,7 @@ _NUMBER = re.compile(
 
 
 class NotANumber:
-    """What a field holds that is no number: text, a table, an image."""
+    """What a field holds that is not a number: text, a table, an image."""
 
 
 NOT_A_NUMBER: Final = NotANumber()
@@ -104,7 +104,7 @@ def step_of(value: Any) -> int:
     """The step that a row gives.
 
     Raises:
-        ValueError: It is no whole number from 0 to `MAX_STEP`.
+        ValueError: It is not a whole number from 0 to `MAX_STEP`.
     """
     number = text_value(value) if isinstance(value, str) else json_value(value)
     if isinstance(number, float) and number.is_integer() and 0 <= number <= MAX_STEP:

@@ -98,7 +98,7 @@ def _json_line(line: str) -> tuple[int, dict[str, Value]]:
     fields = parse_json(line)
     data = fields.get("data") if isinstance(fields, dict) else None
     if not isinstance(data, dict):
-        raise ValueError('is no object with "step" and "data"')
+        raise ValueError('is not an object with "step" and "data"')
     around = {name: json_value(fields[name]) for name in fields if name not in ("step", "data")}
     return step_of(fields.get("step")), {**around, **{n: json_value(v) for n, v in data.items()}}
 

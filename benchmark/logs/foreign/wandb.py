@@ -155,7 +155,7 @@ def _json_lines(path: Path, text: str) -> Iterator[tuple[int, Cells]]:
         except ValueError as error:
             _fail(path, number, str(error))
         if not isinstance(fields, dict):
-            _fail(path, number, "is no object")
+            _fail(path, number, "is not an object")
         yield (
             number,
             {
@@ -200,7 +200,7 @@ def _csv_values(
 def _bounded(path: Path, lines: Iterable[tuple[int, Cells]]) -> list[tuple[int, Cells]]:
     found = list(itertools.islice(lines, MAX_ROWS + 1))
     if len(found) > MAX_ROWS:
-        raise UserError(f"{path} has more than {MAX_ROWS} rows; it is no log of training")
+        raise UserError(f"{path} has more than {MAX_ROWS} rows; it is not a log of training")
     return found
 
 

@@ -119,20 +119,20 @@ def _yaml(path: Path) -> dict[str, Any]:
     try:
         about = yaml.safe_load(content.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise UserError(f"{path} is no YAML: it is not UTF-8; save it as UTF-8") from error
+        raise UserError(f"{path} is not valid YAML: it is not UTF-8; save it as UTF-8") from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise UserError(
-            f"{path}{where} is no YAML: {on_one_line(error.problem or 'unknown fault')}; put texts "
-            "with special characters between quotes"
+            f"{path}{where} is not valid YAML: {on_one_line(error.problem or 'unknown fault')}; put "
+            "texts with special characters between quotes"
         ) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise UserError(f"{path} is no YAML: {on_one_line(str(error))}; mend it") from error
+        raise UserError(f"{path} is not valid YAML: {on_one_line(str(error))}; fix it") from error
     if not isinstance(about, dict):
         raise UserError(f"{path} must be lines of the form `name: ...` (see submissions/README.md)")
     if odd := [key for key in about if not isinstance(key, str)]:
-        raise UserError(f"{path}: {odd[0]!r} is no name of a field; put names that are texts")
+        raise UserError(f"{path}: {odd[0]!r} is not a name of a field; put names that are texts")
     return about
 
 

@@ -67,7 +67,7 @@ def _shortened(findings: list[Finding], of: str, fix: str) -> list[Finding]:
 
 
 def _uncommitted(folder: Path, blobs: Sequence[Blob]) -> Iterator[Finding]:
-    """See that what was checked is what is sent: files on the disk are those of the commit.
+    """Check that what was checked is what is sent: files on the disk are those of the commit.
 
     A folder that holds what no submission may hold is left alone: the check has said so.
     """

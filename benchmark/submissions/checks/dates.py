@@ -14,7 +14,7 @@ _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|\+00:00
 
 
 def check_dates(entry: Entry, today: date) -> list[Finding]:
-    """See that a submission is not of the future, and its runs and trainings not of after it.
+    """Check that a submission is not of the future, and its runs and trainings not of after it.
 
     Args:
         entry: The submission.

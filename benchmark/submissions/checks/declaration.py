@@ -24,7 +24,7 @@ def check_declaration(entry: Entry, shipped: Mapping[str, int]) -> Iterator[Find
 
 
 def _check_streams(entry: Entry) -> Iterator[Finding]:
-    """See that streams are of tasks, and that those of the logs are among them."""
+    """Check that streams are of tasks, and that those of the logs are among them."""
     data = entry.submission.training_data
     if data is None:
         return
@@ -45,7 +45,7 @@ def _check_streams(entry: Entry) -> Iterator[Finding]:
 
 
 def _check_base(entry: Entry, shipped: Mapping[str, int]) -> Iterator[Finding]:
-    """See that base and size are those of the init, where it is one that is known."""
+    """Check that base and size are those of the init, where it is one that is known."""
     said = entry.submission
     init = _start(entry)
     if init is None or init.kind != "init" or init.name not in shipped:

@@ -62,7 +62,7 @@ def check_logs(entry: Entry) -> list[Finding]:
 
 
 def _check_identity(entry: Entry, point: ReadCheckpoint, log: TrainingLog) -> Iterator[Finding]:
-    """See that a log is of the training that the submission speaks of."""
+    """Check that a log is of the training that the submission speaks of."""
     file, start = str(log.path), log.start
     if start.seed != point.checkpoint.seed:
         problem = f"is of seed {start.seed}, the checkpoint of seed {point.checkpoint.seed}"
@@ -91,7 +91,7 @@ def _plain(recipe: str) -> str:
 
 
 def _check_seeds(entry: Entry, logs: Sequence[TrainingLog]) -> Iterator[Finding]:
-    """See that logs are of seeds of one recipe, each of its own, and that none is left out."""
+    """Check that logs are of seeds of one recipe, each of its own, and that none is left out."""
     for first, other in pairwise(logs):
         if _settings(first) != _settings(other):
             problem = f"is of other settings than {first.path}"

@@ -90,7 +90,7 @@ def _check_run(run: ReadRun) -> Iterator[Finding]:
 
 
 def _check_same_panels(entry: Entry) -> Iterator[Finding]:
-    """See that all seeds have played the same."""
+    """Check that all seeds have played the same."""
     first, *others = entry.checkpoints
     protocols = {key: panel.fingerprint for key, panel in first.panels.items()}
     for point in others:

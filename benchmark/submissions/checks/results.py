@@ -62,7 +62,7 @@ class PeerPanel:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """What is kept of another submission to compare with, once its records are let go.
+    """What is kept of another submission to compare with, without its records.
 
     Attributes:
         folder: Name of its folder.

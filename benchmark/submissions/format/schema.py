@@ -316,13 +316,13 @@ def _check_distinct(what: str, values: Sequence[object]) -> None:
 
 
 def check_model(model: ModelIdentity) -> None:
-    """See that a model's name and revision can be what they are shown as.
+    """Check that a model's name and revision can be what they are shown as.
 
     Raises:
         ValueError: They cannot.
     """
     if not _MODEL.fullmatch(model.name):
-        raise ValueError(f"{model.name!a} is no plain name: letters, digits and ._/+@-")
+        raise ValueError(f"{model.name!a} is not a plain name: letters, digits and ._/+@-")
     if model.revision is not None and not _COMMIT.fullmatch(model.revision):
         raise ValueError("revision must be a commit: 40 hex digits")
 

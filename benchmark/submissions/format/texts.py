@@ -29,7 +29,7 @@ _LONGEST_SHOWN = 400
 
 
 def check_visible(text: str, lines: bool = False) -> None:
-    """See that what is shown is what is there.
+    """Check that what is shown is what is there.
 
     Args:
         text: The text.
@@ -48,7 +48,7 @@ def check_visible(text: str, lines: bool = False) -> None:
 
 
 def check_name(text: str) -> None:
-    """See that a name of a person cannot be taken for another.
+    """Check that a name of a person cannot be taken for another.
 
     Raises:
         ValueError: Invisible characters, letters in another than their plain form, or letters of
@@ -64,7 +64,7 @@ def check_name(text: str) -> None:
 
 
 def check_link(link: str) -> None:
-    """See that a link is a plain web address.
+    """Check that a link is a plain web address.
 
     Raises:
         ValueError: It is none.
@@ -76,7 +76,7 @@ def check_link(link: str) -> None:
 
 
 def check_own(text: str) -> None:
-    """See that a text is its author's and not the example's.
+    """Check that a text is its author's and not the example's.
 
     Raises:
         ValueError: It stands in the example.

@@ -24,7 +24,7 @@ from benchmark.submissions.format.schema import Checkpoint, StoredFile, Submissi
 from benchmark.submissions.reading.allowance import Allowance
 from benchmark.submissions.reading.folder import MAX_MANIFEST, no_twins, read_content, read_plain
 
-REMAKE = "make the folder anew with submit prepare from the run as it was played"
+REMAKE = "rebuild the folder with submit prepare from the run as it was played"
 MAX_LINE = 2**22
 """Bytes of a record, or of a line of a log."""
 

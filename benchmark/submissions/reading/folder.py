@@ -54,13 +54,13 @@ def list_files(folder: Path) -> dict[str, int]:
         Rejected: Its name is none of a submission, or it holds links, devices or too much.
     """
     if not folder.is_dir() or folder.is_symlink():
-        raise Rejected(Finding("", "", f"{folder} is no folder", "name a submission's folder"))
+        raise Rejected(Finding("", "", f"{folder} is not a folder", "name a submission's folder"))
     if not FOLDER_NAME.fullmatch(folder.name):
         raise Rejected(
             Finding(
                 "",
                 "name",
-                f"{folder.name!r} is no name of a submission",
+                f"{folder.name!r} is not a name of a submission",
                 "call it <yyyymmdd>_<name> in small letters, digits and hyphens",
             )
         )
@@ -114,7 +114,7 @@ def read_submission(folder: Path) -> Submission:
     except UnicodeDecodeError as error:
         raise Rejected(Finding(SUBMISSION, "", "is not UTF-8", "write it as UTF-8")) from error
     except (ValueError, RecursionError) as error:
-        raise Rejected(Finding(SUBMISSION, "", f"is no JSON: {error}", "mend it")) from error
+        raise Rejected(Finding(SUBMISSION, "", f"is not valid JSON: {error}", "fix it")) from error
 
 
 def no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def read_plain(folder: Path, name: str, limit: int = MAX_PLAIN) -> bytes:
 
 
 def check_readme(folder: Path) -> list[Finding]:
-    """See that the README holds what it shows; what it says is its authors' own."""
+    """Check that the README holds what it shows; what it says is its authors' own."""
     try:
         check_visible(read_plain(folder, README).decode("utf-8").replace("\t", " "), lines=True)
     except Rejected as rejected:
@@ -222,7 +222,7 @@ def _check_stored(folder: Path, file: StoredFile, size: int | None) -> list[Find
         digest, size = sha256_of(folder / file.path)
     except OSError as error:
         return [Finding(file.path, "", f"cannot be read: {error.strerror}", "add the file")]
-    fix = "list what the file is, or make the folder anew with submit prepare"
+    fix = "list what the file is, or rebuild the folder with submit prepare"
     if size != file.bytes:
         return [Finding(file.path, "bytes", f"{size:,}, {file.bytes:,} are stated", fix)]
     if digest != file.sha256:
@@ -238,7 +238,7 @@ def read_content(folder: Path, file: StoredFile) -> Iterator[bytes]:
         Rejected: It is damaged, or not as long as stated.
     """
     size = file.content_bytes or 0
-    with as_finding(file.path, "", "make the folder anew with submit prepare"):
+    with as_finding(file.path, "", "rebuild the folder with submit prepare"):
         stored = fetched(file) if file.url is not None else folder / file.path
         yield from unpacked(stored, size)
 

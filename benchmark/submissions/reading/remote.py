@@ -181,7 +181,7 @@ def _no_login(request: requests.PreparedRequest) -> requests.PreparedRequest:
 
 
 def _check_host(address: str, mirror: str) -> None:
-    """See that a redirect stays with the hub.
+    """Check that a redirect stays with the hub.
 
     Raises:
         UserError: It does not.

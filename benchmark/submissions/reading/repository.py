@@ -95,7 +95,7 @@ class Repository:
         """
         git_dir = root.absolute() / ".git"
         if not git_dir.exists():
-            raise UserError(f"{root} is no git repository; name the root of a clone")
+            raise UserError(f"{root} is not a git repository; name the root of a clone")
         return cls(git_dir)
 
     @classmethod

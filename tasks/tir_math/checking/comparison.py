@@ -19,7 +19,7 @@ What is equal is what math-verify finds so with its default tolerances, with the
 - Letters are the same in either case, names of variables matter, and so does `+ C`.
 - `i` is the imaginary unit where it is the only symbol.
 
-Two things are mended. Where math-verify's "equal" may rest on a small difference, that is looked at
+Two things are fixed. Where math-verify's "equal" may rest on a small difference, that is looked at
 again in relation to the numbers: it takes 2^{-98} for 2^{-99}. And where it compares a decimal
 fraction with an integer, sympy's types differ, so that 41.9999999999 would not be 42.
 """

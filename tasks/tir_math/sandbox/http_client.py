@@ -187,7 +187,7 @@ class HttpSandbox(Sandbox):
             fault = first_fault(error)
             raise SandboxError(f"the sandbox server's answer is malformed: {fault}") from None
         except (ValueError, RecursionError):
-            raise SandboxError("the sandbox server's answer is no JSON") from None
+            raise SandboxError("the sandbox server's answer is not valid JSON") from None
         result = answer.run_result or _Result()
         stdout, stdout_over = self._cut(result.stdout)
         stderr, stderr_over = self._cut(result.stderr)

@@ -40,7 +40,7 @@ from tasks.webshop.search.document import document_text
 from tasks.webshop.search.index import Index, build_index
 
 VERSION = 2
-"""Of the files; a folder of another version is built anew."""
+"""Of the files; a folder of another version is rebuilt."""
 
 _FACTS = "catalogue.json"
 _PRODUCTS = "products.jsonl"
@@ -268,4 +268,6 @@ def _load(folder: Path, name: str) -> npt.NDArray[Any]:
 
 
 def _damaged(folder: Path, fault: str) -> UserError:
-    return UserError(f"{folder} is no whole catalogue ({fault}); delete it, and it is built anew")
+    return UserError(
+        f"{folder} is not a complete catalogue ({fault}); delete it, and it is rebuilt"
+    )

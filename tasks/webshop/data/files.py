@@ -164,7 +164,7 @@ def _prices(item: _Item, path: Path) -> tuple[float, ...]:
     except ValueError:
         prices = ()
     if not prices or max(prices) > _HIGHEST_PRICE:
-        raise _fault(path, item.asin, f"pricing: {item.pricing[:40]!r} is no price in dollars")
+        raise _fault(path, item.asin, f"pricing: {item.pricing[:40]!r} is not a price in dollars")
     return prices[:2]
 
 

@@ -93,7 +93,7 @@ def with_value(pattern: str, value: str) -> str:
 
 
 def _check_wish(wish: str) -> None:
-    """See that a pattern says all of a wish, and nothing twice."""
+    """Check that a pattern says all of a wish, and nothing twice."""
     check_slots((wish,), _THING | _OPTIONS | _LIMIT | {"must"})
     slots = slots_of(wish)
     for part in (_THING, _OPTIONS, _LIMIT):

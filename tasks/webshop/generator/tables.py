@@ -234,7 +234,7 @@ class Kind(Table):
 
 
 def check_slots(patterns: tuple[str, ...], known: frozenset[str]) -> None:
-    """See that patterns have only gaps that will be filled.
+    """Check that patterns have only gaps that will be filled.
 
     Raises:
         ValueError: One has another gap.
@@ -277,13 +277,14 @@ def read_table(path: Path, form: type[T]) -> T:
         form: What it must be.
 
     Raises:
-        UserError: It is no YAML, or a field is not what it should be; the file and the field are
+        UserError: It is not valid YAML, or a field is not what it should be; the file and the field
+        are
             named.
     """
     try:
         return form.model_validate(yaml.load(path.read_text("utf-8"), _LOADER))  # noqa: S506
     except yaml.YAMLError as error:
-        raise UserError(f"{path.name} is no YAML: {' '.join(str(error).split())}") from error
+        raise UserError(f"{path.name} is not valid YAML: {' '.join(str(error).split())}") from error
     except ValidationError as error:
         raise UserError(f"{path.name}: {first_fault(error)}") from error
 

@@ -94,7 +94,7 @@ def read(folder: Path) -> tuple[Manifest, Mapping[str, NDArray[Any]]]:
 
 def damaged(path: Path, what: str) -> UserError:
     """The error for a file that is not as it was written."""
-    return UserError(f"{path} {what}; the index must be built anew")
+    return UserError(f"{path} {what}; the index must be rebuilt")
 
 
 def _read_manifest(path: Path) -> Manifest:

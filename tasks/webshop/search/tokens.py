@@ -2,7 +2,7 @@
 
 The default word boundaries of Unicode 9.0 (UAX #29), with single ideographs and hiragana, runs of
 South-East Asian letters and emoji sequences (UTS #51, 11.0) as words of their own. A word has at
-most 255 UTF-16 code units; a longer one is cut there and what follows is looked at anew.
+most 255 UTF-16 code units; a longer one is cut there and what follows is looked at again.
 
 Every character is replaced by a letter for its class, and a regular expression finds the words in
 that string. The classes:

@@ -1,4 +1,4 @@
-"""Recipes, scales and settings of one's own become one checked configuration, or one line."""
+"""Recipes, scales and settings of the user's become one checked configuration, or one line."""
 
 from functools import cache
 from pathlib import Path

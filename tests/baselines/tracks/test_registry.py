@@ -36,7 +36,7 @@ TASKS = ("alfworld", "sokoban", "tir_math", "webshop")
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A registry of one's own with the track `small`."""
+    """A registry of its own with the track `small`."""
     monkeypatch.setattr(tracks, "TRACKS", tmp_path)
     monkeypatch.setattr(tracks, "RESULTS", tmp_path / "results")
     write(tmp_path)

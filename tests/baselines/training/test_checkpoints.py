@@ -291,7 +291,7 @@ def test_a_state_that_is_none_is_refused(content: str, tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         found(tmp_path)
     (line,) = str(caught.value).splitlines()
-    assert line.startswith(f"{path} is no training state: ")
+    assert line.startswith(f"{path} is not a training state: ")
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.bin", "random_states_0.pkl"])

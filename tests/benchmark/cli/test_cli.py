@@ -193,7 +193,7 @@ def test_shards_join_to_the_whole_run(tmp_path: Path) -> None:
     for name in ("episodes.jsonl", "summary.json"):
         assert (joined / name).read_bytes() == (whole / name).read_bytes()
     assert "holds a run already" in error_line("merge", *map(str, parts), "--out", str(joined))
-    assert "is no shard" in error_line("merge", str(whole), "--out", str(tmp_path / "y"))
+    assert "is not a shard" in error_line("merge", str(whole), "--out", str(tmp_path / "y"))
 
 
 def test_tasks_are_listed() -> None:

@@ -171,7 +171,7 @@ def test_what_is_no_run_folder_is_named(tmp_path: Path) -> None:
 
 def test_a_path_that_cannot_be_a_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="is no folder"):
+    with pytest.raises(UserError, match="is not a folder"):
         RunFolder(tmp_path / "file", manifest(), PLAN.keys())
     with pytest.raises(UserError, match="cannot be written"):
         RunFolder(tmp_path / "file" / "run", manifest(), PLAN.keys())

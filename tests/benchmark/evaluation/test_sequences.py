@@ -40,7 +40,7 @@ def test_a_response_of_which_nothing_was_kept() -> None:
         [],
         [turn(None, (1,))],
         [turn((1,), None)],
-        # The second prompt was made anew.
+        # The second prompt was rebuilt.
         [turn((1, 2), (3,)), turn((1, 5, 3), (4,))],
     ],
 )

@@ -191,7 +191,7 @@ def test_a_torn_last_line_is_dropped_only_when_asked(tmp_path: Path) -> None:
     whole = path.read_bytes()
     torn = whole[: whole.rindex(b"seconds_total")]
     path.write_bytes(torn)
-    with pytest.raises(UserError, match=r"line 3: has no end; resuming the training mends that"):
+    with pytest.raises(UserError, match=r"line 3: has no end; resuming the training fixes that"):
         read_training_log(path)
     with pytest.raises(UserError, match="line 3: has no end"):
         TrainingLogWriter(path)

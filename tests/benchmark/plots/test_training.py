@@ -313,7 +313,7 @@ def test_folders_without_a_log_are_passed_over(
     out = str(tmp_path / "x.svg")
     assert main(["plot", str(bare), str(run), "--metrics", "engine/k3", "--out", out]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        f"{bare}: holds no training_log.jsonl and was passed over",
+        f"{bare}: holds no training_log.jsonl and was skipped",
         f"curves of 1 run: {out}",
     ]
 
@@ -348,7 +348,7 @@ def test_a_run_that_was_killed_can_be_drawn(
     path = write_log(tmp_path, run_lines(updates=3))
     path.write_bytes(path.read_bytes()[:-20])
     assert main(["plot", str(path), "--metrics", "policy/entropy"]) == 0
-    assert "the last line has no end and was passed over" in capsys.readouterr().out
+    assert "the last line has no end and was skipped" in capsys.readouterr().out
 
 
 def test_logs_are_read_without_torch_and_matplotlib() -> None:

@@ -228,7 +228,7 @@ def test_conditions_and_notes_are_said(tmp_path: Path, capsys: pytest.CaptureFix
     with torn.open("a") as file:
         file.write('{"kind"')
     text = " ".join(run(capsys, torn).split())
-    assert "the last line has no end and was passed over" in text
+    assert "the last line has no end and was skipped" in text
 
 
 def test_rounding_makes_no_spikes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -198,7 +198,7 @@ def test_a_broken_neighbor_stops_nobody(
         "not compared with 20260101_plain",
     ]
     assert "submission.json: cannot be read: No such file" in notes[0]
-    assert "is no folder" in notes[1]
+    assert "is not a folder" in notes[1]
     printed = capsys.readouterr().out.splitlines()
     assert [f"note: {note}" for note in notes] == printed[:2]
     assert "Left out of this check:" in text
@@ -218,7 +218,7 @@ def test_a_neighbor_that_leads_nowhere_stops_nobody(entries: Path, policy: Path)
         "not compared with 20260101_gone",
         "not compared with 20260101_loop",
     ]
-    assert all("is no folder" in note for note in content["notes"])
+    assert all("is not a folder" in note for note in content["notes"])
 
 
 @pytest.mark.parametrize("option", ["--json", "--comment"])
@@ -270,7 +270,7 @@ def test_an_author_who_deletes_a_dataset_stops_nobody(
         assert code == 0
         (note,) = content["notes"]
         assert note.startswith(f"not compared with {other.name}: {name}: ")
-        assert note.endswith("; make the folder anew with submit prepare")
+        assert note.endswith("; rebuild the folder with submit prepare")
         assert f"{address} cannot be fetched: the hub answers with status 404" in note
 
 
@@ -354,11 +354,11 @@ def test_models_are_looked_up_on_the_hub(
     [
         (["--base", "--output=x"], "--base"),
         (["--base", "main"], "is not in a git repository; name one with --repository"),
-        (["--base", "main", "--repository", "nowhere"], "nowhere is no git repository"),
+        (["--base", "main", "--repository", "nowhere"], "nowhere is not a git repository"),
         (["--head", "main"], "--head and --repository say where to look for changes since --base"),
         (["--json", "nowhere/x.json"], "nowhere/x.json cannot be written"),
         (["--comment", "nowhere/x.md"], "nowhere/x.md cannot be written"),
-        (["--submissions", "nowhere"], "--submissions nowhere is no folder"),
+        (["--submissions", "nowhere"], "--submissions nowhere is not a folder"),
     ],
 )
 def test_mistakes_of_the_user(
@@ -386,7 +386,7 @@ def test_no_folder_and_the_folder_one_is_in(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["submit", "check", str(entries / "20260102_none")]) == 1
-    assert "20260102_none is no folder; name a submission's folder" in capsys.readouterr().out
+    assert "20260102_none is not a folder; name a submission's folder" in capsys.readouterr().out
     monkeypatch.chdir(copied(policy, entries).folder)
     assert main(["submit", "check", "."]) == 0
 
@@ -398,5 +398,5 @@ def test_a_folder_of_another_name(
     folder = copied(policy, entries).folder.rename(entries / name)
     assert main(["submit", "check", str(folder)]) == 1
     out = capsys.readouterr().out
-    assert "is no name of a submission; call it <yyyymmdd>_<name>" in out
+    assert "is not a name of a submission; call it <yyyymmdd>_<name>" in out
     assert all(line.isprintable() for line in out.splitlines())

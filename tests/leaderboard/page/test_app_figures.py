@@ -108,7 +108,7 @@ def test_curves_by_hand() -> None:
     )
     drawing = str(plot("A curve", [curve], Scale(0, 10, "updates"), SHARE, "update"))
     paths = {path.get("class"): path for path in elements(drawing, "path")}
-    # Colours begin anew after six. The plot lies between x = 44 and 388, y = 14 and 218.
+    # Colours start over after six. The plot lies between x = 44 and 388, y = 14 and 218.
     assert paths["curve lb-c1"].get("d") == "M44 218L388 14"
     assert paths["band lb-c1"].get("d") == "M44 116L388 14L388 116L44 218Z"
     assert paths["cross lb-c1"].get("transform") == "translate(388 116)"

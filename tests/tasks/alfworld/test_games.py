@@ -139,7 +139,7 @@ def test_who_names_incomplete_data_is_told_and_plays_no_other_panel(
     ("name", "reason"),
     [
         ("nothing", "there is no folder .*nothing; fetch them with"),
-        ("file", "file is no folder; name the folder that holds json_2.1.1"),
+        ("file", "file is not a folder; name the folder that holds json_2.1.1"),
         ("json_2.1.1", "json_2.1.1 is the folder in the data's folder; name "),
         ("x" * 5_000, "cannot look into .*: File name too long"),
     ],

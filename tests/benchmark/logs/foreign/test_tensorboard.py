@@ -86,7 +86,7 @@ def test_a_record_that_was_cut_off_is_passed_over(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-3])
     found = read(path)
     assert found.run.curves["kl_init/mean"].steps.tolist() == [1]
-    assert found.notes == (f"the last record of {path.name} has no end and was passed over",)
+    assert found.notes == (f"the last record of {path.name} has no end and was skipped",)
 
 
 def test_a_damaged_record_is_an_error(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_length_that_is_not_there_makes_no_room(tmp_path: Path) -> None:
 def test_other_faults_are_named(tmp_path: Path) -> None:
     other = tmp_path / "log"
     other.write_text("step:1 - a:1\n")
-    with pytest.raises(UserError, match="is no event file"):
+    with pytest.raises(UserError, match="is not an event file"):
         read(other)
     percent = write(tmp_path / "percent", [event("val/success_rate", 50.0, 0)])
     with pytest.raises(UserError, match="not in percent"):

@@ -108,7 +108,7 @@ def test_a_checkpoint_has_the_name_of_its_run(tmp_path: Path) -> None:
         ([training(1), training(1, kl=0.5)], r"log_history\[1\]: 'kl' of step 1 stands there"),
         ([training(1) | {"step": 1.5}], r"log_history\[0\]: the step is 1.5"),
         ([{"loss": 1.0}], r"log_history\[0\]: the step is None"),
-        ([training(1), 3], r"log_history\[1\]: is no object"),
+        ([training(1), 3], r"log_history\[1\]: is not an object"),
         ([training(1, entropy="high")], "'entropy' holds no number"),
         ([training(1, frac_reward_zero_std=50.0)], "not in percent"),
     ],

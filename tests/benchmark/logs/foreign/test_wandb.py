@@ -172,7 +172,7 @@ def test_rows_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, conte
         ("_step,val/success_rate\n0,high\n", "line 2: 'val/success_rate' holds no number"),
         ("_step,val/success_rate\n,0.5\n", "line 2: the step is None"),
         ("_step,val/success_rate\n1,0.5\n0,0.5\n", "line 3: step 0 stands after step 1"),
-        ('{"_step": 1}\n[1]\n', "line 2: is no object"),
+        ('{"_step": 1}\n[1]\n', "line 2: is not an object"),
         ('{"_step": 1}\n{"_step": 2, "_step": 3}\n', "line 2: '_step' stands twice"),
         ('{"_step": "1", "actor/entropy": 1}\n', "line 1: the step is"),
         ('{"x": 1}\n', "no column train/global_step"),

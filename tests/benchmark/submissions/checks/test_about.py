@@ -105,7 +105,7 @@ def test_what_a_policy_has_not_is_named_in_one_sentence(tmp_path: Path) -> None:
         "init out"
     )
     assert mistakes(tmp_path, TRAINED) == sentence
-    # What is to go need not be mended first.
+    # What is to go need not be fixed first.
     wrong = {"parameters": "many", "init": "no-such-init", "training_data": 1}
     assert mistakes(tmp_path, TRAINED | wrong) == sentence
 
@@ -132,10 +132,13 @@ def test_an_unknown_init_is_one_of_the_mistakes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("name: a\ncontact: @ada\n", ", line 2, column 10 is no YAML: found character '@' that"),
-        ("name: a\nmethod: [\n", ", line 3, column 1 is no YAML: "),
-        ("name: \x00", " is no YAML: "),
-        ("[" * 5_000, " is no YAML: "),
+        (
+            "name: a\ncontact: @ada\n",
+            ", line 2, column 10 is not valid YAML: found character '@' that",
+        ),
+        ("name: a\nmethod: [\n", ", line 3, column 1 is not valid YAML: "),
+        ("name: \x00", " is not valid YAML: "),
+        ("[" * 5_000, " is not valid YAML: "),
         ("just words", " must be lines of the form `name: ...`"),
         ("", " must be lines of the form `name: ...`"),
     ],

@@ -43,7 +43,7 @@ def test_a_new_folder_alone_is_in_order(root: Path) -> None:
 
 def test_what_others_have_done_meanwhile_is_not_the_authors(root: Path) -> None:
     git(root, "checkout", "--quiet", "main")
-    put(root, OLD, "mended by maintainers\n")
+    put(root, OLD, "fixed by maintainers\n")
     put(root, "another.py")
     commit(root)
     git(root, "checkout", "--quiet", "entry")
@@ -181,7 +181,7 @@ def test_branches_that_were_merged_crosswise(root: Path) -> None:
 def test_a_folder_outside_of_any_repository(tmp_path: Path, root: Path) -> None:
     with pytest.raises(UserError, match="is not in a git repository; name one with --repository"):
         check_changes(tmp_path / "20260102_x", "main")
-    with pytest.raises(UserError, match="is no git repository; name the root of a clone"):
+    with pytest.raises(UserError, match="is not a git repository; name the root of a clone"):
         check_changes(root / NEW, "main", repository=tmp_path)
     (tmp_path / "20260102_new").mkdir()
     assert check_changes(tmp_path / "20260102_new", "main", "entry", root) == []

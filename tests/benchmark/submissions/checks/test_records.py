@@ -59,7 +59,7 @@ def test_prompt_and_response_fit_into_the_context() -> None:
     assert problems(run_of(played(turn(prompt_tokens=90)), context=100)) == []
     refused = ["prompt and response have 101 tokens, the model's context is 100"]
     assert problems(run_of(played(turn(prompt_tokens=91)), context=100)) == refused
-    # A context that is no number is none.
+    # A context that is not a number is none.
     assert problems(run_of(played(turn(prompt_tokens=10**6)), context="100")) == []
     assert len(problems(run_of(played(turn(prompt_tokens=2**24))))) == 1
 

@@ -146,7 +146,7 @@ def test_redirects_come_to_an_end(hub: LocalServer) -> None:
 def test_nobody_is_logged_in(
     hub: LocalServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What only the one who checks may see is no submission."""
+    """What only the one who checks may see is not a submission."""
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login somebody password secret\n")
     netrc.chmod(0o600)

@@ -225,7 +225,7 @@ FORGERIES = [
     ),
     Forgery("link to a file", "policy", link_to_a_file, f"{RUN}: is a link or no regular file"),
     Forgery("link to a folder", "policy", link_to_a_folder, "runs: is a link or no regular file"),
-    Forgery("linked submission", "policy", linked_submission, "20260102_policy is no folder"),
+    Forgery("linked submission", "policy", linked_submission, "20260102_policy is not a folder"),
     Forgery("named pipe", "policy", named_pipe, f"{RUN}: is a link or no regular file"),
     Forgery("file for a folder", "policy", socket_like, "runs/r0: belongs to no run and no "),
     Forgery("deep folders", "policy", plain("a/b/c/d/e", b""), "a/b/c/d: is a folder too deep"),
@@ -234,15 +234,29 @@ FORGERIES = [
     Forgery(
         "submission.json, UTF-8", "policy", about(b'{"name": "\xff"}'), f"{ABOUT}: is not UTF-8"
     ),
-    Forgery("no JSON", "policy", about(b"schema_version: 1"), f"{ABOUT}: is no JSON: Expecting va"),
     Forgery(
-        "byte order mark", "policy", about(b"\xef\xbb\xbf{}"), f"{ABOUT}: is no JSON: Unexpect"
+        "no JSON",
+        "policy",
+        about(b"schema_version: 1"),
+        f"{ABOUT}: is not valid JSON: Expecting va",
     ),
     Forgery(
-        "deep submission.json", "policy", about(b"[" * 10**5), f"{ABOUT}: is no JSON: maximum "
+        "byte order mark",
+        "policy",
+        about(b"\xef\xbb\xbf{}"),
+        f"{ABOUT}: is not valid JSON: Unexpect",
     ),
     Forgery(
-        "huge number", "policy", about(b'{"a": ' + b"9" * 10**4 + b"}"), "is no JSON: Exceeds "
+        "deep submission.json",
+        "policy",
+        about(b"[" * 10**5),
+        f"{ABOUT}: is not valid JSON: maximum ",
+    ),
+    Forgery(
+        "huge number",
+        "policy",
+        about(b'{"a": ' + b"9" * 10**4 + b"}"),
+        "is not valid JSON: Exceeds ",
     ),
     Forgery("submission.json is a list", "policy", about(b"[]"), "Input should be an object"),
     Forgery(

@@ -11,7 +11,7 @@ SUMMARY = "runs/r0/summary.json"
 
 
 def panel(**changes: Any) -> Any:
-    """Changes the protocol; fingerprint and overrides are stated anew."""
+    """Changes the protocol; fingerprint and overrides are restated."""
     return lambda copy: copy.panel(**changes)
 
 

@@ -60,7 +60,7 @@ FORGERIES = [
         "twin fields of all",
         "policy",
         text('"name":', '"name": "The best", "name":'),
-        "submission.json: is no JSON: a field is there twice",
+        "submission.json: is not valid JSON: a field is there twice",
     ),
     Forgery("bool for a seed", "policy", checkpoint(seed=True), "seed: must be a whole number"),
     Forgery("text for a seed", "policy", checkpoint(seed="0"), "seed: must be a whole number"),

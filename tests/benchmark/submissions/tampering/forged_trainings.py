@@ -86,7 +86,7 @@ def silent(lines: Lines) -> None:
 
 
 def first_panel(lines: Lines) -> Lines:
-    """A panel of one's own stands before the real one: stability would be computed from it."""
+    """A custom panel stands before the real one: stability would be computed from it."""
     own = [{**line, "panel": "own", "fingerprint": "1" * 64} for line in validations(lines)]
     twins = {line["update"]: line for line in own}
     made: Lines = []
@@ -210,7 +210,7 @@ FORGERIES = [
         "actions of no turns", "trained", validation(action_ok=0.9501), "action_ok 0.9501 is no"
     ),
     Forgery("another protocol", "trained", validation(fingerprint="1" * 64), f"builtin {OTHER}"),
-    Forgery("a panel of one's own", "trained", logs(first_panel), f"own {OTHER}"),
+    Forgery("a custom panel", "trained", logs(first_panel), f"own {OTHER}"),
     Forgery("many panels", "trained", logs(many_panels), "are of 33 panels, at most 32 are read"),
     Forgery(
         "another task",

@@ -220,9 +220,9 @@ def test_trouble_is_met_with_one_more_attempt(server: Server, misdeed: Any, mess
 @pytest.mark.parametrize(
     ("misdeed", "message"),
     [
-        (answers(b"<html>"), "answer is no JSON"),
-        (answers(b"\xff"), "answer is no JSON"),
-        (answers(b"[" * 10**6), "answer is no JSON|malformed"),
+        (answers(b"<html>"), "answer is not valid JSON"),
+        (answers(b"\xff"), "answer is not valid JSON"),
+        (answers(b"[" * 10**6), "answer is not valid JSON|malformed"),
         (answers(b"[]"), "malformed"),
         (answers(b"{}"), "malformed: status: Field required"),
         (answers(b'{"status": "Success", "run_result": {"stdout": 3}}'), "run_result.stdout"),

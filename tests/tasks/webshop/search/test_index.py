@@ -181,11 +181,11 @@ def test_damaged_files(folder: Path, name: str) -> None:
     values = np.load(path)
     for damage in (b"", content[:40], content[:-1], b"\0" * len(content)):
         path.write_bytes(damage)
-        with pytest.raises(UserError, match=rf"{name}\.npy .*built anew"):
+        with pytest.raises(UserError, match=rf"{name}\.npy .*built again"):
             Index.open(folder)
     for wrong in (values[:-1], values.astype(np.complex64), np.array([{}])):
         np.save(path, wrong, allow_pickle=True)
-        with pytest.raises(UserError, match=rf"{name}\.npy .*built anew"):
+        with pytest.raises(UserError, match=rf"{name}\.npy .*built again"):
             Index.open(folder)
     path.unlink()
     with pytest.raises(UserError, match=rf"{name}\.npy cannot be read"):
@@ -200,7 +200,5 @@ def test_wrong_numbers(
     monkeypatch.setattr("tasks.webshop.search.ranking._SCANNED", scanned)
     values = np.load(folder / f"{name}.npy")
     np.save(folder / f"{name}.npy", np.full_like(values, 200))
-    with pytest.raises(
-        UserError, match="does not fit the other files; the index must be built anew"
-    ):
+    with pytest.raises(UserError, match="does not fit the other files; the index must be rebuilt"):
         Index.open(folder).search("red blue hat")
