@@ -37,7 +37,7 @@ def read_compressed(path: Path, size: int) -> bytes:
 def unpacked(path: Path, size: int) -> Iterator[bytes]:
     """What is compressed in a file, part by part, if it is exactly so long.
 
-    Nothing beyond the stated size is unpacked, whatever the file holds.
+    At most 1 MiB beyond the stated size is unpacked, whatever the file holds.
 
     Args:
         path: The file; not a link.
@@ -50,21 +50,49 @@ def unpacked(path: Path, size: int) -> Iterator[bytes]:
         UserError: It is not a Zstandard file, is damaged, or holds more or less.
     """
     found = 0
+    for part in _parts(path):
+        found += len(part)
+        if found > size:
+            break
+        yield part
+    if found != size:
+        than = "more" if found > size else f"{found:,}"
+        raise UserError(f"{path.name} holds {than} bytes, {size:,} are stated")
+
+
+def read_at_most(path: Path, most: int) -> bytes:
+    """What is compressed in a file of any size.
+
+    Args:
+        path: The file; not a link.
+        most: Bytes that it may hold; no more are unpacked.
+
+    Raises:
+        UserError: It is no Zstandard file, is damaged, or holds more.
+    """
+    content = io.BytesIO()
+    for part in _parts(path):
+        content.write(part)
+        if content.tell() > most:
+            raise UserError(f"{path} holds more than {most} bytes")
+    return content.getvalue()
+
+
+def _parts(path: Path) -> Iterator[bytes]:
+    """What is compressed in a file, part by part.
+
+    Raises:
+        UserError: It is no Zstandard file or is damaged.
+    """
     try:
         with (
             os.fdopen(open_no_link(path, os.O_RDONLY), "rb") as stored,
             pa.CompressedInputStream(pa.PythonFile(stored, "r"), "zstd") as stream,
         ):
-            while part := stream.read(min(_CHUNK, size + 1 - found)):
-                found += len(part)
-                if found > size:
-                    break
+            while part := stream.read(_CHUNK):
                 yield part
     except (OSError, pa.ArrowException) as error:
         raise UserError(f"{path.name} cannot be unpacked: {str(error).splitlines()[0]}") from error
-    if found != size:
-        than = "more" if found > size else f"{found:,}"
-        raise UserError(f"{path.name} holds {than} bytes, {size:,} are stated")
 
 
 def lines_of(parts: Iterable[bytes], longest: int) -> Iterator[bytes]:

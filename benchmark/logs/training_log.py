@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
+from benchmark.archive import read_at_most
 from benchmark.files import append_durably, open_no_link, sync_folder, write_atomically
 from benchmark.logs.lines import (
     ROUNDING,
@@ -90,7 +91,7 @@ def read_training_log(path: Path, *, allow_torn: bool = False) -> TrainingLog:
     """Read a log and check all of it: schema, ranges, order.
 
     Args:
-        path: The file.
+        path: The file; one that ends in `.zst` is compressed.
         allow_torn: Pass over a last line without its end, which a kill may leave.
 
     Raises:
@@ -301,6 +302,8 @@ def _content(path: Path) -> bytes:
     Raises:
         UserError: It cannot be read or is too long.
     """
+    if path.suffix == ".zst":
+        return read_at_most(path, MAX_BYTES)
     try:
         with os.fdopen(open_no_link(path, os.O_RDONLY), "rb") as stream:
             size = os.fstat(stream.fileno()).st_size

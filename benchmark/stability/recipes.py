@@ -14,13 +14,13 @@ from benchmark.logs.curves import RunCurves, run_curves_of
 from benchmark.logs.foreign import Format, Found, Meaning, Reading, find, readings
 from benchmark.logs.foreign.detect import PACKED
 from benchmark.logs.groups import curves_of
-from benchmark.logs.training_log import LOG, TrainingLog, parse_training_log, read_training_log
+from benchmark.logs.training_log import LOG, TrainingLog, read_training_log
 from benchmark.stability.comparison import Comparison, comparison_of
 from benchmark.stability.runs import RunStability
 from benchmark.stability.seeds import RecipeStability, recipe_stability
 from benchmark.submissions.format.findings import Rejected
 from benchmark.submissions.format.schema import SUBMISSION, Submission
-from benchmark.submissions.reading.folder import MAX_LOGS, read_content, read_submission
+from benchmark.submissions.reading.folder import read_submission
 from tasks.errors import UserError, near
 
 By = Literal["recipe", "run"]
@@ -237,27 +237,9 @@ def _submission(folder: Path) -> Submission:
 
 
 def _own_log(path: Path) -> TrainingLog:
-    """Read a log of our own; of a submission's no more than it states."""
-    if not path.name.endswith(PACKED):
-        return read_training_log(path, allow_torn=True)
-    folder = path.absolute().parent.parent
-    if not (folder / SUBMISSION).is_file():
-        raise UserError(
-            f"{path}: a packed log is read with the {SUBMISSION} that states its size; leave it in "
-            "its submission's folder, or unpack it (zstd -d)"
-        )
-    name = path.absolute().relative_to(folder).as_posix()
-    file = next((file for file in _submission(folder).files if file.path == name), None)
-    if file is None:
-        raise UserError(f"{path} is not listed in {folder / SUBMISSION}; list it there")
-    if (file.content_bytes or 0) > MAX_LOGS:
-        raise UserError(f"{path}: {file.content_bytes:,} bytes, at most {MAX_LOGS:,} are read")
-    try:
-        content = b"".join(read_content(folder, file))
-    except Rejected as rejected:
-        raise UserError(f"{folder}: {rejected}") from rejected
-    # Called by what it is unpacked: that is how runs are told apart.
-    return parse_training_log(content, path.with_suffix(""))
+    """Read a log of our own; a packed one is called by what it is unpacked."""
+    log = read_training_log(path, allow_torn=True)
+    return replace(log, path=path.with_suffix("")) if path.name.endswith(PACKED) else log
 
 
 def _read(

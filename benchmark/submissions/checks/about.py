@@ -124,8 +124,8 @@ def _yaml(path: Path) -> dict[str, Any]:
         mark = error.problem_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise UserError(
-            f"{path}{where} is not valid YAML: {on_one_line(error.problem or 'unknown fault')}; put "
-            "texts with special characters between quotes"
+            f"{path}{where} is not valid YAML: {on_one_line(error.problem or 'unknown fault')}; "
+            "put texts with special characters between quotes"
         ) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UserError(f"{path} is not valid YAML: {on_one_line(str(error))}; fix it") from error

@@ -438,25 +438,19 @@ def test_a_submission_is_its_logs(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "is given twice" in fault(capsys, folder, logs[0])
 
 
-def test_no_more_of_a_submission_is_read_than_it_states(
+def test_packed_logs_are_read_anywhere_and_no_larger_than_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = submission(tmp_path / "20260102_trained")
-    path = folder / "training" / "s0.jsonl.zst"
-    size = write_compressed(path, [bytes(2**26)])
-    assert "holds more bytes" in fault(capsys, folder)
-    file = folder / "submission.json"
-    content = json.loads(file.read_text())
-    content["files"][0]["content_bytes"] = size
-    file.write_text(json.dumps(content))
-    assert "67,108,864 bytes, at most 33,554,432 are read" in fault(capsys, path)
-    content["files"][0]["path"] = "training/other.jsonl.zst"
-    file.write_text(json.dumps(content))
-    assert f"{path} is not listed in {file}" in fault(capsys, path)
-    file.write_text("{}")
+    cell = tmp_path / "grpo-s0.jsonl.zst"
+    cell.write_bytes((folder / "training" / "s0.jsonl.zst").read_bytes())
+    assert list(table(run(capsys, cell))) == ["grpo"]
+    write_compressed(cell, [bytes(2**26 + 1)])
+    assert f"{cell} holds more than {2**26} bytes" in fault(capsys, cell)
+    cell.write_bytes(b"no frame")
+    assert "grpo-s0.jsonl.zst cannot be unpacked" in fault(capsys, cell)
+    (folder / "submission.json").write_text("{}")
     assert f"{folder}: submission.json, schema_version" in fault(capsys, folder)
-    file.unlink()
-    assert "a packed log is read with the submission.json that states" in fault(capsys, path)
 
 
 def test_a_submission_without_such_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
