@@ -20,8 +20,8 @@ from benchmark.files import write_atomically
 from benchmark.reproduction import TrainCommandOf
 from benchmark.submissions.badges import badges_of, read_reruns
 from benchmark.submissions.check import CheckResult, check_submission
+from benchmark.submissions.checks.context import Context, MethodFault
 from benchmark.submissions.checks.known import Known
-from benchmark.submissions.checks.tracks import MethodFault
 from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.format.texts import on_one_line
 from benchmark.tracks import Track
@@ -171,15 +171,15 @@ def _verdicts(
     before: list[Known] = []
     for folder in folders:
         try:
-            verdict = check_submission(
-                folder,
+            context = Context(
                 inits,
                 before,
-                env_processes=env_processes,
-                shipped=shipped,
-                tracks=tracks,
-                method_fault=method_fault,
+                shipped or {},
+                tracks or {},
+                method_fault,
+                env_processes,
             )
+            verdict = check_submission(folder, context)
         except UserError as error:
             raise UserError(f"{on_one_line(folder.name)}: {error}") from error
         if verdict.accepted and verdict.entry is not None:

@@ -17,6 +17,7 @@ from benchmark.evaluation.evaluate import Plan
 from benchmark.evaluation.replay import replay_run
 from benchmark.evaluation.run_folder import read_run
 from benchmark.submissions.check import check_submission
+from benchmark.submissions.checks.context import Context
 from tasks.registry import task_names
 from tests.support.submissions import PLAN, play_policy, policy_submission
 
@@ -49,7 +50,7 @@ def replay(run: Path, processes: int) -> None:
 
 def check(folder: Path, processes: int) -> None:
     """Check a submission that is accepted."""
-    verdict = check_submission(folder, {}, env_processes=processes)
+    verdict = check_submission(folder, Context({}, env_processes=processes))
     assert verdict.accepted, verdict.findings
 
 

@@ -13,7 +13,7 @@ from baselines.study.ground import grounds_of
 from baselines.study.schema import Cell
 from benchmark.cli.arguments import evaluation
 from benchmark.models import weights_in
-from benchmark.submissions.checks.about import read_about
+from benchmark.submissions.about import read_about
 from benchmark.submissions.prepare import parts_of
 from scripts.own_entries import PANELS, Plan, inits, policies, study
 from tests.support.study_cells import finish

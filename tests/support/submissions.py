@@ -24,6 +24,7 @@ from benchmark.evaluation.summary import summarize, summary_json
 from benchmark.logs.training_log import read_training_log
 from benchmark.models import ModelIdentity
 from benchmark.submissions.check import CheckResult, check_submission
+from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.known import Known
 from benchmark.submissions.prepare import Played, RunUpload, prepare
 from tasks.errors import UserError
@@ -162,7 +163,7 @@ def check(
     folder: Path, others: Sequence[Known] = (), base: str | None = None, env_processes: int = 1
 ) -> CheckResult:
     """Check a folder with the registry of these submissions."""
-    return check_submission(folder, INITS, others, base, env_processes)
+    return check_submission(folder, Context(INITS, others, env_processes=env_processes), base)
 
 
 def unpacked(stored: bytes) -> bytes:

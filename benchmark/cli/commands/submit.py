@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pydantic import ValidationError
 
@@ -22,9 +22,10 @@ from benchmark.cli.commands.inits import (
 from benchmark.evaluation.run_folder import MANIFEST
 from benchmark.evaluation.summary import PanelKey, summarize
 from benchmark.files import write_atomically
+from benchmark.submissions.about import WRITTEN, Kind, read_about
 from benchmark.submissions.badges import Badges, badges_of, read_reruns
 from benchmark.submissions.check import CheckResult, check_submission, read_others
-from benchmark.submissions.checks.about import WRITTEN, Kind, read_about
+from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.protocol import same_weights
 from benchmark.submissions.checks.results import Peer, early_stops, panel_results
 from benchmark.submissions.format.findings import Finding, Rejected
@@ -128,16 +129,18 @@ def _prepare(arguments: argparse.Namespace) -> int:
 def _objections(fresh: Path, around: Path) -> tuple[Finding, ...]:
     """What the check says of a folder, all but the replay."""
     others = read_others(around) if around.is_dir() else ()
-    verdict = check_submission(
-        fresh,
+    return check_submission(fresh, _context(others=others, replay=False)).findings
+
+
+def _context(**chosen: Any) -> Context:
+    """What submissions are checked with here: the registered inits and tracks."""
+    return Context(
         pinned_hashes(),
-        others,
         shipped=shipped_weights(),
-        replay=False,
         tracks=registered_tracks(),
         method_fault=method_fault,
+        **chosen,
     )
-    return verdict.findings
 
 
 def _of_author(finding: Finding, about: Path) -> Finding:
@@ -239,18 +242,13 @@ def _judged(arguments: argparse.Namespace, folder: Path, around: Path) -> CheckR
         raise UserError(f"--submissions {around} is not a folder")
     if arguments.base is None and (arguments.head or arguments.repository):
         raise UserError("--head and --repository say where to look for changes since --base")
+    others = read_others(around, folder) if around.is_dir() else ()
     return check_submission(
         folder,
-        pinned_hashes(),
-        read_others(around, folder) if around.is_dir() else (),
+        _context(others=others, env_processes=arguments.env_processes, hub=True),
         arguments.base,
-        arguments.env_processes,
         head=arguments.head or "HEAD",
         repository=Path(arguments.repository) if arguments.repository else None,
-        hub=True,
-        shipped=shipped_weights(),
-        tracks=registered_tracks(),
-        method_fault=method_fault,
     )
 
 

@@ -8,33 +8,30 @@ have the same gradient norms either. Who changes most of the numbers in one of t
 digits (`log_checks`), or of an update more than a fifth, is not seen.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 
-from benchmark.submissions.checks.known import Known, KnownRun
+from benchmark.submissions.checks.context import Context
+from benchmark.submissions.checks.known import Known, KnownRun, Unread
 from benchmark.submissions.checks.logs import equal_updates, traced
 from benchmark.submissions.checks.protocol import same_weights
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION
+from benchmark.submissions.format.texts import on_one_line
 from benchmark.submissions.reading.entry import Entry
 
 COPIED_SHARE = 0.5
 """Of the episodes of a run: more than that with equal answers and log-probabilities are copies."""
 
 
-def check_copies(entry: Entry, others: Iterable[Known]) -> list[Finding]:
-    """Compare a submission's names, weights, records and logs with those of others.
-
-    Args:
-        entry: The submission.
-        others: Submissions that are there already, taken one by one.
-    """
+def check_copies(entry: Entry, context: Context) -> list[Finding]:
+    """Compare a submission's names, weights, records and logs with those of others."""
     mine = [KnownRun.of(run) for run in entry.runs]
     logs = [(str(p.log.path), traced(p.log)) for p in entry.checkpoints if p.log is not None]
     findings: list[Finding] = []
     for number, run in enumerate(mine):
         for before in mine[:number]:
             findings += _check_run(run, before, before.path)
-    for other in others:
+    for other in _compared(context):
         folder = other.peer.folder
         findings += _check_said(entry, other)
         for theirs in other.runs:
@@ -47,6 +44,16 @@ def check_copies(entry: Entry, others: Iterable[Known]) -> list[Finding]:
                     fix = "send the logs of your own trainings"
                     findings.append(Finding(file, "", problem, fix))
     return findings
+
+
+def _compared(context: Context) -> Iterator[Known]:
+    """Hand on the others one by one; of each only the results stay."""
+    for other in context.others:
+        if isinstance(other, Unread):
+            context.notes.append(on_one_line(f"not compared with {other.folder}: {other.reason}"))
+        else:
+            context.peers.append(other.peer)
+            yield other
 
 
 def _check_said(entry: Entry, other: Known) -> Iterator[Finding]:

@@ -1,8 +1,12 @@
-"""Whether what a submission declares agrees with its logs, this benchmark's tasks and the inits."""
+"""Check what a submission declares: dates, training streams, the init and its size."""
 
+import re
 from collections.abc import Iterator, Mapping
+from datetime import date, datetime, timedelta
+from typing import Final
 
 from benchmark.models import ModelIdentity
+from benchmark.submissions.checks.context import Context
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.reading.entry import Entry
@@ -10,17 +14,15 @@ from tasks.errors import near
 from tasks.registry import task_names
 
 STREAMS = "training_data.training_streams"
+ANYWHERE: Final = timedelta(days=1)
+"""By how much days can be apart at one time: a submission has its author's, a run that of UTC."""
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|\+00:00)", re.ASCII)
 
 
-def check_declaration(entry: Entry, shipped: Mapping[str, int]) -> Iterator[Finding]:
-    """Hold a declaration against what can be known of its subject.
-
-    Args:
-        entry: The submission.
-        shipped: Number of weights of the inits that come with this project, by name.
-    """
+def check_declaration(entry: Entry, context: Context) -> Iterator[Finding]:
+    """Hold a declaration against what can be known of its subject."""
     yield from _check_streams(entry)
-    yield from _check_base(entry, shipped)
+    yield from _check_base(entry, context.shipped)
 
 
 def _check_streams(entry: Entry) -> Iterator[Finding]:
@@ -64,3 +66,40 @@ def _start(entry: Entry) -> ModelIdentity | None:
     if entry.submission.method.kind == "init":
         return entry.checkpoints[0].checkpoint.model
     return entry.submission.init
+
+
+def check_dates(entry: Entry, today: date) -> list[Finding]:
+    """Check that a submission is not of the future, and its runs and trainings not of after it.
+
+    Args:
+        entry: The submission.
+        today: The day, UTC.
+    """
+    findings = []
+    day = date.fromisoformat(entry.submission.date)
+    if day - today > ANYWHERE:
+        problem, fix = f"{day} is still to come", "give the day of the submission"
+        findings.append(Finding(SUBMISSION, "date", problem, fix))
+    began = {f"{run.path}/run.json": run.manifest.created for run in entry.runs}
+    logs = [point.log for point in entry.checkpoints if point.log is not None]
+    began |= {str(log.path): log.start.created for log in logs}
+    for file, created in began.items():
+        at = _day(created)
+        fix = "send it as it was written, with a date of the submission that is not before it"
+        if at is None:
+            problem = f"{created!r} is no time in UTC"
+            findings.append(Finding(file, "created", problem, fix))
+        elif at - day > ANYWHERE:
+            problem = f"{created} is after the submission, which is of {day}"
+            findings.append(Finding(file, "created", problem, fix))
+    return findings
+
+
+def _day(created: str) -> date | None:
+    """The day of a time that runs and logs begin at; None if it is no such time."""
+    if not _TIME.fullmatch(created):
+        return None
+    try:
+        return datetime.fromisoformat(created).date()
+    except ValueError:
+        return None

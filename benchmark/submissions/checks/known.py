@@ -81,3 +81,16 @@ def _traces(records: Sequence[EpisodeRecord]) -> dict[EpisodeKey, tuple[int, ...
         if trace:
             found[record.key] = trace
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A submission that is there already and cannot be compared with.
+
+    Attributes:
+        folder: Name of its folder.
+        reason: Why.
+    """
+
+    folder: str
+    reason: str

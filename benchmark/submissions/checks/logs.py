@@ -15,6 +15,7 @@ import numpy.typing as npt
 from benchmark.logs.curves import run_curves_of
 from benchmark.logs.training_log import TrainingLog
 from benchmark.stability.seeds import recipe_stability
+from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.log_counts import AS_WRITTEN, check_counts, numbers_of
 from benchmark.submissions.checks.log_course import check_course
 from benchmark.submissions.checks.log_panels import check_panels
@@ -39,7 +40,7 @@ FRACTIONS: Final = 5
 """Numbers of an update that are not whole, at least, to compare it with others."""
 
 
-def check_logs(entry: Entry) -> list[Finding]:
+def check_logs(entry: Entry, _context: Context) -> list[Finding]:
     """Hold logs against themselves, each other, and what was evaluated."""
     findings: list[Finding] = []
     logs = [(point, point.log) for point in entry.checkpoints if point.log is not None]

@@ -9,7 +9,8 @@ from benchmark.engines.core.scripted import POLICIES
 from benchmark.evaluation.replay import installed_panel
 from benchmark.evaluation.summary import PanelKey
 from benchmark.models import ModelIdentity
-from benchmark.submissions.checks.dates import check_dates
+from benchmark.submissions.checks.context import Context
+from benchmark.submissions.checks.declaration import check_dates
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.reading.entry import REMAKE, Entry, ReadRun
@@ -20,14 +21,9 @@ _COMMIT = re.compile("[0-9a-f]{40}")
 STANDARD = "play the panel by the standard protocol, without --set, --temperature or the like"
 
 
-def check_protocol(entry: Entry, inits: Mapping[str, str | None]) -> list[Finding]:
-    """Everything about runs that needs no replay.
-
-    Args:
-        entry: The submission.
-        inits: SHA-256 of the registered inits by name, where it is pinned.
-    """
-    findings = check_dates(entry, datetime.now(UTC).date())
+def check_protocol(entry: Entry, context: Context) -> list[Finding]:
+    """Everything about runs that needs no replay."""
+    findings = [*check_dates(entry, datetime.now(UTC).date())]
     findings += [finding for run in entry.runs for finding in _check_run(run)]
     for point in entry.checkpoints:
         seen: dict[PanelKey, str] = {}
@@ -44,7 +40,7 @@ def check_protocol(entry: Entry, inits: Mapping[str, str | None]) -> list[Findin
                     findings.append(Finding(f"{run.path}/run.json", "panels", problem, fix))
                 seen[key] = run.path
     findings += _check_same_panels(entry)
-    findings += _check_models(entry, inits)
+    findings += _check_models(entry, context.inits)
     return findings
 
 

@@ -14,7 +14,7 @@ from benchmark.engines.core.base import Sampling
 from benchmark.evaluation.records import EpisodeRecord, TurnRecord
 from benchmark.evaluation.replay import installed_panel
 from benchmark.hosts.choose import parallel_map
-from benchmark.submissions.checks.policy_answers import Asked, first_other_answer
+from benchmark.hosts.policy_answers import Asked, first_other_answer
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.reading.entry import REMAKE, ReadRun
 

@@ -1,22 +1,19 @@
 """Whether an entry's trainings are on the track that their logs claim."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Final, TypeAlias
+from collections.abc import Iterator
+from typing import Final
 
-from benchmark.logs.lines import Start
 from benchmark.logs.training_log import TrainingLog
+from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.log_counts import AS_WRITTEN
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.reading.entry import Entry
-from benchmark.tracks import OPEN, Track, TrackClaim, deviations
+from benchmark.tracks import OPEN, TrackClaim, deviations
 from tasks.errors import near
 
 MAX_SHOWN: Final = 10
 """Deviations of one log that are spelled out; the others are counted."""
 _FIELD: Final = "line 1, track"
-
-MethodFault: TypeAlias = Callable[[Track, Start], str | None]
-"""Says how the method of a log is not the one that its recipe's name stands for."""
 
 
 def track_of(entry: Entry) -> TrackClaim | None:
@@ -28,21 +25,13 @@ def track_of(entry: Entry) -> TrackClaim | None:
     return claims.pop() if len(claims) == 1 else None
 
 
-def check_tracks(
-    entry: Entry, tracks: Mapping[str, Track], method_fault: MethodFault | None = None
-) -> Iterator[Finding]:
-    """Compare every log with the track and the recipe that it claims.
-
-    Args:
-        entry: The submission.
-        tracks: All tracks that there are, by name.
-        method_fault: Looks at the method of logs on a track; None to leave it out.
-    """
+def check_tracks(entry: Entry, context: Context) -> Iterator[Finding]:
+    """Compare every log with the track and the recipe that it claims."""
     logs = [point.log for point in entry.checkpoints if point.log is not None]
     for log in logs:
         claim, first = log.start.track, logs[0]
         if claim is not None:
-            yield from _check_claim(log, claim, tracks, method_fault)
+            yield from _check_claim(log, claim, context)
         if claim != first.start.track:
             problem = f"is on track {_name(log)}, {first.path} on {_name(first)}"
             fix = "send seeds of one track as one entry"
@@ -52,9 +41,9 @@ def check_tracks(
 def _check_claim(
     log: TrainingLog,
     claim: TrackClaim,
-    tracks: Mapping[str, Track],
-    method_fault: MethodFault | None,
+    context: Context,
 ) -> Iterator[Finding]:
+    tracks, method_fault = context.tracks, context.method_fault
     file, track = str(log.path), tracks.get(claim.name)
     if track is None:
         problem = f"claims track {claim.name}, which does not exist{near(claim.name, (*tracks,))}"

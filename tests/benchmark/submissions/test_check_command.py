@@ -12,6 +12,7 @@ import pytest
 from baselines.inits.registry import read_registry
 from benchmark.cli.main import main
 from benchmark.submissions.check import check_submission, read_accepted
+from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.known import Known
 from benchmark.submissions.reading.entry import Entry
 from benchmark.submissions.report import escaped
@@ -283,7 +284,7 @@ def test_the_others_are_read_one_by_one(policy: Path, trained: Path) -> None:
             yield Known.of(read_accepted(trained))
             alive.append(sum(isinstance(each, Entry) for each in gc.get_objects()))
 
-    verdict = check_submission(policy, {}, others())
+    verdict = check_submission(policy, Context({}, others()))
     assert len(verdict.peers) == 6
     assert max(alive) <= alive[0] + 1
 

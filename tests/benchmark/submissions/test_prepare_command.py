@@ -11,7 +11,7 @@ from benchmark.cli.main import main
 from benchmark.models import ModelIdentity
 from benchmark.submissions.reading.folder import read_submission
 from tasks.seeding import sha256_text, stable_seed
-from tests.benchmark.submissions.checks.test_about import POLICY, TRAINED
+from tests.benchmark.submissions.test_about import POLICY, TRAINED
 from tests.support.submissions import played_by, training_lines
 from tests.support.training_logs import write_log
 

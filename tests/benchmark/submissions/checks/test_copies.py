@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmark.submissions.check import read_accepted
+from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.copies import check_copies
 from benchmark.submissions.checks.known import Known
 from tasks.seeding import sha256_text
@@ -180,5 +181,7 @@ def test_all_others_are_asked_for_whatever_comes_out(copies: Copies, trained: Pa
             asked.append(number)
             yield Known.of(read_accepted(trained))
 
-    assert len(check_copies(read_accepted(copies("trained").folder), others())) == 3 * 5
+    assert (
+        len(check_copies(read_accepted(copies("trained").folder), Context({}, others()))) == 3 * 5
+    )
     assert asked == [0, 1, 2]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmark.submissions.check import read_accepted
-from benchmark.submissions.checks.dates import check_dates
+from benchmark.submissions.checks.declaration import check_dates
 from tests.benchmark.submissions.conftest import Copies
 
 

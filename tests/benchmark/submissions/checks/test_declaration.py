@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from benchmark.submissions.check import check_submission, read_accepted
+from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.declaration import check_declaration
 from tests.support.submissions import INITS, copied
 
@@ -20,12 +21,12 @@ def findings(trained: Path, to: Path, **changes: Any) -> list[str]:
     if streams is not None:
         copy.about(lambda fields: fields["training_data"].update(training_streams=streams))
     entry = read_accepted(copy.folder)
-    return [finding.text for finding in check_declaration(entry, SHIPPED)]
+    return [finding.text for finding in check_declaration(entry, Context(INITS, shipped=SHIPPED))]
 
 
 def test_a_true_declaration_is_taken(trained: Path, policy: Path, tmp_path: Path) -> None:
     assert findings(trained, tmp_path) == []
-    assert list(check_declaration(read_accepted(policy), SHIPPED)) == []
+    assert list(check_declaration(read_accepted(policy), Context(INITS, shipped=SHIPPED))) == []
     streams = ["webshop", "sokoban"]
     assert findings(trained, tmp_path / "more", streams=streams) == []
 
@@ -62,6 +63,6 @@ def test_of_other_starts_nothing_is_known(trained: Path, tmp_path: Path) -> None
 def test_the_check_asks_for_it(trained: Path, tmp_path: Path) -> None:
     copy = copied(trained, tmp_path)
     copy.about(lambda fields: fields.update(parameters=1))
-    verdict = check_submission(copy.folder, INITS, shipped=SHIPPED, replay=False)
+    verdict = check_submission(copy.folder, Context(INITS, shipped=SHIPPED, replay=False))
     assert [finding.field for finding in verdict.findings] == ["parameters"]
     assert verdict.replayed == 0

@@ -6,6 +6,7 @@ import pytest
 
 from benchmark.cli.commands.inits import method_fault
 from benchmark.submissions.check import check_submission, read_accepted
+from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.tracks import track_of
 from benchmark.tracks import Track
 from tests.benchmark.submissions.conftest import Copies
@@ -17,9 +18,8 @@ from tests.support.training_logs import Line
 
 def problems(copy: Copy, *tracks: Track) -> list[str]:
     known = {track.name: track for track in tracks}
-    verdict = check_submission(
-        copy.folder, INITS, replay=False, tracks=known, method_fault=method_fault
-    )
+    context = Context(INITS, replay=False, tracks=known, method_fault=method_fault)
+    verdict = check_submission(copy.folder, context)
     return [finding.text for finding in verdict.findings]
 
 

@@ -7,13 +7,13 @@ import pytest
 import yaml
 
 from benchmark.models import ModelIdentity
-from benchmark.submissions.checks.about import EXAMPLES, Kind, read_about
+from benchmark.submissions.about import EXAMPLES, Kind, read_about
 from benchmark.submissions.format.schema import Declaration
 from benchmark.submissions.format.texts import PLACEHOLDERS
 from tasks.errors import UserError, near
 from tasks.seeding import sha256_text
 
-README = Path(__file__).parents[4] / "submissions" / "README.md"
+README = Path(__file__).parents[3] / "submissions" / "README.md"
 INIT = ModelIdentity(name="tiny-sokoban", kind="init", sha256=sha256_text("init"))
 DATA = {
     "statement": "Levels.",

@@ -1,0 +1,57 @@
+"""What every check is given beside the entry, and what checks leave beside findings."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from benchmark.logs.lines import Start
+from benchmark.submissions.format.findings import Finding
+from benchmark.submissions.reading.entry import Entry
+from benchmark.tracks import Track
+
+if TYPE_CHECKING:
+    from benchmark.submissions.checks.known import Known, Unread
+    from benchmark.submissions.checks.results import Peer
+
+MethodFault = Callable[[Track, Start], str | None]
+"""Says how the method of a log is not the one that its recipe's name stands for."""
+
+
+@dataclass(slots=True)
+class Context:
+    """What a submission is checked with.
+
+    Attributes:
+        inits: SHA-256 of the registered inits by name, where it is pinned.
+        others: Submissions that are there already, asked for one by one.
+        shipped: Number of weights of the inits that come with this project, by name.
+        tracks: All tracks that a log can claim, by name.
+        method_fault: Looks at the method of logs on a track; None to leave it out.
+        env_processes: See `replay_run`.
+        replay: Whether episodes are executed again, without which nothing is accepted.
+        hub: Whether the hub is asked for the models that are named as its own.
+        sound: Whether no check before this one has found anything.
+        replayed: Episodes that were executed again.
+        doubts: Turns that a replay could neither confirm nor refute.
+        peers: The submissions that it was compared with.
+        notes: What was left out, each on one line: entries that could not be compared with, models
+            that could not be looked up.
+    """
+
+    inits: Mapping[str, str | None]
+    others: "Iterable[Known | Unread]" = ()
+    shipped: Mapping[str, int] = field(default_factory=dict)
+    tracks: Mapping[str, Track] = field(default_factory=dict)
+    method_fault: MethodFault | None = None
+    env_processes: int | None = None
+    replay: bool = True
+    hub: bool = False
+    sound: bool = True
+    replayed: int = 0
+    doubts: int = 0
+    peers: "list[Peer]" = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+Check = Callable[[Entry, Context], Iterable[Finding]]
+"""A check: what it objects to in an entry."""

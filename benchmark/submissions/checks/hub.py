@@ -1,0 +1,37 @@
+"""Check that models which are named as the hub's are there."""
+
+from collections.abc import Iterator
+
+from benchmark.submissions.checks.context import Context
+from benchmark.submissions.format.findings import Finding
+from benchmark.submissions.format.schema import SUBMISSION
+from benchmark.submissions.format.texts import on_one_line
+from benchmark.submissions.reading.entry import Entry
+from benchmark.submissions.reading.remote import is_on_hub
+from tasks.errors import UserError
+
+
+def check_hub(entry: Entry, context: Context) -> Iterator[Finding]:
+    """Ask the hub for the models that are named as its own.
+
+    Whether its files are those that have played, only an audit or a rerun can tell.
+    """
+    if not context.hub:
+        return
+    named = [
+        (f"checkpoints.{number}.model", point.model)
+        for number, point in enumerate(entry.submission.checkpoints)
+    ]
+    if entry.submission.init is not None:
+        named.append(("init", entry.submission.init))
+    for where, model in named:
+        if model.kind == "hub":
+            try:
+                there = is_on_hub(model)
+            except UserError as error:
+                context.notes.append(on_one_line(f"models were not looked up on the hub: {error}"))
+                return
+            if not there:
+                problem = f"{model.text}: the hub shows no model of this name at this commit"
+                fix = "name a commit that everybody can see"
+                yield Finding(SUBMISSION, where, problem, fix)
