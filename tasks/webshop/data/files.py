@@ -195,7 +195,7 @@ def _stream(path: Path, object_of: bool = False) -> Iterator[tuple[Any, Any]]:
     except (ijson.JSONError, UnicodeDecodeError) as error:
         text = " ".join(str(error).split())[:200]
         after = "" if last is None else f" after product {str(last)[:40]}"
-        raise UserError(f"{path} is no valid JSON{after}: {text}") from error
+        raise UserError(f"{path} is not valid JSON{after}: {text}") from error
 
 
 def _elements(path: Path, file: BinaryIO, object_of: bool) -> Iterator[tuple[Any, Any]]:

@@ -120,7 +120,7 @@ def _map(path: Path, types: tuple[str, ...], length: int) -> NDArray[Any]:
     except OSError as error:
         raise damaged(path, f"cannot be read: {error.strerror}") from error
     except (ValueError, EOFError) as error:
-        raise damaged(path, f"is no whole array: {str(error)[:200]}") from error
+        raise damaged(path, f"is not a complete array: {str(error)[:200]}") from error
     if mapped.shape != (length,) or mapped.dtype.name not in types:
         raise damaged(
             path,

@@ -112,7 +112,7 @@ def test_a_damaged_catalogue_is_named(folder: Path, name: str) -> None:
             part.unlink()
     else:
         path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    with pytest.raises(UserError, match=r"no whole catalogue.*delete it"):
+    with pytest.raises(UserError, match=r"not a complete catalogue.*delete it"):
         Catalogue(folder)
 
 
@@ -125,7 +125,7 @@ def test_any_change_is_noticed(folder: Path) -> None:
         changed = bytearray(whole)
         changed[-2] ^= 1
         path.write_bytes(changed)
-        with pytest.raises(UserError, match=r"no whole catalogue.*delete it"):
+        with pytest.raises(UserError, match=r"not a complete catalogue.*delete it"):
             Catalogue(folder)
         path.write_bytes(whole)
     Catalogue(folder)

@@ -136,10 +136,10 @@ def test_markup_stays_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"pricing": "$cheap"}, r"items\.json, product B000000001: pricing: '\$cheap' is no price"),
-        ({"pricing": "9.99"}, "pricing: '9.99' is no price"),
-        ({"pricing": "$1.2.3"}, "pricing: '.1.2.3' is no price"),
-        ({"pricing": "$" + "9" * 400}, "pricing: .* is no price"),
+        ({"pricing": "$cheap"}, r"items\.json, product B000000001: pricing: '\$cheap' is not a"),
+        ({"pricing": "9.99"}, "pricing: '9.99' is not a price"),
+        ({"pricing": "$1.2.3"}, "pricing: '.1.2.3' is not a price"),
+        ({"pricing": "$" + "9" * 400}, "pricing: .* is not a price"),
         ({"pricing": 9.5}, "product B000000001: pricing: Input should be a valid string"),
         ({"name": None}, "product B000000001: name: "),
         ({"name": "x" * 1_000_001}, "product B000000001: name: "),
@@ -167,12 +167,12 @@ def test_a_missing_field_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("items", "known", "people", "message"),
     [
-        ("", KNOWN, PEOPLE, r"items\.json is no valid JSON"),
+        ("", KNOWN, PEOPLE, r"items\.json is not valid JSON"),
         ("{}", KNOWN, PEOPLE, r"items\.json must hold a JSON array"),
         ("[1", KNOWN, PEOPLE, r"items\.json, product number 0"),
-        (json.dumps([ITEM])[:-1] + ",{", KNOWN, PEOPLE, "no valid JSON after product B000000001"),
-        ("\ufeff[]", KNOWN, PEOPLE, r"items\.json is no valid JSON"),
-        ("[", KNOWN, PEOPLE, r"items\.json is no valid JSON"),
+        (json.dumps([ITEM])[:-1] + ",{", KNOWN, PEOPLE, "not valid JSON after product B000000001"),
+        ("\ufeff[]", KNOWN, PEOPLE, r"items\.json is not valid JSON"),
+        ("[", KNOWN, PEOPLE, r"items\.json is not valid JSON"),
         ("[]", KNOWN, PEOPLE, r"items\.json holds no products"),
         ([5], KNOWN, PEOPLE, r"items\.json, product number 0"),
         ([ITEM], "[]", PEOPLE, r"ins\.json must hold a JSON object"),

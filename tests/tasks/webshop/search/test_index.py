@@ -181,11 +181,11 @@ def test_damaged_files(folder: Path, name: str) -> None:
     values = np.load(path)
     for damage in (b"", content[:40], content[:-1], b"\0" * len(content)):
         path.write_bytes(damage)
-        with pytest.raises(UserError, match=rf"{name}\.npy .*built again"):
+        with pytest.raises(UserError, match=rf"{name}\.npy .*rebuilt"):
             Index.open(folder)
     for wrong in (values[:-1], values.astype(np.complex64), np.array([{}])):
         np.save(path, wrong, allow_pickle=True)
-        with pytest.raises(UserError, match=rf"{name}\.npy .*built again"):
+        with pytest.raises(UserError, match=rf"{name}\.npy .*rebuilt"):
             Index.open(folder)
     path.unlink()
     with pytest.raises(UserError, match=rf"{name}\.npy cannot be read"):
