@@ -35,8 +35,11 @@ help: ## list the targets
 eval: $(BASE) ## install, then evaluate the built-in model on Sokoban
 	@$(BIN)/arlarena-bench eval --model tiny-sokoban $(ARGS)
 
-test: system-packages $(DEV) lint typecheck ## install, then run ruff, mypy and pytest
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
+# mypy runs beside the tests; what it finds is printed after them.
+test: system-packages $(DEV) lint ## install, then run ruff, mypy and pytest
+	@$(BIN)/mypy >$(VENV)/mypy.log 2>&1 & types=$$!; \
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS); tests=$$?; \
+	wait $$types || { cat $(VENV)/mypy.log; exit 1; }; exit $$tests
 
 install: $(BASE) ## the environment for evaluations
 
