@@ -3,7 +3,6 @@
 import json
 import random
 import re
-from collections import deque
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -28,25 +27,19 @@ from tasks.alfworld.goals import Goal, task_texts
 from tasks.alfworld.household import Household, household_key
 from tasks.alfworld.problem import problem_text
 from tasks.alfworld.searcher import Searcher
-from tasks.alfworld.stream import PANELS, training_household
+from tasks.alfworld.stream import training_household
 from tasks.base import (
     Episode,
-    Message,
-    Outcome,
     Panel,
     PanelEntry,
-    PanelInfo,
-    Step,
-    Task,
     TaskInfo,
-    View,
     Worst,
 )
 from tasks.errors import UserError
-from tasks.panels import read_index, read_panel
-from tasks.prompts import read_prompt
-from tasks.response import CONTRACT, format_response, normalize_action, parse_response
+from tasks.response import format_response
 from tasks.seeding import canonical_json
+from tasks.text_task import Done, TextEpisode, TextTask
+from tasks.text_task import Seen as Shown
 
 BUILTIN = "builtin"
 REWARD = 10.0
@@ -56,15 +49,13 @@ _HELP = "help"
 _THING = re.compile(r"([a-z]+) ([0-9]+)$")
 _LAST = "~"
 """Sorts behind all names."""
-_LONGEST_SHOWN = 80
-"""Characters of a command that the history repeats."""
 _LISTED_MISTAKES = 0.3
 """Share of the mistakes in demonstrations that are listed commands, which do something."""
 _GAMES_KEPT = 32
 """Games that stay ready in memory: the episodes of a training group share theirs."""
 
 
-class AlfworldEpisode(Episode):
+class AlfworldEpisode(TextEpisode):
     """One game in play.
 
     Args:
@@ -74,61 +65,44 @@ class AlfworldEpisode(Episode):
         template: The prompt.
     """
 
+    longest_action = 80
+    no_action = "no command"
+
     def __init__(
         self, entry: PanelEntry, max_turns: int, history_turns: int, template: Template
     ) -> None:
+        super().__init__(max_turns, template, history_turns)
         self._world = AlfworldEnv(_game(entry.id, canonical_json(dict(entry.data))))
-        self._max_turns = max_turns
-        self._history: deque[dict[str, str | int]] = deque(maxlen=history_turns)
-        self._template = template
-        self._seen: Seen | None = None
+        self._now: Seen | None = None
         self._commands: list[str] = []
-        self._turn = 0
         self.goal = goal_of(entry)
         self._expert = Expert(self._world, self.goal, entry.data.get("walkthrough", ()))
 
     @property
     def admissible(self) -> tuple[str, ...]:
         """The commands that the prompt lists."""
-        return _listed(self._running())
+        return self.seen.admissible
 
-    def reset(self) -> View:
+    def start(self) -> Shown:
         """Set the game up."""
-        self._seen = self._world.reset()
-        self._history.clear()
+        self._now = self._world.reset()
         self._commands.clear()
-        self._turn = 1
-        return self._view(self._seen)
+        return self._shown_of(self._now)
 
-    def step(self, response: str) -> Step:
-        """Do what the response says; what is not admissible lets the turn pass."""
-        before = self._running()
-        parsed = parse_response(response)
-        command = normalize_action(parsed.action) if parsed.action is not None else None
-        action_ok = command in before.admissible
-        seen = Seen(NOTHING_HAPPENS, before.admissible, won=False)
-        if command is not None and action_ok:
-            seen = self._world.step(command)
-            self._commands.append(command)
-        self._history.append(
-            {"turn": self._turn, "observation": before.text, "action": _shown(command)}
-        )
-        self._seen = seen
-        done = seen.won or self._turn == self._max_turns
-        reward = REWARD if seen.won else 0.0
-        self._turn = 0 if done else self._turn + 1
-        return Step(
-            action=command if action_ok else None,
-            format_ok=parsed.format_ok,
-            action_ok=action_ok,
-            reward=reward,
-            view=View((), seen.text) if done else self._view(seen),
-            outcome=Outcome(seen.won, reward) if done else None,
-        )
+    def act(self, action: str | None) -> Done:
+        """Do what is admissible; else the turn passes."""
+        assert self._now is not None
+        admitted = action in self._now.admissible
+        now = Seen(NOTHING_HAPPENS, self._now.admissible, won=False)
+        if action is not None and admitted:
+            now = self._world.step(action)
+            self._commands.append(action)
+        self._now = now
+        return Done(admitted, self._shown_of(now), REWARD if now.won else 0.0, success=now.won)
 
     def expert_move(self) -> tuple[str, str]:
         """What the expert thinks and does now."""
-        self._running()
+        self.check_running()
         return self._expert.move(self._commands)
 
     def searcher_move(self) -> tuple[str, str]:
@@ -150,25 +124,11 @@ class AlfworldEpisode(Episode):
         last = self._commands[-1] if self._commands else ""
         return Searcher(self.goal, last, self.admissible)
 
-    def _running(self) -> Seen:
-        if self._seen is None or not self._turn:
-            raise RuntimeError("the episode is not running: reset it first")
-        return self._seen
-
-    def _view(self, seen: Seen) -> View:
-        listed = _listed(seen)
-        text = self._template.render(
-            task=self._world.game.task,
-            turn=self._turn,
-            max_turns=self._max_turns,
-            history=self._history,
-            observation=seen.text,
-            admissible=listed,
-        )
-        return View((Message(role="user", content=text),), seen.text, listed)
+    def _shown_of(self, now: Seen) -> Shown:
+        return Shown(now.text, _listed(now), {"task": self._world.game.task})
 
 
-class AlfworldTask(Task):
+class AlfworldTask(TextTask[AlfworldEpisode]):
     """Do a household chore by text commands."""
 
     info = TaskInfo(
@@ -185,17 +145,12 @@ class AlfworldTask(Task):
         worker_processes=True,
         data_variable=VARIABLE,
     )
-
-    def __init__(self) -> None:
-        self._prompt = read_prompt(Path(__file__).parent)
-
-    def panels(self) -> Mapping[str, PanelInfo]:
-        """`builtin` and the field's `valid_seen`, `valid_unseen` and `train`."""
-        return read_index(PANELS)
+    folder = Path(__file__).parent
+    episodes = AlfworldEpisode
 
     def panel(self, name: str) -> Panel:
         """Read a panel; for the field's, also check that all its games are there."""
-        panel = read_panel(self.info.name, PANELS, name)
+        panel = super().panel(name)
         package.check_versions()
         if name != BUILTIN:
             check_games(name, tuple(RealGame.of(entry) for entry in panel.entries))
@@ -205,7 +160,7 @@ class AlfworldTask(Task):
         """Whether the panel can be played here, as far as a look at the folder tells."""
         if name not in self.panels():
             return False
-        entries = read_panel(self.info.name, PANELS, name).entries
+        entries = super().panel(name).entries
         return name == BUILTIN or all_there(tuple(RealGame.of(entry) for entry in entries))
 
     def training_entry(self, index: int, seed: int = 0) -> PanelEntry:
@@ -225,24 +180,24 @@ class AlfworldTask(Task):
 
     def expert_response(self, episode: Episode) -> str:
         """The next command of a solution; the expert knows where everything is."""
-        return format_response(*self._own(episode).expert_move())
+        return format_response(*self.own(episode).expert_move())
 
     def demonstration_response(self, episode: Episode) -> str:
         """The next command of a search that uses only what the prompt shows."""
-        return format_response(*self._own(episode).searcher_move())
+        return format_response(*self.own(episode).searcher_move())
 
     def mistaken_response(self, episode: Episode, rng: random.Random) -> str:
         """A listed command, or the use of a thing that is not there."""
-        return self._own(episode).mistake(rng) or self.random_response(episode, rng)
+        return self.own(episode).mistake(rng) or self.random_response(episode, rng)
 
     def careless_response(self, episode: Episode, rng: random.Random) -> str:
         """The next command of a player who walks past everything."""
         del rng
-        return format_response(*self._own(episode).stroll_move())
+        return format_response(*self.own(episode).stroll_move())
 
     def random_response(self, episode: Episode, rng: random.Random) -> str:
         """One of the listed commands."""
-        commands = self._own(episode).admissible
+        commands = self.own(episode).admissible
         return format_response("", commands[int(rng.random() * len(commands))])
 
     def worst(self, max_turns: int) -> Worst:
@@ -258,23 +213,9 @@ class AlfworldTask(Task):
         """The kept walkthrough's length; of real games, nothing is known."""
         return float(len(entry.data.get("walkthrough", ())))
 
-    def prompt_template(self) -> str:
-        """The text of `prompt.md`."""
-        return self._prompt.text
-
-    def contract(self) -> str:
-        """The think-action contract."""
-        return CONTRACT
-
     def packages(self) -> Mapping[str, str]:
         """The package whose domain, grammar and tables are the world's rules."""
         return package.check_versions()
-
-    @staticmethod
-    def _own(episode: Episode) -> AlfworldEpisode:
-        if not isinstance(episode, AlfworldEpisode):
-            raise TypeError(f"not an ALFWorld episode: {episode!r}")
-        return episode
 
 
 def goal_of(entry: PanelEntry) -> Goal:
@@ -315,13 +256,6 @@ def _about(command: str) -> tuple[str, int, str]:
     """What a command concerns, `cabinet` and 3, and the command; general ones come last."""
     match = _THING.search(command)
     return (match[1], int(match[2]), command) if match else (_LAST, 0, command)
-
-
-def _shown(command: str | None) -> str:
-    """A command for the history: a model may have written anything."""
-    if not command:
-        return "no command"
-    return command if len(command) <= _LONGEST_SHOWN else command[: _LONGEST_SHOWN - 3] + "..."
 
 
 TASK = AlfworldTask

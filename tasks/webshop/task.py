@@ -2,7 +2,6 @@
 
 import random
 import re
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from importlib.metadata import version
@@ -12,28 +11,21 @@ from jinja2 import Template
 
 from tasks.base import (
     Episode,
-    Message,
-    Outcome,
     Panel,
     PanelEntry,
-    PanelInfo,
     Setting,
-    Step,
-    Task,
     TaskInfo,
-    View,
     Worst,
 )
-from tasks.panels import read_index
-from tasks.prompts import read_prompt
-from tasks.response import CONTRACT, format_response, normalize_action, parse_response
+from tasks.response import format_response
+from tasks.text_task import Done, Seen, TextEpisode, TextTask
 from tasks.webshop import compat, pages
 from tasks.webshop.data.catalogues import BUILTIN, DATA_VARIABLE, is_there, open_catalogue
 from tasks.webshop.data.goals import Goal
 from tasks.webshop.data.products import Product
 from tasks.webshop.expert import Expert
 from tasks.webshop.nouns import CONTENT_WORDS, SPACY, Tagger, find_tagger
-from tasks.webshop.panel_goals import PANELS, catalogue_name, goal_of, open_panel
+from tasks.webshop.panel_goals import catalogue_name, goal_of, open_panel
 from tasks.webshop.reward import Reward, judge
 from tasks.webshop.shopper import Shopper
 from tasks.webshop.stream import training_entry
@@ -47,16 +39,12 @@ SEARCH = "search[your words]"
 """How the list of possible actions names a search."""
 
 _ON, _OFF = "on", "off"
-_LONGEST_SHOWN = 200
-"""Characters of an action that the history repeats."""
-_LONGEST_PROMPT = 13_000
-"""Characters; a longer prompt is shown without the past turns, as in the field."""
 _WORD = re.compile(r"[a-z0-9]+")
 _RANDOM_WORDS = 4
 """Words of the task that the random policy searches for."""
 
 
-class WebShopEpisode(Episode):
+class WebShopEpisode(TextEpisode):
     """One visit to the shop.
 
     Args:
@@ -69,6 +57,9 @@ class WebShopEpisode(Episode):
         as_original: Whether pages, actions and rewards are the original's.
     """
 
+    # As in the field.
+    longest_prompt = 13_000
+
     def __init__(
         self,
         goal: Goal,
@@ -79,14 +70,11 @@ class WebShopEpisode(Episode):
         tagger: Tagger,
         as_original: bool,
     ) -> None:
+        super().__init__(max_turns, template, history_turns)
         self.goal = goal
         self._catalogue = open_catalogue(catalogue)
-        self._max_turns = max_turns
-        self._template = template
         self._tagger = tagger
         self._as_original = as_original
-        self._history: deque[dict[str, str | int]] = deque(maxlen=history_turns)
-        self._turn = 0
         self._visit = Visit(self._catalogue, goal)
         self._page: Page | None = None
         self._expert = Expert(goal, self._catalogue)
@@ -96,48 +84,39 @@ class WebShopEpisode(Episode):
     @property
     def page(self) -> Page:
         """What is seen now."""
-        if self._page is None or not self._turn:
-            raise RuntimeError("the episode is not running: reset it first")
+        self.check_running()
+        assert self._page is not None
         return self._page
 
-    def reset(self) -> View:
+    def normalized(self, action: str) -> str:
+        """An action as pages know it; the original leaves white space inside as it is."""
+        return action.lower() if self._as_original else super().normalized(action)
+
+    def start(self) -> Seen:
         """Enter the shop."""
         self._visit = Visit(self._catalogue, self.goal)
-        self._history.clear()
-        self._turn = 1
         self._left = None
-        return self._look()
+        return self._look(None)
 
-    def step(self, response: str) -> Step:
-        """Do what the response says; what the page does not offer lets the turn pass."""
+    def act(self, action: str | None) -> Done:
+        """Do what the page offers; else the turn passes."""
         before = self.page
         self._left = self._visit.product
-        parsed = parse_response(response)
-        action = None if parsed.action is None else self._normalized(parsed.action)
         act = compat.act if self._as_original else pages.act
-        done = action is not None and act(self._visit, before, action)
-        self._history.append(
-            {"turn": self._turn, "observation": before.shown, "action": _shown(action)}
-        )
-        reward = self._judge() if self._visit.place is Place.DONE else None
-        ended = reward is not None or self._turn == self._max_turns
-        view = self._last_look(reward) if ended else None
-        self._turn = 0 if ended else self._turn + 1
-        value = reward.value if reward is not None else 0.0
-        success = value == 1.0
-        return Step(
-            action=action if done else None,
-            format_ok=parsed.format_ok,
-            action_ok=done,
+        admitted = action is not None and act(self._visit, before, action)
+        if self._visit.place is not Place.DONE:
+            return Done(admitted, self._look(None), score=0.0)
+        found = self._judge()
+        success = found.value == 1.0
+        return Done(
+            admitted,
+            self._look(found),
             reward=SUCCESS_REWARD if success else 0.0,
-            view=self._look() if view is None else view,
-            outcome=Outcome(success, PERCENT * value) if ended else None,
-            info={} if reward is None else asdict(reward),
+            success=success,
+            over=True,
+            score=PERCENT * found.value,
+            info=asdict(found),
         )
-
-    def _normalized(self, action: str) -> str:
-        """An action as pages know it; the original leaves white space inside as it is."""
-        return action.lower() if self._as_original else normalize_action(action)
 
     def _judge(self) -> Reward:
         bought = self._visit.looked_at
@@ -163,36 +142,23 @@ class WebShopEpisode(Episode):
         """The same of one who chooses no options."""
         return self._shopper.careless_move(self._visit, self.page, self._left)
 
-    def _look(self) -> View:
-        page = self._see(None)
+    def _look(self, reward: Reward | None) -> Seen:
+        if self._as_original:
+            page = compat.page_of(self._visit, None if reward is None else reward.value)
+        else:
+            page = pages.page_of(self._visit)
         self._page = page
-        text = self._render(page, self._history)
-        if len(text) > _LONGEST_PROMPT:
-            text = self._render(page, ())
         search = (SEARCH,) if page.searchable else ()
         actions = (*search, *(f"click[{name}]" for name in page.clicks))
-        return View((Message(role="user", content=text),), page.observation, actions)
-
-    def _last_look(self, reward: Reward | None) -> View:
-        return View((), self._see(reward).observation)
-
-    def _see(self, reward: Reward | None) -> Page:
-        if self._as_original:
-            return compat.page_of(self._visit, None if reward is None else reward.value)
-        return pages.page_of(self._visit)
-
-    def _render(self, page: Page, history: "deque[dict[str, str | int]] | tuple[()]") -> str:
-        return self._template.render(
-            task=self.goal.instruction,
-            turn=self._turn,
-            max_turns=self._max_turns,
-            history=history,
-            observation=page.shown,
-            actions=_listed(page),
-        )
+        shown = {
+            "task": self.goal.instruction,
+            "observation": page.shown,
+            "actions": _listed(page),
+        }
+        return Seen(page.observation, actions, shown)
 
 
-class WebShopTask(Task):
+class WebShopTask(TextTask[WebShopEpisode]):
     """Find a product that fits a wish, and buy it."""
 
     info = TaskInfo(
@@ -218,12 +184,8 @@ class WebShopTask(Task):
         },
     )
 
-    def __init__(self) -> None:
-        self._prompt = read_prompt(Path(__file__).parent)
-
-    def panels(self) -> Mapping[str, PanelInfo]:
-        """`builtin`, and of the public data `small_1000` and `full`, each with a `_train`."""
-        return read_index(PANELS)
+    folder = Path(__file__).parent
+    episodes = WebShopEpisode
 
     def panel(self, name: str) -> Panel:
         """Read a panel; of the public data, also check that it is the pinned one."""
@@ -273,20 +235,20 @@ class WebShopTask(Task):
 
     def expert_response(self, episode: Episode) -> str:
         """Search for the goal's product, choose its options, buy it."""
-        return format_response(*self._own(episode).expert_move())
+        return format_response(*self.own(episode).expert_move())
 
     def demonstration_response(self, episode: Episode) -> str:
         """Search, choose and buy by what the prompt shows."""
-        return format_response(*self._own(episode).shopper_move())
+        return format_response(*self.own(episode).shopper_move())
 
     def careless_response(self, episode: Episode, rng: random.Random) -> str:
         """The next action of a player who buys things as they are."""
         del rng
-        return format_response(*self._own(episode).careless_move())
+        return format_response(*self.own(episode).careless_move())
 
     def random_response(self, episode: Episode, rng: random.Random) -> str:
         """One of the listed clicks; at a search bar, a search for words of the task."""
-        own = self._own(episode)
+        own = self.own(episode)
         if own.page.searchable:
             words = _WORD.findall(own.goal.instruction.lower()) or ["anything"]
             drawn = [words[int(rng.random() * len(words))] for _ in range(_RANDOM_WORDS)]
@@ -303,23 +265,9 @@ class WebShopTask(Task):
         """The instruction."""
         return goal_of(entry).instruction
 
-    def prompt_template(self) -> str:
-        """The text of `prompt.md`."""
-        return self._prompt.text
-
-    def contract(self) -> str:
-        """The think-action contract."""
-        return CONTRACT
-
     def packages(self) -> Mapping[str, str]:
         """What compares texts; the tagger's version stands in its setting."""
         return {"rapidfuzz": version("rapidfuzz")}
-
-    @staticmethod
-    def _own(episode: Episode) -> WebShopEpisode:
-        if not isinstance(episode, WebShopEpisode):
-            raise TypeError(f"not a WebShop episode: {episode!r}")
-        return episode
 
 
 def _listed(page: Page) -> list[str]:
@@ -333,13 +281,6 @@ def _listed(page: Page) -> list[str]:
         option = does.option if isinstance(does, Choice) else None
         lines.append(f"click[{name}]" if option is None else f"{option}: click[{name}]")
     return lines
-
-
-def _shown(action: str | None) -> str:
-    """An action for the history: a model may have written anything."""
-    if not action:
-        return "no action"
-    return action if len(action) <= _LONGEST_SHOWN else action[: _LONGEST_SHOWN - 3] + "..."
 
 
 TASK = WebShopTask

@@ -16,6 +16,7 @@ from tasks.webshop.nouns import ContentWords
 from tasks.webshop.panel_goals import goal_of
 from tasks.webshop.reward import judge
 from tasks.webshop.stream import wish_key
+from tasks.webshop.task import WebShopEpisode
 from tests.tasks.webshop.worlds import needs_recordings
 
 TASK = load_task("webshop")
@@ -147,10 +148,9 @@ def test_a_long_prompt_is_shown_without_the_past() -> None:
     act(episode, "search[bottle]")
     text = prompt(act(episode, "click[" + "x" * 199 + "]").view)
     assert "You did:" in text
-    episode._page = None  # type: ignore[attr-defined]
-    own = TASK._own(episode)  # type: ignore[attr-defined]
-    own._history[0]["observation"] = "x" * 13_000
-    assert "You did:" not in prompt(own._look())
+    assert isinstance(episode, WebShopEpisode)
+    episode._history[-1]["observation"] = "x" * 13_000
+    assert "You did:" not in prompt(act(episode, "click[nothing]").view)
 
 
 def test_the_standard_settings_are_part_of_the_protocol() -> None:

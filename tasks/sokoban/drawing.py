@@ -1,0 +1,24 @@
+"""How levels look in the report, and the keys of a person who plays."""
+
+from tasks.base import Tile
+
+_FLOOR, _WALL, _TARGET = "#efe9dd", "#5d5a56", "#f6d58e"
+TILES = {
+    "#": Tile("wall", _WALL),
+    "_": Tile("floor", _FLOOR),
+    ".": Tile("target", _TARGET, "dot"),
+    "$": Tile("box", _FLOOR, "box"),
+    "*": Tile("box on a target", _TARGET, "box"),
+    "@": Tile("player", _FLOOR, "player"),
+    "+": Tile("player on a target", _TARGET, "dot player"),
+}
+KEYS = {
+    "w": "up",
+    "s": "down",
+    "a": "left",
+    "d": "right",
+    "\x1b[A": "up",
+    "\x1b[B": "down",
+    "\x1b[D": "left",
+    "\x1b[C": "right",
+}
