@@ -8,16 +8,18 @@ one task (GSPO's limits, say) stand in the scale. `recipes/README.md` shows how 
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import yaml
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from baselines.algorithms.part import Choice, Part
-from baselines.config.schema import TrainConfig
 from benchmark.logs.lines import Word
 from tasks.errors import UserError, near
 from tasks.registry import load_task, task_names
+
+if TYPE_CHECKING:
+    from baselines.config.schema import TrainConfig
 
 RECIPES = Path(__file__).parents[1] / "recipes"
 SCALES = Path(__file__).parents[1] / "scales"
@@ -52,7 +54,9 @@ def names(folder: Path) -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in folder.glob("*.yaml")))
 
 
-def resolve(recipe: str, scale: str, tasks: Sequence[str], own: Sequence[str] = ()) -> TrainConfig:
+def resolve(
+    recipe: str, scale: str, tasks: Sequence[str], own: Sequence[str] = ()
+) -> "TrainConfig":
     """Join a recipe, a scale and the user's settings.
 
     Args:
@@ -110,12 +114,15 @@ def read_recipe(recipe: str) -> Settings:
     return read_settings(file)
 
 
-def check(settings: Settings, where: str) -> TrainConfig:
+def check(settings: Settings, where: str) -> "TrainConfig":
     """Check settings against the schema.
 
     Raises:
         UserError: The first fault, with near matches of an unknown key.
     """
+    # The schema brings the formulas, and they torch: not needed to list files.
+    from baselines.config.schema import TrainConfig
+
     try:
         return TrainConfig.model_validate(settings)
     except ValidationError as error:
@@ -263,6 +270,8 @@ def _near_key(path: list[str], settings: Settings) -> str:
     The same word in another place, or what was set below it; else near words in its own place; else
     a near word in another place; else all keys of its place.
     """
+    from baselines.config.schema import TrainConfig
+
     keys = tuple(_keys(TrainConfig, settings))
     word, leaf = path[-1], _leaf(path, settings)
     place = "".join(f"{part}." for part in path[:-1])
@@ -316,6 +325,8 @@ def _keys(model: type[BaseModel], settings: Any) -> Iterator[str]:
 
 def _choices(key: str) -> tuple[str, ...]:
     """Names of what can be chosen in a dimension."""
+    from baselines.config.schema import TrainConfig
+
     dimension = TrainConfig.model_fields[key].annotation
     assert isinstance(dimension, type) and issubclass(dimension, Choice)
     return tuple(dimension.choices)

@@ -8,7 +8,7 @@ the index after a file was edited on purpose.
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import yaml
 from pydantic import Field, TypeAdapter, ValidationError
@@ -22,12 +22,14 @@ from baselines.config.layers import (
     read_recipe,
     read_settings,
 )
-from baselines.config.schema import TrainConfig
 from benchmark.fields import Sha256
 from benchmark.flat import flat
 from benchmark.tracks import LEARNING_RATE, METHOD, Track
 from tasks.errors import UserError, near
 from tasks.strict import Strict, first_fault
+
+if TYPE_CHECKING:
+    from baselines.config.schema import TrainConfig
 
 TRACKS = Path(__file__).parent
 RESULTS = Path(__file__).parents[1] / "results"
@@ -121,7 +123,7 @@ def read_track(path: Path) -> Track:
         raise UserError(f"{path}: {first_fault(error)}") from error
 
 
-def resolve_on_track(track: Track, recipe: str, rate: float) -> TrainConfig:
+def resolve_on_track(track: Track, recipe: str, rate: float) -> "TrainConfig":
     """The configuration of a recipe on a track.
 
     Args:
