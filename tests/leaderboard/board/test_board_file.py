@@ -105,7 +105,7 @@ def test_a_missing_file(tmp_path: Path) -> None:
 def test_another_table(tmp_path: Path) -> None:
     path = tmp_path / "leaderboard.parquet"
     pq.write_table(pa.table({"a": [1]}), path)
-    with pytest.raises(UserError, match="no board of version 1"):
+    with pytest.raises(UserError, match="not a board of version 1"):
         read_table(path)
 
 
