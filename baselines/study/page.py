@@ -109,7 +109,7 @@ def page_of(ground: Ground, results: TrackResults, judged: Sequence[ClaimVerdict
         panels=[_panel(ground, results, panel, equal[panel]) for panel in results.panels],
         verdicts=_table(("claim", "verdict", "numbers"), rows) if rows else "",
         missing=list(_missing(results)),
-        example=next(m.recipe for m in results.methods.values() if m.runs),
+        example=next(m.runs[0].cell for m in results.methods.values() if m.runs),
     )
 
 

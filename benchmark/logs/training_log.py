@@ -72,6 +72,12 @@ class TrainingLog:
         return tuple(line for line in self.validations if line.panel == panel)
 
 
+def cells_in(folder: Path) -> list[Path]:
+    """The packed training logs of a study's results for one track, in order; none elsewhere."""
+    packed = folder.glob("*-s[0-9]*.jsonl.zst")
+    return sorted(path for path in packed if not path.name.endswith(".episodes.jsonl.zst"))
+
+
 def find_log(path: Path) -> Path:
     """The training log that a path means: a file, or the one inside of a run folder.
 

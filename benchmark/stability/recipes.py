@@ -14,7 +14,7 @@ from benchmark.logs.curves import RunCurves, run_curves_of
 from benchmark.logs.foreign import Format, Found, Meaning, Reading, find, readings
 from benchmark.logs.foreign.detect import PACKED
 from benchmark.logs.groups import curves_of
-from benchmark.logs.training_log import LOG, TrainingLog, read_training_log
+from benchmark.logs.training_log import LOG, TrainingLog, cells_in, read_training_log
 from benchmark.stability.comparison import Comparison, comparison_of
 from benchmark.stability.runs import RunStability
 from benchmark.stability.seeds import RecipeStability, recipe_stability
@@ -218,7 +218,7 @@ def _finals(row: Compared) -> list[float]:
 def _found(paths: Sequence[Path], chosen: Format | None) -> list[Found]:
     """What paths mean; a submission's folder means all logs that it names."""
     found = []
-    for path in paths:
+    for path in [log for each in paths for log in (cells_in(each) or [each])]:
         if not (path / SUBMISSION).is_file():
             found.append(find(path, chosen))
             continue

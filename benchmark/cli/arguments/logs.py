@@ -22,7 +22,8 @@ def _add_plot(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         "logs",
         metavar="LOG",
         nargs="+",
-        help="training_log.jsonl, or a folder that holds one; folders without one are skipped",
+        help="training_log.jsonl, a folder that holds one, or a study's results for a track; "
+        "folders without are skipped",
     )
     parser.add_argument(
         "--out",

@@ -9,7 +9,7 @@ from benchmark.files import write_atomically
 from benchmark.logs.curves import run_curves_of
 from benchmark.logs.equal_progress import SUCCESS, equal_text
 from benchmark.logs.groups import Curve, curves_of, plotted, printable
-from benchmark.logs.training_log import LOG, find_log, read_training_log
+from benchmark.logs.training_log import LOG, cells_in, find_log, read_training_log
 from benchmark.plots.training import DEFAULT_METRICS, ImageFormat, figure_bytes
 from tasks.errors import UserError
 
@@ -67,7 +67,8 @@ def _found(names: Sequence[str]) -> list[Path]:
     Raises:
         UserError: A file does not exist, or there is no log at all.
     """
-    paths = [Path(name) for name in names]
+    given = [Path(name) for name in names]
+    paths = [log for path in given for log in (cells_in(path) or [path])]
     without = [path for path in paths if path.is_dir() and not (path / LOG).exists()]
     if len(without) == len(paths) > 1:
         raise UserError(f"none of the {len(paths)} folders holds a {LOG}; name one that does")

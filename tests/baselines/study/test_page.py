@@ -67,7 +67,7 @@ def test_a_page_has_table_curves_verdicts_and_what_is_missing(
     assert "points); 3 seeds of each decide, there are: sampo 2, grpo 2 |" in text
     assert "| CISPO collapses. | **not run** | cispo lacks seed 1 |" in text
     assert "- cispo: seed 1\n" in text
-    assert "arlarena-bench train --track fixed --recipe grpo --seed 0" in text
+    assert "arlarena-bench train --track fixed --recipe grpo --seed 0 --engine transf" in text
     check_markdown(text)
 
 

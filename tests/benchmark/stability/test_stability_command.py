@@ -445,6 +445,12 @@ def test_packed_logs_are_read_anywhere_and_no_larger_than_others(
     cell = tmp_path / "grpo-s0.jsonl.zst"
     cell.write_bytes((folder / "training" / "s0.jsonl.zst").read_bytes())
     assert list(table(run(capsys, cell))) == ["grpo"]
+    # A study's results for a track: logs beside records, which are none.
+    results = tmp_path / "results"
+    results.mkdir()
+    for name in ("grpo-s0.jsonl.zst", "grpo-s0.episodes.jsonl.zst"):
+        (results / name).write_bytes(cell.read_bytes())
+    assert list(table(run(capsys, results))) == ["grpo"]
     write_compressed(cell, [bytes(2**26 + 1)])
     assert f"{cell} holds more than {2**26} bytes" in fault(capsys, cell)
     cell.write_bytes(b"no frame")
