@@ -97,7 +97,9 @@ def load_plugin(name: str) -> None:
         if name.endswith(".py"):
             if not Path(name).is_file():
                 raise UserError(f"--plugin {name} is not a file")
-            spec = importlib.util.spec_from_file_location(Path(name).stem, name)
+            # Under a name that no other module has: the file may be called `random.py`.
+            own = f"plugin of {Path(name).resolve()}"
+            spec = importlib.util.spec_from_file_location(own, name)
             assert spec is not None and spec.loader is not None
             module = importlib.util.module_from_spec(spec)
             sys.modules[spec.name] = module

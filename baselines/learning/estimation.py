@@ -50,7 +50,7 @@ def estimate(
         values=values,
     )
     chosen = config.advantage
-    found, targets = chosen.of(batch), chosen.targets(batch)
+    found, targets = chosen.with_targets(batch)
     token_level = found if chosen.of_tokens else found[:, None] * mask
     if chosen.task_normalized:
         token_level = task_normalized(token_level, mask, _ids([row.task for row in rows]))

@@ -10,6 +10,7 @@ import importlib
 import logging
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 
 from benchmark.cli.arguments import (
     evaluation,
@@ -23,8 +24,8 @@ from benchmark.cli.arguments import (
 )
 from tasks.errors import UserError
 
-TRAINING = frozenset({"bc", "inits", "reproduce", "study", "tracks", "train"})
-"""Commands under `benchmark/cli/training/`."""
+ROOMS = ("commands", "training")
+"""Folders of `benchmark/cli/` in which a command's module is looked for."""
 EXIT_USER_ERROR = 2
 EXIT_ENGINE_DOWN = 3
 EXIT_INTERRUPTED = 130
@@ -47,8 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             from tasks.data import use_data
 
             use_data(options)
-        room = "training" if arguments.command in TRAINING else "commands"
-        command = importlib.import_module(f"benchmark.cli.{room}.{arguments.command}")
+        modules = (f"benchmark.cli.{room}.{arguments.command}" for room in ROOMS)
+        command = importlib.import_module(next(name for name in modules if find_spec(name)))
         code: int = command.run(arguments)
         return code
     except UserError as error:

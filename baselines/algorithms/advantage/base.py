@@ -77,10 +77,9 @@ class Advantage(Choice):
     def of(self, rows: RowBatch) -> Tensor:
         """(N,) advantages of rows, or (N, T) of tokens where `of_tokens`."""
 
-    def targets(self, rows: RowBatch) -> Tensor | None:
-        """(N, T) targets of the critic; None where there is none."""
-        del rows
-        return None
+    def with_targets(self, rows: RowBatch) -> tuple[Tensor, Tensor | None]:
+        """What `of` gives, and (N, T) targets of the critic; None where there is none."""
+        return self.of(rows), None
 
 
 class Relative(Advantage):

@@ -31,13 +31,10 @@ class GAE(Advantage):
 
     def of(self, rows: RowBatch) -> Tensor:
         """(N, T) advantages of tokens."""
-        return self._estimated(rows)[0]
+        return self.with_targets(rows)[0]
 
-    def targets(self, rows: RowBatch) -> Tensor:
-        """(N, T) targets of the critic."""
-        return self._estimated(rows)[1]
-
-    def _estimated(self, rows: RowBatch) -> tuple[Tensor, Tensor]:
+    def with_targets(self, rows: RowBatch) -> tuple[Tensor, Tensor]:
+        """(N, T) advantages of tokens, and the critic's targets."""
         values = padded(rows.values)
         return gae(rows.token_rewards, values, rows.mask, gamma=self.gamma, lam=self.lam)
 
