@@ -185,7 +185,7 @@ def _find(name: str, folder: Path, kind: str) -> Path:
     if name.endswith((".yaml", ".yml")):
         if Path(name).is_file():
             return Path(name)
-        raise UserError(f"there is no file {name}")
+        raise UserError(f"{name} does not exist")
     raise UserError(f"there is no {kind} {name!r}{near(name, known)}")
 
 

@@ -40,7 +40,7 @@ class Claim(Strict):
             difference is above 0, contradicted if it is below.
         best: The method ends higher than every other one of the track. Reproduced if all
             differences are above 0, contradicted if one is below.
-        among: The others that `best` is held against; none for all of the track.
+        among: The others that `best` is compared with; if empty, all of the track.
         learns: One of these methods gains on its init: that which gains most. Reproduced if it
             gains `gain` and the interval is above `by`, contradicted if the interval is below `by`.
         gain: Least gain, a difference of success rates.

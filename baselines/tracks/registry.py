@@ -164,7 +164,7 @@ def settings_on_track(track: Track, recipe: str, rate: float) -> Settings:
 
 
 def read_rates(track: Track, results: Path | None = None) -> Mapping[str, float]:
-    """The tuned rates of shipped recipes, where a study of this very track has written them.
+    """The tuned rates of shipped recipes, as a study has written them for this track's hash.
 
     Args:
         track: The track.
@@ -177,7 +177,7 @@ def read_rates(track: Track, results: Path | None = None) -> Mapping[str, float]
 
 
 def read_tuning(track: Track, results: Path) -> Rates:
-    """What a study has found on this very track; nothing if there is no file, or of another hash.
+    """The rates that a study has tuned on this track; none without a file for its hash.
 
     Args:
         track: The track.

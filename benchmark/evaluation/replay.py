@@ -200,7 +200,7 @@ def _compare(
     entry: PanelEntry,
     execution: Execution,
 ) -> Replay:
-    """Hold a record against what the world did."""
+    """Compare a record with what the world did."""
     differences: list[Difference] = []
 
     def check(turn: int | None, field: str, recorded: Any, replayed: Any) -> None:

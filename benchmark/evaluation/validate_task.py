@@ -66,7 +66,7 @@ def validate(
 
 
 def _trace_checks(trace: Trace, info: PanelInfo) -> Iterator[Check]:
-    """Hold what the scripted policies did against what the panel pins; it need not pin all."""
+    """Compare what the scripted policies did with what the panel pins; it need not pin all."""
     ok, pinned = True, "not pinned"
     if info.expert_success is not None:
         ok = trace.expert_success >= info.expert_success

@@ -190,7 +190,7 @@ class Comparison:
 def comparison_of(
     recipes: Mapping[str, Scores], confidence: float = CONFIDENCE, resamples: int = RESAMPLES
 ) -> Comparison:
-    """Hold the first recipe against all others.
+    """Compare the first recipe with all others.
 
     Args:
         recipes: Scores of each recipe, success rates; all of the same tasks.

@@ -143,7 +143,7 @@ def compared(
 
 
 def comparisons_of(rows: Sequence[Compared]) -> Comparisons:
-    """Hold recipes with two seeds or more against each other, by the final success of every seed.
+    """Compare recipes with two seeds or more with each other, by the final success of every seed.
 
     Only rates of one panel under one protocol are put side by side. Where logs do not say their
     protocol, which those of other trainers do not, the panel's name has to do.

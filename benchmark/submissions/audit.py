@@ -2,7 +2,7 @@
 
 A replay shows that actions earn their rewards, not who chose them. With the weights at hand, a few
 episodes can be looked at: each recorded token is given to the model after everything before it
-(teacher forcing), and is held against what the model would rather have said.
+(teacher forcing), and is compared with what the model finds most likely.
 
 - Greedy decoding takes the likeliest token, top-k one of the k likeliest, and a nucleus leaves out
   what is behind most of the probability. Tokens that could not have been chosen so are counted.

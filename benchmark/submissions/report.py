@@ -208,7 +208,7 @@ def training_rows(entry: Entry) -> list[tuple[str, ...]]:
 def agreement_text(found: Agreement | None) -> str:
     """With which validation of its training a checkpoint agrees."""
     if found is None:
-        return "no validation that it can be held against"
+        return "no validation to compare with"
     several = f"{' or '.join(f'{update:,}' for update in found.updates[:MAX_UPDATES])}"
     more = " or others" if len(found.updates) > MAX_UPDATES else ""
     place = f"update {several}{more} of {found.last:,}"

@@ -2,7 +2,7 @@
 
 The tables of ARLArena (arXiv:2602.21534v2), each in a file under `reference/`, as they are printed
 and with what is known to be inconsistent about them. `notes.yaml` says why the numbers cannot be
-held against entries: they are of episodes of the paper's own, and of no panel. So they stand below
+compared with entries: they are of episodes of the paper's own, and of no panel. So they stand below
 the entries of a table, by task, and nothing is computed from them.
 """
 

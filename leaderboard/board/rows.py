@@ -75,7 +75,7 @@ class RecipeChoices:
             words.
         hashes: SHA-256 of each choice with all its constants, in this order, and of everything
             else that can move the policy but the learning rate: the task, the whole setting.
-            Recipes that differ in one of the first four alone can be held against each other.
+            Recipes that differ in one of the first four alone can be compared with each other.
             Empty if one of them is unknown.
     """
 

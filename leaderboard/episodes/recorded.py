@@ -1,6 +1,6 @@
 """An entry's own files, read when somebody asks for an episode: in turn, and only what was judged.
 
-Nothing of a submission is read at the start. What is read is held against what the board was
+Nothing of a submission is read at the start. What is read is compared with what the board was
 computed from: `submission.json` must have the hash in the entry's row, and a file the hash in
 `submission.json`.
 """

@@ -52,7 +52,7 @@ class State:
         sort: Column that it is sorted by.
         reverse: The worse first.
         all: All entries, and not only the first `FIRST_ROWS`.
-        measure: Column of stability that success is held against.
+        measure: Column of stability that success is compared with.
         base: Base model whose recipes are compared; empty for all.
         entries: Entries whose curves are drawn.
         entry: The entry whose page is shown.

@@ -86,7 +86,7 @@ def _plain(demo: gr.Blocks) -> None:
     # A page that is part of a server does not count as launched, and then no file is closed.
     demo.has_launched = True
     for event in demo.fns.values():
-        # Values are held against the board by the page's own functions. Gradio would hold them
+        # Values are checked against the board by the page's own functions. Gradio would hold them
         # against choices that are those of another protocol, in threads of their own each.
         event.preprocess = False
         event.postprocess = False

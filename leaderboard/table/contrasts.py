@@ -176,7 +176,7 @@ def _alike(rows: Sequence[BoardRow], name: str, names: dict[str, str]) -> list[d
 def _chosen(
     order: Sequence[str], pairs: dict[tuple[str, str], list[_Pair]], name: str
 ) -> list[tuple[str, str]]:
-    """Which contrasts are shown: (choice, what it is held against)."""
+    """Which contrasts are shown: (choice, what it is compared with)."""
     found: list[tuple[str, str]] = []
     shown: set[str] = {BASELINE[name]}
     for choice in order:

@@ -53,7 +53,7 @@ def published_section(panels: Sequence[PanelFacts], protocol: str) -> Markup:
                 _rows(titles, reported),
                 note(joined([f"{about}Scores and everything else: ", away, "."])),
                 folded(
-                    "Why these numbers cannot be held against entries",
+                    "Why these numbers cannot be compared with entries",
                     element("ul", joined(_reasons(titles, reported))),
                 ),
             ]

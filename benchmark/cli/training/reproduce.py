@@ -57,7 +57,7 @@ def _find(name: str, submissions: Path) -> Path:
         if (folder / SUBMISSION).is_file():
             return folder.absolute()
     if not submissions.is_dir():
-        raise UserError(f"there is no folder {submissions}: name that of entries (--submissions)")
+        raise UserError(f"{submissions} is not a folder; name the entries' (--submissions)")
     known = tuple(sorted(path.parent.name for path in submissions.glob(f"*/{SUBMISSION}")))
     raise UserError(f"there is no entry {name!r} in {submissions}{near(name, known)}")
 

@@ -20,7 +20,7 @@ _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|\+00:00
 
 
 def check_declaration(entry: Entry, context: Context) -> Iterator[Finding]:
-    """Hold a declaration against what can be known of its subject."""
+    """Compare a declaration with what can be known of its subject."""
     yield from _check_streams(entry)
     yield from _check_base(entry, context.shipped)
 

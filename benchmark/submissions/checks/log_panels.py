@@ -73,7 +73,7 @@ def _variants(protocol: PanelProtocol, chosen: Any) -> Iterator[PanelProtocol]:
 
 
 def check_panels(point: ReadCheckpoint, log: TrainingLog) -> Iterator[Finding]:
-    """Hold the validations against what was evaluated.
+    """Compare the validations with what was evaluated.
 
     Stability is computed from the first panel of a log: that one must have been played.
     """

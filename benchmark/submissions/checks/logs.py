@@ -41,7 +41,7 @@ FRACTIONS: Final = 5
 
 
 def check_logs(entry: Entry, _context: Context) -> list[Finding]:
-    """Hold logs against themselves, each other, and what was evaluated."""
+    """Check logs against themselves, each other, and what was evaluated."""
     findings: list[Finding] = []
     logs = [(point, point.log) for point in entry.checkpoints if point.log is not None]
     for point, log in logs:

@@ -1,4 +1,4 @@
-"""What records say of tokens and answers that no world can confirm, held against itself.
+"""What records say of tokens and answers that no world can confirm, checked for consistency.
 
 A replay proves actions and rewards, not which words came before them. A scripted policy is asked
 again, so that its answers are proven to the last letter. Of a model only this can be seen without

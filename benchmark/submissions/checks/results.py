@@ -162,7 +162,7 @@ def panel_results(entry: Entry) -> dict[PanelKey, PanelResult]:
 
 
 def _agreement(point: ReadCheckpoint, log: TrainingLog) -> Agreement | None:
-    """Hold every validation against what was evaluated; of several panels the farthest counts."""
+    """Compare every validation with what was evaluated; of several panels the farthest counts."""
     gaps: dict[int, list[float]] = {}
     ties = {panel: tie for panel, tie in tied_panels(point, log).items() if tie.comparable}
     for panel, tie in ties.items():

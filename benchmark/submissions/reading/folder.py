@@ -160,7 +160,7 @@ def check_readme(folder: Path) -> list[Finding]:
 
 
 def check_inventory(folder: Path, there: dict[str, int], submission: Submission) -> list[Finding]:
-    """Hold what is in the folder against what `submission.json` lists.
+    """Compare what is in the folder with what `submission.json` lists.
 
     Args:
         folder: The folder.

@@ -106,7 +106,7 @@ class Repository:
         pass for a repository here.
 
         Raises:
-            UserError: There is none, or it belongs to somebody else.
+            UserError: There is none, or it is owned by another user.
         """
         place = folder.absolute().parent.resolve()
         for root in (place, *place.parents):
@@ -114,7 +114,7 @@ class Repository:
             if git_dir.exists():
                 if git_dir.lstat().st_uid != os.geteuid():
                     raise UserError(
-                        f"the git repository {root} belongs to somebody else; if you trust its "
+                        f"the git repository {root} is owned by another user; if you trust its "
                         f"settings, name it: --repository {root}"
                     )
                 return cls(git_dir)

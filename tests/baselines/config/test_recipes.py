@@ -322,7 +322,7 @@ def test_what_is_unknown_is_named_with_near_matches() -> None:
     assert fault(recipe="xyz").startswith("there is no recipe 'xyz'; there are agentrl, cispo, ")
     assert fault(scale="papper") == "there is no scale 'papper'; did you mean paper?"
     assert fault(task="socoban") == "unknown task 'socoban'; did you mean sokoban?"
-    assert fault(recipe="no/such.yaml") == "there is no file no/such.yaml"
+    assert fault(recipe="no/such.yaml") == "no/such.yaml does not exist"
 
 
 def write(path: Path, content: Any) -> str:

@@ -160,7 +160,7 @@ def test_which_checkpoint_was_evaluated(
 
 
 def test_a_checkpoint_without_a_common_panel() -> None:
-    assert agreement_text(None) == "no validation that it can be held against"
+    assert agreement_text(None) == "no validation to compare with"
 
 
 def test_a_comment_is_never_too_long_for_the_site(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_what_is_not_there_is_named(policy: Path, capsys: pytest.CaptureFixture[
     found = refused(capsys, around, policy.name, "--seed", "5")
     assert found == "20260102_policy has no seed 5; it has 0"
     found = refused(capsys, around / "none", policy.name)
-    assert found == f"there is no folder {around}/none: name that of entries (--submissions)"
+    assert found == f"{around}/none is not a folder; name the entries' (--submissions)"
 
 
 def test_weights_of_the_authors_own_cannot_be_played(

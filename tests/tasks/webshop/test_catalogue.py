@@ -117,7 +117,7 @@ def test_a_damaged_catalogue_is_named(folder: Path, name: str) -> None:
 
 
 def test_any_change_is_noticed(folder: Path) -> None:
-    """A price, a rank: each file is held against its hash."""
+    """A price, a rank: each file is compared with its hash."""
     files = [path for path in folder.rglob("*") if path.is_file() and path.stat().st_size]
     assert len(files) > 8
     for path in files:

@@ -192,7 +192,7 @@ def test_a_repository_of_somebody_else_must_be_named(
 ) -> None:
     somebody = os.geteuid() + 1
     monkeypatch.setattr(os, "geteuid", lambda: somebody)
-    with pytest.raises(UserError, match="belongs to somebody else; if you trust its settings"):
+    with pytest.raises(UserError, match="is owned by another user; if you trust its settings"):
         check_changes(root / NEW, "main")
     assert check_changes(root / NEW, "main", repository=root) == []
 

@@ -1,4 +1,4 @@
-"""What a submission declares, held against logs, tasks and inits."""
+"""What a submission declares, compared with logs, tasks and inits."""
 
 from pathlib import Path
 from typing import Any
