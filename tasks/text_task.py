@@ -18,6 +18,7 @@ from tasks.base import Episode, Message, Outcome, Panel, PanelInfo, Step, Task, 
 from tasks.panels import read_index, read_panel
 from tasks.prompts import read_prompt
 from tasks.response import CONTRACT, normalize_action, parse_response
+from tasks.texts import cut
 
 PANELS = "panels"
 """Folder of a task's panels, in the task's own."""
@@ -174,8 +175,7 @@ class TextEpisode(Episode):
     def _shown(self, action: str | None) -> str:
         if not action:
             return self.no_action
-        most = self.longest_action
-        return action if len(action) <= most else action[: most - 3] + "..."
+        return cut(action, self.longest_action, "...")
 
 
 E = TypeVar("E", bound=TextEpisode)

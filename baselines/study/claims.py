@@ -17,8 +17,10 @@ from baselines.study.schema import read_yaml
 from baselines.tracks.registry import track_names
 from benchmark.logs.lines import Word
 from benchmark.stats.intervals import Interval
+from benchmark.stats.shown import points_text
 from tasks.errors import UserError, near
 from tasks.strict import Strict, first_fault
+from tasks.texts import plural
 
 Outcome = Literal["reproduced", "contradicted", "not decided", "not run"]
 MOST: Final = 2 / 3
@@ -234,15 +236,12 @@ def _above(margin: Interval, least: float) -> Outcome:
 
 def _missing(method: Method) -> str:
     seeds = ", ".join(map(str, method.missing))
-    return f"{method.recipe} lacks seed{'s' * (len(method.missing) > 1)} {seeds}"
+    return f"{method.recipe} lacks {plural(len(method.missing), 'seed')} {seeds}"
 
 
 def points(margin: Interval) -> str:
     """A difference of success rates in points, with its interval."""
-    value, low, high = (
-        f"{100 * end + 0.0:+.1f}" for end in (margin.value, margin.low, margin.high)
-    )
-    return f"{value} [{low}, {high}] points"
+    return f"{points_text(margin)} points"
 
 
 def collapsed_text(method: Method) -> str:

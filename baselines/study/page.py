@@ -26,6 +26,7 @@ from benchmark.stats.intervals import Interval
 from benchmark.stats.paired import Side
 from benchmark.tracks import RateGrid, Track
 from tasks.errors import UserError
+from tasks.texts import plural
 
 TEMPLATE: Final = Path(__file__).with_name("page.md.j2")
 PAGE, CURVES = "README.md", "curves.svg"
@@ -157,7 +158,7 @@ def _missing(results: TrackResults) -> Iterator[str]:
     for method in results.methods.values():
         if method.missing:
             seeds = ", ".join(map(str, method.missing))
-            yield f"{method.recipe}: seed{'s' if len(method.missing) > 1 else ''} {seeds}"
+            yield f"{method.recipe}: {plural(len(method.missing), 'seed')} {seeds}"
 
 
 def _rate_rule(track: Track) -> str:

@@ -16,6 +16,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from benchmark.stats.shown import rate_text
+
 Line = Mapping[str, Any]
 
 _BLOCKS = "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
@@ -188,8 +190,8 @@ class LiveView:
         if not self._live:
             self._print(
                 f"validation after update {line['update']}, {line['panel']}: success "
-                f"{line['success']:.1%} [{100 * line['wilson_low']:.1f}, "
-                f"{100 * line['wilson_high']:.1f}], valid format {line['format_ok']:.1%}"
+                f"{rate_text(line['success'], line['wilson_low'], line['wilson_high'])}, "
+                f"valid format {line['format_ok']:.1%}"
             )
 
     def _print(self, text: str) -> None:

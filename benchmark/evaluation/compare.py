@@ -21,16 +21,17 @@ from benchmark.stats.intervals import (
     sign_flip,
 )
 from benchmark.stats.paired import SIGN_FLIP, PairedDifference, Side
+from benchmark.stats.shown import p_text, points_text, signed_text
 from tasks.base import TaskInfo
 from tasks.errors import UserError
 from tasks.registry import load_task
+from tasks.texts import counted
 
 Run = tuple[Manifest, Iterable[EpisodeRecord]]
 """A run as `benchmark.evaluation.run_folder.read_run` gives it."""
 
 
 BOOTSTRAP = "BCa bootstrap over episodes"
-SMALLEST_P = 0.001
 HASH_DIGITS = 64
 
 
@@ -303,7 +304,6 @@ def _engine_text(manifest: Manifest) -> str:
 
 def _success_text(panel: PanelComparison) -> str:
     success = panel.success
-    low, high = success.difference.low, success.difference.high
     single = panel.plays == panel.episodes
     only_b, only_a = (
         (f"{panel.only_b} only B", f"{panel.only_a} only A")
@@ -312,9 +312,8 @@ def _success_text(panel: PanelComparison) -> str:
     )
     return (
         f"A {100 * success.a:.1f} %, B {100 * success.b:.1f} %: "
-        f"difference {_signed(100 * success.difference.value, 1)} points "
-        f"[{_signed(100 * low, 1)}, {_signed(100 * high, 1)}], "
-        f"{success.test} {_p_text(success.p_value)}, {_pairs(panel)} ({only_b}, {only_a})"
+        f"difference {points_text(success.difference, ' points')}, "
+        f"{success.test} {p_text(success.p_value)}, {_pairs(panel)} ({only_b}, {only_a})"
     )
 
 
@@ -322,14 +321,13 @@ def _score_text(panel: PanelComparison) -> str:
     score, places = panel.score, 3
     return (
         f"A {score.a:.{places}f}, B {score.b:.{places}f} {panel.score_unit}: "
-        f"difference {_signed(score.difference.value, places)} "
-        f"[{_signed(score.difference.low, places)}, {_signed(score.difference.high, places)}], "
-        f"{score.test} {_p_text(score.p_value)}, {_pairs(panel)}"
+        f"difference {signed_text(score.difference, places)}, "
+        f"{score.test} {p_text(score.p_value)}, {_pairs(panel)}"
     )
 
 
 def _pairs(panel: PanelComparison) -> str:
-    episodes = f"{panel.episodes} paired episode{'' if panel.episodes == 1 else 's'}"
+    episodes = counted(panel.episodes, "paired episode")
     return episodes if panel.plays == panel.episodes else f"{episodes} in {panel.plays} plays"
 
 
@@ -346,11 +344,3 @@ def _notes(panel: PanelComparison) -> list[str]:
             "count as the worst failures"
         )
     return notes
-
-
-def _signed(value: float, places: int) -> str:
-    return f"{round(value, places) + 0.0:+.{places}f}"  # + 0.0: no negative zero
-
-
-def _p_text(p_value: float) -> str:
-    return f"p = {p_value:.3f}" if p_value >= SMALLEST_P else f"p < {SMALLEST_P}"

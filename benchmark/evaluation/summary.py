@@ -19,6 +19,7 @@ from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.stats.intervals import Interval, clustered_wilson, mean_interval, pass_at_k
+from benchmark.stats.shown import rate_text
 from tasks.base import TaskInfo
 from tasks.errors import UserError
 from tasks.registry import load_task
@@ -55,7 +56,7 @@ class MeanInterval:
     @property
     def percent(self) -> str:
         """A rate with its interval, such as `54.3% [48.2, 60.3]`."""
-        return f"{self.value:.1%} [{100 * self.low:.1f}, {100 * self.high:.1f}]"
+        return rate_text(self.value, self.low, self.high)
 
     # Read from outside by pydantic (summary.json of submissions).
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT

@@ -12,8 +12,10 @@ import numpy.typing as npt
 from benchmark.logs.lines import Validation
 from benchmark.logs.metrics import METRICS, VALIDATION_METRICS, Metric
 from benchmark.logs.training_log import LOG, TrainingLog
+from benchmark.stats.bands import at_common_places
 from tasks.errors import UserError, near
 from tasks.seeding import canonical_json
+from tasks.texts import ELLIPSIS, cut
 
 XAxis = Literal["updates", "episodes", "tokens", "seconds"]
 Values = npt.NDArray[np.float64]
@@ -188,28 +190,16 @@ def series_of(log: TrainingLog, what: Plotted, x: XAxis = "updates") -> Series:
 
 
 def band_of(runs: Sequence[Series]) -> Band | None:
-    """Lowest, median and highest run at all places that lie within every run.
-
-    Where runs were not measured at the same places, values between two are interpolated linearly.
-    A run that ended early ends the band: what remains would be a choice of survivors.
+    """Lowest, median and highest run where all of them have values (`at_common_places`).
 
     Returns:
         The band; None if there is no place that all runs share.
     """
-    if not all(run.x.size for run in runs):
+    found = at_common_places([(run.x, run.y) for run in runs])
+    if found is None:
         return None
-    first, last = max(run.x[0] for run in runs), min(run.x[-1] for run in runs)
-    x = np.unique(np.concatenate([run.x for run in runs]))
-    x = x[(x >= first) & (x <= last)]
-    if not x.size:
-        return None
-    values = np.stack([np.interp(x, run.x, run.y) for run in runs])
+    x, values = found
     return Band(x, values.min(axis=0), np.median(values, axis=0), values.max(axis=0))
-
-
-def printable(text: str) -> str:
-    """Foreign text on one line, with what is invisible in it as code points."""
-    return "".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in text)
 
 
 def _numbers(log: TrainingLog) -> Values:
@@ -263,7 +253,7 @@ def _recipe_labels(logs: Sequence[TrainingLog]) -> list[str]:
         own = _settings(log)
         keys = [key for key in own if any(other.get(key) != own[key] for other in same)]
         facts = [f"{key.rpartition('.')[2]} {_text(own[key])}" for key in keys[:_SHOWN_DIFFERENCES]]
-        facts += ["\u2026"] * (len(keys) > _SHOWN_DIFFERENCES)
+        facts += [ELLIPSIS] * (len(keys) > _SHOWN_DIFFERENCES)
         labels.append(", ".join([log.start.recipe, *facts]))
     return _distinct(labels)
 
@@ -292,4 +282,4 @@ def _distinct(labels: Sequence[str]) -> list[str]:
 
 def _text(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-    return text if len(text) <= 24 else text[:23] + "\u2026"
+    return cut(text, 24)

@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, MaxNLocator, PercentFormatter
 
 from benchmark.logs.curves import Points
-from benchmark.logs.groups import Plotted, Series, printable
+from benchmark.logs.groups import Plotted, Series
 from benchmark.logs.metrics import METRICS
 from benchmark.plots.style import (
     SOFT,
@@ -32,6 +32,7 @@ from benchmark.plots.style import (
 from benchmark.stability.anytime import AnytimeCurve, XAxis, anytime_curve
 from benchmark.stability.comparison import Comparison
 from benchmark.stability.recipes import Compared
+from tasks.texts import cut, printable
 
 SIGNS: Final = (
     "rollout/success", "rollout/format_ok", "policy/grad_norm", "policy/entropy", "kl_init/mean",
@@ -276,5 +277,4 @@ def _legend(figure: Figure, rows: Sequence[Compared], looks: Sequence[Look]) -> 
 
 
 def _shortened(text: str) -> str:
-    plain = printable(text)
-    return plain if len(plain) <= _LONGEST else plain[: _LONGEST - 1] + "\u2026"
+    return cut(printable(text), _LONGEST)

@@ -32,6 +32,7 @@ from benchmark.stability.table import (
     shown_outcome,
 )
 from benchmark.text import visible
+from tasks.texts import counted
 
 _MORE_STYLE = """
 td.text, th.text { text-align: left; white-space: normal; min-width: 34ch; }
@@ -142,7 +143,7 @@ def stability_page(rows: Sequence[Compared], comparisons: Comparisons) -> str:
     runs = sum(len(row.runs) for row in rows)
     labels = [row.label for row in rows]
     return environment.from_string(_PAGE).render(
-        summary=f"{_count(runs, 'run')} of {_count(len(rows), 'recipe')}: {', '.join(labels)}.",
+        summary=f"{counted(runs, 'run')} of {counted(len(rows), 'recipe')}: {', '.join(labels)}.",
         image=Markup(f"data:image/svg+xml;base64,{image}"),  # noqa: S704
         style=Markup(style),  # noqa: S704 - a constant
         policy=f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:",
@@ -278,7 +279,3 @@ def _unknown(name: str, because: Mapping[str, str]) -> str:
 def _named(name: str) -> str:
     what = DEFINITIONS[name]
     return what.name if what.unit in ("share", "ratio", "count") else f"{what.name} ({what.unit})"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -13,7 +13,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from benchmark.logs.groups import Curve, Plotted, XAxis, printable, series_of
+from benchmark.logs.groups import Curve, Plotted, XAxis, series_of
 from benchmark.plots.style import (
     SOFT,
     Look,
@@ -25,6 +25,7 @@ from benchmark.plots.style import (
     plot_style,
 )
 from benchmark.stability.collapse import collapse_update
+from tasks.texts import printable
 
 ImageFormat = Literal["svg", "png", "pdf"]
 Dashes = Literal["-"] | tuple[float, tuple[float, ...]]

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from benchmark.logs.groups import Curve, printable
+from benchmark.logs.groups import Curve
 from benchmark.logs.lines import Validation
 from benchmark.logs.training_log import TrainingLog
 from benchmark.plots.page import STYLE
 from benchmark.stability.collapse import collapse_update
 from benchmark.text import number, percent
+from tasks.texts import counted, printable
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -84,7 +85,7 @@ def training_page(curves: Sequence[Curve], svg: bytes) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     return environment.from_string(_PAGE).render(
         title=f"Training on {tasks} from {inits}",
-        summary=f"{_count(len(runs), 'run')} in {_count(len(curves), 'curve')}: {names}.",
+        summary=f"{counted(len(runs), 'run')} in {counted(len(curves), 'curve')}: {names}.",
         description=f"Training curves of {names}; the last numbers stand in the tables.",
         image=Markup(f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"),  # noqa: S704
         panels=[
@@ -128,7 +129,3 @@ def _row(label: str, run: TrainingLog, validations: Sequence[Validation]) -> _Ro
         ),
         collapse=None if update is None else f"update {update}",
     )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

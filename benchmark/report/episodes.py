@@ -21,6 +21,7 @@ from benchmark.evaluation.summary import PanelSummary, RunSummary
 from tasks.base import PanelEntry, Task, View
 from tasks.errors import UserError
 from tasks.response import CONTRACT
+from tasks.texts import without_middle
 
 MAX_PACKED = 8 * 2**20
 """Room for the episodes in the file, in bytes after compression."""
@@ -283,9 +284,4 @@ def _info(info: Mapping[str, Any]) -> str | None:
 
 
 def _shorten(text: str) -> str:
-    """Keep both ends of a long text and say what is left out between them."""
-    if len(text) <= MAX_TEXT:
-        return text
-    left_out = len(text) - MAX_TEXT
-    head, tail = text[: MAX_TEXT - _TAIL], text[-_TAIL:]
-    return f"{head}\n[... {left_out:,} characters left out ...]\n{tail}"
+    return without_middle(text, MAX_TEXT, _TAIL, "[... {:,} characters left out ...]")

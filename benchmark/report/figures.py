@@ -14,6 +14,7 @@ from markupsafe import Markup, escape
 from benchmark.evaluation.summary import CategorySummary, PanelSummary
 from benchmark.stats.intervals import Interval, wilson
 from benchmark.text import percent, visible
+from tasks.texts import counted, cut
 
 WIDTH = 360
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 10, 30, 40
@@ -143,7 +144,7 @@ def turns_figure(panel: PanelSummary, key: str, max_turns: int, repeats: int) ->
     axes = _Axes(len(bins), top, ticks, what)
     marks = [axes.frame(), axes.category_ticks(labels)]
     for index, (solved, failed) in enumerate(counts):
-        note = f"{_plural(labels[index], 'turn')}: {solved} solved, {failed} failed"
+        note = f"{counted(labels[index], 'turn')}: {solved} solved, {failed} failed"
         marks.append(axes.stack(index, [("solved", solved), ("failed", failed)], note))
     marks += [
         axes.x_label("turns played"),
@@ -431,12 +432,7 @@ def _is_number(text: str) -> bool:
 
 
 def _label(text: str, longest: int = _LONGEST_LABEL) -> Markup:
-    short = text if len(text) <= longest else text[: longest - 1] + "\u2026"
-    return visible(short, tag=False)
-
-
-def _plural(count: str, noun: str) -> str:
-    return f"{count} {noun}" if count == "1" else f"{count} {noun}s"
+    return visible(cut(text, longest), tag=False)
 
 
 def _n(number: float) -> str:

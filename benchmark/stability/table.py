@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from benchmark.logs.equal_progress import equal_text
 from benchmark.logs.foreign import Reading
-from benchmark.logs.groups import printable
 from benchmark.stability.comparison import Comparison
 from benchmark.stability.definitions import DEFINITIONS
 from benchmark.stability.recipes import Compared, Comparisons, LoggedRun
@@ -17,6 +16,7 @@ from benchmark.stability.runs import RunStability
 from benchmark.stability.seeds import RecipeStability, SeedSummary
 from benchmark.stats.bootstrap import BootstrapInterval
 from benchmark.stats.survival import Outcome, SurvivalCurve
+from tasks.texts import ELLIPSIS, cut, printable
 
 COLUMNS: Final = (
     "collapse_rate", "final_success", "worst_seed", "max_drawdown", "retention", "mismatch_p95",
@@ -227,7 +227,7 @@ def _log_lines(one: LoggedRun, stability: RunStability) -> Iterator[str]:
     for text in conditions(reading):
         yield f"  {text}"
     if run.unknown:
-        names = [*run.unknown[:_SHOWN], *(["\u2026"] if len(run.unknown) > _SHOWN else [])]
+        names = [*run.unknown[:_SHOWN], *([ELLIPSIS] if len(run.unknown) > _SHOWN else [])]
         yield f"  {len(run.unknown)} unknown: {', '.join(names)}"
     yield f"  {len(run.missing)} of our numbers are not in it; --json and --out list all"
 
@@ -365,8 +365,7 @@ def _wrapped(line: str) -> str:
 
 
 def _cut(text: str, width: int) -> str:
-    plain = printable(text)
-    return plain if len(plain) <= width else plain[: width - 1] + "\u2026"
+    return cut(printable(text), width)
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:

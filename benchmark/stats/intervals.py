@@ -201,6 +201,28 @@ def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> In
     return Interval(mean, mean - half, mean + half)
 
 
+def mean_of(intervals: Sequence[Interval]) -> Interval:
+    """The unweighted mean of numbers that were measured independently, with its interval.
+
+    Of panels: what the seeds of an entry have in common on several is not considered.
+
+    low = m - sqrt(sum_i (v_i - l_i)^2) / n, and high likewise: panels have no episode in common.
+    One number is given back as it is.
+
+    Source: Zou and Donner, Stat. Med. 27 (2008) 1693-1702.
+
+    Args:
+        intervals: At least one, all of one unit.
+    """
+    if len(intervals) == 1:
+        return intervals[0]
+    count = len(intervals)
+    value = math.fsum(each.value for each in intervals) / count
+    below = math.sqrt(math.fsum((each.value - each.low) ** 2 for each in intervals)) / count
+    above = math.sqrt(math.fsum((each.high - each.value) ** 2 for each in intervals)) / count
+    return Interval(value, value - below, value + above)
+
+
 def mcnemar_exact(only_first: int, only_second: int) -> float:
     """Exact two-sided McNemar test: have two players the same success rate?
 
@@ -217,50 +239,6 @@ def mcnemar_exact(only_first: int, only_second: int) -> float:
         raise ValueError("counts cannot be negative")
     discordant = only_first + only_second
     return min(1.0, 2 * float(special.bdtr(min(only_first, only_second), discordant, 0.5)))
-
-
-def newcombe_paired(
-    both: int, only_first: int, only_second: int, neither: int, confidence: float = CONFIDENCE
-) -> Interval:
-    """Score interval of the difference (first minus second) of two paired success rates.
-
-    Newcombe's method 10. With the Wilson intervals [l1, u1] and [l2, u2] of the two rates:
-    low = d - sqrt((p1-l1)^2 - 2 phi (p1-l1)(u2-p2) + (u2-p2)^2),
-    high = d + sqrt((p2-l2)^2 - 2 phi (p2-l2)(u1-p1) + (u1-p1)^2).
-    phi is the correlation of the paired outcomes a (both), b, c, d (neither): its numerator
-    ad - bc loses n/2, down to 0, where it is positive; phi is 0 where a rate is 0 or 1.
-    The ends stay in [-1, 1]; two players without a difference still get an interval with a width.
-
-    Source: Newcombe, Stat. Med. 17 (1998) 2635-2650, method 10.
-
-    Raises:
-        ValueError: There are no pairs, or a count is negative.
-    """
-    total = both + only_first + only_second + neither
-    if total == 0 or min(both, only_first, only_second, neither) < 0:
-        raise ValueError("needs at least one pair and no negative counts")
-    first = wilson(both + only_first, total, confidence)
-    second = wilson(both + only_second, total, confidence)
-    phi = _corrected_phi(both, only_first, only_second, neither)
-    value = (only_first - only_second) / total
-
-    def side(inner: float, outer: float) -> float:
-        return math.sqrt(max(0.0, inner**2 - 2 * phi * inner * outer + outer**2))
-
-    low = value - side(first.value - first.low, second.high - second.value)
-    high = value + side(second.value - second.low, first.high - first.value)
-    return Interval(value, max(-1.0, low), min(1.0, high))
-
-
-def _corrected_phi(both: int, only_first: int, only_second: int, neither: int) -> float:
-    margins = (both + only_first) * (only_second + neither) * (both + only_second)
-    margins *= only_first + neither
-    if margins == 0:
-        return 0.0
-    total = both + only_first + only_second + neither
-    product = both * neither - only_first * only_second
-    numerator = max(product - total / 2, 0.0) if product > 0 else product
-    return numerator / math.sqrt(margins)
 
 
 def bootstrap_mean(

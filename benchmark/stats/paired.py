@@ -161,7 +161,7 @@ def differences(sides: Sequence[Side]) -> Differences:
 
     With two entries' rates p and intervals [l, u], d = p1 - p2 and the correlation r of their
     shares: low = d - sqrt((p1-l1)^2 - 2 r (p1-l1)(u2-p2) + (u2-p2)^2), and high likewise with the
-    other ends. Between single plays r is the corrected phi of `newcombe_paired`; otherwise
+    other ends. Between single plays r is the corrected phi of Newcombe's method 10; otherwise
     Pearson's, 0 where an entry's shares are all the same or not known.
 
     Each side of that is joined with the half width t s of Welch's interval over seeds, as the root
@@ -186,6 +186,20 @@ def differences(sides: Sequence[Side]) -> Differences:
     low = value - np.hypot(_side(below[:, None], above[None, :], related), trainings)
     high = value + np.hypot(_side(above[:, None], below[None, :], related), trainings)
     return Differences(value, np.maximum(low, -1.0), np.minimum(high, 1.0))
+
+
+def mean_differences(found: Sequence[Differences]) -> Differences:
+    """The mean of differences on several panels: see `benchmark.stats.intervals.mean_of`.
+
+    Args:
+        found: Of each panel, between the same entries; at least one.
+    """
+    if len(found) == 1:
+        return found[0]
+    value = np.mean([each.value for each in found], axis=0)
+    below = np.sqrt(np.sum([(each.value - each.low) ** 2 for each in found], axis=0)) / len(found)
+    above = np.sqrt(np.sum([(each.high - each.value) ** 2 for each in found], axis=0)) / len(found)
+    return Differences(value, value - below, value + above)
 
 
 def no_difference(first: Side, second: Side) -> tuple[str, float]:

@@ -15,8 +15,8 @@ from benchmark.submissions.format.schema import (
     Declaration,
     wrong_for_kind,
 )
-from benchmark.submissions.format.texts import on_one_line
 from tasks.errors import UserError
+from tasks.texts import on_one_line
 
 MAX_ABOUT: Final = 2**16
 """Bytes of the file."""

@@ -10,6 +10,7 @@ from benchmark.evaluation.summary import PanelKey
 from benchmark.stability.definitions import DEFINITIONS
 from benchmark.stability.table import shown
 from benchmark.stats.paired import PairedDifference
+from benchmark.stats.shown import p_text, points_text
 from benchmark.submissions.badges import Badges
 from benchmark.submissions.check import CheckResult
 from benchmark.submissions.checks.results import (
@@ -23,9 +24,9 @@ from benchmark.submissions.checks.results import (
     stability_of,
 )
 from benchmark.submissions.checks.tracks import track_of
-from benchmark.submissions.format.texts import on_one_line
 from benchmark.submissions.reading.entry import Entry
 from benchmark.tracks import OPEN
+from tasks.texts import on_one_line, plural, printable
 
 REPORT_VERSION = 1
 COLUMNS = ("collapse_rate", "worst_seed", "max_drawdown", "retention", "mismatch_p95")
@@ -272,11 +273,8 @@ def difference_rows(
 
 
 def _difference(found: PairedDifference) -> str:
-    ends = found.difference
-    value, low, high = 100 * ends.value, 100 * ends.low, 100 * ends.high
-    p_value = f"p = {found.p_value:.3f}" if found.p_value >= 0.001 else "p < 0.001"
     return (
-        f"{value:+.1f} [{low:+.1f}, {high:+.1f}], {found.method}; {found.test} {p_value}, "
+        f"{points_text(found.difference)}, {found.method}; {found.test} {p_text(found.p_value)}, "
         f"{found.episodes} episodes"
     )
 
@@ -292,7 +290,7 @@ def stability_rows(entry: Entry) -> list[tuple[str, str, str]]:
         label = DEFINITIONS[name].name
         if name == "collapse_rate":
             event = stability.events["collapse"]
-            seeds = "seeds" if event.known != 1 else "seed"
+            seeds = plural(event.known, "seed")
             value = f"{event.happened} of {event.known} {seeds}" if event.known else "unknown"
         else:
             value = _with_unit(name, stability.columns.get(name))
@@ -340,14 +338,13 @@ def escaped(text: str) -> str:
     Entities keep it from being Markdown or HTML, and the element from being a mention of a person,
     an issue or a commit, which are looked for in the text that comes out.
     """
-    visible = "".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in text)
-    safe = "".join(c if c.isalnum() or c == " " else f"&#{ord(c)};" for c in visible)
+    safe = "".join(c if c.isalnum() or c == " " else f"&#{ord(c)};" for c in printable(text))
     return f"<code>{safe}</code>" if safe else ""
 
 
 def code(text: str) -> str:
     """Foreign text between backticks."""
-    return "".join(c if c.isprintable() and c != "`" else f"U+{ord(c):04X}" for c in text)
+    return printable(text).replace("`", "U+0060")
 
 
 def _limited(lines: Sequence[str]) -> str:

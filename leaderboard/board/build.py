@@ -23,7 +23,6 @@ from benchmark.submissions.check import CheckResult, check_submission
 from benchmark.submissions.checks.context import Context, MethodFault
 from benchmark.submissions.checks.known import Known
 from benchmark.submissions.format.schema import SUBMISSION
-from benchmark.submissions.format.texts import on_one_line
 from benchmark.tracks import Track
 from leaderboard.board.entries import facts_of, row_of
 from leaderboard.board.file import (
@@ -38,6 +37,7 @@ from leaderboard.board.file import (
 from leaderboard.board.protocols import BoardFacts, PanelFacts, Protocol, Refused
 from leaderboard.board.rows import FullRow, PanelKey
 from tasks.errors import UserError
+from tasks.texts import on_one_line
 
 ARCHIVES = ".archives"
 """Folder of boards of older protocols, among the submissions."""

@@ -27,7 +27,6 @@ from benchmark.submissions.checks.results import (
 )
 from benchmark.submissions.checks.tracks import track_of
 from benchmark.submissions.format.schema import SUBMISSION
-from benchmark.submissions.format.texts import on_one_line
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
 from leaderboard.board.curves import seed_curves
 from leaderboard.board.protocols import PanelFacts
@@ -55,6 +54,7 @@ from leaderboard.board.training_rows import (
 )
 from tasks.registry import load_task
 from tasks.seeding import canonical_json
+from tasks.texts import on_one_line
 
 MAX_COMMAND = 2_000
 """Characters of a line of commands that are kept."""

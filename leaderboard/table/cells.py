@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from benchmark.submissions.format.texts import on_one_line
+from tasks.texts import on_one_line
 
 UNKNOWN: Final = "\u2013"
 INFINITE: Final = "\u221e"

@@ -6,7 +6,7 @@ tuned for each (`Choices.hashes`). Of several entries with all of that alike the
 
 What a choice adds to another one is the mean over their pairs of the difference of success. A pair
 has the interval of `benchmark.stats.paired`, as on every other page; two pairs have the interval of
-their mean, taken as independent (`paired.mean_of`). With three pairs or more what varies
+their mean, taken as independent (`mean_of`). With three pairs or more what varies
 between them is known, and it is Student's t interval over the pairs.
 
 A choice is compared with GRPO's own, and a masked clipping with the one without a mask. One that
@@ -19,15 +19,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-from scipy import special
-
-from benchmark.stats.intervals import Interval
+from benchmark.stats.intervals import Interval, mean_interval, mean_of
 from benchmark.stats.paired import Side, difference, method_of
 from leaderboard.board.board import Board
 from leaderboard.board.recipe_choices import MASKED, PARTS
 from leaderboard.board.rows import BoardRow, PanelKey
-from leaderboard.table.paired import mean_of, side
+from leaderboard.table.paired import side
 from leaderboard.table.view import init_of
 
 BASELINE: Final = {
@@ -233,11 +230,10 @@ def over_pairs(gains: Sequence[float]) -> Interval:
         gains: At least two. Where all are the same, nothing is known of how they vary: the ends are
             NaN.
     """
-    value, error = math.fsum(gains) / len(gains), float(np.std(gains, ddof=1))
-    if np.ptp(gains) == 0:
-        return Interval(value, math.nan, math.nan)
-    width = float(special.stdtrit(len(gains) - 1, 0.975)) * error / math.sqrt(len(gains))
-    return Interval(value, max(-1.0, value - width), min(1.0, value + width))
+    found = mean_interval(gains)
+    if found.low == found.high:
+        return Interval(found.value, math.nan, math.nan)
+    return Interval(found.value, max(-1.0, found.low), min(1.0, found.high))
 
 
 def _collapses(rows: Sequence[BoardRow]) -> Collapses:

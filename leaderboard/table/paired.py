@@ -1,7 +1,5 @@
 """Two entries of a board on the same episodes, and where they differ."""
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,28 +53,6 @@ def side(board: Board, row: BoardRow, key: PanelKey) -> Side | None:
     success = Interval(numbers.success, numbers.low, numbers.high)
     seeds = tuple(each.success for each in numbers.seeds)
     return Side(solved / numbers.plays, numbers.plays == 1, success, seeds)
-
-
-def mean_of(intervals: Sequence[Interval]) -> Interval:
-    """The unweighted mean of numbers that were measured independently, with its interval.
-
-    Of panels: what the seeds of an entry have in common on several is left out of account.
-
-    low = m - sqrt(sum_i (v_i - l_i)^2) / n, and high likewise: panels have no episode in common.
-    One number is given back as it is.
-
-    Source: Zou and Donner, Stat. Med. 27 (2008) 1693-1702.
-
-    Args:
-        intervals: At least one, all of one unit.
-    """
-    if len(intervals) == 1:
-        return intervals[0]
-    count = len(intervals)
-    value = math.fsum(each.value for each in intervals) / count
-    below = math.sqrt(math.fsum((each.value - each.low) ** 2 for each in intervals)) / count
-    above = math.sqrt(math.fsum((each.high - each.value) ** 2 for each in intervals)) / count
-    return Interval(value, value - below, value + above)
 
 
 def compare(board: Board, first: BoardRow, second: BoardRow, key: PanelKey) -> Comparison | None:

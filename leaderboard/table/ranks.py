@@ -16,7 +16,7 @@ on no track, are ranked among each other. Scripted policies have no rank; they m
 ceiling.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -24,7 +24,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from benchmark.stats.paired import Differences, Side, differences
+from benchmark.stats.paired import Side, differences, mean_differences
 from leaderboard.board.board import Board
 from leaderboard.board.rows import BoardRow, PanelKey
 from leaderboard.table.paired import side
@@ -81,16 +81,9 @@ def ranks(board: Board, protocol: str, panels: tuple[PanelKey, ...]) -> Mapping[
     places: dict[str, Rank] = {}
     for sides in tracks.values():
         panel_by_panel = [differences(each) for each in zip(*sides.values(), strict=True)]
-        places |= zip(sides, ranks_of(_surely_better(panel_by_panel)), strict=True)
+        better = mean_differences(panel_by_panel).low > 0
+        places |= zip(sides, ranks_of(better), strict=True)
     return places
-
-
-def _surely_better(found: Sequence[Differences]) -> npt.NDArray[np.bool_]:
-    """Whether the mean over panels is, as in `leaderboard.table.paired.mean_of`."""
-    value = sum(each.value for each in found)
-    below = np.sqrt(sum((each.value - each.low) ** 2 for each in found))
-    better: npt.NDArray[np.bool_] = value - below > 0
-    return better
 
 
 def _sides(board: Board, row: BoardRow, panels: tuple[PanelKey, ...]) -> list[Side] | None:

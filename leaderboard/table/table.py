@@ -17,13 +17,12 @@ from typing import Any
 
 import pandas as pd  # type: ignore[import-untyped]  # it comes without types
 
-from benchmark.stats.intervals import Interval
+from benchmark.stats.intervals import Interval, mean_of
 from leaderboard.board.board import Board
 from leaderboard.board.protocols import PanelFacts
 from leaderboard.board.rows import BoardRow, PanelKey
 from leaderboard.table import cells
 from leaderboard.table.columns import RANK, STABILITY, SUCCESS, Column, columns_of, panel_name
-from leaderboard.table.paired import mean_of
 from leaderboard.table.ranks import Rank, ranks
 from leaderboard.table.view import View, badges_of, init_of, panels_of, wanted
 from tasks.errors import UserError, near

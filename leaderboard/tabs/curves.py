@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from markupsafe import Markup
 
+from benchmark.stats.bands import at_common_places
 from leaderboard.board.board import Board
 from leaderboard.board.curves import CURVES, CurveKind
 from leaderboard.board.rows import BoardRow
@@ -156,14 +157,10 @@ def _at(points: _Points, step: float) -> float:
 def _summary(lines: Sequence[_Points]) -> tuple[_Points, _Band]:
     """Median and range of the seeds where all of them have values; one seed has no range."""
     known = [points for points in lines if points]
-    if not known:
+    found = at_common_places([(*np.array(points).T,) for points in known]) if known else None
+    if found is None:
         return (), ()
-    first, last = max(p[0][0] for p in known), min(p[-1][0] for p in known)
-    places = np.unique([x for points in known for x, _ in points])
-    places = places[(places >= first) & (places <= last)]
-    if not places.size:
-        return (), ()
-    values = np.array([np.interp(places, *np.array(points).T) for points in known])
+    places, values = found
     if len(known) == 1 and places.size <= 3 * _MAX_PLACES:
         return known[0], ()
     bins = np.array_split(np.arange(places.size), min(_MAX_PLACES, places.size))

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import StringConstraints, TypeAdapter, ValidationError
 
+from tasks.texts import without_middle
 from tasks.tir_math.response import MOST_ANSWER_CHARACTERS, boxed
 from tasks.tir_math.sandbox.base import Execution, Status
 
@@ -71,9 +72,4 @@ def _last_line(text: str) -> str:
 
 
 def _shorten(text: str) -> str:
-    """Keep both ends of a long text and say what is left out between them."""
-    if len(text) <= MOST_SHOWN:
-        return text
-    half = MOST_SHOWN // 2
-    left_out = len(text) - 2 * half
-    return f"{text[:half]}\n[{left_out} characters left out]\n{text[-half:]}"
+    return without_middle(text, MOST_SHOWN, MOST_SHOWN // 2, "[{} characters left out]")

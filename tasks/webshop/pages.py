@@ -4,6 +4,7 @@ import re
 from collections import Counter
 
 from tasks.response import normalize_action
+from tasks.texts import cut
 from tasks.webshop.visit import (
     PAGE_SIZE,
     Button,
@@ -124,4 +125,4 @@ def price_text(price: float) -> str:
 
 def _quoted(query: str, longest: int = 80) -> str:
     """A query for the page: a model may have searched for anything."""
-    return f'"{query if len(query) <= longest else query[: longest - 3] + "..."}"'
+    return f'"{cut(query, longest, "...")}"'

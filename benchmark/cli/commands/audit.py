@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from benchmark.cli.commands.inits import find_model
 from benchmark.models import ModelIdentity
 from benchmark.submissions.check import read_accepted
-from benchmark.submissions.format.texts import on_one_line
 from tasks.errors import UserError
+from tasks.texts import on_one_line
 
 if TYPE_CHECKING:
     from benchmark.submissions.audit import EpisodeAudit

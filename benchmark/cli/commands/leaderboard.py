@@ -13,8 +13,9 @@ from benchmark.cli.commands.inits import (
     shipped_weights,
     train_command,
 )
-from benchmark.submissions.format.texts import check_link, on_one_line
+from benchmark.submissions.format.texts import check_link
 from tasks.errors import UserError
+from tasks.texts import on_one_line
 
 if TYPE_CHECKING:
     from benchmark.submissions.check import CheckResult

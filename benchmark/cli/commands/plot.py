@@ -8,10 +8,11 @@ from typing import Final
 from benchmark.files import write_atomically
 from benchmark.logs.curves import run_curves_of
 from benchmark.logs.equal_progress import SUCCESS, equal_text
-from benchmark.logs.groups import Curve, curves_of, plotted, printable
+from benchmark.logs.groups import Curve, curves_of, plotted
 from benchmark.logs.training_log import LOG, cells_in, find_log, read_training_log
 from benchmark.plots.training import DEFAULT_METRICS, ImageFormat, figure_bytes
 from tasks.errors import UserError
+from tasks.texts import counted, printable
 
 _FORMATS: Final[dict[str, ImageFormat]] = {
     ".svg": "svg",
@@ -43,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
         write_atomically(out, content)
     except OSError as error:
         raise UserError(f"{out} cannot be written: {error.strerror or error}") from error
-    print(f"curves of {_count(len(logs), 'run')}: {out.absolute()}")
+    print(f"curves of {counted(len(logs), 'run')}: {out.absolute()}")
     if text := _compared(curves):
         print(text)
     return 0
@@ -77,7 +78,3 @@ def _found(names: Sequence[str]) -> list[Path]:
     for path in passed:
         print(f"{path}: holds no {LOG} and was skipped")
     return found
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

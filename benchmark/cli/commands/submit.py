@@ -30,7 +30,6 @@ from benchmark.submissions.checks.protocol import same_weights
 from benchmark.submissions.checks.results import Peer, early_stops, panel_results
 from benchmark.submissions.format.findings import Finding, Rejected
 from benchmark.submissions.format.schema import FOLDER_NAME, SUBMISSION
-from benchmark.submissions.format.texts import on_one_line
 from benchmark.submissions.prepare import NotAccepted, RunUpload, parts_of, prepare
 from benchmark.submissions.reading.entry import Entry
 from benchmark.submissions.reading.folder import read_submission
@@ -54,6 +53,7 @@ from benchmark.submissions.report import (
 )
 from tasks.errors import UserError
 from tasks.strict import first_fault
+from tasks.texts import on_one_line
 
 DATASET = re.compile(r"[^/@]+/[^/@]+@[0-9a-f]{40}")
 KINDS: Final[dict[str, Kind]] = {"policy": "policy", "init": "init"}

@@ -11,12 +11,13 @@ import yaml
 
 from benchmark.cli.arguments.training import DEFAULT_SCALE
 from benchmark.evaluation.evaluate import recorded_command
-from benchmark.logs.groups import printable
 from benchmark.logs.lines import Validation
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import ModelIdentity
 from benchmark.reproduction import eval_words
+from benchmark.stats.shown import rate_text
 from benchmark.versions import versions
+from tasks.texts import counted, printable
 
 if TYPE_CHECKING:
     from baselines.config.run import TrainingRun
@@ -45,7 +46,7 @@ def title(training: "TrainingRun", arguments: argparse.Namespace, engine: str) -
     ]
     facts += [f"{_processes()} processes"] if _processes() != "1" else []
     updates = training.config.optimization.updates
-    facts.append(f"{updates} update" if updates == 1 else f"{updates} updates")
+    facts.append(counted(updates, "update"))
     return f"{', '.join(facts)}: {training.folder}"
 
 
@@ -150,8 +151,7 @@ def _compared(what: str, update: int, validations: Mapping[int, Sequence[Validat
 
 
 def _rate(line: Validation) -> str:
-    low, high = 100 * line.wilson_low, 100 * line.wilson_high
-    return f"{line.success:.1%} [{low:.1f}, {high:.1f}]"
+    return rate_text(line.success, line.wilson_low, line.wilson_high)
 
 
 def _eval_command(

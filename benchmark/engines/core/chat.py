@@ -13,6 +13,7 @@ from typing import Any
 
 from tasks.base import Message
 from tasks.errors import UserError
+from tasks.texts import first_line
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "spiece.model", "tekken.json")
 PICKLE_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt")
@@ -70,11 +71,6 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UserError(f"{path} must hold a JSON object")
     return value
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of an exception's message, for one-line messages."""
-    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
 def quiet_transformers() -> None:

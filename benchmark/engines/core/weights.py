@@ -9,8 +9,9 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
-from benchmark.engines.core.chat import first_line, quiet_transformers
+from benchmark.engines.core.chat import quiet_transformers
 from tasks.errors import UserError
+from tasks.texts import first_line
 
 WEIGHTS_FILE = "model.safetensors"
 

@@ -27,8 +27,9 @@ from benchmark.engines.core.base import (
     Sampling,
     checked_version,
 )
-from benchmark.engines.core.chat import Chat, first_line
+from benchmark.engines.core.chat import Chat
 from tasks.errors import UserError
+from tasks.texts import first_line
 
 if TYPE_CHECKING:
     import torch

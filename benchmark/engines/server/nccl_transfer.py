@@ -17,10 +17,10 @@ from typing import Any
 import torch
 
 from benchmark.engines.core.base import EngineDown
-from benchmark.engines.core.chat import first_line
 from benchmark.engines.server.vllm_control import VllmControl, all_done
 from benchmark.engines.server.weight_transfer import WeightTransfer
 from tasks.errors import UserError
+from tasks.texts import first_line
 
 
 class NcclTransfer(WeightTransfer):

@@ -10,11 +10,12 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
-from benchmark.engines.core.chat import Chat, first_line, quiet_transformers
+from benchmark.engines.core.chat import Chat, quiet_transformers
 from benchmark.engines.core.weights import layout_of
 from benchmark.engines.core.worker import Result, Ticket, WorkerEngine
 from benchmark.engines.transformers.decoding import BatchRow, Decoder, uniforms
 from tasks.errors import UserError
+from tasks.texts import first_line
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 DEVICES = ("auto", "cpu", "cuda")

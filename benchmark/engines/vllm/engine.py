@@ -23,9 +23,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmark.engines.core.base import EngineError
-from benchmark.engines.core.chat import Chat, first_line
+from benchmark.engines.core.chat import Chat
 from benchmark.engines.core.worker import Completion, Result, Ticket, WorkerEngine
 from tasks.errors import UserError
+from tasks.texts import first_line
 
 if TYPE_CHECKING:
     import torch

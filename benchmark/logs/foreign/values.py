@@ -13,6 +13,7 @@ from benchmark.files import open_no_link
 from benchmark.logs.metrics import FLOAT32_MAX
 from benchmark.logs.training_log import MAX_BYTES
 from tasks.errors import UserError
+from tasks.texts import cut
 
 MAX_STEP = 10**9
 MAX_ROWS = 500_000
@@ -133,5 +134,4 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def short(value: Any) -> str:
     """Something foreign on one line of a message, and no more of it than tells what it is."""
-    text = repr(value)
-    return text if len(text) <= 80 else text[:79] + "\u2026"
+    return cut(repr(value), 80)

@@ -9,10 +9,10 @@ from typing import Final
 from benchmark.files import open_no_link
 from benchmark.submissions.format.findings import Finding, Rejected
 from benchmark.submissions.format.schema import MAX_FILES
-from benchmark.submissions.format.texts import on_one_line
 from benchmark.submissions.reading.folder import MAX_FOLDER, list_files
 from benchmark.submissions.reading.repository import REGULAR, Blob, Change, Repository
 from tasks.errors import UserError
+from tasks.texts import on_one_line
 
 SUBMISSIONS: Final = "submissions"
 """The folder of all submissions, from a repository's root."""

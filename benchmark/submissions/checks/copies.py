@@ -16,8 +16,8 @@ from benchmark.submissions.checks.logs import equal_updates, traced
 from benchmark.submissions.checks.protocol import same_weights
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION
-from benchmark.submissions.format.texts import on_one_line
 from benchmark.submissions.reading.entry import Entry
+from tasks.texts import on_one_line
 
 COPIED_SHARE = 0.5
 """Of the episodes of a run: more than that with equal answers and log-probabilities are copies."""

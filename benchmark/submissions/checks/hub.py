@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from benchmark.submissions.checks.context import Context
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION
-from benchmark.submissions.format.texts import on_one_line
 from benchmark.submissions.reading.entry import Entry
 from benchmark.submissions.reading.remote import is_on_hub
 from tasks.errors import UserError
+from tasks.texts import on_one_line
 
 
 def check_hub(entry: Entry, context: Context) -> Iterator[Finding]:

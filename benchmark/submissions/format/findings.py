@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from benchmark.submissions.format.texts import on_one_line
 from tasks.errors import UserError
+from tasks.texts import on_one_line
 
 Result = TypeVar("Result")
 

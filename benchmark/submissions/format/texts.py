@@ -5,10 +5,8 @@ import unicodedata
 from typing import Final
 from urllib.parse import urlsplit
 
-_BLANK: Final = frozenset(
-    map(chr, (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0))
-) | frozenset(map(chr, (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
-"""Letters and marks of visible categories of which nothing is seen."""
+from tasks.texts import is_seen
+
 _ALIKE = ("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE")
 """Scripts with letters that look like those of another one."""
 PLACEHOLDERS: Final = frozenset(
@@ -24,8 +22,6 @@ PLACEHOLDERS: Final = frozenset(
     }
 )
 """What the example in submissions/README.md says where its readers have to say something."""
-_LONGEST_SHOWN = 400
-"""Characters of a foreign text that a message holds."""
 
 
 def check_visible(text: str, lines: bool = False) -> None:
@@ -39,7 +35,7 @@ def check_visible(text: str, lines: bool = False) -> None:
         ValueError: Invisible characters, another than the composed form, or nothing to be seen.
     """
     for character in text:
-        if not _is_seen(character) and not (lines and character == "\n"):
+        if not is_seen(character) and not (lines and character == "\n"):
             raise ValueError(f"U+{ord(character):04X} is not a visible character")
     if unicodedata.normalize("NFC", text) != text:
         raise ValueError("letters with accents must be single characters (Unicode form NFC)")
@@ -83,15 +79,3 @@ def check_own(text: str) -> None:
     """
     if text.strip() in PLACEHOLDERS:
         raise ValueError(f"{text!r} is what the example says: write your own")
-
-
-def on_one_line(text: str, limit: int = _LONGEST_SHOWN) -> str:
-    """A foreign text as a message may hold it: one line, everything visible, not too long."""
-    cut = text[: limit + 1]
-    shown = "".join(c if _is_seen(c) else f"U+{ord(c):04X}" for c in cut)
-    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
-
-
-def _is_seen(character: str) -> bool:
-    """Whether a character is no control, direction or the like, and no space but the plain one."""
-    return character.isprintable() and character not in _BLANK

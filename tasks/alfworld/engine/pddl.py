@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tasks.texts import cut
+
 LONGEST_TEXT = 4_000_000
 """Characters of a problem; the largest real one has about 120,000."""
 
@@ -264,4 +266,4 @@ def _word(expression: Expression) -> str:
 
 def _shown(expression: Expression) -> str:
     text = expression if isinstance(expression, str) else f"({' '.join(map(_shown, expression))})"
-    return text if len(text) <= 40 else text[:37] + "..."
+    return cut(text, 40, "...")

@@ -12,10 +12,11 @@ from benchmark.engines.core.base import Sampling
 from benchmark.evaluation.compare import PanelComparison, RunComparison, compare, comparison_text
 from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.records import EpisodeRecord
-from benchmark.stats.intervals import bootstrap_mean, mcnemar_exact, newcombe_paired, sign_flip
+from benchmark.stats.intervals import bootstrap_mean, mcnemar_exact, sign_flip
 from benchmark.stats.paired import OVER_EPISODES, Side, difference
 from tasks.errors import UserError
 from tests.support.factories import TASKS, make_manifest, make_protocol, make_record
+from tests.support.newcombe import newcombe_paired
 
 Table = tuple[int, int, int, int]
 Run = tuple[Manifest, list[EpisodeRecord]]

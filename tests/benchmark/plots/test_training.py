@@ -14,7 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from benchmark.cli.main import main
-from benchmark.logs.groups import Plotted, Series, band_of, curves_of, plotted, printable, series_of
+from benchmark.logs.groups import Plotted, Series, band_of, curves_of, plotted, series_of
 from benchmark.logs.training_log import TrainingLog, read_training_log
 from benchmark.plots.style import dress
 from benchmark.plots.training import figure_bytes
@@ -22,6 +22,7 @@ from benchmark.plots.training_page import training_page
 from benchmark.stability.collapse import collapse_update
 from tasks.errors import UserError
 from tasks.seeding import sha256_text
+from tasks.texts import printable
 from tests.support.training_logs import (
     Line,
     run_lines,

@@ -19,11 +19,11 @@ from benchmark.stats.intervals import (
     intraclass_correlation,
     mcnemar_exact,
     mean_interval,
-    newcombe_paired,
     pass_at_k,
     sign_flip,
     wilson,
 )
+from tests.support.newcombe import newcombe_paired
 
 # No deadlines: a busy machine would miss them.
 untimed = settings(deadline=None)

@@ -12,7 +12,6 @@ from benchmark.stats.intervals import (
     Interval,
     clustered_wilson,
     mcnemar_exact,
-    newcombe_paired,
     sign_flip,
     wilson,
 )
@@ -27,6 +26,7 @@ from benchmark.stats.paired import (
     method_of,
     no_difference,
 )
+from tests.support.newcombe import newcombe_paired
 
 
 def a_side(solved: Sequence[int], plays: int = 1) -> Side:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmark.stats.intervals import Interval, newcombe_paired
+from benchmark.stats.intervals import Interval, mean_of
 from benchmark.stats.paired import OVER_EPISODES, OVER_SEEDS
 from leaderboard.board.rows import BoardRow, FullRow, RecipeChoices
 from leaderboard.board.training_rows import EventCount, Stability
@@ -20,10 +20,11 @@ from leaderboard.table.contrasts import (
     dimensions,
     over_pairs,
 )
-from leaderboard.table.paired import compare, mean_of
+from leaderboard.table.paired import compare
 from tasks.seeding import sha256_text
 from tests.leaderboard.conftest import SOKOBAN, Boards, first
 from tests.support.board_rows import board_row, choices
+from tests.support.newcombe import newcombe_paired
 
 
 def with_clipping(name: str, advantage: str = "grpo", setting: str = "24 updates") -> RecipeChoices:

@@ -2,11 +2,12 @@
 
 import pytest
 
-from benchmark.stats.intervals import Interval, mcnemar_exact, newcombe_paired
+from benchmark.stats.intervals import Interval, mcnemar_exact, mean_of
 from leaderboard.board.rows import FullRow
-from leaderboard.table.paired import compare, mean_of, side
+from leaderboard.table.paired import compare, side
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, Boards, first
 from tests.support.board_rows import board_row
+from tests.support.newcombe import newcombe_paired
 
 KEY = SOKOBAN.key
 

@@ -11,8 +11,8 @@ from benchmark.submissions.format.texts import (
     check_name,
     check_own,
     check_visible,
-    on_one_line,
 )
+from tasks.texts import on_one_line
 
 
 @pytest.mark.parametrize(

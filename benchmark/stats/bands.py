@@ -1,0 +1,29 @@
+"""Several runs of one curve at the same places, from which bands over seeds are drawn."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from benchmark.stats.arrays import Values
+
+
+def at_common_places(runs: Sequence[tuple[Values, Values]]) -> tuple[Values, Values] | None:
+    """All runs at every place that lies within each of them.
+
+    Where runs were not measured at the same places, values between two are interpolated linearly.
+    A run that ended early ends all: what remains would be a choice of survivors.
+
+    Args:
+        runs: (k,) places, ascending, and (k,) values of each run; at least one run.
+
+    Returns:
+        (n,) places and (runs, n) values; None if there is no place that all runs share.
+    """
+    if not all(x.size for x, _ in runs):
+        return None
+    first, last = max(x[0] for x, _ in runs), min(x[-1] for x, _ in runs)
+    places = np.unique(np.concatenate([x for x, _ in runs]))
+    places = places[(places >= first) & (places <= last)]
+    if not places.size:
+        return None
+    return places, np.stack([np.interp(places, x, y) for x, y in runs])

@@ -1,0 +1,41 @@
+"""How rates, differences and tests are written in messages, tables and pages of Markdown."""
+
+from typing import Final
+
+from benchmark.stats.intervals import Interval
+
+SMALLEST_P: Final = 0.001
+
+
+def rate_text(value: float, low: float, high: float) -> str:
+    """A rate with its interval, such as `54.3% [48.2, 60.3]`."""
+    return f"{value:.1%} [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def points_text(difference: Interval, unit: str = "") -> str:
+    """A difference of rates in points with its interval, such as `+5.9 [-0.6, +12.3]`.
+
+    Args:
+        difference: Of shares.
+        unit: What stands behind the value.
+    """
+    return signed_text(difference, 1, 100, unit)
+
+
+def signed_text(difference: Interval, places: int, scale: float = 1, unit: str = "") -> str:
+    """A difference with its interval, with signs and without a negative zero.
+
+    Args:
+        difference: Of anything.
+        places: Decimals.
+        scale: What the numbers are multiplied by.
+        unit: What stands behind the value.
+    """
+    ends = (difference.value, difference.low, difference.high)
+    value, low, high = (f"{scale * end:+z.{places}f}" for end in ends)
+    return f"{value}{unit} [{low}, {high}]"
+
+
+def p_text(p_value: float) -> str:
+    """A p-value with three decimals, or that it is below the smallest of these."""
+    return f"p = {p_value:.3f}" if p_value >= SMALLEST_P else f"p < {SMALLEST_P}"

@@ -1,0 +1,72 @@
+"""Texts that people read: foreign ones made safe to show, long ones cut, nouns counted."""
+
+from typing import Final
+
+ELLIPSIS: Final = "\u2026"
+LONGEST_SHOWN: Final = 400
+"""Characters of a foreign text that a message holds."""
+_BLANK: Final = frozenset(
+    map(chr, (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0))
+) | frozenset(map(chr, (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
+"""Letters and marks of visible categories of which nothing is seen."""
+
+
+def is_seen(character: str) -> bool:
+    """Whether a character is no control, direction or the like, and no space but the plain one."""
+    return character.isprintable() and character not in _BLANK
+
+
+def printable(text: str) -> str:
+    """Foreign text on one line, with what is invisible in it as code points.
+
+    No terminal takes what comes out for a command, and nothing in it moves what stands around it.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c if is_seen(c) else f"U+{ord(c):04X}" for c in text)
+
+
+def on_one_line(text: str, limit: int = LONGEST_SHOWN) -> str:
+    """A foreign text as a message may hold it: one line, everything visible, not too long."""
+    return cut(printable(text[: limit + 1]), limit)
+
+
+def cut(text: str, most: int, end: str = ELLIPSIS) -> str:
+    """The beginning of a text that is too long, with a mark where it was cut.
+
+    Args:
+        text: Any text.
+        most: Characters that may stay, the mark's among them.
+        end: The mark.
+    """
+    return text if len(text) <= most else text[: most - len(end)] + end
+
+
+def without_middle(text: str, most: int, tail: int, note: str) -> str:
+    """Both ends of a text that is too long, and between them what was left out.
+
+    Args:
+        text: Any text.
+        most: Characters of it that stay.
+        tail: Of these so many are the last ones; at least one.
+        note: What stands in the place of the others, with `{}` for their number.
+    """
+    if len(text) <= most:
+        return text
+    between = note.format(len(text) - most)
+    return f"{text[: most - tail]}\n{between}\n{text[-tail:]}"
+
+
+def plural(number: int | str, noun: str) -> str:
+    """`seed` for one of them, `seeds` for any other number, or a range of numbers."""
+    return noun if number in (1, "1") else f"{noun}s"
+
+
+def counted(number: int | str, noun: str) -> str:
+    """A number of things: `1 seed`, `3 seeds`."""
+    return f"{number} {plural(number, noun)}"
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an exception's message that says something, else the exception's type."""
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

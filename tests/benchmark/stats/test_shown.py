@@ -1,0 +1,19 @@
+"""How numbers are written."""
+
+from benchmark.stats.intervals import Interval
+from benchmark.stats.shown import p_text, points_text, rate_text, signed_text
+
+
+def test_a_rate_is_in_percent_with_its_interval() -> None:
+    assert rate_text(0.543, 0.482, 0.6031) == "54.3% [48.2, 60.3]"
+
+
+def test_a_difference_is_in_points_and_has_no_negative_zero() -> None:
+    assert points_text(Interval(0.059, -0.0064, 0.1231)) == "+5.9 [-0.6, +12.3]"
+    assert points_text(Interval(-0.0004, -0.01, 0.0)) == "+0.0 [-1.0, +0.0]"
+    assert signed_text(Interval(1.5, -2.0004, 3.25), 3) == "+1.500 [-2.000, +3.250]"
+
+
+def test_a_small_p_value_is_not_shown_as_zero() -> None:
+    assert p_text(0.04) == "p = 0.040"
+    assert p_text(0.0004) == "p < 0.001"
