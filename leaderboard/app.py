@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import gradio as gr
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
 
 from leaderboard.board.board import Board
-from leaderboard.page.controls import Choices, choices_of, filled
 from leaderboard.page.events import (
     Controls,
     Draw,
@@ -32,9 +33,16 @@ from leaderboard.page.events import (
     opened,
     used,
 )
-from leaderboard.page.links import open_query, parsed
 from leaderboard.page.markup import element, page, view_link
-from leaderboard.page.state import MOST_CURVES, State
+from leaderboard.page.state import (
+    MOST_CURVES,
+    Choices,
+    State,
+    choices_of,
+    filled,
+    open_query,
+    parsed,
+)
 from leaderboard.tabs.board import board_page
 from leaderboard.tabs.compare import compare_page
 from leaderboard.tabs.curves import curves_page
@@ -54,6 +62,9 @@ TABS: Final = {
     "submit": "Submit",
     "about": "About",
 }
+SLOW_AT_ONCE: Final = 2
+MAX_WAITING: Final = 30
+"""Visitors who may wait for an episode that is read and played again."""
 EVENT: Final[Mapping[str, Any]] = {
     # Answered at once, and under no name that programs could call.
     "queue": False,
@@ -121,7 +132,7 @@ def _board(board: Board) -> TabPart:
     with gr.Tab(TABS["board"], id="board"):
         with gr.Row(elem_classes="lb-controls"):
             controls: Controls = {
-                "panels": _one(choices, state, "panels", "Tasks and panels"),
+                "panels": _one(choices, state, "panels", "Tasks and panels", elem_id="panels"),
                 "search": gr.Textbox(
                     label="Search", placeholder="name, recipe, author, model", elem_id="search"
                 ),
@@ -139,7 +150,7 @@ def _board(board: Board) -> TabPart:
                 }
             shown = list(state.columns)
             controls["columns"] = gr.CheckboxGroup(choices["columns"], value=shown, label="Columns")
-            controls["reverse"] = gr.Checkbox(False, label="The worse first")
+            controls["reverse"] = gr.Checkbox(False, label="Worst first", elem_id="reverse")
             controls["track"] = track
         drawn: tuple[tuple[gr.components.Component, Draw], ...] = (
             _content(partial(board_page, board), state),
@@ -207,11 +218,13 @@ def _offered(board: Board, tab: str) -> tuple[dict[str, Choices], State]:
     return choices_of(board, state.protocol), state
 
 
-def _one(choices: Mapping[str, Choices], state: State, name: str, label: str) -> gr.Dropdown:
+def _one(
+    choices: Mapping[str, Choices], state: State, name: str, label: str, elem_id: str | None = None
+) -> gr.Dropdown:
     offered = choices[name]
     value = getattr(state, name)
     known = value if value in {each for _, each in offered} else None
-    return gr.Dropdown(offered, value=known, label=label)
+    return gr.Dropdown(offered, value=known, label=label, elem_id=elem_id)
 
 
 def _several(choices: Mapping[str, Choices], name: str, label: str) -> gr.Dropdown:
@@ -259,8 +272,15 @@ def _wire(demo: gr.Blocks, whole: Page) -> None:
     def follow(shown: str, event: gr.EventData) -> Updates:
         return opened(whole, parsed(str(event.href)), shown)
 
-    def fetch(event: gr.EventData) -> Updates:
-        return fetched(whole, parsed(str(event.href)))
+    reading = CapacityLimiter(SLOW_AT_ONCE)
+
+    async def fetch(event: gr.EventData) -> Updates:
+        if reading.statistics().tasks_waiting >= MAX_WAITING:
+            # What stands in its place asks again.
+            return {whole.slow[0]: gr.skip()}
+        # Who waits holds no thread that the others need.
+        asked = parsed(str(event.href))
+        return await run_sync(fetched, whole, asked, limiter=reading)
 
     def open_page(shown: str, request: gr.Request) -> Updates:
         return opened(whole, parsed(str(request.query_params)), shown)

@@ -8,7 +8,7 @@ place of a number.
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
@@ -71,10 +71,11 @@ def from_plain(cls: type, value: Mapping[str, Any]) -> Any:
 
     Args:
         cls: Its class.
-        value: What Arrow or JSON gives. Members that the class does not have are skipped.
+        value: What Arrow or JSON gives. Members that the class does not have are skipped. One that
+            is missing has its default; None if it may be unknown, and a tuple is empty.
 
     Raises:
-        KeyError: A member is missing.
+        KeyError: A member is missing, and nothing can stand in its place.
     """
     return _reader(cls)(value)
 
@@ -95,8 +96,32 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
     if isinstance(inner, type) and is_dataclass(inner):
         hints = get_type_hints(inner)
         readers = [(field.name, _reader(hints[field.name])) for field in fields(inner)]
-        return lambda value: inner(**{name: read(value[name]) for name, read in readers})
+        absent = {f.name: _absent(f, hints[f.name]) for f in fields(inner)}
+        known = {name: value for name, value in absent.items() if value is not MISSING}
+        return lambda value: inner(
+            **{
+                # A file of another version may lack what is known today.
+                name: known[name] if name not in value and name in known else read(value[name])
+                for name, read in readers
+            }
+        )
     return float if inner is float else _as_it_is
+
+
+def has_default(cls: type, name: str) -> bool:
+    """Whether a file may lack a member of a class."""
+    field = next(each for each in fields(cls) if each.name == name)
+    return _absent(field, get_type_hints(cls)[name]) is not MISSING
+
+
+def _absent(field: Field[Any], hint: Any) -> Any:
+    """What stands for a member that a file does not have; `MISSING` if nothing can."""
+    if field.default is not MISSING:
+        return field.default
+    inner, optional = _without_none(hint)
+    if optional:
+        return None
+    return () if get_origin(inner) is tuple else MISSING
 
 
 def _as_it_is(value: Any) -> Any:

@@ -33,7 +33,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from leaderboard.board.arrow import from_plain
-from leaderboard.board.file import read_table
+from leaderboard.board.file import BoardContent, full_rows, read_table
 from leaderboard.board.protocols import BoardFacts, PanelFacts, Protocol, Refused
 from leaderboard.board.rows import BoardRow, PanelKey
 from leaderboard.board.training_rows import SeedCurves
@@ -88,6 +88,8 @@ class Board:
 
     def curves(self, row: BoardRow) -> tuple[SeedCurves, ...]:
         """The training curves of an entry, by seed; none without training logs."""
+        if "curves" not in self._table.column_names:
+            return ()
         found = self._table["curves"][self._place(row)].as_py()
         return tuple(from_plain(SeedCurves, each) for each in found)
 
@@ -99,12 +101,18 @@ class Board:
         """
         return self._solved.get((row.protocol, row.id, *key))
 
+    @property
+    def content(self) -> BoardContent:
+        """Everything that the file holds."""
+        return BoardContent(self.facts, full_rows(self._table))
+
     def _place(self, row: BoardRow) -> int:
         return self._places[row.protocol, row.id]
 
     @cached_property
     def _all(self) -> tuple[BoardRow, ...]:
-        light = self._table.select([field.name for field in fields(BoardRow)])
+        known = [each.name for each in fields(BoardRow)]
+        light = self._table.select([name for name in known if name in self._table.column_names])
         return tuple(from_plain(BoardRow, line) for line in light.to_pylist())
 
     @cached_property
@@ -119,6 +127,8 @@ class Board:
     @cached_property
     def _solved(self) -> Mapping[tuple[str, str, str, str], Counts]:
         """All outcomes, as views of the file's own memory."""
+        if "outcomes" not in self._table.column_names:
+            return {}
         column = self._table["outcomes"].combine_chunks()
         outcomes = column.flatten()
         solved = outcomes.field("solved")

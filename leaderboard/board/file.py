@@ -4,6 +4,10 @@ A line of `leaderboard.parquet` is a `rows.FullRow`; what is said beside the ent
 (`protocols.BoardFacts`) lies in the schema's metadata under `KEY`, as JSON. Lines are sorted by
 protocol (the newest first) and id. Nothing in either file depends on the time, the place or the
 order of work: the same submissions give the same bytes.
+
+Files are read tolerantly, since archives of older protocols cannot be made again: a column or a
+field that this program does not know is skipped, and one that a file does not have yet is unknown.
+`VERSION` changes only when what a column means changes.
 """
 
 import json
@@ -14,9 +18,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from leaderboard.board.arrow import from_plain, json_text, schema_of, to_plain
+from leaderboard.board.arrow import from_plain, has_default, json_text, schema_of, to_plain
 from leaderboard.board.protocols import BoardFacts
-from leaderboard.board.rows import OPEN, FullRow
+from leaderboard.board.rows import FullRow
 from tasks.errors import UserError
 
 VERSION: Final = 1
@@ -25,9 +29,9 @@ PARQUET: Final = "leaderboard.parquet"
 JSON: Final = "leaderboard.json"
 KEY: Final = b"arlarena-bench.leaderboard"
 SCHEMA: Final[pa.Schema] = schema_of(FullRow)
-"""Columns of the Parquet file."""
-_ADDED: Final = {"track": OPEN}
-"""What stands in columns that older files of this version do not have."""
+"""Columns of the Parquet file as it is written."""
+_NEEDED: Final = frozenset(name for name in SCHEMA.names if not has_default(FullRow, name))
+"""Columns without which a file is not a board."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,23 +82,13 @@ def read_table(path: Path) -> tuple[BoardFacts, pa.Table]:
             f"{path} cannot be read: {reason}; make it with arlarena-bench leaderboard build"
         ) from error
     stated = (table.schema.metadata or {}).get(KEY)
-    table = _completed(table)
-    if stated is None or not table.schema.remove_metadata().equals(SCHEMA):
+    if stated is None or not set(table.column_names) >= _NEEDED:
         raise UserError(
             f"{path} is not a board of version {VERSION}; rebuild it with arlarena-bench "
             "leaderboard build"
         )
-    return _facts(path, stated), table
-
-
-def _completed(table: pa.Table) -> pa.Table:
-    """A table with the columns that have come since it was written, in the order of today's."""
-    for name, value in _ADDED.items():
-        if name not in table.column_names:
-            values = pa.array([value] * len(table), SCHEMA.field(name).type)
-            table = table.append_column(SCHEMA.field(name), values)
-    whole = set(table.column_names) == set(SCHEMA.names)
-    return table.select(SCHEMA.names) if whole else table
+    known = [name for name in SCHEMA.names if name in table.column_names]
+    return _facts(path, stated), table.select(known)
 
 
 def _facts(path: Path, stated: bytes) -> BoardFacts:

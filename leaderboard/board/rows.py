@@ -186,7 +186,7 @@ class TrainingData:
     other: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BoardRow:
     """One accepted entry, but for its curves and its single episodes (`board.Board`).
 
@@ -224,7 +224,7 @@ class BoardRow:
     contact: str
     kind: str
     recipe: str
-    track: str
+    track: str = OPEN
     description: str
     code: str | None
     paper: str | None
@@ -265,7 +265,7 @@ class Outcomes:
     solved: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FullRow(BoardRow):
     """A whole line of the Parquet file.
 

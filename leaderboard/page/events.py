@@ -7,11 +7,9 @@ from typing import Any
 import gradio as gr
 
 from leaderboard.board.board import Board
-from leaderboard.page.controls import choices_of, filled
-from leaderboard.page.links import ignored_text, open_query
 from leaderboard.page.markup import note
 from leaderboard.page.markup import page as wrapped
-from leaderboard.page.state import State
+from leaderboard.page.state import State, choices_of, filled, open_query
 
 Control = gr.Dropdown | gr.Textbox | gr.CheckboxGroup | gr.Checkbox
 Controls = dict[str, Control]
@@ -124,7 +122,7 @@ def opened(page: Page, asked: Mapping[str, Sequence[str] | str], shown: str) -> 
     found = open_query(page.board, asked)
     state = filled(page.board, found.state)
     changes: Updates = {page.tabs: gr.Tabs(selected=state.tab)}
-    said = ignored_text(found.ignored)
+    said = found.ignored.text
     changes[page.notice] = wrapped(note(said, "lb-notice")) if said else ""
     shares = any(part.tab == state.tab and "panels" in part.controls for part in page.parts)
     for part in page.parts:

@@ -1,16 +1,17 @@
-"""Serves the page: reading only, with nothing of gradio open but what the page itself uses.
+"""Serves the page: reading only, with nothing of Gradio open but what the page itself uses.
 
 GET /                   the page; its query is the view
 GET /leaderboard.csv    the table of a view, with the same query
+GET /leaderboard.json   the whole board
 GET /health             what is served, for those who watch whether it is
 """
 
-import logging
+import gc
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import gradio as gr
 import uvicorn
@@ -20,15 +21,16 @@ from fastapi.responses import JSONResponse
 
 from leaderboard.app import build
 from leaderboard.board.board import Board
-from leaderboard.page.links import open_query, parsed
-from leaderboard.serve.calls import EventSchemas
-from leaderboard.serve.closed import RequestAllowlist, in_a_line
+from leaderboard.board.file import JSON, json_bytes
+from leaderboard.page.state import open_query, parsed
+from leaderboard.serve.gate import Gate, Impatient
 from leaderboard.tabs.board import csv
 from tasks.errors import UserError
 
-LOG: Final = logging.getLogger(__name__)
 ASSETS: Final = Path(__file__).parents[1] / "assets"
 THREADS: Final = 8
+SESSIONS: Final = 64
+"""Visitors of whom Gradio keeps its state, 0.4 MB each. The page needs none of it."""
 
 
 def application(board: Board, submissions: Path) -> FastAPI:
@@ -52,8 +54,18 @@ def application(board: Board, submissions: Path) -> FastAPI:
         name = {"content-disposition": 'attachment; filename="leaderboard.csv"'}
         return Response(csv(board, state), media_type="text/csv", headers=name)
 
+    @served.get(f"/{JSON}")
+    def whole() -> Response:
+        # A few megabytes and seldom asked for: made each time, and kept by nobody.
+        return Response(json_bytes(board.content), media_type="application/json")
+
     demo = build(board, submissions)
-    _plain(demo)
+    demo.state_session_capacity = SESSIONS
+    for event in demo.fns.values():
+        # Values are checked against the board by the page's own functions. Gradio would check them
+        # against the choices of another protocol, in a thread each.
+        event.preprocess = False
+        event.postprocess = False
     gr.mount_gradio_app(
         served,
         demo,
@@ -77,30 +89,8 @@ def application(board: Board, submissions: Path) -> FastAPI:
         enable_monitoring=False,
         max_file_size=0,
     )
-    served.add_middleware(RequestAllowlist, calls=EventSchemas.of(demo))
+    served.add_middleware(Gate)
     return served
-
-
-def _plain(demo: gr.Blocks) -> None:
-    """Leave out what gradio does for pages of other kinds."""
-    # A page that is part of a server does not count as launched, and then no file is closed.
-    demo.has_launched = True
-    for event in demo.fns.values():
-        # Values are checked against the board by the page's own functions. Gradio would hold them
-        # against choices that are those of another protocol, in threads of their own each.
-        event.preprocess = False
-        event.postprocess = False
-    process = demo.process_api
-
-    async def process_api(*arguments: Any, **named: Any) -> dict[str, Any]:
-        try:
-            return await process(*arguments, **named)
-        except Exception as error:
-            # Otherwise each writes its whole traceback.
-            LOG.error("an event failed: %s", in_a_line(error))
-            raise gr.Error("The page could not show this.", print_exception=False) from error
-
-    vars(demo)["process_api"] = process_api
 
 
 @asynccontextmanager
@@ -110,13 +100,18 @@ async def _few_threads(_: FastAPI) -> AsyncIterator[None]:
     yield
 
 
-def serve(
-    served: FastAPI, host: str, port: int, ready: Callable[[str], None] | None = None
+def start(
+    board: Board,
+    submissions: Path,
+    host: str = "127.0.0.1",
+    port: int = 7860,
+    ready: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve an application until somebody ends it.
+    """Serve a board until somebody ends it.
 
     Args:
-        served: Of `application`.
+        board: What is shown.
+        submissions: Where the folders of its entries are.
         host: Address to listen at.
         port: Port to listen at; 0 for any that is free.
         ready: Told the page's address once it can be opened.
@@ -124,6 +119,9 @@ def serve(
     Raises:
         UserError: The port is taken.
     """
+    served = application(board, submissions)
+    # What was built so far stays to the end: the collector need not look at it again.
+    gc.freeze()
     try:
         listening = socket.create_server((host, port))
     except (OSError, OverflowError) as error:
@@ -133,6 +131,10 @@ def serve(
     with listening:
         if ready is not None:
             ready(f"http://{host}:{listening.getsockname()[1]}/")
-        # Pages that are open hold a stream each: they are not waited for at the end.
-        settings = uvicorn.Config(served, log_level="warning", timeout_graceful_shutdown=2)
-        uvicorn.Server(settings).run([listening])
+        uvicorn.Server(settings(served)).run([listening])
+
+
+def settings(served: FastAPI) -> uvicorn.Config:
+    """How the application is served."""
+    # Pages that are open hold a stream each: they are not waited for at the end.
+    return uvicorn.Config(served, http=Impatient, log_level="warning", timeout_graceful_shutdown=2)

@@ -1,23 +1,60 @@
-"""What every column and every curve of the board is: name, title, unit and one line of text.
+"""What every column of the board is, in one place: name, title, unit, text, and its value.
 
-The one table that the page, its tooltips and the CSV file explain from. A column has one unit.
+A new column is one entry of `COLUMNS`: the page, its tooltips, the choice of columns and the CSV
+file read it from there. A column has one unit.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Literal
 
 from benchmark.stability.definitions import DEFINITIONS, Better
+from benchmark.stats.intervals import Interval, mean_of
 from leaderboard.board.protocols import PanelFacts
+from leaderboard.board.rows import BoardRow, PanelKey, PanelNumbers
+from leaderboard.board.training_rows import EventCount
+from leaderboard.table.ranks import Rank
+from leaderboard.table.view import badges_of, init_of
 
 Group = Literal["entry", "success", "stability", "recipe", "proof"]
+Value = str | float | int | None
 
 STABILITY: Final = ("collapse_rate", "worst_seed", "max_drawdown", "retention", "mismatch_p95")
 """Names of the columns of stability, in `DEFINITIONS`: those of `RecipeStability.columns`."""
 MEDIANS: Final = ("max_drawdown", "retention", "mismatch_p95")
 """Those of them that are a median over the seeds."""
+SUCCESS: Final = "success"
+"""Name of the column with the mean over the chosen panels."""
+RANK: Final = "rank"
 _VALIDATED: Final = "measured on the panel that the training was validated on"
 _WHILE_TRAINING: Final = "measured while the training updated its weights"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An entry in a table.
+
+    Attributes:
+        row: The entry.
+        panels: Panels whose success the table shows.
+        rank: Its rank on them; None for an entry that has none.
+    """
+
+    row: BoardRow
+    panels: Sequence[PanelKey]
+    rank: Rank | None
+
+    @property
+    def played(self) -> list[PanelNumbers]:
+        """Its numbers on those of the panels that it has played."""
+        return [numbers for key in self.panels if (numbers := self.row.panel(key)) is not None]
+
+    @property
+    def collapse(self) -> EventCount | None:
+        """How many of its trainings collapsed; None without logs."""
+        events = self.row.stability.events if self.row.stability else ()
+        return next((event for event in events if event.name == "collapse"), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,59 +66,133 @@ class Column:
         title: What the page calls it; unique among the columns of a table.
         unit: Unit of its values in the frame; empty for a text.
         text: What it says, for people.
+        value: Its value for an entry; None is unknown.
         better: Which values are better; None where neither is.
         group: What it is about.
-        interval: The frame has its ends, too: `<name>:low` and `<name>:high`.
+        usual: The page shows it if nobody says otherwise.
+        beside: Numbers that belong to it: the frame has them as `<name>:<first>`, in the unit that
+            stands second, or in the column's own where that is empty.
     """
 
     name: str
     title: str
     unit: str
     text: str
+    value: Callable[[Line], Value]
     better: Better | None = None
     group: Group = "entry"
-    interval: bool = False
+    usual: bool = False
+    beside: tuple[tuple[str, str, Callable[[Line], Value]], ...] = ()
+
+    @property
+    def interval(self) -> bool:
+        """Whether the frame has the ends of an interval beside it."""
+        return self.beside[:1] != () and self.beside[0][0] == "low"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its own name in the frame, and those of what is beside it."""
+        return self.name, *(f"{self.name}:{suffix}" for suffix, _, _ in self.beside)
+
+    def cells(self, line: Line) -> dict[str, Value]:
+        """What the frame holds of an entry, by `names`."""
+        values = [self.value(line), *(value(line) for _, _, value in self.beside)]
+        return dict(zip(self.names, values, strict=True))
 
 
-SUCCESS: Final = "success"
-"""Name of the column with the mean over the chosen panels."""
-RANK: Final = "rank"
+def success_of(row: BoardRow, panels: Sequence[PanelKey]) -> Interval | None:
+    """Mean success over panels with its interval; None unless all of them were played."""
+    played = [numbers for key in panels if (numbers := row.panel(key)) is not None]
+    if not played or len(played) < len(panels):
+        return None
+    return mean_of([Interval(each.success, each.low, each.high) for each in played])
 
-_LAST: Final = (
-    Column("advantage", "advantage", "", "how advantages are computed", group="recipe"),
-    Column("clipping", "clipping", "", "importance sampling and its limits", group="recipe"),
-    Column("aggregation", "aggregation", "", "how token losses become one", group="recipe"),
-    Column("sampling", "sampling", "", "which episodes an update learns from", group="recipe"),
+
+def _success(part: str, panels: Sequence[PanelKey] | None, line: Line) -> Value:
+    found = success_of(line.row, line.panels if panels is None else panels)
+    return None if found is None else float(getattr(found, part))
+
+
+def _success_column(
+    name: str, title: str, text: str, panels: Sequence[PanelKey] | None = None
+) -> Column:
+    value, low, high = (partial(_success, part, panels) for part in ("value", "low", "high"))
+    ends = (("low", "", low), ("high", "", high))
+    return Column(name, title, "share", text, value, "higher", "success", True, ends)
+
+
+def _stability(name: str) -> Column:
+    what = DEFINITIONS[name]
+    middle = ", median of the seeds" if name in MEDIANS else ""
+    where = _WHILE_TRAINING if name == "mismatch_p95" else _VALIDATED
+    text = f"{what.text}{middle} ({what.source}); {where}, regardless of the panels shown"
+    beside: tuple[tuple[str, str, Callable[[Line], Value]], ...] = ()
+    if name == "collapse_rate":
+        beside = (
+            ("happened", "seeds", lambda line: line.collapse.happened if line.collapse else None),
+            ("known", "seeds", lambda line: line.collapse.known if line.collapse else None),
+        )
+
+    def value(line: Line) -> Value:
+        return line.row.stability_column(name)
+
+    return Column(name, what.name, what.unit, text, value, what.better, "stability", True, beside)
+
+
+def _format_valid(line: Line) -> Value:
+    played = line.played
+    if len(played) < len(line.panels) or not played:
+        return None
+    return sum(numbers.format_valid for numbers in played) / len(played)
+
+
+COLUMNS: Final = (
+    Column(RANK, "rank", "place", "range of ranks consistent with the data, within the entry's "
+           "track: behind all entries that are significantly better, ahead of all that are "
+           "significantly worse. Reference policies have none",
+           lambda line: line.rank.first if line.rank else None, "lower", usual=True,
+           beside=(("last", "", lambda line: line.rank.last if line.rank else None),)),
+    Column("name", "entry", "", "the name its authors gave it", lambda line: line.row.name,
+           usual=True),
+    Column("kind", "kind", "", "policy: a program without weights; init: a starting checkpoint, "
+           "untrained here; trained: trained from an init", lambda line: line.row.kind),
+    Column("recipe", "recipe", "", "name of the method", lambda line: line.row.recipe),
+    Column("track", "track", "", "fixes everything about the training except the method; open: on "
+           "no track. Entries are ranked within their track", lambda line: line.row.track,
+           usual=True),
+    Column("base_model", "base model", "", "the pretrained model",
+           lambda line: line.row.base_model),
+    Column("parameters", "size", "parameters", "number of weights, as declared; checked for "
+           "registered inits", lambda line: line.row.parameters),
+    Column("init", "init", "", "checkpoint that training started from",
+           lambda line: init_of(line.row), usual=True),
+    *map(_stability, STABILITY),
+    Column("advantage", "advantage", "", "how advantages are computed",
+           lambda line: line.row.choices.advantage, group="recipe"),
+    Column("clipping", "clipping", "", "importance sampling and its clipping",
+           lambda line: line.row.choices.clipping, group="recipe"),
+    Column("aggregation", "aggregation", "", "how token losses are combined",
+           lambda line: line.row.choices.aggregation, group="recipe"),
+    Column("sampling", "sampling", "", "which episodes an update learns from",
+           lambda line: line.row.choices.sampling, group="recipe"),
     Column("setting", "setting", "", "episodes, updates, epochs and KL penalty of the training",
-           group="recipe"),
-    Column("seeds", "seeds", "count", "checkpoints that were evaluated"),
-    Column("format_valid", "valid format", "share",
-           "responses that keep the contract, mean over the chosen panels", "higher", "success"),
-    Column("errors", "errors", "count",
-           "plays that ended in an error, on the chosen panels; they count as failures", "lower",
+           lambda line: line.row.choices.setting, group="recipe"),
+    Column("seeds", "seeds", "count", "checkpoints that were evaluated",
+           lambda line: len(line.row.checkpoints)),
+    Column("format_valid", "valid format", "share", "responses in the required format, mean over "
+           "the panels shown", _format_valid, "higher", "success"),
+    Column("errors", "errors", "count", "episodes that crashed, on the panels shown (counted as "
+           "failures)", lambda line: sum(numbers.errors for numbers in line.played), "lower",
            "success"),
-    Column("badges", "badges", "", "what is proven of the entry, and by what", group="proof"),
-    Column("date", "date", "", "day of the submission, as its authors say"),
-    Column("authors", "authors", "", "who has sent it"),
-    Column("code", "code", "", "where the code is"),
-    Column("paper", "paper", "", "where the paper is"),
+    Column("badges", "badges", "", "what was verified about the entry, and how",
+           lambda line: ", ".join(badges_of(line.row)) or None, group="proof", usual=True),
+    Column("date", "date", "", "date of the submission, as declared",
+           lambda line: line.row.date, usual=True),
+    Column("authors", "authors", "", "who submitted it", lambda line: ", ".join(line.row.authors)),
+    Column("code", "code", "", "link to the code", lambda line: line.row.code),
+    Column("paper", "paper", "", "link to the paper", lambda line: line.row.paper),
 )  # fmt: skip
-
-_FIRST: Final = (
-    Column(RANK, "rank", "place", "places that noise leaves open to the entry in its track: behind "
-           "all that are surely better, before all that are surely worse. Policies have none",
-           "lower"),
-    Column("name", "entry", "", "what its authors call it"),
-    Column("kind", "kind", "", "policy: a program without weights; init: a starting checkpoint as "
-           "it is; trained: what training made of one"),
-    Column("recipe", "recipe", "", "name of the method"),
-    Column("track", "track", "", "what pins everything of the training but the method; open: on "
-           "none. Entries of one track are ranked among each other"),
-    Column("base_model", "base model", "", "what the weights were before anything of this"),
-    Column("parameters", "size", "parameters", "number of weights, as its authors say; "
-           "checked where they come from a registered init"),
-    Column("init", "init", "", "what training started from"),
-)  # fmt: skip
+"""Every column but those of success, in the order of the table; success stands after `init`."""
 
 
 def panel_name(panel: PanelFacts) -> str:
@@ -96,39 +207,28 @@ def columns_of(panels: Iterable[PanelFacts]) -> tuple[Column, ...]:
         panels: At least one. The mean has a column of its own where there are several.
     """
     chosen = list(panels)
-    single = [
-        Column(
-            name=panel_name(panel),
-            title=f"{panel.title} ({panel.panel})",
-            unit="share",
-            text=f"success on the {len(panel.episodes)} episodes of {panel_name(panel)}, mean over "
-            "checkpoints, with the 95 % interval over episodes: it says which levels the panel "
-            "happens to have, not which seeds training happened to have",
-            better="higher",
-            group="success",
-            interval=True,
+    success = [
+        _success_column(
+            panel_name(panel),
+            f"{panel.title} ({panel.panel})",
+            f"success on the {len(panel.episodes)} episodes of {panel_name(panel)}, mean over "
+            "checkpoints; 95 % CI over episodes: which episodes the panel happens to contain, not "
+            "which seeds training happened to use",
+            [panel.key],
         )
         for panel in chosen
     ]
-    mean = Column(
-        name=SUCCESS,
-        title="mean success",
-        unit="share",
-        text=f"unweighted mean success over {', '.join(map(panel_name, chosen))}, of entries that "
-        "have played all of them; success rates alone, never scores",
-        better="higher",
-        group="success",
-        interval=True,
+    if len(chosen) > 1:
+        success.insert(0, mean_column(chosen))
+    place = next(n for n, column in enumerate(COLUMNS) if column.group == "stability")
+    return (*COLUMNS[:place], *success, *COLUMNS[place:])
+
+
+def mean_column(panels: Sequence[PanelFacts]) -> Column:
+    """Mean success over some panels."""
+    names = ", ".join(map(panel_name, panels))
+    text = (
+        f"unweighted mean success over {names}, for entries evaluated on all of them; success "
+        "rates only, never scores"
     )
-    return (*_FIRST, *([mean] if len(chosen) > 1 else []), *single, *_stability(), *_LAST)
-
-
-def _stability() -> list[Column]:
-    columns = []
-    for name in STABILITY:
-        what = DEFINITIONS[name]
-        middle = ", median of the seeds" if name in MEDIANS else ""
-        where = _WHILE_TRAINING if name == "mismatch_p95" else _VALIDATED
-        text = f"{what.text}{middle} ({what.source}); {where}, whatever panels are chosen"
-        columns.append(Column(name, what.name, what.unit, text, what.better, "stability"))
-    return columns
+    return _success_column(SUCCESS, "mean success", text)

@@ -6,7 +6,6 @@ from typing import Final
 from leaderboard.board.board import BUILT_IN, Board, panel_sets
 from leaderboard.board.protocols import PanelFacts
 from leaderboard.board.rows import BoardRow, PanelKey
-from leaderboard.table.columns import SUCCESS
 from leaderboard.table.ranks import RANKED
 from tasks.errors import UserError, near
 
@@ -43,7 +42,7 @@ class View:
     track: str = ""
     least_parameters: int | None = None
     most_parameters: int | None = None
-    sort: str = SUCCESS
+    sort: str = "success"
     reverse: bool = False
 
 

@@ -9,8 +9,6 @@ import pandas as pd  # type: ignore[import-untyped]  # it comes without types
 from markupsafe import Markup
 
 from leaderboard.board.board import Board
-from leaderboard.page.frame import frame_of, whole_frame
-from leaderboard.page.links import query_of
 from leaderboard.page.markup import (
     NOTHING,
     Piece,
@@ -26,7 +24,15 @@ from leaderboard.page.markup import (
     page,
     view_link,
 )
-from leaderboard.page.state import FIRST_ROWS, FIXED, State, view_of
+from leaderboard.page.state import (
+    FIRST_ROWS,
+    FIXED,
+    State,
+    frame_of,
+    query_of,
+    view_of,
+    whole_frame,
+)
 from leaderboard.table import cells
 from leaderboard.table.columns import RANK, SUCCESS, Column
 from leaderboard.table.table import columns, csv_of

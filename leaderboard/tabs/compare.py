@@ -11,7 +11,6 @@ from leaderboard.board.board import Board
 from leaderboard.board.protocols import PanelFacts
 from leaderboard.board.rows import OPEN, BoardRow
 from leaderboard.page.figures import ErrorBar, intervals
-from leaderboard.page.links import query_of
 from leaderboard.page.markup import (
     NOTHING,
     Head,
@@ -26,7 +25,7 @@ from leaderboard.page.markup import (
     view_link,
 )
 from leaderboard.page.scales import Scale
-from leaderboard.page.state import State
+from leaderboard.page.state import State, query_of
 from leaderboard.table import cells
 from leaderboard.table.columns import panel_name
 from leaderboard.table.equal import equal_means

@@ -14,7 +14,6 @@ from leaderboard.board.curves import CURVES, CurveKind
 from leaderboard.board.rows import BoardRow
 from leaderboard.board.training_rows import SeedCurves, Series, Survival
 from leaderboard.page.figures import Curve, legend, plot
-from leaderboard.page.links import query_of
 from leaderboard.page.markup import (
     NOTHING,
     Head,
@@ -30,7 +29,7 @@ from leaderboard.page.markup import (
     view_link,
 )
 from leaderboard.page.scales import Scale
-from leaderboard.page.state import State
+from leaderboard.page.state import State, query_of
 from leaderboard.table import cells
 
 _MAX_PLACES: Final = 130

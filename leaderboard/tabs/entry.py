@@ -9,7 +9,6 @@ from markupsafe import Markup
 from leaderboard.board.board import Board
 from leaderboard.board.protocols import PanelFacts
 from leaderboard.board.rows import BoardRow, Checkpoint, Model, PanelNumbers
-from leaderboard.page.links import query_of
 from leaderboard.page.markup import (
     NOTHING,
     Head,
@@ -27,7 +26,7 @@ from leaderboard.page.markup import (
     table,
     view_link,
 )
-from leaderboard.page.state import State
+from leaderboard.page.state import State, query_of
 from leaderboard.table import cells
 from leaderboard.table.columns import panel_name
 from leaderboard.table.view import badges_of

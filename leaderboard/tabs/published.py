@@ -15,9 +15,8 @@ from leaderboard.board.published import (
     reference_tables,
     task_notes,
 )
-from leaderboard.page.links import query_of
 from leaderboard.page.markup import Head, Piece, element, folded, joined, link, note, page, table
-from leaderboard.page.state import State
+from leaderboard.page.state import State, query_of
 from leaderboard.table import cells
 
 

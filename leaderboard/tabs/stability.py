@@ -9,8 +9,6 @@ from markupsafe import Markup
 from benchmark.stats.intervals import Interval
 from leaderboard.board.board import Board
 from leaderboard.page.figures import ErrorBar, Point, intervals, scatter
-from leaderboard.page.frame import frame_of
-from leaderboard.page.links import query_of
 from leaderboard.page.markup import (
     Head,
     Piece,
@@ -24,7 +22,7 @@ from leaderboard.page.markup import (
     view_link,
 )
 from leaderboard.page.scales import Scale
-from leaderboard.page.state import State, panels_of_name
+from leaderboard.page.state import State, frame_of, panels_of_name, query_of
 from leaderboard.table import cells
 from leaderboard.table.columns import SUCCESS, Column, columns_of
 from leaderboard.table.contrasts import Contrast, Dimension, dimensions

@@ -32,8 +32,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from leaderboard.board.board import Board, load
 from leaderboard.board.file import PARQUET, parquet_bytes
-from leaderboard.page.links import query_of
-from leaderboard.page.state import State
+from leaderboard.page.state import State, query_of
 from tests.support.board_rows import synthetic_content
 
 ENTRIES, CURVES = 200, 500
@@ -265,11 +264,15 @@ async def predict(
     dependency = next(
         each for each in config["dependencies"] if any(name == event for _, name in each["targets"])
     )
-    values = {each["id"]: each["props"].get("value") for each in config["components"]}
-    data = [values[own] for own in dependency["inputs"]]
+    known = {each["id"]: each["props"] for each in config["components"]}
+    drawn: dict[str, Any] = {}
     if rng is not None:
-        data[1], data[2] = rng.choice(PANELS), rng.choice(WORDS)
-        data[-1] = rng.random() < 0.5
+        drawn = {"panels": rng.choice(PANELS), "search": rng.choice(WORDS)}
+        drawn["reverse"] = rng.random() < 0.5
+    data = [
+        drawn.get(str(known[own].get("elem_id")), known[own].get("value"))
+        for own in dependency["inputs"]
+    ]
     body = {"fn_index": dependency["id"], "data": data, "session_hash": f"visitor-{number}"}
     await timed(session, waits, kind, "POST", f"/gradio_api/run/predict{query}", body)
 

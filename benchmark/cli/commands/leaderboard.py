@@ -29,19 +29,21 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _serve(arguments: argparse.Namespace) -> int:
-    from leaderboard.serve.start import start
+    from leaderboard.board.board import load
 
     def ready(address: str) -> None:
         print(f"the leaderboard is at {address} (Ctrl-C ends it)", flush=True)
 
-    board, submissions = Path(arguments.board), Path(arguments.submissions)
+    # Before Gradio is imported, which takes seconds: a wrong file is said at once.
+    board = load(Path(arguments.board))
     try:
-        start(board, submissions, arguments.host, arguments.port, ready)
+        from leaderboard.serve.server import start
     except ModuleNotFoundError as error:
         raise UserError(
             f"the page needs the package {error.name}: make leaderboard, or pip install "
             "'arlarena-bench[leaderboard]'"
         ) from error
+    start(board, Path(arguments.submissions), arguments.host, arguments.port, ready)
     return 0
 
 

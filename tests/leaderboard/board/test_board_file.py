@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from leaderboard.board.arrow import from_plain
+from leaderboard.board.board import load
 from leaderboard.board.file import (
     KEY,
     SCHEMA,
@@ -122,3 +123,27 @@ def test_a_board_from_before_tracks_has_open_entries(tmp_path: Path) -> None:
     pq.write_table(table.drop_columns(["track"]), path)
     assert read_content(path) == SMALL
     assert {row.track for row in read_content(path).rows} == {"open"}
+
+
+def test_a_board_with_more_and_one_with_less_than_today_both_open(tmp_path: Path) -> None:
+    """A column that came later and a field that came later, from both sides."""
+    path = written(tmp_path, SMALL)
+    table = pq.read_table(path)
+    facts = json.loads(table.schema.metadata[KEY])
+    facts["later"] = {"a": 1}
+    facts["protocols"][0]["later"] = [2]
+    more = table.append_column("later", pa.array([1.5] * len(table)))
+    panels = pa.array(
+        [[{**each, "later": 1} for each in one] for one in table["panels"].to_pylist()]
+    )
+    more = more.set_column(more.column_names.index("panels"), "panels", panels)
+    pq.write_table(more.replace_schema_metadata({KEY: json.dumps(facts).encode()}), path)
+    assert read_content(path) == SMALL
+    pq.write_table(table.drop_columns(["curves", "stability", "code"]), path)
+    rows = [replace(row, curves=(), stability=None, code=None) for row in SMALL.rows]
+    assert read_content(path) == BoardContent(SMALL.facts, tuple(rows))
+    board = load(path)
+    assert [(row.stability, board.curves(row)) for row in board.rows()] == [(None, ())] * 12
+    pq.write_table(table.drop_columns(["name"]), path)
+    with pytest.raises(UserError, match="not a board of version 1"):
+        read_content(path)

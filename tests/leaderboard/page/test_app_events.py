@@ -15,7 +15,7 @@ from leaderboard.board.board import Board
 from leaderboard.board.protocols import BoardFacts, Protocol
 from leaderboard.board.rows import FullRow
 from leaderboard.page.events import Page, fetched, moved, opened, used
-from leaderboard.page.links import parsed
+from leaderboard.page.state import parsed
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, first
 from tests.support.board_rows import board_content, board_of, board_row
 
@@ -162,7 +162,7 @@ def test_a_link_sets_controls_and_content_of_its_tab(page: Page) -> None:
 
 def test_a_link_in_vain_says_so(page: Page) -> None:
     changes = opened(page, parsed("tab=entry&entry=%3Cscript%3E"), "v2")
-    assert "not on this board: entry &lt;script&gt;" in changes[page.notice]
+    assert "though the address asks for it: entry &lt;script&gt;" in changes[page.notice]
     assert changes[page.tabs].selected == "entry"
 
 

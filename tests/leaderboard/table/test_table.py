@@ -13,9 +13,11 @@ from benchmark.stability.seeds import recipe_stability
 from leaderboard.board.board import Board
 from leaderboard.board.rows import FullRow
 from leaderboard.board.training_rows import EventCount, NamedValue, Stability
-from leaderboard.table.columns import STABILITY, columns_of
-from leaderboard.table.table import columns, csv_of, shown, success_of, table
+from leaderboard.page.state import open_query
+from leaderboard.table.columns import COLUMNS, STABILITY, Column, columns_of, success_of
+from leaderboard.table.table import columns, csv_of, shown, table
 from leaderboard.table.view import View, default_view
+from leaderboard.tabs.board import board_page
 from tasks.errors import UserError
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, Boards, first
 from tests.support.board_rows import board_row, hostile, training_run
@@ -228,3 +230,23 @@ def test_an_empty_table_has_all_columns(boards: Boards) -> None:
     assert parsed(csv_of(frame, columns(board, view))) == []
     names: Sequence[str] = [column.name for column in columns(board, view)]
     assert set(names) <= set(frame.columns)
+
+
+def test_a_new_column_is_one_entry_in_one_place(
+    boards: Boards, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The change as a maintainer makes it: these lines, and nothing else."""
+    # fmt: off
+    new = Column("turns", "turns", "count", "mean turns of an episode on the panels shown",
+                 lambda line: sum(panel.turns for panel in line.played) / len(line.played))
+    # fmt: on
+    monkeypatch.setattr("leaderboard.table.columns.COLUMNS", (*COLUMNS, new))
+    board = boards(a_row("a", 50), a_row("b", 100))
+    frame = table(board, replace(ALONE, sort="turns"))
+    assert frame["turns"].to_dict() == {"20260101_b": 6.0, "20260101_a": 9.0}
+    known = columns(board, ALONE)
+    assert shown(frame, known)["turns"].to_dict() == {"20260101_a": "9", "20260101_b": "6"}
+    (header, *_) = csv.reader(io.StringIO(csv_of(frame, known)))
+    assert header[-1] == "turns [count]"
+    state = open_query(board, {"panels": "sokoban/builtin", "sort": "turns"}).state
+    assert "mean turns of an episode on the panels shown" in board_page(board, state)

@@ -56,7 +56,7 @@ def trainings(*stopped: str | None, panel: str | None = "sokoban/builtin") -> li
 def test_it_says_which_panel_stability_was_measured_on() -> None:
     said = text_of(str(stability_tables(stability(0.1, 0.2, 0.4), trainings(None, None, None))))
     assert "Of 3 trainings." in said
-    assert "on sokoban/builtin , whatever panels are chosen" in said
+    assert "on sokoban/builtin , regardless of the panels shown" in said
     unknown = trainings(None, panel=None)
     assert "a panel that the logs do not name" in text_of(
         str(stability_tables(stability(0.1), unknown))
@@ -97,7 +97,7 @@ def test_it_says_why_a_training_was_ended() -> None:
 def test_the_columns_say_what_they_were_measured_on() -> None:
     texts = {column.name: column.text for column in columns_of([SOKOBAN])}
     for name in STABILITY:
-        assert texts[name].endswith(", whatever panels are chosen")
+        assert texts[name].endswith(", regardless of the panels shown")
         assert ("the panel that the training was validated on" in texts[name]) == (
             name != "mismatch_p95"
         )

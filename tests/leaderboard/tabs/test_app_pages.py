@@ -13,10 +13,7 @@ from hypothesis import strategies as st
 
 from leaderboard.board.board import Board
 from leaderboard.board.rows import FullRow
-from leaderboard.page.controls import choices_of, filled, ranked
-from leaderboard.page.frame import frame_of
-from leaderboard.page.links import open_query
-from leaderboard.page.state import State, view_of
+from leaderboard.page.state import State, choices_of, filled, frame_of, open_query, ranked, view_of
 from leaderboard.table.table import table
 from leaderboard.tabs.board import board_page, csv
 from leaderboard.tabs.compare import compare_page
