@@ -8,6 +8,7 @@ from typing import Any, Final
 from benchmark.logs.training_log import TrainingLog
 from leaderboard.board.rows import RecipeChoices
 from tasks.seeding import canonical_json, sha256_text
+from tasks.texts import counted
 
 UNKNOWN: Final = RecipeChoices(None, None, None, None, None)
 PLAIN: Final = "plain"
@@ -93,13 +94,9 @@ def _setting(configuration: Mapping[str, Any]) -> str | None:
     if groups is None or plays is None or updates is None or epochs is None or kl is None:
         return None
     return (
-        f"{groups} \u00d7 {plays} episodes, {_plural(updates, 'update')}, "
-        f"{_plural(epochs, 'epoch')}, {kl}"
+        f"{groups} \u00d7 {plays} episodes, {counted(updates, 'update')}, "
+        f"{counted(epochs, 'epoch')}, {kl}"
     )
-
-
-def _plural(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _count(value: Any) -> int | None:

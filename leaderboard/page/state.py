@@ -171,9 +171,7 @@ class Ignored:
             shown = ", ".join(self.unknown[:_MAX_SHOWN])
             more = len(self.unknown) - _MAX_SHOWN
             rest = f" and {more} more" if more > 0 else ""
-            said.append(
-                f"This address asks for something that is not on this board: {shown}{rest}."
-            )
+            said.append(f"Not on this board, though the address asks for it: {shown}{rest}.")
         if self.cut:
             said.append(f"The address asks for more than is shown: {'; '.join(self.cut)}.")
         return " ".join(said)

@@ -31,6 +31,7 @@ from leaderboard.table.columns import panel_name
 from leaderboard.table.equal import equal_means
 from leaderboard.table.paired import Comparison, DifferingEpisode, compare
 from leaderboard.tabs.stability import points
+from tasks.texts import counted
 
 MAX_LISTED: Final = 100
 """Differing episodes that are listed."""
@@ -76,7 +77,7 @@ def _verdict(first: BoardRow, second: BoardRow, found: Comparison) -> Piece:
 
 def _headline(first: BoardRow, second: BoardRow, found: dict[str, Comparison]) -> Markup:
     ties = sum(each.difference.low <= 0 <= each.difference.high for each in found.values())
-    count = f"{len(found)} panel" + ("s" if len(found) != 1 else "")
+    count = counted(len(found), "panel")
     about = f" minus \u201c{cells.text(second.name)}\u201d on {count} that both have played"
     tied = f"; {ties} of them a tie" if ties else ""
     text = joined(["\u201c", line(first.name), "\u201d", about, tied])
@@ -140,8 +141,8 @@ def _row(
         found.found.method,
         f"{found.found.p_value:.3f}" if found.found.p_value >= 0.001 else "<0.001",
         found.found.test,
-        f"{found.found.episodes:,}",
-        f"{len(found.differing):,}",
+        cells.number(found.found.episodes, "count"),
+        cells.number(len(found.differing), "count"),
         _verdict(first, second, found),
     ]
 
@@ -162,9 +163,9 @@ def _while_training(
     ]
     rows = [
         [
-            f"{each.limit:,} {each.by}",
-            f"{100 * each.first:.1f}",
-            f"{100 * each.second:.1f}",
+            f"{cells.number(each.limit, 'count')} {each.by}",
+            cells.percent(each.first),
+            cells.percent(each.second),
             cells.UNKNOWN if each.difference is None else points(each.difference),
         ]
         for each in means

@@ -31,6 +31,7 @@ from leaderboard.page.markup import (
 from leaderboard.page.scales import Scale
 from leaderboard.page.state import State, query_of
 from leaderboard.table import cells
+from tasks.texts import counted
 
 _MAX_PLACES: Final = 130
 """Places of a band: a plot is hardly wider in pixels than twice that."""
@@ -75,7 +76,7 @@ def curves_page(board: Board, state: State) -> str:
 def _name(row: BoardRow, seeds: Sequence[SeedCurves], state: State) -> Piece:
     query = query_of(State(tab="entry", protocol=state.protocol, entry=row.id))
     panels = ", ".join(sorted({each.panel for each in seeds if each.panel}))
-    count = f"{len(seeds)} seed" + ("s" if len(seeds) != 1 else "")
+    count = counted(len(seeds), "seed")
     about = f"{count}, validated on {panels}" if panels else count
     return joined([link(query, line(row.name)), " ", element("span", about, "lb-sub")])
 

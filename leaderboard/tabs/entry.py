@@ -167,8 +167,8 @@ def _panel(board: Board, row: BoardRow, numbers: PanelNumbers) -> list[Piece]:
         cells.percent(numbers.action_valid),
         f"{numbers.turns:.1f}",
         f"{cells.number(numbers.score, '')}{unit}",
-        f"{numbers.errors:,}",
-        f"{numbers.episodes:,} \u00d7 {numbers.plays:,}",
+        cells.number(numbers.errors, "count"),
+        f"{cells.number(numbers.episodes, 'count')} \u00d7 {cells.number(numbers.plays, 'count')}",
     ]
 
 
@@ -184,7 +184,7 @@ def _categories(board: Board, row: BoardRow) -> Markup:
                 line(each.category),
                 cells.percent(each.success),
                 f"{cells.percent(each.low)}\u2013{cells.percent(each.high)}",
-                f"{each.episodes:,}",
+                cells.number(each.episodes, "count"),
             ]
             for each in numbers.categories
         ]

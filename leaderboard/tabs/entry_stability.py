@@ -17,6 +17,7 @@ from leaderboard.board.training_rows import (
 from leaderboard.page.markup import NOTHING, Head, Piece, element, folded, joined, line, note, table
 from leaderboard.table import cells
 from leaderboard.table.columns import MEDIANS
+from tasks.texts import counted
 
 ENOUGH_SEEDS: Final = 6
 """Seeds that a 95 % interval of their median needs: the true median lies outside of n values with
@@ -84,13 +85,12 @@ def _measured(stability: Stability, seeds: Sequence[SeedCurves]) -> Piece:
     if panels:
         where = joined((element("strong", line(panel)) for panel in panels), ", ")
     count = len(stability.seeds)
-    noun = "training" if count == 1 else "trainings"
     return joined(
         [
-            f"Of {count} {noun}. Success and collapse are those of the validations while training "
-            "ran, on ",
+            f"From {counted(count, 'training run')}. Success and collapse come from the validations "
+            "during training, on ",
             where,
-            ", whatever panels are chosen on the board; a mismatch is one of the updates.",
+            ", regardless of the panels shown on the board; mismatch comes from the updates.",
         ]
     )
 

@@ -11,6 +11,7 @@ from leaderboard.episodes.plays import Play
 from leaderboard.page.markup import NOTHING, Piece, block, element, folded, joined, line, note
 from leaderboard.table import cells
 from tasks.base import Tile, View
+from tasks.texts import without_middle
 
 MAX_TURNS: Final = 100
 """Turns that are shown of an episode."""
@@ -92,11 +93,7 @@ def _seen(view: View, tiles: Mapping[str, Tile], when: str) -> Markup:
 
 def shortened(text: str) -> str:
     """Both ends of a long text, with what is left out between them."""
-    if len(text) <= MAX_TEXT:
-        return text
-    left_out = len(text) - MAX_TEXT
-    head, tail = text[: MAX_TEXT - _TAIL], text[-_TAIL:]
-    return f"{head}\n[... {left_out:,} characters left out ...]\n{tail}"
+    return without_middle(text, MAX_TEXT, _TAIL, "[... {:,} characters left out ...]")
 
 
 def board_of(observation: str, tiles: Mapping[str, Tile]) -> list[str] | None:

@@ -26,6 +26,7 @@ from leaderboard.page.state import State, frame_of, panels_of_name, query_of
 from leaderboard.table import cells
 from leaderboard.table.columns import SUCCESS, Column, columns_of
 from leaderboard.table.contrasts import Contrast, Dimension, dimensions
+from tasks.texts import counted
 
 _LOW, _HIGH = f"{SUCCESS}:low", f"{SUCCESS}:high"
 _ABOUT: Final = {
@@ -164,7 +165,7 @@ def _estimate(contrast: Contrast) -> ErrorBar:
 
 
 def _trainings(contrast: Contrast) -> str:
-    pairs = f"{len(contrast.gains)} pair" + ("s" if len(contrast.gains) > 1 else "")
+    pairs = counted(len(contrast.gains), "pair")
     return f"{pairs}, {contrast.seeds[0]} + {contrast.seeds[1]} seeds"
 
 
