@@ -1,14 +1,97 @@
-"""Reads panels that are shipped as files: `panels/index.json` and one JSON-lines file each."""
+"""Panels: pinned, ordered lists of episodes, and their files.
+
+A task ships `panels/index.json`, which says what is known of each panel, and one file of JSON lines
+a panel.
+"""
 
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from tasks.base import Panel, PanelDefaults, PanelEntry, PanelInfo
 from tasks.errors import UserError, near
 
 INDEX = "index.json"
+
+
+@dataclass(frozen=True, slots=True)
+class PanelEntry:
+    """One episode of a panel.
+
+    Attributes:
+        id: Unique within its task; stands in every record.
+        category: The group it is reported under (an optimal length, a task type, a level).
+        data: What the task needs to set the world up; JSON values only.
+    """
+
+    id: str
+    category: str
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PanelDefaults:
+    """How the standard protocol plays a panel: greedily and once, where nothing else is said.
+
+    Attributes:
+        max_tokens: Longest response, in tokens.
+        temperature: 0 is greedy decoding.
+        top_p: Nucleus; 1 is off.
+        top_k: Number of candidates; 0 is off.
+        repeats: Plays of every episode.
+    """
+
+    max_tokens: int = 512
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0
+    repeats: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PanelInfo:
+    """What is known of a panel without reading it.
+
+    Attributes:
+        name: `builtin`, or the field's own name of the data.
+        description: One line for people.
+        episodes: Number of entries.
+        max_turns: Turns after which an episode ends.
+        sha256: Hash of the panel's file.
+        random_success: Band (low, high) in which the random policy's success must lie; None where
+            it was not measured.
+        expert_success: Success that the scripted expert reaches at least; None likewise.
+        trace_sha256: Hash over everything the expert's and the random policy's episodes showed and
+            paid. It changes when the world does: then the task's version must change too. None
+            where it was not measured.
+        standard: How the standard protocol plays it.
+    """
+
+    name: str
+    description: str
+    episodes: int
+    max_turns: int
+    sha256: str
+    random_success: tuple[float, float] | None
+    expert_success: float | None
+    trace_sha256: str | None
+    standard: PanelDefaults = PanelDefaults()
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A pinned, ordered list of episodes; every one is played once per repeat."""
+
+    task: str
+    info: PanelInfo
+    entries: tuple[PanelEntry, ...]
+
+    @property
+    def name(self) -> str:
+        """The panel's name within its task."""
+        return self.info.name
 
 
 def read_index(folder: Path) -> Mapping[str, PanelInfo]:

@@ -3,7 +3,12 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import Environment, StrictUndefined, Template, TemplateSyntaxError
+
+from tasks.errors import UserError
+
+PROMPT = "prompt.md"
+"""A task's prompt, in its folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +25,18 @@ class Prompt:
 
 
 def read_prompt(folder: Path) -> Prompt:
-    """Read the `prompt.md` of a task's folder."""
-    text = (folder / "prompt.md").read_text("utf-8")
-    # No autoescape: the text goes to a model, not to a browser.
-    environment = Environment(undefined=StrictUndefined, autoescape=False)  # noqa: S701
-    return Prompt(text, environment.from_string(text))
+    """Read the `prompt.md` of a task's folder.
+
+    Raises:
+        UserError: It is missing or is not a template.
+    """
+    path = folder / PROMPT
+    try:
+        text = path.read_text("utf-8")
+        # No autoescape: the text goes to a model, not to a browser.
+        environment = Environment(undefined=StrictUndefined, autoescape=False)  # noqa: S701
+        return Prompt(text, environment.from_string(text))
+    except (OSError, UnicodeError) as error:
+        raise UserError(f"the prompt {path} cannot be read: {error}") from error
+    except TemplateSyntaxError as error:
+        raise UserError(f"{path}, line {error.lineno}: {error}") from error

@@ -9,7 +9,8 @@ import random
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
-from tasks.base import Panel, PanelEntry, Task
+from tasks.base import Task
+from tasks.panels import Panel, PanelEntry
 from tasks.seeding import canonical_json, stable_seed
 
 POLICIES = ("expert", "random")

@@ -5,7 +5,8 @@ import random
 from dataclasses import dataclass
 
 from benchmark.hosts.choose import parallel_map
-from tasks.base import Message, Task
+from tasks.base import Task
+from tasks.episode import Message
 from tasks.seeding import canonical_json, stable_seed
 
 

@@ -69,8 +69,8 @@ def model_card(
         summaries: How it does on panels.
     """
     rows = [
-        f"| {load_task(s.task).info.title}, `{s.panel}` | {s.expected} | {s.success.percent} "
-        f"| {s.format_valid:.1%} | {s.turns:.1f} |"
+        f"| {load_task(s.task).info.presentation.title}, `{s.panel}` | {s.expected} "
+        f"| {s.success.percent} | {s.format_valid:.1%} | {s.turns:.1f} |"
         for s in summaries
     ]
     return _CARD.format(

@@ -22,8 +22,8 @@ from benchmark.stats.intervals import (
 )
 from benchmark.stats.paired import SIGN_FLIP, PairedDifference, Side
 from benchmark.stats.shown import p_text, points_text, signed_text
-from tasks.base import TaskInfo
 from tasks.errors import UserError
+from tasks.presentation import Presentation
 from tasks.registry import load_task
 from tasks.texts import counted
 
@@ -124,7 +124,9 @@ class _Play:
 _Plays = dict[tuple[str, int], _Play]
 
 
-def compare(run_a: Run, run_b: Run, tasks: Mapping[str, TaskInfo] | None = None) -> RunComparison:
+def compare(
+    run_a: Run, run_b: Run, tasks: Mapping[str, Presentation] | None = None
+) -> RunComparison:
     """Compare two runs, panel by panel.
 
     Args:
@@ -153,8 +155,10 @@ def compare(run_a: Run, run_b: Run, tasks: Mapping[str, TaskInfo] | None = None)
     }
     for key, panel in panels.items():
         if plays_a.get(key, {}).keys() & plays_b.get(key, {}).keys():
-            info = tasks[panel.task] if tasks is not None else load_task(panel.task).info
-            compared.append(_compare_panel(panel, info, plays_a[key], plays_b[key]))
+            shown = (
+                tasks[panel.task] if tasks is not None else load_task(panel.task).info.presentation
+            )
+            compared.append(_compare_panel(panel, shown, plays_a[key], plays_b[key]))
         else:
             left_out.append("/".join(key))
     if not compared:
@@ -175,7 +179,7 @@ def _plays(manifest: Manifest, records: Iterable[EpisodeRecord]) -> dict[PanelKe
 
 
 def _compare_panel(
-    panel: PanelProtocol, info: TaskInfo, plays_a: _Plays, plays_b: _Plays
+    panel: PanelProtocol, shown: Presentation, plays_a: _Plays, plays_b: _Plays
 ) -> PanelComparison:
     common = sorted(plays_a.keys() & plays_b.keys())
     pairs: dict[str, list[tuple[_Play, _Play]]] = {}
@@ -201,8 +205,8 @@ def _compare_panel(
         only_b=solved.count((False, True)),
         success=_success(list(pairs.values())),
         score=_paired_means(scores),
-        score_name=info.score_name,
-        score_unit=info.score_unit,
+        score_name=shown.score_name,
+        score_unit=shown.score_unit,
     )
 
 

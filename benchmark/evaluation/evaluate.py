@@ -27,8 +27,9 @@ from benchmark.evaluation.run_folder import Key, RunFolder
 from benchmark.hosts.choose import EnvPool
 from benchmark.models import ModelIdentity
 from benchmark.versions import PROGRAM, versions
-from tasks.base import Panel, Task
+from tasks.base import Task
 from tasks.errors import UserError
+from tasks.panels import Panel
 from tasks.registry import load_task
 from tasks.settings import Settings
 

@@ -11,7 +11,8 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from benchmark.engines.core.base import Sampling
-from tasks.base import Panel, PanelDefaults, PanelInfo, Task
+from tasks.base import Task
+from tasks.panels import Panel, PanelDefaults, PanelInfo
 from tasks.registry import load_task
 from tasks.seeding import canonical_json, sha256_text, stable_seed
 

@@ -32,7 +32,8 @@ from benchmark.fields import (
     Text,
     TokenId,
 )
-from tasks.base import Outcome, Task, View
+from tasks.base import Task
+from tasks.episode import Outcome, View
 from tasks.seeding import canonical_json, sha256_text
 from tasks.strict import Strict, first_fault
 

@@ -23,8 +23,10 @@ from benchmark.evaluation.records import (
 from benchmark.hosts.base import WorkerDied
 from benchmark.hosts.choose import parallel_map
 from benchmark.hosts.worker import Execution, execute
-from tasks.base import Outcome, Panel, PanelEntry, Step, Task, View
+from tasks.base import Task
+from tasks.episode import Outcome, Step, View
 from tasks.errors import UserError
+from tasks.panels import Panel, PanelEntry
 from tasks.registry import load_task
 from tasks.seeding import canonical_json
 from tasks.settings import Settings

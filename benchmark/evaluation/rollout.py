@@ -9,8 +9,10 @@ from benchmark.engines.core.base import Engine, EngineDown, Generation, PromptTo
 from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.hosts.base import EnvHost, LiveEpisode, WorldError
 from benchmark.hosts.choose import EnvPool
-from tasks.base import Outcome, PanelEntry, Step, Task, View
+from tasks.base import Task
+from tasks.episode import Outcome, Step, View
 from tasks.errors import UserError
+from tasks.panels import PanelEntry
 from tasks.seeding import stable_seed
 
 ATTEMPTS = 2

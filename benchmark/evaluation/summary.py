@@ -20,8 +20,8 @@ from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.stats.intervals import Interval, clustered_wilson, mean_interval, pass_at_k
 from benchmark.stats.shown import rate_text
-from tasks.base import TaskInfo
 from tasks.errors import UserError
+from tasks.presentation import Presentation
 from tasks.registry import load_task
 from tasks.strict import first_fault
 
@@ -180,7 +180,7 @@ class RunSummary:
 def summarize(
     manifest: Manifest,
     records: Iterable[EpisodeRecord],
-    tasks: Mapping[str, TaskInfo] | None = None,
+    tasks: Mapping[str, Presentation] | None = None,
 ) -> RunSummary:
     """Compute all numbers of a run or of a shard.
 
@@ -199,7 +199,7 @@ def summarize(
     panels = tuple(
         _panel_summary(
             panel,
-            tasks[panel.task] if tasks is not None else load_task(panel.task).info,
+            tasks[panel.task] if tasks is not None else load_task(panel.task).info.presentation,
             expected[panel.task, panel.panel],
             tallies[panel.task, panel.panel],
         )
@@ -357,7 +357,7 @@ class _Tally:
 
 
 def _panel_summary(
-    panel: PanelProtocol, task: TaskInfo, expected: int, tally: _Tally
+    panel: PanelProtocol, shown: Presentation, expected: int, tally: _Tally
 ) -> PanelSummary:
     plays = tally.episodes.values()
     turns = max(1, tally.turns)
@@ -371,8 +371,8 @@ def _panel_summary(
         success=_rate([(play.solved, len(play.scores)) for play in plays]),
         pass_at=_pass_at([(play.solved, len(play.scores)) for play in plays]),
         score=_mean([play.scores for play in plays]),
-        score_name=task.score_name,
-        score_unit=task.score_unit,
+        score_name=shown.score_name,
+        score_unit=shown.score_unit,
         episode_return=_mean([play.returns for play in plays]),
         format_valid=tally.format_ok / turns,
         action_valid=tally.action_ok / turns,
@@ -381,7 +381,7 @@ def _panel_summary(
         prompt_tokens=tally.prompts.mean,
         response_tokens=tally.responses.mean,
         total_tokens=tally.total_tokens,
-        category_name=task.category_name,
+        category_name=shown.category_name,
         categories=tuple(
             _category(name, [(s, n) for s, n in tally.categories[name].values()])
             for name in _in_order(tally.categories)

@@ -11,8 +11,9 @@ from benchmark.evaluation.records import EpisodeRecord, record_of
 from benchmark.evaluation.replay import replay_records
 from benchmark.evaluation.rollout import Job, Trajectory, play
 from benchmark.hosts.choose import EnvPool, parallel_map
-from tasks.base import Panel, PanelInfo, Task
+from tasks.base import Task
 from tasks.errors import UserError
+from tasks.panels import Panel, PanelInfo
 from tasks.seeding import stable_seed
 from tasks.trace import Trace, combine, plays_of, trace_episode
 

@@ -4,7 +4,9 @@ from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Self
 
-from tasks.base import PanelEntry, Step, Task, View
+from tasks.base import Task
+from tasks.episode import Step, View
+from tasks.panels import PanelEntry
 
 
 class WorldError(Exception):
@@ -20,11 +22,11 @@ class LiveEpisode(ABC):
 
     @abstractmethod
     async def reset(self) -> View:
-        """See `tasks.base.Episode.reset`."""
+        """See `tasks.episode.Episode.reset`."""
 
     @abstractmethod
     async def step(self, response: str) -> Step:
-        """See `tasks.base.Episode.step`."""
+        """See `tasks.episode.Episode.step`."""
 
     @abstractmethod
     async def scripted(self, policy: str, seed: int) -> str:

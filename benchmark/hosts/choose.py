@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 from benchmark.hosts.base import EnvHost, LiveEpisode, WorkerDied
 from benchmark.hosts.inline import InlineHost
 from benchmark.hosts.processes import ProcessHost
-from tasks.base import PanelEntry, Task
+from tasks.base import Task
+from tasks.panels import PanelEntry
 
 MOST_DEFAULT_PROCESSES = 32
 AHEAD = 4

@@ -2,7 +2,9 @@
 
 from benchmark.hosts.base import EnvHost, LiveEpisode
 from benchmark.hosts.worker import scripted_response
-from tasks.base import Episode, PanelEntry, Step, Task, View
+from tasks.base import Task
+from tasks.episode import Episode, Step, View
+from tasks.panels import PanelEntry
 
 
 class InlineEpisode(LiveEpisode):

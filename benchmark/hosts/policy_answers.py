@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmark.hosts.worker import scripted_response
-from tasks.base import PanelEntry, Task
+from tasks.base import Task
+from tasks.panels import PanelEntry
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,9 @@ from typing import Any, TypeVar
 from benchmark.hosts.base import EnvHost, LiveEpisode, WorkerDied
 from benchmark.hosts.process import Lost, WorkerProcess
 from benchmark.hosts.worker import Act, Action, Close, Open, Run
-from tasks.base import PanelEntry, Step, Task, View
+from tasks.base import Task
+from tasks.episode import Step, View
+from tasks.panels import PanelEntry
 
 T = TypeVar("T")
 

@@ -22,8 +22,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, TypeAlias
 
-from tasks.base import Episode, PanelEntry, ReplayStep, Step, Task, View
+from tasks.base import Task
+from tasks.episode import Episode, ReplayStep, Step, View
 from tasks.errors import TryAgain, UserError
+from tasks.panels import PanelEntry
 
 HEADER = struct.Struct(">Q")
 _PR_SET_PDEATHSIG = 1
@@ -113,7 +115,7 @@ class Execution:
     Attributes:
         start: The first view; None if the world was not set up.
         steps: What each response did, up to the last one, the episode's end or an error.
-        doubts: For each step why the world could not tell (`tasks.base.Redone.doubt`), or None.
+        doubts: For each step why the world could not tell (`ReplayStep.doubt`), or None.
         error: Type and message of what the world raised; None otherwise.
     """
 
@@ -138,7 +140,7 @@ def execute(
         max_turns: Turn limit.
         recorded: Any responses, each with the `Step.info` that was recorded of it; None not to set
             the world up.
-        trust: See `tasks.base.Episode.redo`.
+        trust: See `tasks.episode.Episode.replay_step`.
     """
     start: View | None = None
     steps: list[Step] = []

@@ -18,8 +18,10 @@ from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.records import EpisodeRecord, TurnRecord
 from benchmark.evaluation.replay import Claim, Replay, installed_panel, replay_records
 from benchmark.evaluation.summary import PanelSummary, RunSummary
-from tasks.base import PanelEntry, Task, View
+from tasks.base import Task
+from tasks.episode import View
 from tasks.errors import UserError
+from tasks.panels import PanelEntry
 from tasks.response import CONTRACT
 from tasks.texts import without_middle
 
@@ -136,7 +138,11 @@ def pack_episodes(
         ),
         as_recorded=tuple(
             sorted(
-                {w.task.info.title for w in worlds.values() if w.task and w.task.info.slow_replay}
+                {
+                    w.task.info.presentation.title
+                    for w in worlds.values()
+                    if w.task and w.task.info.slow_replay
+                }
             )
         ),
     )
@@ -200,7 +206,7 @@ def _panel(world: _World, summary: PanelSummary) -> dict[str, Any]:
         "unit": summary.score_unit,
         "tiles": {
             symbol: [tile.kind, tile.fill, tile.glyph]
-            for symbol, tile in (world.task.info.tiles if world.task else {}).items()
+            for symbol, tile in (world.task.info.presentation.tiles if world.task else {}).items()
         },
     }
 

@@ -122,13 +122,13 @@ def facts_of(entry: Entry) -> list[PanelFacts]:
                 PanelFacts(
                     task=protocol.task,
                     panel=protocol.panel,
-                    title=info.title,
+                    title=info.presentation.title,
                     field=protocol.panel == (info.field_panel or "builtin"),
                     fingerprint=protocol.fingerprint,
                     protocol=canonical_json(asdict(protocol)),
-                    category_name=info.category_name,
-                    score_name=info.score_name,
-                    score_unit=info.score_unit,
+                    category_name=info.presentation.category_name,
+                    score_name=info.presentation.score_name,
+                    score_unit=info.presentation.score_unit,
                     episodes=tuple(sorted(categories)),
                     categories=tuple(categories[episode] for episode in sorted(categories)),
                 )

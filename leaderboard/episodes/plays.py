@@ -16,8 +16,9 @@ from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.records import EpisodeRecord
 from leaderboard.board.rows import BoardRow, PanelKey
 from leaderboard.episodes.recorded import in_turn, records_of, submission_of
-from tasks.base import Tile, View
+from tasks.episode import View
 from tasks.errors import UserError
+from tasks.presentation import Tile
 
 MAX_KEPT: Final = 2**22
 """Characters of all episodes that are kept: texts, and facts as JSON."""
@@ -170,4 +171,6 @@ def _replayed(manifest: Manifest, record: EpisodeRecord) -> Play:
     reason = None
     if replay.differences:
         reason = f"The world did not do the same again: {replay.differences[0]}"
-    return Play(record, tuple(views), dict(task.info.tiles), reason, task.describe(entry))
+    return Play(
+        record, tuple(views), dict(task.info.presentation.tiles), reason, task.describe(entry)
+    )

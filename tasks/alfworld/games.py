@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from tasks.alfworld.goals import GameName, parse_game_name, task_texts
-from tasks.base import PanelEntry
 from tasks.errors import UserError
+from tasks.panels import PanelEntry
 
 VARIABLE = "ALFWORLD_DATA"
 """Environment variable that names the folder of the data, as in the package `alfworld`."""

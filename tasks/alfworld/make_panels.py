@@ -21,9 +21,9 @@ from tasks.alfworld.generator import generate
 from tasks.alfworld.goals import SHORT_NAMES, TASK_TYPES
 from tasks.alfworld.household import Household, household_key
 from tasks.alfworld.stream import PANELS, type_and_room
-from tasks.alfworld.task import BUILTIN, AlfworldTask
-from tasks.base import Panel, PanelEntry, PanelInfo
-from tasks.panels import INDEX, panel_bytes, read_rows
+from tasks.alfworld.task import AlfworldTask
+from tasks.base import BUILTIN
+from tasks.panels import INDEX, Panel, PanelEntry, PanelInfo, panel_bytes, read_rows
 from tasks.seeding import stable_seed
 from tasks.trace import trace_panel
 

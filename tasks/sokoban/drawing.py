@@ -1,6 +1,6 @@
-"""How levels look in the report, and the keys of a person who plays."""
+"""How the task is shown: its name, the look of levels in the report, the keys of a player."""
 
-from tasks.base import Tile
+from tasks.presentation import Presentation, Tile
 
 _FLOOR, _WALL, _TARGET = "#efe9dd", "#5d5a56", "#f6d58e"
 TILES = {
@@ -22,3 +22,10 @@ KEYS = {
     "\x1b[D": "left",
     "\x1b[C": "right",
 }
+PRESENTATION = Presentation(
+    title="Sokoban",
+    summary="Push every box onto a target; one move a turn.",
+    category_name="optimal length",
+    tiles=TILES,
+    keys=KEYS,
+)

@@ -31,6 +31,11 @@ class Size:
     boxes: int
 
 
+TRAINING_SIZE = Size(height=6, width=6, boxes=1)
+TRAINING_LENGTHS = range(3, 15)
+"""Optimal lengths of training levels, drawn evenly; the same as the built-in panel's."""
+
+
 def generate(size: Size, length: int, rng: random.Random) -> tuple[str, ...] | None:
     """Try once to make a level whose shortest solution has exactly `length` moves.
 

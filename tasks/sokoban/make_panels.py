@@ -10,12 +10,12 @@ import random
 from collections.abc import Iterable
 from pathlib import Path
 
-from tasks.base import Panel, PanelEntry, PanelInfo
-from tasks.panels import INDEX, panel_bytes
+from tasks.panels import INDEX, Panel, PanelEntry, PanelInfo, panel_bytes
 from tasks.seeding import stable_seed
-from tasks.sokoban.generator import Size, generate
+from tasks.sokoban.generator import TRAINING_LENGTHS, Size, generate
 from tasks.sokoban.symmetry import room_key
-from tasks.sokoban.task import PANELS, TRAINING_LENGTHS, SokobanTask
+from tasks.sokoban.task import SokobanTask
+from tasks.text_task import PANELS
 from tasks.trace import trace_panel
 
 ONE_BOX = "256 levels of 6x6 with one box, spread evenly over optimal lengths 3 to 14"
@@ -72,5 +72,6 @@ def write_panels(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    PANELS.mkdir(exist_ok=True)
-    write_panels(PANELS)
+    own = SokobanTask.folder / PANELS
+    own.mkdir(exist_ok=True)
+    write_panels(own)

@@ -6,7 +6,8 @@ from typing import Any
 
 from jinja2 import Template
 
-from tasks.base import Episode, Message, Outcome, PanelEntry, ReplayStep, Step, View
+from tasks.episode import Episode, Message, Outcome, ReplayStep, Step, View
+from tasks.panels import PanelEntry
 from tasks.tir_math.outputs import Output
 from tasks.tir_math.response import ParsedResponse, parse_response
 from tasks.tir_math.sandbox.base import Execution

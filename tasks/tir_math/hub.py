@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from tasks.base import PanelEntry
 from tasks.errors import UserError, near
+from tasks.panels import PanelEntry
 from tasks.seeding import canonical_json, sha256_text
 from tasks.tir_math.rows import read_rows, to_entries
 

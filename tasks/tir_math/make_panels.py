@@ -9,15 +9,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tasks.base import Panel, PanelInfo, Task
-from tasks.panels import INDEX, panel_bytes
+from tasks.base import BUILTIN, Task
+from tasks.panels import INDEX, Panel, PanelInfo, panel_bytes
 from tasks.registry import load_task
 from tasks.tir_math.hub import field_panels
 from tasks.tir_math.problems.stream import builtin_entries
 from tasks.trace import trace_panel
 
 PANELS = Path(__file__).parent / "panels"
-BUILTIN = "builtin"
 DESCRIPTION = "250 generated problems that a program solves: 25 kinds, 50 of each level"
 MAX_TURNS = 5
 MAX_TOKENS = 4096

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tasks.base import PanelEntry
 from tasks.errors import UserError
+from tasks.panels import PanelEntry
 
 MATH500 = "math500"
 

@@ -8,17 +8,10 @@ from importlib.metadata import version
 from pathlib import Path
 from sys import version_info
 
-from tasks.base import (
-    Episode,
-    Panel,
-    PanelEntry,
-    PanelInfo,
-    Setting,
-    Task,
-    TaskInfo,
-    Worst,
-)
-from tasks.panels import read_index, read_panel
+from tasks.base import BUILTIN, Setting, Task, TaskInfo, Worst
+from tasks.episode import Episode
+from tasks.panels import Panel, PanelEntry, PanelInfo, read_index, read_panel
+from tasks.presentation import Presentation
 from tasks.prompts import read_prompt
 from tasks.tir_math.checking import CPU_LIMIT_S, PACKAGES, RULE
 from tasks.tir_math.episode import TirMathEpisode
@@ -32,7 +25,6 @@ from tasks.tir_math.sandbox.choose import KINDS
 from tasks.tir_math.services import checker, sandbox
 from tasks.tir_math.worked_out import is_worked_out
 
-BUILTIN = "builtin"
 PANELS = Path(__file__).parent / "panels"
 
 _IN_SANDBOX = ("numpy", "sympy", "mpmath")
@@ -46,14 +38,16 @@ class TirMathTask(Task):
 
     info = TaskInfo(
         name="tir_math",
-        title="TIR Math",
         version="1",
-        summary="Solve a problem of mathematics with programs that run in a sandbox.",
+        presentation=Presentation(
+            title="TIR Math",
+            summary="Solve a problem of mathematics with programs that run in a sandbox.",
+            score_name="accuracy",
+            score_unit="%",
+            category_name="level",
+            typing=f"type a line of Python, or {_ANSWERING} and an answer,",
+        ),
         history_turns=_TURNS,
-        format_penalty=0.1,
-        score_name="accuracy",
-        score_unit="%",
-        category_name="level",
         field_panel="aime24",
         unit="trajectory",
         worker_processes=True,
@@ -68,7 +62,6 @@ class TirMathTask(Task):
                 dangerous=("unsafe",),
             )
         },
-        typing=f"type a line of Python, or {_ANSWERING} and an answer,",
     )
 
     def __init__(self) -> None:

@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tasks.base import Panel, PanelEntry, PanelInfo
-from tasks.panels import INDEX, panel_bytes, read_rows
+from tasks.panels import INDEX, Panel, PanelEntry, PanelInfo, panel_bytes, read_rows
 from tasks.seeding import stable_seed
 from tasks.trace import trace_panel
 from tasks.webshop.data.catalogues import (

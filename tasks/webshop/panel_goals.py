@@ -14,9 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tasks.base import Panel, PanelEntry
 from tasks.errors import UserError
-from tasks.panels import INDEX, panel_bytes, read_index, read_panel
+from tasks.panels import INDEX, Panel, PanelEntry, panel_bytes, read_index, read_panel
 from tasks.webshop.data.catalogue import Catalogue
 from tasks.webshop.data.catalogues import BUILTIN, FULL, SMALL, how_to_get, open_catalogue
 from tasks.webshop.data.goal_table import goal_sha256, in_test_order, people_goal, template_goal

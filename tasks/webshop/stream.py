@@ -4,8 +4,7 @@ import random
 from collections.abc import Mapping
 from functools import cache
 
-from tasks.base import PanelEntry
-from tasks.panels import read_panel
+from tasks.panels import PanelEntry, read_panel
 from tasks.seeding import canonical_json, stable_seed
 from tasks.webshop.data.catalogues import BUILTIN, builtin_products
 from tasks.webshop.data.goals import Goal

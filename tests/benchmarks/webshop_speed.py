@@ -16,7 +16,7 @@ import sys
 import time
 from statistics import median
 
-from tasks.base import PanelEntry
+from tasks.panels import PanelEntry
 from tasks.webshop.data.catalogues import BUILTIN, SMALL, is_there, open_catalogue
 from tasks.webshop.task import WebShopTask
 

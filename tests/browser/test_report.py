@@ -248,7 +248,9 @@ def test_repeats_have_links_of_their_own(context: BrowserContext, repeats_addres
 def test_a_task_without_tiles_shows_its_observations_as_text(
     context: BrowserContext, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SokobanTask, "info", dataclasses.replace(SokobanTask.info, tiles={}))
+    shown = dataclasses.replace(SokobanTask.info.presentation, tiles={})
+    info = dataclasses.replace(SokobanTask.info, presentation=shown)
+    monkeypatch.setattr(SokobanTask, "info", info)
     path = tmp_path / "report.html"
     path.write_text(report_html(*run.arguments), "utf-8")
     page, faults = open_page(context)

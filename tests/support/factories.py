@@ -9,28 +9,20 @@ from benchmark.evaluation.manifest import Manifest, Shard
 from benchmark.evaluation.protocol import PanelProtocol, run_fingerprint
 from benchmark.evaluation.records import SCHEMA_VERSION, EpisodeRecord, TurnRecord, short_hash
 from benchmark.models import ModelIdentity
-from tasks.base import TaskInfo
+from tasks.presentation import Presentation
 from tasks.seeding import sha256_text
 
 TASKS = {
-    "sokoban": TaskInfo(
-        name="sokoban",
+    "sokoban": Presentation(
         title="Sokoban",
-        version="1",
         summary="Push boxes onto targets.",
-        history_turns=2,
-        format_penalty=0.1,
         score_name="reward",
         score_unit="points",
         category_name="optimal length",
     ),
-    "webshop": TaskInfo(
-        name="webshop",
+    "webshop": Presentation(
         title="WebShop",
-        version="1",
         summary="Buy what is asked for.",
-        history_turns=2,
-        format_penalty=0.1,
         score_name="match",
         score_unit="%",
         category_name="department",

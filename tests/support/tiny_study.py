@@ -16,7 +16,7 @@ import yaml
 
 import baselines.study.setting
 import baselines.tracks.registry
-from tasks.base import Panel
+from tasks.panels import Panel
 from tasks.sokoban.task import SokobanTask
 
 LEVELS = 8

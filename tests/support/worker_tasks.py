@@ -12,9 +12,11 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from tasks.base import Episode, PanelEntry, Step, View
+from tasks.episode import Episode, Step, View
 from tasks.errors import UserError
-from tasks.sokoban.task import SokobanEpisode, SokobanTask
+from tasks.panels import PanelEntry
+from tasks.sokoban.task import Level, SokobanTask
+from tasks.text_task import TextEpisode
 
 MARKS = "WORKER_TASKS_MARKS"
 """Environment variable: folder in which `Once` leaves its marks."""
@@ -26,7 +28,7 @@ class WorkerSokoban(SokobanTask):
     info = replace(SokobanTask.info, worker_processes=True)
 
 
-class Act(SokobanEpisode):
+class Act(TextEpisode[Level]):
     """Sokoban whose responses may be orders to misbehave."""
 
     orders = 0
@@ -60,9 +62,8 @@ class Act(SokobanEpisode):
 class Misbehaving(WorkerSokoban):
     """Episodes that do what they are told, and an expert that counts how often it was asked."""
 
-    def episode(self, entry: PanelEntry, max_turns: int) -> SokobanEpisode:
-        board = tuple(entry.data["board"])
-        return Act(board, max_turns, self._prompt.template)
+    def episode(self, entry: PanelEntry, max_turns: int) -> TextEpisode[Level]:
+        return Act(self, entry, max_turns)
 
     def expert_response(self, episode: Episode) -> str:
         assert isinstance(episode, Act)
@@ -73,42 +74,40 @@ class Misbehaving(WorkerSokoban):
 class Deadly(WorkerSokoban):
     """The second entry of the panel kills its process at its third turn."""
 
-    def episode(self, entry: PanelEntry, max_turns: int) -> SokobanEpisode:
-        class Dying(SokobanEpisode):
+    def episode(self, entry: PanelEntry, max_turns: int) -> TextEpisode[Level]:
+        class Dying(TextEpisode[Level]):
             def step(self, response: str) -> Step:
                 if entry.id == "one-box-001" and self._turn == 3:
                     os.kill(os.getpid(), signal.SIGKILL)
                 return super().step(response)
 
-        board = tuple(entry.data["board"])
-        return Dying(board, max_turns, self._prompt.template)
+        return Dying(self, entry, max_turns)
 
 
 class Once(WorkerSokoban):
     """Every tenth entry kills its process at its second turn, but only the first time."""
 
-    def episode(self, entry: PanelEntry, max_turns: int) -> SokobanEpisode:
+    def episode(self, entry: PanelEntry, max_turns: int) -> TextEpisode[Level]:
         mark = Path(os.environ[MARKS]) / entry.id
 
-        class Dying(SokobanEpisode):
+        class Dying(TextEpisode[Level]):
             def step(self, response: str) -> Step:
                 if entry.id.endswith("0") and self._turn == 2 and not mark.exists():
                     mark.touch()
                     os._exit(7)
                 return super().step(response)
 
-        board = tuple(entry.data["board"])
-        return Dying(board, max_turns, self._prompt.template)
+        return Dying(self, entry, max_turns)
 
 
 class Broken(WorkerSokoban):
     """A world that raises wherever it can."""
 
-    def episode(self, entry: PanelEntry, max_turns: int) -> SokobanEpisode:
+    def episode(self, entry: PanelEntry, max_turns: int) -> TextEpisode[Level]:
         if entry.id == "one-box-000":
             raise OSError("corrupt game file")
 
-        class Raising(SokobanEpisode):
+        class Raising(TextEpisode[Level]):
             def reset(self) -> View:
                 if entry.id == "one-box-001":
                     raise KeyError("room")
@@ -123,8 +122,7 @@ class Broken(WorkerSokoban):
                 if entry.id == "one-box-003":
                     raise BrokenPipeError("no end")
 
-        board = tuple(entry.data["board"])
-        return Raising(board, max_turns, self._prompt.template)
+        return Raising(self, entry, max_turns)
 
 
 class InlineBroken(Broken):

@@ -9,8 +9,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from tasks.base import Panel, PanelEntry, Task, View
+from tasks.base import Task
+from tasks.episode import View
 from tasks.errors import UserError
+from tasks.panels import Panel, PanelEntry
 from tasks.settings import chosen_task
 
 _QUIT = "q"
@@ -26,7 +28,8 @@ def run(arguments: argparse.Namespace) -> int:
     task.require()
     entry = _entry(panel, arguments.episode)
     console = Console(highlight=False)
-    console.print(f"{task.info.title}, episode {entry.id} of {panel.name}: {task.info.summary}")
+    about = task.info.presentation
+    console.print(f"{about.title}, episode {entry.id} of {panel.name}: {about.summary}")
     if asked := task.describe(entry):
         console.print(Text(f"asked for: {asked}"))
     console.print(_help(task))
@@ -36,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         view = episode.reset()
         for turn in range(1, panel.info.max_turns + 1):
             _show(console, task, view, arguments.prompt)
-            action = _ask(f"turn {turn} of {panel.info.max_turns}> ", task.info.keys)
+            action = _ask(f"turn {turn} of {panel.info.max_turns}> ", about.keys)
             if action is None:
                 console.print("\nstopped")
                 return 0
@@ -48,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
             if step.outcome is not None:
                 _show(console, task, view, whole_prompt=False)
                 verdict = "solved" if step.outcome.success else "not solved"
-                score = f"{task.info.score_name} {step.outcome.score:.1f} {task.info.score_unit}"
+                score = f"{about.score_name} {step.outcome.score:.1f} {about.score_unit}"
                 console.print(f"{verdict} in {turn} turns, return {reward:.1f}, {score}")
                 for name, value in step.info.items():
                     console.print(Text(f"  {name}: {value}"))
@@ -74,10 +77,11 @@ def _entry(panel: Panel, wanted: str | None) -> PanelEntry:
 
 
 def _help(task: Task) -> str:
-    if task.info.keys and sys.stdin.isatty():
-        keys = " ".join(sorted(key for key in task.info.keys if key.isprintable()))
+    about = task.info.presentation
+    if about.keys and sys.stdin.isatty():
+        keys = " ".join(sorted(key for key in about.keys if key.isprintable()))
         return f"keys: arrows or {keys}; {_QUIT} quits"
-    return f"{task.info.typing} and press Enter; an empty line quits"
+    return f"{about.typing} and press Enter; an empty line quits"
 
 
 def _show(console: Console, task: Task, view: View, whole_prompt: bool) -> None:
@@ -85,7 +89,7 @@ def _show(console: Console, task: Task, view: View, whole_prompt: bool) -> None:
         for message in view.messages:
             console.print(Text(message["content"]))
         return
-    tiles = task.info.tiles
+    tiles = task.info.presentation.tiles
     # Without colours the symbols themselves tell more.
     colours = console.color_system and not console.no_color
     for line in view.observation.splitlines():
@@ -101,7 +105,7 @@ def _drawn(line: str, task: Task) -> Text:
     """A row of tiles, two columns a cell, in the tiles' own colours."""
     text = Text()
     for symbol in line:
-        tile = task.info.tiles[symbol]
+        tile = task.info.presentation.tiles[symbol]
         glyph = {"": " ", "dot": "."}.get(tile.glyph, symbol)
         text.append(f"{glyph} ", style=f"bold #202020 on {tile.fill}")
     return text

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from benchmark.hosts.base import LiveEpisode
-from tasks.base import Message
+from tasks.episode import Message
 from tasks.errors import UserError
 
 if TYPE_CHECKING:

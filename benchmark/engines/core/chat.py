@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from tasks.base import Message
+from tasks.episode import Message
 from tasks.errors import UserError
 from tasks.texts import first_line
 

@@ -8,7 +8,7 @@ import random
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tasks.base import PanelEntry
+from tasks.panels import PanelEntry
 from tasks.seeding import stable_seed
 from tasks.tir_math.problems.arithmetic import LEVEL_1, LEVEL_2
 from tasks.tir_math.problems.equations import LEVEL_4

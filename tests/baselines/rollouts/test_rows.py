@@ -26,7 +26,8 @@ from benchmark.engines.core.scripted import ScriptedEngine
 from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.rollout import Job, Trajectory, Turn, play_episode
 from benchmark.hosts.inline import InlineHost
-from tasks.base import Outcome, Step, Task, View
+from tasks.base import Task
+from tasks.episode import Outcome, Step, View
 from tasks.errors import UserError
 from tasks.registry import load_task
 from tests.baselines.rollouts.byte_engine import ByteEngine, log_probs

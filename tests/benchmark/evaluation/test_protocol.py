@@ -15,7 +15,7 @@ from benchmark.evaluation.protocol import (
     SamplingOverrides,
     run_fingerprint,
 )
-from tasks.base import PanelDefaults
+from tasks.panels import PanelDefaults
 from tasks.registry import load_task
 
 TASK = load_task("sokoban")

@@ -127,7 +127,7 @@ async def test_a_failing_world_is_a_recorded_failure(monkeypatch: pytest.MonkeyP
     def broken(self: object, response: str) -> None:
         raise ZeroDivisionError("world")
 
-    monkeypatch.setattr("tasks.sokoban.task.SokobanEpisode.step", broken)
+    monkeypatch.setattr("tasks.text_task.TextEpisode.step", broken)
     (record,) = await records(ScriptedEngine("expert"), 1, 1)
     assert record.error == "ZeroDivisionError: world"
     assert record.turns == ()
@@ -230,7 +230,7 @@ async def test_a_world_that_cannot_be_closed_keeps_its_result(
     def dead(self: object) -> None:
         raise BrokenPipeError("the worker is gone")
 
-    monkeypatch.setattr("tasks.sokoban.task.SokobanEpisode.close", dead)
+    monkeypatch.setattr("tasks.text_task.TextEpisode.close", dead)
     (record,) = await records(ScriptedEngine("expert"), 1, 1)
     assert record.success
     assert "could not be closed" in caplog.text

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from benchmark.evaluation.validate_task import validate
-from tasks.base import Episode, Panel, PanelEntry, PanelInfo, Step
-from tasks.sokoban.task import SokobanEpisode, SokobanTask
+from tasks.episode import Episode, Step
+from tasks.panels import Panel, PanelEntry, PanelInfo
+from tasks.sokoban.task import Level, SokobanTask
+from tasks.text_task import TextEpisode
 
 
 def failing(task: SokobanTask) -> set[str]:
@@ -39,40 +41,37 @@ class Shared(SokobanTask):
 
     turns: int = 0
 
-    def episode(self, entry: PanelEntry, max_turns: int) -> SokobanEpisode:
+    def episode(self, entry: PanelEntry, max_turns: int) -> TextEpisode[Level]:
         task = self
 
-        class Counting(SokobanEpisode):
+        class Counting(TextEpisode[Level]):
             def step(self, response: str) -> Step:
                 task.turns += 1
                 return replace(super().step(response), info={"turns": task.turns})
 
-        board = tuple(entry.data["board"])
-        return Counting(board, max_turns, self._prompt.template)
+        return Counting(self, entry, max_turns)
 
 
 class Generous(SokobanTask):
     """Pays differently from the version that was pinned."""
 
-    def episode(self, entry: PanelEntry, max_turns: int) -> SokobanEpisode:
-        class Paying(SokobanEpisode):
+    def episode(self, entry: PanelEntry, max_turns: int) -> TextEpisode[Level]:
+        class Paying(TextEpisode[Level]):
             def step(self, response: str) -> Step:
                 return replace(super().step(response), reward=1.0)
 
-        board = tuple(entry.data["board"])
-        return Paying(board, max_turns, self._prompt.template)
+        return Paying(self, entry, max_turns)
 
 
 class Fragile(SokobanTask):
     """Breaks on an empty response."""
 
-    def episode(self, entry: PanelEntry, max_turns: int) -> SokobanEpisode:
-        class Breaking(SokobanEpisode):
+    def episode(self, entry: PanelEntry, max_turns: int) -> TextEpisode[Level]:
+        class Breaking(TextEpisode[Level]):
             def step(self, response: str) -> Step:
                 return super().step(response[0] + response[1:])
 
-        board = tuple(entry.data["board"])
-        return Breaking(board, max_turns, self._prompt.template)
+        return Breaking(self, entry, max_turns)
 
 
 class Doubled(SokobanTask):

@@ -21,7 +21,7 @@ from benchmark.evaluation.rollout import Trajectory, play
 from benchmark.evaluation.run_folder import RECORDS, read_run
 from benchmark.evaluation.validate_task import validate
 from benchmark.hosts.processes import ProcessHost
-from tasks.base import PanelInfo
+from tasks.panels import PanelInfo
 from tasks.registry import load_task
 from tasks.sokoban.task import SokobanTask
 from tests.benchmark.evaluation.test_run_folder import PLAN

@@ -21,8 +21,9 @@ from leaderboard.episodes.plays import (
 from leaderboard.page.state import State
 from leaderboard.tabs.episode import MAX_TEXT, board_of, drawn, shortened, turns
 from leaderboard.tabs.episodes import episodes_page
-from tasks.base import Tile, View
+from tasks.episode import View
 from tasks.errors import UserError
+from tasks.presentation import Tile
 
 KEY = ("sokoban", "builtin")
 

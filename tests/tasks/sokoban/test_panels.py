@@ -16,9 +16,10 @@ from tasks.sokoban import make_panels
 from tasks.sokoban.env import SokobanEnv
 from tasks.sokoban.solver import Room, distances, state_of
 from tasks.sokoban.symmetry import level_key, room_key, symmetries
-from tasks.sokoban.task import PANELS, SokobanTask
+from tasks.sokoban.task import SokobanTask
 
 TASK = SokobanTask()
+PANELS = TASK.folder / "panels"
 
 
 def test_builtin_is_spread_evenly() -> None:
@@ -91,7 +92,7 @@ def test_the_training_stream_is_the_same_everywhere() -> None:
 def test_a_panel_level_is_kept_out_even_if_it_is_generated(monkeypatch: pytest.MonkeyPatch) -> None:
     generated = TASK.training_entry(11)
     image = list(symmetries(generated.data["board"]))[5]
-    monkeypatch.setattr(TASK, "_panel_rooms", lambda: frozenset({room_key(image)}))
+    monkeypatch.setattr(TASK, "panel_problems", lambda: frozenset({room_key(image)}))
     assert TASK.training_entry(11) != generated
 
 

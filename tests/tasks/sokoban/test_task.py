@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tasks.base import PanelEntry
+from tasks.panels import PanelEntry
 from tasks.response import format_response
 from tasks.sokoban.task import SokobanTask
 

@@ -15,8 +15,8 @@ import pytest
 from datasets import Dataset
 from huggingface_hub import constants
 
-from tasks.base import PanelEntry
 from tasks.errors import UserError
+from tasks.panels import PanelEntry
 from tasks.tir_math import hub
 from tasks.tir_math.hub import VARIABLE, available, content_sha256, field_panels, read_problems
 

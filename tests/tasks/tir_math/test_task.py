@@ -16,8 +16,9 @@ from benchmark.evaluation.records import EpisodeRecord, record_of
 from benchmark.evaluation.replay import Replay, replay_record
 from benchmark.evaluation.rollout import Job, play_episode
 from benchmark.hosts.inline import InlineHost
-from tasks.base import PanelEntry, Step
+from tasks.episode import Step
 from tasks.errors import UserError
+from tasks.panels import PanelEntry
 from tasks.registry import load_task
 from tasks.tir_math.outputs import MOST_SHOWN, Output
 from tasks.tir_math.sandbox.base import Execution

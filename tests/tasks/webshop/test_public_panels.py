@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from tasks.base import PanelEntry
 from tasks.errors import UserError
-from tasks.panels import read_panel
+from tasks.panels import PanelEntry, read_panel
 from tasks.registry import load_task
 from tasks.webshop.data.catalogues import DATA_VARIABLE
 from tasks.webshop.panel_goals import PANELS, goal_of, open_panel

@@ -7,16 +7,17 @@ from collections import Counter
 import pytest
 
 from benchmark.evaluation.validate_task import validate
-from tasks.base import Episode, PanelEntry, Step, View
+from tasks.episode import Episode, Step, View
 from tasks.errors import UserError
+from tasks.panels import PanelEntry
 from tasks.registry import load_task
 from tasks.response import format_response
+from tasks.text_task import TextEpisode
 from tasks.webshop.data.catalogues import builtin_products, open_catalogue
 from tasks.webshop.nouns import ContentWords
 from tasks.webshop.panel_goals import goal_of
 from tasks.webshop.reward import judge
 from tasks.webshop.stream import wish_key
-from tasks.webshop.task import WebShopEpisode
 from tests.tasks.webshop.worlds import needs_recordings
 
 TASK = load_task("webshop")
@@ -148,7 +149,7 @@ def test_a_long_prompt_is_shown_without_the_past() -> None:
     act(episode, "search[bottle]")
     text = prompt(act(episode, "click[" + "x" * 199 + "]").view)
     assert "You did:" in text
-    assert isinstance(episode, WebShopEpisode)
+    assert isinstance(episode, TextEpisode)
     episode._history[-1]["observation"] = "x" * 13_000
     assert "You did:" not in prompt(act(episode, "click[nothing]").view)
 

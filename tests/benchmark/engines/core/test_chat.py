@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmark.engines.core.chat import Chat
-from tasks.base import Message
+from tasks.episode import Message
 from tasks.errors import UserError
 from tests.support.tiny_model import SPECIAL_TOKENS, make_tiny_model, make_tokenizer
 
