@@ -24,8 +24,8 @@ from benchmark.submissions.checks.log_course import early_stop
 from benchmark.tracks import FREE, METHOD, RateGrid, Track, deviations
 from benchmark.versions import PROGRAM
 from tasks.errors import UserError, near
+from tasks.options import parse_settings
 from tasks.registry import load_task
-from tasks.settings import parse_settings
 from tasks.strict import first_fault
 
 _DEPTH: Final = 4

@@ -99,22 +99,54 @@ def read_index(folder: Path) -> Mapping[str, PanelInfo]:
 
     What was not measured (`random_success`, `expert_success`, `trace_sha256`) may be left out, and
     so may what is as usual of `standard`.
+
+    Raises:
+        UserError: There is no such file, or it lacks something.
     """
-    index = json.loads((folder / INDEX).read_text("utf-8"))
-    return {
-        name: PanelInfo(
+    return {name: _info(folder, name, fact) for name, fact in read_facts(folder).items()}
+
+
+def read_facts(folder: Path) -> dict[str, dict[str, Any]]:
+    """`panels/index.json` as it is written.
+
+    Raises:
+        UserError: There is no such file, or it is not JSON.
+    """
+    path = folder / INDEX
+    try:
+        facts: dict[str, dict[str, Any]] = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise UserError(
+            f"{path} is missing: write description and max_turns of each panel, then run "
+            f"{pin_command(folder)}"
+        ) from error
+    except ValueError as error:
+        raise UserError(f"{path} is not JSON: {error}") from error
+    return facts
+
+
+def pin_command(folder: Path) -> str:
+    """The command that pins the panels of a folder."""
+    return f"arlarena-bench validate {folder.parent.name} --pin"
+
+
+def _info(folder: Path, name: str, fact: Mapping[str, Any]) -> PanelInfo:
+    try:
+        return PanelInfo(
             name=name,
             description=fact["description"],
-            episodes=fact["episodes"],
             max_turns=fact["max_turns"],
+            episodes=fact["episodes"],
             sha256=fact["sha256"],
             random_success=_band(fact.get("random_success")),
             expert_success=fact.get("expert_success"),
             trace_sha256=fact.get("trace_sha256"),
             standard=PanelDefaults(**fact.get("standard", {})),
         )
-        for name, fact in index.items()
-    }
+    except KeyError as error:
+        raise UserError(
+            f"{folder / INDEX}: panel {name} has no {error.args[0]}; run {pin_command(folder)}"
+        ) from error
 
 
 def _band(limits: list[float] | None) -> tuple[float, float] | None:
@@ -130,21 +162,46 @@ def read_panel(task: str, folder: Path, name: str) -> Panel:
     panels = read_index(folder)
     if name not in panels:
         raise UserError(f"task {task} has no panel {name!r}{near(name, tuple(panels))}")
-    path = folder / f"{name}.jsonl"
-    content = path.read_bytes()
+    content = panel_content(folder, name)
     digest = hashlib.sha256(content).hexdigest()
     if digest != panels[name].sha256:
         raise UserError(
-            f"panel {task}/{name} was changed: {path} has SHA-256 {digest[:12]}..., "
-            f"the index pins {panels[name].sha256[:12]}...; restore the file"
+            f"panel {task}/{name} was changed: {folder / name}.jsonl has SHA-256 {digest[:12]}..., "
+            f"the index pins {panels[name].sha256[:12]}...; restore the file, or give a panel that "
+            f"nobody has played yet its new hash: {pin_command(folder)}"
         )
     return Panel(task, panels[name], read_rows(content))
 
 
+def panel_content(folder: Path, name: str) -> bytes:
+    """A panel's file.
+
+    Raises:
+        UserError: There is none.
+    """
+    path = folder / f"{name}.jsonl"
+    if not path.is_file():
+        raise UserError(f"{path} is missing: the entries of panel {name}, one JSON object a line")
+    return path.read_bytes()
+
+
 def read_rows(content: bytes) -> tuple[PanelEntry, ...]:
-    """The entries of a panel's file."""
-    rows = [json.loads(line) for line in content.decode("utf-8").splitlines()]
-    return tuple(PanelEntry(row["id"], row["category"], row["data"]) for row in rows)
+    """The entries of a panel's file.
+
+    Raises:
+        UserError: A line is not an entry.
+    """
+    return tuple(_entry(*line) for line in enumerate(content.decode("utf-8").splitlines(), 1))
+
+
+def _entry(number: int, line: str) -> PanelEntry:
+    try:
+        row = json.loads(line)
+        return PanelEntry(row["id"], row["category"], row["data"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"line {number} of a panel's file is not an entry with id, category and data: {error!r}"
+        ) from error
 
 
 def panel_bytes(entries: tuple[PanelEntry, ...]) -> bytes:

@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     try:
         if options := getattr(arguments, "data", ()):
-            from tasks.data import use_data
+            from tasks.options import use_data
 
             use_data(options)
         modules = (f"benchmark.cli.{room}.{arguments.command}" for room in ROOMS)

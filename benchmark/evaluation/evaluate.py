@@ -29,9 +29,9 @@ from benchmark.models import ModelIdentity
 from benchmark.versions import PROGRAM, versions
 from tasks.base import Task
 from tasks.errors import UserError
+from tasks.options import Settings
 from tasks.panels import Panel
 from tasks.registry import load_task
-from tasks.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,10 +26,10 @@ from benchmark.hosts.worker import Execution, execute
 from tasks.base import Task
 from tasks.episode import Outcome, Step, View
 from tasks.errors import UserError
+from tasks.options import Settings
 from tasks.panels import Panel, PanelEntry
 from tasks.registry import load_task
 from tasks.seeding import canonical_json
-from tasks.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """The task `sokoban`: levels in play, training levels and scripted players."""
 
 import random
-from functools import cached_property
 from pathlib import Path
 
 from tasks.base import TaskInfo, Worst
@@ -11,30 +10,11 @@ from tasks.response import format_response
 from tasks.seeding import stable_seed
 from tasks.sokoban.beeline import beeline
 from tasks.sokoban.drawing import PRESENTATION
-from tasks.sokoban.env import DIRECTIONS, TURN_REWARD, SokobanEnv
-from tasks.sokoban.expert import Expert
+from tasks.sokoban.env import TURN_REWARD
 from tasks.sokoban.generator import TRAINING_LENGTHS, TRAINING_SIZE, generate
+from tasks.sokoban.play import Level
 from tasks.sokoban.symmetry import room_key
-from tasks.text_task import Done, Seen, TextTask, World
-
-
-class Level(SokobanEnv, World):
-    """One level in play."""
-
-    @cached_property
-    def solver(self) -> Expert:
-        """The expert for this room, which is solved when it is first asked for."""
-        return Expert(self.board)
-
-    def look(self) -> Seen:
-        """The board and everything on it."""
-        return Seen(self.observation(), DIRECTIONS)
-
-    def act(self, action: str | None) -> Done:
-        """Move; without a direction the turn passes."""
-        admitted = action in DIRECTIONS
-        reward = self.move(action if admitted else None)
-        return Done(admitted, reward, success=self.solved)
+from tasks.text_task import TextTask
 
 
 class SokobanTask(TextTask[Level]):

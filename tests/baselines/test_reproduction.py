@@ -23,8 +23,8 @@ from benchmark.submissions.check import read_accepted
 from benchmark.submissions.format.schema import Submission
 from benchmark.submissions.reading.folder import read_submission
 from tasks.errors import UserError
+from tasks.options import parse_settings
 from tasks.registry import load_task
-from tasks.settings import parse_settings
 from tests.support.submissions import Copy
 from tests.support.training_logs import start_line, update_line, write_log
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from tasks.episode import Episode, Step, View
 from tasks.errors import UserError
 from tasks.panels import PanelEntry
-from tasks.sokoban.task import Level, SokobanTask
+from tasks.sokoban.play import Level
+from tasks.sokoban.task import SokobanTask
 from tasks.text_task import TextEpisode
 
 MARKS = "WORKER_TASKS_MARKS"

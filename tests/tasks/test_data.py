@@ -10,8 +10,8 @@ import pytest
 
 import tasks.data
 from tasks.base import Task
-from tasks.data import data_folder, use_data
 from tasks.errors import UserError
+from tasks.options import data_folder, use_data
 from tasks.registry import load_task
 from tasks.sokoban.task import SokobanTask
 
@@ -29,7 +29,7 @@ def _downloaded(monkeypatch: pytest.MonkeyPatch) -> None:
     def load(name: str) -> Task:
         return Downloaded() if name == "downloaded" else load_task(name)
 
-    monkeypatch.setattr(tasks.data, "load_task", load)
+    monkeypatch.setattr(tasks.options, "load_task", load)
     monkeypatch.setenv(VARIABLE, "")
 
 

@@ -9,8 +9,8 @@ from benchmark.evaluation.evaluate import Plan
 from benchmark.evaluation.protocol import PanelProtocol
 from tasks.base import Setting, Task
 from tasks.errors import UserError
+from tasks.options import chosen_task, parse_settings
 from tasks.registry import load_task
-from tasks.settings import chosen_task, parse_settings
 from tasks.sokoban.task import SokobanTask
 
 
@@ -36,7 +36,7 @@ def _choosy(monkeypatch: pytest.MonkeyPatch) -> None:
         return choosy if name == "choosy" else load_task(name)
 
     for module in (
-        "tasks.settings",
+        "tasks.options",
         "benchmark.evaluation.protocol",
         "benchmark.evaluation.evaluate",
     ):

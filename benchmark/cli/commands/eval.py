@@ -21,8 +21,8 @@ from benchmark.evaluation.run_folder import RunFolder
 from benchmark.models import ModelSource, policy, served
 from tasks.base import Task
 from tasks.errors import UserError
-from tasks.registry import load_task, task_names
-from tasks.settings import parse_settings
+from tasks.options import parse_settings
+from tasks.registry import load_task
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -12,8 +12,8 @@ from rich.text import Text
 from tasks.base import Task
 from tasks.episode import View
 from tasks.errors import UserError
+from tasks.options import chosen_task
 from tasks.panels import Panel, PanelEntry
-from tasks.settings import chosen_task
 
 _QUIT = "q"
 _INTERRUPT = "\x03"

@@ -10,7 +10,7 @@ from benchmark.evaluation.records import EpisodeRecord
 from benchmark.evaluation.replay import replay_run
 from benchmark.evaluation.run_folder import SUMMARY, read_run
 from benchmark.evaluation.summary import summarize, summary_json
-from tasks.settings import parse_settings
+from tasks.options import parse_settings
 
 _SHOWN = 10
 """Differing records that are spelled out; the others are counted."""

@@ -4,7 +4,7 @@ import argparse
 import time
 
 from benchmark.evaluation.validate_task import validate
-from tasks.settings import chosen_task
+from tasks.options import chosen_task
 
 
 def run(arguments: argparse.Namespace) -> int:

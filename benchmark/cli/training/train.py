@@ -35,8 +35,8 @@ from benchmark.models import ModelSource, folder_sha256
 from benchmark.tracks import OPEN, Track, TrackClaim
 from tasks.base import Task
 from tasks.errors import UserError
+from tasks.options import parse_settings
 from tasks.registry import load_task
-from tasks.settings import parse_settings
 
 if TYPE_CHECKING:
     from accelerate import Accelerator

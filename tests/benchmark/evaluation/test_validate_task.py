@@ -10,7 +10,8 @@ import pytest
 from benchmark.evaluation.validate_task import validate
 from tasks.episode import Episode, Step
 from tasks.panels import Panel, PanelEntry, PanelInfo
-from tasks.sokoban.task import Level, SokobanTask
+from tasks.sokoban.play import Level
+from tasks.sokoban.task import SokobanTask
 from tasks.text_task import TextEpisode
 
 

@@ -175,7 +175,7 @@ def test_a_problem_that_the_domain_rejects(
     with pytest.raises(
         UserError, match="the domain rejects the problem: .*unknown predicate 'flies'"
     ):
-        TASK.episode(entry, 50)
+        TASK.episode(entry, 50).reset()
 
 
 def test_the_real_panels_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
