@@ -1,8 +1,8 @@
 """Finds tasks: the benchmark's own, those of installed packages, and those of the user.
 
-The benchmark's own are the folders beside this file that have a `task.py`. A package brings tasks by
-entry points of the group `arlarena_bench.tasks`, whose values are classes. A user's own are folders
-that `$ARLARENA_TASKS` lists, or that a command is given as `--task ./folder`.
+The benchmark's own are the folders beside this file that have a `task.py`. A package brings tasks
+by entry points of the group `arlarena_bench.tasks`, whose values are classes. A user's own are
+folders that `$ARLARENA_TASKS` lists, or that a command is given as `--task ./folder`.
 """
 
 import importlib
@@ -42,15 +42,15 @@ def task_names() -> tuple[str, ...]:
 def task_name(text: str) -> str:
     """The name of a task that is given by its name or by its folder.
 
-    A folder (`./frozen_lake`, `/home/me/frozen_lake`) is added to `$ARLARENA_TASKS`, for this process
-    and those it starts. What follows the folder (`./frozen_lake/builtin`) stays.
+    A folder (`./frozen_lake`, `/home/me/frozen_lake`) is added to `$ARLARENA_TASKS`, for this
+    process and those it starts. What follows the folder (`./frozen_lake/builtin`) stays.
 
     Raises:
         UserError: The path is not a task's folder, or its name is another task's.
     """
     if not text.startswith((".", "/", "~")):
         return text
-    path = Path(os.path.abspath(Path(text).expanduser()))
+    path = Path(text).expanduser().resolve()
     rest = ""
     if not (path / FILE).is_file() and (path.parent / FILE).is_file():
         path, rest = path.parent, f"/{path.name}"
@@ -84,7 +84,9 @@ def load_task(name: str) -> Task:
 def _outside() -> dict[str, Path | EntryPoint]:
     """Tasks that are not the benchmark's own, by name."""
     found: dict[str, Path | EntryPoint] = {}
-    for name, place in (*((point.name, point) for point in _entry_points()), *_folders()):
+    points = [(point.name, point) for point in _entry_points()]
+    places: list[tuple[str, Path | EntryPoint]] = [*points, *_folders()]
+    for name, place in places:
         if name in own_names() or found.get(name, place) != place:
             raise UserError(f"there are two tasks called {name!r}; the second one is {place}")
         found[name] = place
@@ -98,7 +100,7 @@ def _entry_points() -> tuple[EntryPoint, ...]:
 
 def _folders() -> Iterator[tuple[str, Path]]:
     for text in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
-        folder = Path(text).absolute()
+        folder = Path(text).expanduser().resolve()
         if (folder / FILE).is_file():
             yield folder.name, folder
             continue
@@ -113,9 +115,7 @@ def _load(name: str, place: Path | EntryPoint) -> Task:
     """Import and make a task, and say in one line what is missing."""
     try:
         found = place.load() if isinstance(place, EntryPoint) else _class_in(name, place)
-        _check(name, found)
-        task: Task = found()
-        return task
+        return _check(name, found)()
     except UserError:
         raise
     except Exception as error:  # the author's code: whatever it raises is said in one line
@@ -140,19 +140,18 @@ def _class_in(name: str, folder: Path) -> object:
     return module.TASK
 
 
-def _check(name: str, found: object) -> None:
+def _check(name: str, found: object) -> type[Task]:
     if not (isinstance(found, type) and issubclass(found, Task)):
         raise UserError(f"task {name}: TASK must be a subclass of tasks.base.Task, not {found!r}")
+    unfinished = f"task {name} is not finished: {found.__name__}"
     if inspect.isabstract(found):
-        missing = ", ".join(sorted(found.__abstractmethods__))
-        raise UserError(f"task {name} is not finished: {found.__name__} has no {missing}")
+        raise UserError(f"{unfinished} lacks {', '.join(sorted(found.__abstractmethods__))}")
     info = getattr(found, "info", None)
     if not isinstance(info, TaskInfo):
-        raise UserError(
-            f"task {name} is not finished: {found.__name__} has no info = TaskInfo(...)"
-        )
+        raise UserError(f"{unfinished} has no info = TaskInfo(...)")
     if info.name != name:
         raise UserError(f"task {name}: info.name is {info.name!r}; it must be the folder's name")
+    return found
 
 
 def _said(error: Exception) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import tasks.data
+import tasks.options
 from tasks.base import Task
 from tasks.errors import UserError
 from tasks.options import data_folder, use_data

@@ -22,7 +22,7 @@ from benchmark.models import ModelSource, policy, served
 from tasks.base import Task
 from tasks.errors import UserError
 from tasks.options import parse_settings
-from tasks.registry import load_task
+from tasks.registry import load_task, own_names
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -122,7 +122,7 @@ def _panels(
     chosen: list[str] | None, panel: str | None, own_task: str | None
 ) -> list[tuple[str, str]]:
     """Resolve --task and --panel to (task, panel) pairs."""
-    names = chosen or ([own_task] if own_task else list(task_names()))
+    names = chosen or ([own_task] if own_task else _own_tasks())
     if panel is not None and (len(names) > 1 or "/" in names[0]):
         raise UserError("--panel goes with one --task; for several, write --task TASK/PANEL")
     pairs = []
@@ -134,6 +134,19 @@ def _panels(
             raise UserError(f"{task_name}/{pair[1]} is named twice")
         pairs.append(pair)
     return pairs
+
+
+def _own_tasks() -> list[str]:
+    """The benchmark's tasks; one that somebody has begun and not finished is left out."""
+    names = []
+    for name in own_names():
+        try:
+            load_task(name).panels()
+        except UserError as error:
+            print(f"not played: {error}")
+        else:
+            names.append(name)
+    return names
 
 
 def _default_panel(task: Task) -> str:
