@@ -10,9 +10,9 @@ from benchmark.evaluation.records import EpisodeRecord, TurnRecord
 from leaderboard.episodes.plays import Play
 from leaderboard.page.markup import NOTHING, Piece, block, element, folded, joined, line, note
 from leaderboard.table import cells
-from tasks.texts import without_middle
 from tasks.episode import View
 from tasks.presentation import Tile
+from tasks.texts import without_middle
 
 MAX_TURNS: Final = 100
 """Turns that are shown of an episode."""

@@ -3,6 +3,8 @@
 import argparse
 import os
 
+from tasks.errors import UserError
+
 PROCESSES_PER_CORE = 4
 """Worker processes that may be asked for; more only wait for each other."""
 
@@ -55,6 +57,16 @@ def add_model_options(engine: "argparse._ArgumentGroup") -> None:
     engine.add_argument("--gpu-memory-utilization", type=float, help="vLLM: share of the GPU")
     engine.add_argument("--tensor-parallel-size", type=count, help="vLLM: GPUs per model")
     engine.add_argument("--max-model-len", type=count, help="vLLM: context to reserve")
+
+
+def task(text: str) -> str:
+    """A task by its name, or by the folder that it is in."""
+    from tasks.registry import task_name
+
+    try:
+        return task_name(text)
+    except UserError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def count(text: str) -> int:

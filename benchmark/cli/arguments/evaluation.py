@@ -2,7 +2,7 @@
 
 import argparse
 
-from benchmark.cli.arguments.common import add_model_options, count, env_options, settings
+from benchmark.cli.arguments.common import add_model_options, count, env_options, settings, task
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -22,8 +22,10 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parser.add_argument(
         "--task",
         action="append",
+        type=task,
         metavar="TASK[/PANEL]",
-        help="what to play; repeat for several (default: an init's own task, else all tasks)",
+        help="what to play; a task is named or given by its folder (./folder); "
+        "repeat for several (default: an init's own task, else all of the benchmark's)",
     )
     parser.add_argument(
         "--panel",

@@ -2,7 +2,7 @@
 
 import argparse
 
-from benchmark.cli.arguments.common import count, data, env_options, settings
+from benchmark.cli.arguments.common import count, data, env_options, settings, task
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -11,7 +11,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parser = commands.add_parser(
         "play", help="play one episode in the terminal", parents=[data(), settings()]
     )
-    parser.add_argument("task", metavar="TASK")
+    parser.add_argument("task", metavar="TASK", type=task, help="a task's name or folder")
     parser.add_argument("--panel", default="builtin", help="default: builtin")
     parser.add_argument("--episode", help="id or number of the episode (default: a random one)")
     parser.add_argument("--prompt", action="store_true", help="show the whole prompt of a turn")
@@ -23,7 +23,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "the pinned ones and training holds none of them. Exit code 1 if a check fails.",
         parents=[env_options(), settings()],
     )
-    parser.add_argument("task", metavar="TASK")
+    parser.add_argument("task", metavar="TASK", type=task, help="a task's name or folder")
     parser.add_argument("--panel", action="append", help="repeat for several (default: all)")
     parser.add_argument(
         "--training-entries",

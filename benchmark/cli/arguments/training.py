@@ -2,7 +2,7 @@
 
 import argparse
 
-from benchmark.cli.arguments.common import add_model_options, count, env_options, seed
+from benchmark.cli.arguments.common import add_model_options, count, env_options, seed, task
 
 DEFAULT_SCALE = "tiny"
 
@@ -52,7 +52,10 @@ def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="without a track: an init's name, a folder or a hub id: where weights start",
     )
     parser.add_argument(
-        "--task", action="append", help="what to train on; repeat for several (default: the init's)"
+        "--task",
+        action="append",
+        type=task,
+        help="what to train on: a task's name or folder; repeat for several (default: the init's)",
     )
     parser.add_argument(
         "--plugin",

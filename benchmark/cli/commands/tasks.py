@@ -6,6 +6,8 @@ from rich.table import Table
 
 from benchmark.cli.commands.inits import registered_inits
 from benchmark.cli.output import table_console
+from tasks.base import Task
+from tasks.errors import UserError
 from tasks.registry import load_task, task_names
 
 
@@ -16,8 +18,8 @@ def run(arguments: argparse.Namespace) -> int:
     panels = Table(title="Panels", title_justify="left", box=None, pad_edge=False)
     for column in ("task", "panel", "episodes", "turns", "data", "what"):
         panels.add_column(column)
-    for name in task_names():
-        task = load_task(name)
+    tasks, unfinished = _tasks()
+    for name, task in tasks.items():
         for panel, info in task.panels().items():
             there = "here" if task.available(panel) else "missing"
             turns = str(info.max_turns)
@@ -28,8 +30,8 @@ def run(arguments: argparse.Namespace) -> int:
     )
     for column in ("setting", "standard", "others", "what"):
         settings.add_column(column)
-    for name in task_names():
-        for setting, facts in load_task(name).info.settings.items():
+    for name, task in tasks.items():
+        for setting, facts in task.info.settings.items():
             others = ", ".join(choice for choice in facts.choices if choice != facts.default)
             settings.add_row(f"{name}.{setting}", facts.default, others, facts.description)
     if settings.row_count:
@@ -40,4 +42,20 @@ def run(arguments: argparse.Namespace) -> int:
     for name, init in registered_inits().items():
         inits.add_row(name, init.task, init.role, "shipped" if init.folder else str(init.hub))
     console.print(inits)
+    for fault in unfinished:
+        print(f"\nnot listed: {fault}")
     return 0
+
+
+def _tasks() -> tuple[dict[str, Task], list[str]]:
+    """All tasks, and what is wrong with those that cannot be loaded."""
+    tasks, unfinished = {}, []
+    for name in task_names():
+        try:
+            task = load_task(name)
+            task.panels()
+        except UserError as error:
+            unfinished.append(str(error))
+        else:
+            tasks[name] = task
+    return tasks, unfinished

@@ -304,4 +304,4 @@ def test_a_household_that_the_package_does_not_know() -> None:
     data = dict(ENTRY.data, receptacles=[["Spaceship_bar_01", 1], *ENTRY.data["receptacles"][1:]])
     data["objects"] = [["Apple_bar_01", "Spaceship_bar_01"]]
     with pytest.raises(UserError, match="knows no receptacle Spaceship"):
-        TASK.episode(PanelEntry("x", "", data), 50)
+        TASK.episode(PanelEntry("x", "", data), 50).reset()
