@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -25,7 +25,8 @@ from baselines.learning.metrics import (
 )
 from baselines.learning.microbatches import RowValues
 from baselines.learning.sharding import whole_weights
-from baselines.learning.update import Tensors, Updater
+from baselines.learning.tally import UpdateStats
+from baselines.learning.update import Tensors, Updater, mini_batches
 from baselines.rollouts.rows import Row, longest_row
 from benchmark.engines.core.base import Engine
 from benchmark.engines.transformers.engine import load_model
@@ -37,6 +38,46 @@ if TYPE_CHECKING:
 
 REFERENCE_ROWS = 64
 """Rows of an update whose distance to the init is measured where nothing else needs it."""
+
+
+NOTHING_LEARNED: Metrics = {"policy/optimizer_steps": 0, "policy/skipped_steps": 0}
+"""Of an update whose rollout left no rows: the policy stays as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelValues:
+    """What the models say of all rows before the first step; (T,) per row, None where not needed.
+
+    Attributes:
+        old: Log-probabilities under the policy, at the rollout's temperature.
+        plain: The same at temperature 1, of rows that the trainer has run.
+        entropies: Of the policy's distributions.
+        critic: Values before each token; empty without a critic.
+        reference: Log-probabilities under the init, at the rollout's temperature.
+        plain_reference: The same at temperature 1.
+    """
+
+    old: Tensors
+    plain: Tensors
+    entropies: Tensors
+    critic: Tensors
+    reference: Tensors
+    plain_reference: Tensors
+
+
+@dataclass(frozen=True, slots=True)
+class Advantages:
+    """What the tokens of all rows are worth.
+
+    Attributes:
+        of_tokens: (T,) per row, 0 where masked.
+        targets: (T,) per row, the critic's; None without one.
+        penalty_share: How much of them comes from format penalties alone.
+    """
+
+    of_tokens: list[torch.Tensor]
+    targets: list[torch.Tensor] | None
+    penalty_share: float
 
 
 class Learner:
@@ -87,61 +128,103 @@ class Learner:
         for group in self.updater.optimizer.param_groups:
             group["lr"] = rate
 
-    def learn(self, rows: Sequence[Row], plan: Sequence[Sequence[int]], number: int) -> Metrics:
-        """Learn from rows, with the optimizer's learning rate as it is.
+    def plan(self, rows: Sequence[Row], number: int) -> list[list[int]]:
+        """Row numbers of each optimizer step of an update (from 1)."""
+        return mini_batches(len(rows), self.config.optimization, self.run.seed, number)
+
+    def values(
+        self, rows: Sequence[Row], plan: Sequence[Sequence[int]], number: int
+    ) -> ModelValues:
+        """What the models say of all rows before the first step.
 
         Args:
             rows: All rows of a rollout, of all processes.
             plan: Row numbers of each optimizer step.
             number: Of the update, from 1.
 
-        Returns:
-            The numbers of the log's line that are about learning.
-
         Raises:
             UserError: Memory ran out.
         """
         with self._memory_advice():
-            return self._learn(rows, plan, number)
+            with self.phase("old_log_probs"):
+                old, plain, entropies = self._old_values(rows, plan, number - 1)
+                critic = self.updater.critic_values(rows) if self.updater.critic else []
+            with self.phase("reference"):
+                reference, plain_reference = self._reference(rows, number)
+        return ModelValues(old, plain, entropies, critic, reference, plain_reference)
 
-    def _learn(self, rows: Sequence[Row], plan: Sequence[Sequence[int]], number: int) -> Metrics:
-        version = number - 1
-        metrics = staleness_metrics(rows, version)
-        with self.phase("old_log_probs"):
-            old, plain, entropies = self._old_values(rows, plan, version)
-            values = self.updater.critic_values(rows) if self.updater.critic else []
-        with self.phase("reference"):
-            reference, plain_reference = self._reference(rows, number)
+    def advantages(self, rows: Sequence[Row], values: ModelValues) -> Advantages:
+        """What the tokens of all rows are worth, as the recipe chooses."""
+        config = self.config
         distances: Tensors = [None] * len(rows)
-        if self.config.kl.place == "reward" and self.config.kl.coef > 0:
+        if config.kl.place == "reward" and config.kl.coef > 0:
             distances = [
-                kl(known, before, self.config.kl.estimator)
-                for known, before in zip(_all(old), _all(reference), strict=True)
+                kl(known, before, config.kl.estimator)
+                for known, before in zip(_all(values.old), _all(values.reference), strict=True)
             ]
-        advantages, targets = estimate(self.config, rows, entropies, values, distances)
-        known = RowValues(advantages, old, reference, self._weights(rows, plain))
-        with self.phase("update"):
-            tally = self.updater.update(rows, known, plan, targets, values or None)
-        tally = gathered(tally, self.accelerator)
-        for row, log_probs in tally.first_log_probs.items():
-            plain[row] = log_probs[: len(rows[row].response_ids)]
-        metrics |= update_metrics(tally)
-        metrics |= engine_metrics(rows, plain, version)
-        # Of rows that needed no pass, the engine has said what the policy was.
-        played = [
-            said if trainer is None else trainer for trainer, said in zip(plain, old, strict=True)
-        ]
-        metrics |= init_metrics(rows, played, plain_reference)
-        drawn = torch.cat([torch.from_numpy(row.response_mask) for row in rows]) > 0
-        metrics["policy/penalty_share"] = 0.0
+        found, targets = estimate(config, rows, values.entropies, values.critic, distances)
+        share = 0.0
         if any(row.penalty for row in rows):
             spared = [replace(row, penalty=0.0) for row in rows]
-            without, _ = estimate(self.config, spared, entropies, values, distances)
-            metrics["policy/penalty_share"] = penalty_share(advantages, without)
-        metrics["policy/advantage_std"] = float(torch.cat(advantages)[drawn].std(unbiased=False))
-        if targets is not None:
+            without, _ = estimate(config, spared, values.entropies, values.critic, distances)
+            share = penalty_share(found, without)
+        return Advantages(found, targets, share)
+
+    def steps(
+        self,
+        rows: Sequence[Row],
+        plan: Sequence[Sequence[int]],
+        values: ModelValues,
+        advantages: Advantages,
+    ) -> UpdateStats:
+        """Make the optimizer steps, with the learning rate as it is.
+
+        Old log-probabilities that nobody needed before are filled in.
+
+        Returns:
+            What the steps of all processes did.
+
+        Raises:
+            UserError: Memory ran out.
+        """
+        weights = self._weights(rows, values.plain)
+        known = RowValues(advantages.of_tokens, values.old, values.reference, weights)
+        with self._memory_advice(), self.phase("update"):
+            stats = self.updater.update(
+                rows, known, plan, advantages.targets, values.critic or None
+            )
+        return gathered(stats, self.accelerator)
+
+    def metrics(
+        self,
+        rows: Sequence[Row],
+        values: ModelValues,
+        advantages: Advantages,
+        stats: UpdateStats,
+        number: int,
+    ) -> Metrics:
+        """The numbers of the log's line that are about learning."""
+        plain = list(values.plain)
+        for row, log_probs in stats.first_log_probs.items():
+            plain[row] = log_probs[: len(rows[row].response_ids)]
+        # Of rows that needed no pass, the engine has said what the policy was.
+        played = [
+            said if trainer is None else trainer
+            for trainer, said in zip(plain, values.old, strict=True)
+        ]
+        drawn = torch.cat([torch.from_numpy(row.response_mask) for row in rows]) > 0
+        of_drawn = torch.cat(advantages.of_tokens)[drawn]
+        metrics = (
+            staleness_metrics(rows, number - 1)
+            | update_metrics(stats)
+            | engine_metrics(rows, plain, number - 1)
+            | init_metrics(rows, played, values.plain_reference)
+        )
+        metrics["policy/penalty_share"] = advantages.penalty_share
+        metrics["policy/advantage_std"] = float(of_drawn.std(unbiased=False))
+        if advantages.targets is not None:
             metrics["critic/explained_variance"] = explained_variance(
-                torch.cat(_all(values))[drawn], torch.cat(targets)[drawn]
+                torch.cat(_all(values.critic))[drawn], torch.cat(advantages.targets)[drawn]
             )
         return metrics
 

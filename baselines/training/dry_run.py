@@ -11,7 +11,6 @@ from accelerate import Accelerator
 
 from baselines.learning.learner import Learner
 from baselines.learning.metrics import memory_metrics
-from baselines.learning.update import mini_batches
 from baselines.rollouts.collector import Collector, Source
 from baselines.rollouts.players import ProcessShards
 from baselines.rollouts.rows import training_protocol
@@ -122,7 +121,9 @@ async def measure(run: "TrainingRun", engine: Engine | None, accelerator: Accele
     rows = sorted((row for group in groups for row in group.rows), key=lambda row: row.key)
     learner.set_learning_rate(0.0)
     began = time.monotonic()
-    learner.learn(rows, mini_batches(len(rows), config.optimization, run.seed, 1), 1)
+    plan = learner.plan(rows, 1)
+    values = learner.values(rows, plan, 1)
+    learner.steps(rows, plan, values, learner.advantages(rows, values))
     learned = time.monotonic() - began
     episodes = sum(len(group.episodes) for group in groups)
     share = config.rollout.groups / count

@@ -1,18 +1,14 @@
 """The reference trainer: rollouts, advantages, optimizer steps, weights back to the engine.
 
-The four choices of a method stand in `algorithms/`; this file is the loop around them:
-
-    rows = collect()                      sampling
-    advantages = estimate(rows)           advantage
-    for step in mini_batches(rows):       clipping, aggregation
-        minimize(step)
-    engine.load_weights(policy)
+`Trainer.update` is one update from top to bottom. The four choices of a method stand in
+`algorithms/`: sampling acts in the collector, the advantage in `Learner.advantages`, clipping and
+aggregation in `Learner.steps`.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -22,11 +18,10 @@ import torch
 from accelerate import Accelerator
 
 from baselines.config.run import Line, TrainingCallbacks, TrainingRun
-from baselines.learning.learner import Learner, is_exact
+from baselines.learning.learner import NOTHING_LEARNED, Learner, is_exact
 from baselines.learning.metrics import Metrics, memory_metrics
-from baselines.learning.update import mini_batches
 from baselines.rollouts.async_collector import AsyncCollector
-from baselines.rollouts.collector import Collector, Rollout, Source
+from baselines.rollouts.collector import Collector, Source
 from baselines.rollouts.cross_policy import CrossPolicyEngine
 from baselines.rollouts.players import Count, ProcessShards
 from baselines.rollouts.rows import rollout_metrics, training_protocol
@@ -153,36 +148,69 @@ class Trainer:
                 reason = self._ended_before or self._stop_reason()
                 async with collector:
                     while self.state.update < config.optimization.updates and reason is None:
-                        reason = await self._advance(collector)
+                        reason = await self.update(collector)
         # Not `end_training`, which also ends the process groups that an engine may have.
         for tracker in self.accelerator.trackers:
             tracker.finish()
         return reason
 
-    async def _advance(self, collector: Collector) -> str | None:
-        """One update, with what is due after it."""
-        config = self.config
-        number = self.state.update + 1
+    async def update(self, collector: Collector) -> str | None:
+        """Make one update: rollout, values, advantages, optimizer steps, weights, log.
+
+        Returns:
+            Why training should stop; None if it should not.
+        """
+        number, learner = self.state.update + 1, self.learner
+        last = number == self.config.optimization.updates
         self._clock.begin()
         with self._phase("rollout"):
             rollout = await collector.collect(number)
+        rows = rollout.rows
+
+        def learn() -> Metrics:
+            rate = self._set_learning_rate(number)
+            plan = learner.plan(rows, number)
+            values = learner.values(rows, plan, number)
+            advantages = learner.advantages(rows, values)
+            stats = learner.steps(rows, plan, values, advantages)
+            found = learner.metrics(rows, values, advantages, stats, number)
+            return found | {"policy/learning_rate": rate}
+
         metrics = rollout_metrics(rollout.drawn, rollout.tries)
-        if config.rollout.max_staleness is None:
-            metrics |= self._learn(rollout, number)
-        else:
-            # Episodes go on meanwhile.
-            metrics |= await asyncio.to_thread(self._learn, rollout, number)
+        metrics |= await self._beside_play(learn) if rows else NOTHING_LEARNED
         self.state = replace(self.state, update=number, position=collector.position)
         with self._phase("weights"):
             await self._hand_over()
             await self._refresh()
         collector.advance()
-        last = number == config.optimization.updates
-        validations = []
-        every = config.validation.every
+        validations: Sequence[Line] = []
+        every = self.config.validation.every
         if every is not None and (last or number % every == 0):
             with self._phase("validation"):
                 validations = await self.held_out.play(number, self._count("validation"))
+        self._watch_penalties(number, metrics)
+        self._write(self._update_line(number, metrics))
+        better = self._note_validations(validations)
+        reason = self._stop_reason()
+        if better or last or reason or number % self.config.checkpoint_every == 0:
+            self._save(better)
+        return reason
+
+    async def _beside_play(self, learn: Callable[[], Metrics]) -> Metrics:
+        """Learn; with asynchronous rollouts in a thread, while episodes go on."""
+        if self.config.rollout.max_staleness is None:
+            return learn()
+
+        def on_device() -> Metrics:
+            if self.accelerator.device.type == "cuda":
+                # Every thread begins with the first device.
+                torch.cuda.set_device(self.accelerator.device)
+            return learn()
+
+        return await asyncio.to_thread(on_device)
+
+    def _watch_penalties(self, number: int, metrics: Metrics) -> None:
+        """Remember what stopping depends on; warn if penalties have just become most of it."""
         self._group_stds.append(metrics["rollout/group_std"])
         self._penalty_shares.append(metrics.get("policy/penalty_share"))
         if self.accelerator.is_main_process and penalties_took_over(self._penalty_shares):
@@ -193,33 +221,16 @@ class Trainer:
                 number,
                 100 * (self._penalty_shares[-1] or 0),
             )
-        metrics |= memory_metrics()
-        metrics |= self._clock.metrics()
+
+    def _update_line(self, number: int, metrics: Metrics) -> Line:
+        """The log's line of an update, with what it took."""
+        metrics = metrics | memory_metrics() | self._clock.metrics()
         metrics["seconds/checkpoint"] = self.state.checkpoint_seconds or None
         seconds = self.state.seconds + self._clock.total
         self.state = replace(self.state, seconds=seconds, checkpoint_seconds=0.0)
-        line = {"kind": "update", "update": number, "seconds_total": self.state.seconds, **metrics}
-        self._write(line)
-        better = self._note_validations(validations)
-        reason = self._stop_reason()
-        if better or last or reason or number % config.checkpoint_every == 0:
-            self._save(better)
-        return reason
+        return {"kind": "update", "update": number, "seconds_total": seconds, **metrics}
 
-    def _learn(self, rollout: Rollout, number: int) -> Metrics:
-        """Estimate advantages and make the optimizer steps."""
-        if self.accelerator.device.type == "cuda":
-            # Every thread begins with the first device.
-            torch.cuda.set_device(self.accelerator.device)
-        rows = rollout.rows
-        if not rows:
-            # Nothing was left of what was drawn; the policy stays as it is.
-            return {"policy/optimizer_steps": 0, "policy/skipped_steps": 0}
-        rate = self._learning_rate(number)
-        plan = mini_batches(len(rows), self.config.optimization, self.run.seed, number)
-        return self.learner.learn(rows, plan, number) | {"policy/learning_rate": rate}
-
-    def _learning_rate(self, number: int) -> float:
+    def _set_learning_rate(self, number: int) -> float:
         """Set and return the learning rate of an update (from 1)."""
         optimization = self.config.optimization
         rate = optimization.learning_rate

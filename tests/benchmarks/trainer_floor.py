@@ -36,7 +36,6 @@ from baselines.config.run import TrainingCallbacks, TrainingRun
 from baselines.config.schema import TrainConfig
 from baselines.inits.registry import find_model
 from baselines.learning.learner import Learner
-from baselines.learning.metrics import Metrics
 from baselines.rollouts.rows import Row
 from baselines.training.trainer import Trainer
 from benchmark.engines.core.base import Engine, Generation, Request
@@ -78,11 +77,12 @@ class RecordedLearner(Learner):
     """Remembers what an update learned from."""
 
     rows: Sequence[Row]
-    plan: Sequence[Sequence[int]]
+    planned: Sequence[Sequence[int]]
 
-    def learn(self, rows: Sequence[Row], plan: Sequence[Sequence[int]], number: int) -> Metrics:
-        self.rows, self.plan = rows, plan
-        return super().learn(rows, plan, number)
+    def plan(self, rows: Sequence[Row], number: int) -> list[list[int]]:
+        found = super().plan(rows, number)
+        self.rows, self.planned = rows, found
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def train(config: TrainConfig, after: After) -> None:
                 took = clocks() - mark
                 if line["kind"] == "update":
                     episodes = list(recorder.episodes.values())
-                    after(trainer, Work(episodes, learner.rows, learner.plan), line, took)
+                    after(trainer, Work(episodes, learner.rows, learner.planned), line, took)
                     recorder.episodes.clear()
                 mark = clocks()
 

@@ -35,8 +35,9 @@ from baselines.config.layers import resolve
 from baselines.config.run import TrainingCallbacks, TrainingRun
 from baselines.config.schema import TrainConfig
 from baselines.inits.registry import find_model
-from baselines.learning.learner import Learner
+from baselines.learning.learner import Advantages, Learner, ModelValues
 from baselines.learning.metrics import Metrics
+from baselines.learning.tally import UpdateStats
 from baselines.rollouts.rows import Row
 from baselines.training.trainer import Trainer
 from benchmark.engines.transformers.engine import TransformersEngine, load_model
@@ -151,12 +152,23 @@ class TimedLearner(Learner):
 
     rows: Sequence[Row] = ()
     learning: Spent | None = None
+    _began: Spent
 
-    def learn(self, rows: Sequence[Row], plan: Sequence[Sequence[int]], number: int) -> Metrics:
-        began = clocks()
-        metrics = super().learn(rows, plan, number)
-        self.rows, self.learning = rows, clocks() - began
-        return metrics
+    def plan(self, rows: Sequence[Row], number: int) -> list[list[int]]:
+        self._began = clocks()
+        return super().plan(rows, number)
+
+    def metrics(
+        self,
+        rows: Sequence[Row],
+        values: ModelValues,
+        advantages: Advantages,
+        stats: UpdateStats,
+        number: int,
+    ) -> Metrics:
+        found = super().metrics(rows, values, advantages, stats, number)
+        self.rows, self.learning = rows, clocks() - self._began
+        return found
 
 
 def run_ours(turns: Turns, case: Case, share_prefix: bool) -> None:
