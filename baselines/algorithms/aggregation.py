@@ -14,10 +14,14 @@ from torch import Tensor
 from baselines.algorithms.masked import counted_tokens
 
 Aggregation = Literal[
-    "token-mean", "seq-mean-token-mean", "seq-mean-token-sum", "seq-mean-token-sum-norm"
+    "token-mean",
+    "seq-mean-token-mean",
+    "seq-mean-token-sum",
+    "seq-mean-token-sum-norm",
+    "token-sum-norm",
 ]
 """Every token the same weight; every row the same weight; every row the weight of its length; the
-same, over a constant length."""
+same, over a constant length; a sum over that length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +58,6 @@ def aggregate(
     mode: Aggregation,
     totals: Totals,
     max_length: int,
-    *,
-    per_row: bool = True,
 ) -> Tensor:
     """This micro-batch's share of the mean over the optimizer step that `totals` counts.
 
@@ -64,7 +66,9 @@ def aggregate(
       Eq. 3; GSPO);
     - seq-mean-token-sum: sum of rows' token sums / all rows;
     - seq-mean-token-sum-norm: the same / `max_length` (Dr. GRPO, arXiv 2503.20783; ARLArena, arXiv
-      2602.21534, Eq. S5).
+      2602.21534, Eq. S5);
+    - token-sum-norm: sum of counted tokens / `max_length`, a loss that grows with the batch: what
+      ARLArena's released code has under the name seq-mean-token-sum-norm, but for its Dr. GRPO.
 
     If no token of the step is counted, the share is 0 with a gradient of 0.
 
@@ -74,8 +78,6 @@ def aggregate(
         mode: The mean.
         totals: Of all masks of the optimizer step.
         max_length: Longest response in tokens, a constant of the run.
-        per_row: Whether seq-mean-token-sum-norm is divided by the rows, as its sources have it.
-            ARLArena's released code does not, so that its loss grows with the batch.
 
     Returns:
         A scalar in the type of `values`.
@@ -93,7 +95,9 @@ def aggregate(
     elif mode == "seq-mean-token-sum":
         total, denominator = values.sum(), totals.rows
     elif mode == "seq-mean-token-sum-norm":
-        total, denominator = values.sum(), max_length * (totals.rows if per_row else 1.0)
+        total, denominator = values.sum(), max_length * totals.rows
+    elif mode == "token-sum-norm":
+        total, denominator = values.sum(), float(max_length)
     else:
         assert_never(mode)
     return total / (denominator or 1.0)

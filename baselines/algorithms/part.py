@@ -8,13 +8,18 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
+from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Final, Literal, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from tasks.errors import UserError
+
+ENTRY_POINTS: Final = "arlarena_bench.algorithms"
+"""Group under which installed packages name modules with choices of their own."""
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -108,3 +113,21 @@ def load_plugin(name: str) -> None:
             importlib.import_module(name)
     except (ImportError, SyntaxError, ValueError) as error:
         raise UserError(f"--plugin {name} cannot be imported: {error}") from error
+
+
+@cache
+def load_entry_points() -> None:
+    """Import the modules that installed packages name, so that recipes can name their choices.
+
+    Raises:
+        UserError: One cannot be imported, or has a choice whose name is taken.
+    """
+    for point in entry_points(group=ENTRY_POINTS):
+        try:
+            importlib.import_module(point.module)
+        except (ImportError, SyntaxError, ValueError) as error:
+            package = point.dist.name if point.dist else "an installed package"
+            raise UserError(
+                f"{package}: its entry point {point.name} = {point.value} ({ENTRY_POINTS}) cannot "
+                f"be imported: {error}"
+            ) from error

@@ -1,8 +1,9 @@
 """Recipes and scales: from their names and the user's own settings to one checked configuration.
 
-Later words win: the scale's common part, the recipe, what the scale says of this task and recipe,
-the user. So a recipe names its choices and nothing else, and constants that the paper chose for
-one task (GSPO's limits, say) stand in the scale. `recipes/README.md` shows how to write one's own.
+Later words win: a preset, the scale's common part, the recipe, what the scale says of this task
+and recipe, the user. So a recipe names its choices and nothing else, and constants that the paper
+chose for one task (GSPO's limits, say) stand in the scale. `recipes/README.md` shows how to write
+one's own.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 RECIPES = Path(__file__).parents[1] / "recipes"
 SCALES = Path(__file__).parents[1] / "scales"
+PRESETS = Path(__file__).parents[1] / "presets"
 
 Settings = dict[str, Any]
 
@@ -121,12 +123,37 @@ def check(settings: Settings, where: str) -> "TrainConfig":
         UserError: The first fault, with near matches of an unknown key.
     """
     # The schema brings the formulas, and they torch: not needed to list files.
+    from baselines.algorithms.part import load_entry_points
     from baselines.config.schema import TrainConfig
 
+    load_entry_points()
+    settings = _above_preset(settings)
     try:
         return TrainConfig.model_validate(settings)
     except ValidationError as error:
         raise UserError(f"{where}: {_first_fault(error, settings)}") from error
+
+
+def _above_preset(settings: Settings) -> Settings:
+    """Lay settings over the preset that they name, if they name one.
+
+    A preset says of each advantage what it changes, and of the other settings their values.
+
+    Raises:
+        UserError: There is no such preset.
+    """
+    above = dict(settings)
+    name = above.pop("preset", None)
+    if name is None:
+        return above
+    known = names(PRESETS)
+    if name not in known:
+        raise UserError(f"there is no preset {str(name)!r}{near(str(name), known)}")
+    preset = read_settings(PRESETS / f"{name}.yaml")
+    advantage = above.get("advantage")
+    chosen = advantage.get("name") if isinstance(advantage, dict) else None
+    preset["advantage"] = preset.get("advantage", {}).get(chosen, {})
+    return deep_merge(preset, above)
 
 
 def apply_layer(under: Settings, over: Settings) -> Settings:

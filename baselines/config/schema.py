@@ -129,6 +129,8 @@ class TrainConfig(Part):
         sampling: Fourth dimension.
         kl: Distance to the init.
         entropy_coef: Bonus on the mean token entropy.
+        regularizer_aggregation: How KL and entropy of tokens become one number; None for as the
+            losses do.
         format_penalty: Cost of an invalid turn; None for the task's.
         penalty_for: Which turns cost it: all that are not valid, as in the released code (the
             format is broken or the world does not admit the action), or those that break the
@@ -152,6 +154,10 @@ class TrainConfig(Part):
     sampling: Sampling = Sampling()
     kl: KL = KL()
     entropy_coef: Finite = 0.0
+    # Not there unless it is set: tracks and checkpoints are older than it.
+    regularizer_aggregation: Annotated[
+        Aggregation | None, Field(exclude_if=lambda value: value is None)
+    ] = None
     format_penalty: NotNegative | None = None
     penalty_for: Literal["invalid", "format"] = "invalid"
     penalty_on: Literal["turn", "episode"] = "turn"

@@ -225,14 +225,13 @@ class Updater:
         if any(weight is not None for weight in values.weights):
             losses = losses * batch.stack(values.weights)
         share = aggregate(losses, trained, config.aggregation, left, self.longest)
+        mean = config.regularizer_aggregation or config.aggregation
         if config.kl.coef > 0 and config.kl.place == "loss":
             reference = batch.stack(values.reference_log_probs)
             distance = kl(now.log_probs, reference, config.kl.estimator, response_mask=mask)
-            share = share + config.kl.coef * aggregate(
-                distance, mask, config.aggregation, whole, self.longest
-            )
+            share = share + config.kl.coef * aggregate(distance, mask, mean, whole, self.longest)
         if wants_entropy:
-            bonus = aggregate(now.entropy, mask, config.aggregation, whole, self.longest)
+            bonus = aggregate(now.entropy, mask, mean, whole, self.longest)
             share = share - config.entropy_coef * bonus
         if fresh:
             for place, row in enumerate(batch.rows):

@@ -79,8 +79,23 @@ def _die_with(parent: int) -> None:
         os._exit(1)
 
 
+def process_start(pid: int) -> int | None:
+    """When a process began, in clock ticks since the machine did; None where there is none.
+
+    A number is used again once its process has ended; together with this it names one process.
+    """
+    try:
+        return int(_stat(pid)[19])
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
 def _cpu_so_far(pid: int) -> float:
     """Processor time of a running process and of those that it has waited for, in seconds."""
-    # The name, in parentheses, may hold anything; user, system, and both of children follow.
-    fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
-    return sum(int(field) for field in fields[11:15]) / _TICKS
+    # User, system, and both of children.
+    return sum(int(field) for field in _stat(pid)[11:15]) / _TICKS
+
+
+def _stat(pid: int) -> list[str]:
+    """What the kernel says of a process, after its name, which may hold anything (proc(5))."""
+    return Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()

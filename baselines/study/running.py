@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Final
 
 from baselines.study.cells import INIT, Finished
-from baselines.study.child import GRACE, Child
+from baselines.study.child import GRACE, Child, process_start
 from baselines.study.keeping import EVALUATION, keep
 from baselines.study.rates import keep_rate, known_rate, share_tuning, tuning_commands
 from baselines.study.schema import Cell
@@ -46,7 +46,9 @@ class _Job:
 
     def save(self, pid: int | None, failure: str | None = None) -> None:
         """Write down how the job stands."""
-        write_state(self.folder, State(cpu_seconds=self.cpu_seconds, pid=pid, failure=failure))
+        began = None if pid is None else process_start(pid)
+        state = State(cpu_seconds=self.cpu_seconds, pid=pid, began=began, failure=failure)
+        write_state(self.folder, state)
         self.saved = time.monotonic()
 
 

@@ -9,6 +9,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from baselines.study.cells import Finished, init_cell, outdated, read_cell, stem
+from baselines.study.child import process_start
 from baselines.study.ground import Ground
 from baselines.study.schema import Cell
 from benchmark.files import write_atomically
@@ -90,17 +91,23 @@ class State(Strict):
     Attributes:
         cpu_seconds: Processor time by step, over all sessions.
         pid: Process that is at work on it; one that no longer exists was killed.
+        began: When it began (`process_start`), which tells it from a later process of its number;
+            null in files of older versions.
         failure: Why the last process failed; null if it did not.
     """
 
     cpu_seconds: dict[str, float]
     pid: int | None
+    began: int | None = None
     failure: str | None
 
     @property
     def is_running(self) -> bool:
-        """Whether a process is at work on it."""
-        return self.pid is not None and Path(f"/proc/{self.pid}").exists()
+        """Whether the process that was at work on it still is."""
+        if self.pid is None:
+            return False
+        began = process_start(self.pid)
+        return began is not None and self.began in (began, None)
 
 
 def read_state(folder: Path) -> State:

@@ -14,13 +14,15 @@ from torch import Tensor
 import baselines
 from baselines.algorithms.advantage.base import Advantage, RowBatch
 from baselines.algorithms.advantage.gigpo import GiGPO
+from baselines.algorithms.clipping.base import Clipping, TokenBatch
 from baselines.algorithms.clipping.cispo import CISPO
 from baselines.algorithms.clipping.gspo import GSPO
-from baselines.algorithms.part import load_plugin
+from baselines.algorithms.part import ENTRY_POINTS, load_entry_points, load_plugin
 from baselines.config.layers import resolve
 from benchmark.cli.main import main
 from benchmark.logs.metrics import METRICS, VALIDATION_METRICS
 from benchmark.logs.training_log import LOG, read_training_log
+from tasks.errors import UserError
 
 FOLDER = Path(baselines.__file__).parent
 RECIPES = (FOLDER / "recipes" / "README.md").read_text("utf-8")
@@ -56,14 +58,19 @@ def test_the_recipe_and_the_scale_of_the_guide_are_taken_as_it_says(tmp_path: Pa
 @pytest.fixture
 def rank(tmp_path: Path) -> Iterator[Path]:
     """The advantage of the guide as a plugin, with its recipe."""
-    code, _ = blocks("python")
-    assert len(code.splitlines()) <= 25
-    (tmp_path / "rank.py").write_text(code)
+    code, clipping, _ = blocks("python")
+    for file, content in (("rank.py", code), ("spo.py", clipping)):
+        assert len(content.splitlines()) <= 25
+        (tmp_path / file).write_text(content)
+    (tmp_path / "spo.yaml").write_text(
+        "advantage: {name: grpo}\nclipping: {name: spo, clip: 0.1}\naggregation: token-mean\n"
+    )
     recipe = "advantage: {name: rank}\nclipping: {name: ppo}\naggregation: token-mean\n"
     assert re.sub("^", "   ", recipe, flags=re.MULTILINE).rstrip(" ") in RECIPES
     (tmp_path / "ranked.yaml").write_text(recipe)
     yield tmp_path
     Advantage.choices.pop("rank", None)
+    Clipping.choices.pop("spo", None)
 
 
 def test_the_advantage_of_the_guide_is_a_plugin(rank: Path) -> None:
@@ -78,14 +85,62 @@ def test_the_advantage_of_the_guide_is_a_plugin(rank: Path) -> None:
     assert found.tolist() == [0.5, 0.5, -1, 0]
 
 
+def test_the_clipping_rule_of_the_guide_is_a_plugin(rank: Path) -> None:
+    load_plugin(str(rank / "spo.py"))
+    rule = resolve(str(rank / "spo.yaml"), "tiny", ["sokoban"]).clipping
+    # At its limit, 1 + clip where A > 0 and 1 - clip where A < 0, a ratio has no gradient.
+    ratios = torch.tensor([[1.0, 1.1, 0.9], [1.2, 0.9, 1.0]], dtype=torch.float64)
+    log_probs = ratios.log().requires_grad_()
+    advantages = torch.tensor([[2.0, 2, 2], [-1, -1, 5]], dtype=torch.float64)
+    mask = torch.tensor([[1, 1, 1], [1, 1, 0]])
+    zeros = torch.zeros_like(ratios)
+    found = rule.losses(TokenBatch.of(log_probs, zeros, advantages, mask))
+    expected = torch.tensor([[-2.0, -2.1, -1.7], [1.4, 0.95, 0]], dtype=torch.float64)
+    torch.testing.assert_close(found.losses.detach(), expected)
+    (gradient,) = torch.autograd.grad(found.losses.sum(), log_probs)
+    # dL/dw = |A| (w - 1) / clip - A, times dw/dl = w.
+    slopes = torch.tensor([[-2.0, 0, -3.6], [3.6, 0, 0]], dtype=torch.float64)
+    torch.testing.assert_close(gradient, slopes, atol=1e-12, rtol=1e-12)
+    assert found.clipped_low.sum() == found.clipped_high.sum() == 0
+
+
+def test_a_package_brings_a_rule_by_its_entry_point(
+    rank: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (rank / "spo.py").rename(rank / "installed_spo.py")
+    about = rank / "a_package-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: a-package\nVersion: 1.0\n")
+    names = about / "entry_points.txt"
+    names.write_text(f"[{ENTRY_POINTS}]\nspo = installed_spo\n")
+    monkeypatch.syspath_prepend(rank)
+    recipe = str(rank / "spo.yaml")
+    with pytest.raises(UserError, match="there is no 'spo'"):
+        resolve(recipe, "tiny", ["sokoban"])
+    # What is installed is looked up once in a process.
+    load_entry_points.cache_clear()
+    assert resolve(recipe, "tiny", ["sokoban"]).clipping.model_dump()["clip"] == 0.1
+    names.write_text(f"[{ENTRY_POINTS}]\nother = not_there_at_all\n")
+    load_entry_points.cache_clear()
+    with pytest.raises(UserError, match=r"a-package: its entry point other = not_there_at_all"):
+        resolve(recipe, "tiny", ["sokoban"])
+    names.unlink()
+    load_entry_points.cache_clear()
+
+
 def test_the_command_of_the_guide_trains(rank: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = f"train --plugin {rank}/rank.py --recipe {rank}/ranked.yaml --init tiny-sokoban"
+    (rank / "both.yaml").write_text(
+        "advantage: {name: rank}\nclipping: {name: spo}\naggregation: token-mean\n"
+    )
+    words = f"train --plugin {rank}/rank.py --plugin {rank}/spo.py --recipe {rank}/both.yaml "
+    words += "--init tiny-sokoban"
     small = ["rollout.groups=2", "rollout.group_size=2", "optimization.updates=1"]
     small += ["rollout.max_turns=3", "validation.every=null"]
     options = [word for setting in small for word in ("--set", setting)]
     assert main([*words.split(), *options, "--out", str(rank / "run")]) == 0
     log = read_training_log(rank / "run" / LOG)
     assert log.start.configuration["advantage"] == {"task_normalized": False, "name": "rank"}
+    assert log.start.configuration["clipping"]["name"] == "spo"
     capsys.readouterr()
 
 
@@ -101,7 +156,7 @@ def rows_of(scores: Tensor, groups: Tensor, trajectories: Tensor) -> RowBatch:
 
 
 def test_the_learner_of_the_guide_trains_on_solved_episodes_alone(tmp_path: Path) -> None:
-    _, program = blocks("python")
+    *_, program = blocks("python")
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(FOLDER.parent)}
     made = subprocess.run(
         [sys.executable, "-c", program],

@@ -13,6 +13,7 @@ MODES: tuple[Aggregation, ...] = (
     "seq-mean-token-mean",
     "seq-mean-token-sum",
     "seq-mean-token-sum-norm",
+    "token-sum-norm",
 )
 # Row sums 6, 5 and 0; row means 3, 5 and none; 3 tokens.
 VALUES = torch.tensor([[4, 2, torch.nan], [torch.inf, 5, 1], [7, 7, 7]], dtype=torch.float64)
@@ -32,6 +33,7 @@ def test_totals() -> None:
         ("seq-mean-token-mean", 8 / 2, [1 / 4, 1 / 4, 1 / 2]),
         ("seq-mean-token-sum", 11 / 3, [1 / 3, 1 / 3, 1 / 3]),
         ("seq-mean-token-sum-norm", 11 / 30, [1 / 30, 1 / 30, 1 / 30]),
+        ("token-sum-norm", 11 / 10, [1 / 10, 1 / 10, 1 / 10]),
     ],
 )
 def test_by_hand(mode: Aggregation, expected: float, gradient: list[float]) -> None:
@@ -41,12 +43,6 @@ def test_by_hand(mode: Aggregation, expected: float, gradient: list[float]) -> N
     (found,) = torch.autograd.grad(scalar, values)
     assert found[MASK.bool()].tolist() == pytest.approx(gradient)
     assert found[MASK == 0].eq(0).all()
-
-
-def test_without_the_division_by_rows() -> None:
-    norm: Aggregation = "seq-mean-token-sum-norm"
-    scalar = aggregate(VALUES, MASK, norm, Totals.of(MASK), 10, per_row=False)
-    assert scalar.item() == pytest.approx(11 / 10)
 
 
 def test_a_mean_of_micro_batches_means_is_something_else() -> None:
@@ -75,19 +71,18 @@ def test_nothing_counts(mode: Aggregation, rows: int) -> None:
 @given(
     st.lists(st.lists(st.booleans(), min_size=4, max_size=4), min_size=1, max_size=8),
     st.sampled_from(MODES),
-    st.booleans(),
     st.sets(st.integers(1, 7)),
     st.integers(0, 99),
 )
 def test_shares_of_micro_batches_add_up(
-    rows: list[list[bool]], mode: Aggregation, per_row: bool, cuts: set[int], seed: int
+    rows: list[list[bool]], mode: Aggregation, cuts: set[int], seed: int
 ) -> None:
     mask = torch.tensor(rows)
     generator = torch.Generator().manual_seed(seed)
     values = torch.randn(mask.shape, generator=generator, dtype=torch.float64).requires_grad_()
 
     def over(parts: list[tuple[Tensor, Tensor]], totals: Totals) -> tuple[Tensor, Tensor]:
-        shares = [aggregate(*part, mode, totals, 9, per_row=per_row) for part in parts]
+        shares = [aggregate(*part, mode, totals, 9) for part in parts]
         total = torch.stack(shares).sum()
         return total, torch.autograd.grad(total, values)[0]
 

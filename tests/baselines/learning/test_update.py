@@ -31,9 +31,9 @@ def _default_dtype() -> Iterator[None]:
 
 
 def once(
-    recipe: str, tokens: int, share_prefix: bool = False, pack: bool = False
+    recipe: str, tokens: int, share_prefix: bool = False, pack: bool = False, *more: str
 ) -> dict[str, torch.Tensor]:
-    own = [*EXTRA, f"optimization.micro_batch_tokens={tokens}"]
+    own = [*EXTRA, f"optimization.micro_batch_tokens={tokens}", *more]
     config = resolve(recipe, "tiny", ["sokoban"], own)
     return gradient(config, Accelerator(cpu=True), share_prefix, pack)
 
@@ -68,6 +68,21 @@ def test_two_processes_make_the_step_of_one(recipe: str, tmp_path: Path) -> None
     script = Path(__file__).parent / "update_once.py"
     run_together(script, str(out), recipe, *EXTRA, "optimization.micro_batch_tokens=300")
     assert_same(load_file(out), once(recipe, 100_000))
+
+
+def test_kl_and_entropy_may_have_another_mean_than_the_losses() -> None:
+    tokens, by_tokens = 400, "aggregation=token-mean"
+
+    def regularizers(*own: str) -> torch.Tensor:
+        off = ["kl.coef=0", "entropy_coef=0"]
+        return (
+            once("gspo", tokens, False, False, *own)["loss"]
+            - (once("gspo", tokens, False, False, *own, *off)["loss"])
+        )
+
+    mixed = regularizers("regularizer_aggregation=token-mean")
+    torch.testing.assert_close(mixed, regularizers(by_tokens), rtol=1e-9, atol=1e-12)
+    assert abs(float(mixed - regularizers())) > 1e-4
 
 
 @pytest.mark.parametrize("denominator", ["kept", "all"])

@@ -1,6 +1,7 @@
 """Pages, status and estimates, from cells with invented numbers."""
 
 import json
+import os
 import re
 from pathlib import Path
 from xml.etree import ElementTree
@@ -8,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from baselines.study.cells import init_cell
+from baselines.study.child import process_start
 from baselines.study.estimate import duration, estimate, relative_episodes
 from baselines.study.ground import Ground, grounds_of
 from baselines.study.schema import Cell
@@ -128,11 +130,15 @@ def test_status_says_what_is_finished_running_failed_and_missing(
     assert rows["cispo"]["missing"] == [1]
     # The one finished run of CISPO took a minute.
     assert found["left"] == "about 60 s of CPU time left"
-    # This process exists; process 0 is none that can be asked for.
-    write_state(run, State(cpu_seconds={}, pid=1, failure=None))
-    assert study(folder, "status", "--json") == 0
-    (row,) = (r for r in json.loads(capsys.readouterr().out)["rows"] if r["recipe"] == "cispo")
-    assert row["running"] == {"1": "begins"}
+    began = process_start(os.getpid())
+    assert began is not None
+    # This process; another one that has been given its number since; an older version's file.
+    for start, running in ((began, True), (began - 1, False), (None, True)):
+        write_state(run, State(cpu_seconds={}, pid=os.getpid(), began=start, failure=None))
+        assert study(folder, "status", "--json") == 0
+        (row,) = (r for r in json.loads(capsys.readouterr().out)["rows"] if r["recipe"] == "cispo")
+        assert row["running"] == ({"1": "begins"} if running else {})
+        assert row["missing"] == ([] if running else [1])
     write_state(run, State(cpu_seconds={}, pid=None, failure="train ended with exit code 2"))
     assert study(folder, "status") == 0
     said = capsys.readouterr().out
