@@ -22,11 +22,15 @@ class KL(Part):
         coef: 0 to log it only.
         estimator: Per-token estimate (Schulman): k1, k2 or k3.
         place: A term of the loss, or taken from the token rewards before advantages.
+        measured: Where coef is 0: log it all the same, of some rows, which takes another model in
+            memory.
     """
 
     coef: NotNegative = 0.0
     estimator: Literal["k1", "k2", "k3"] = "k3"
     place: Literal["loss", "reward"] = "loss"
+    # Not there unless it is turned off: tracks and checkpoints are older than it.
+    measured: Annotated[bool, Field(exclude_if=bool)] = True
 
 
 class Rollout(Part):

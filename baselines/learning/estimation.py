@@ -10,6 +10,9 @@ from baselines.algorithms.masked import task_normalized
 from baselines.config.schema import TrainConfig
 from baselines.rollouts.rows import Row
 
+_MOST, _UPDATES_ABOVE = 0.5, 3
+"""Share of the advantages that penalties may have, and for how many updates more is no accident."""
+
 
 def estimate(
     config: TrainConfig,
@@ -78,6 +81,19 @@ def penalty_share(advantages: Sequence[torch.Tensor], without: Sequence[torch.Te
         float((known - other).abs().sum()) for known, other in zip(advantages, without, strict=True)
     )
     return penalties / (penalties + task) if penalties else 0.0
+
+
+def penalties_took_over(shares: Sequence[float | None]) -> bool:
+    """Whether penalties have just become most of the advantages.
+
+    Args:
+        shares: `policy/penalty_share` of all updates so far.
+
+    Returns:
+        True once for each time that the share stays above one half for three updates.
+    """
+    above = [share is not None and share > _MOST for share in shares[-_UPDATES_ABOVE - 1 :]]
+    return above[-_UPDATES_ABOVE:] == [True] * _UPDATES_ABOVE and above[:-_UPDATES_ABOVE] != [True]
 
 
 def _numbers(values: Sequence[float]) -> torch.Tensor:

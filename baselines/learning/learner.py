@@ -24,7 +24,7 @@ from baselines.learning.metrics import (
     update_metrics,
 )
 from baselines.learning.microbatches import RowValues
-from baselines.learning.sharding import whole_weights
+from baselines.learning.sharding import frozen, is_sharded, loaded_once, whole_weights
 from baselines.learning.tally import UpdateStats
 from baselines.learning.update import Tensors, Updater, mini_batches
 from baselines.rollouts.rows import Row, longest_row
@@ -105,8 +105,9 @@ class Learner:
         self.accelerator = accelerator
         self.phase = phase
         self.engine_is_exact = False
-        with self._memory_advice():
-            self.reference = self._load_model().eval().requires_grad_(False)
+        with self._memory_advice(), loaded_once(accelerator):
+            needed = run.config.needs_reference or run.config.kl.measured
+            self.reference = frozen(accelerator, self._load_model()) if needed else None
             self.updater = self._updater()
 
     @property
@@ -263,6 +264,9 @@ class Learner:
 
         At the rollout's temperature, and at 1.
         """
+        nothing: Tensors = [None] * len(rows)
+        if self.reference is None:
+            return nothing, nothing
         wanted: Sequence[int] = range(len(rows))
         if not self.config.needs_reference:
             step = max(len(rows) // REFERENCE_ROWS, 1)
@@ -300,14 +304,12 @@ class Learner:
             ) from error
 
     def _load_model(self) -> "PreTrainedModel":
-        """The init on this process's device; master weights are float32."""
+        """The init in float32; on this process's device, unless it is to be sharded."""
         assert self.run.init.path is not None
         model = load_model(self.run.init.path, "float32", "cpu")
-        placed: PreTrainedModel = model.to(self.accelerator.device)
-        if (
-            self.accelerator.device.type == "cpu"
-            and self.config.optimization.mixed_precision == "no"
-        ):
+        device = self.accelerator.device
+        placed: PreTrainedModel = model if is_sharded(self.accelerator) else model.to(device)
+        if device.type == "cpu" and self.config.optimization.mixed_precision == "no":
             use_tree_attention(placed)
         return placed
 
@@ -335,8 +337,7 @@ class Learner:
                 chosen.clip_range,
                 optimization.max_grad_norm,
             )
-        sharded = self.accelerator.distributed_type.value == "FSDP"
-        share_prefix = not sharded and not optimization.gradient_checkpointing
+        share_prefix = not is_sharded(self.accelerator) and not optimization.gradient_checkpointing
         return Updater(
             self.accelerator,
             policy,

@@ -1,12 +1,95 @@
-"""What FSDP2 has spread over processes, put together on each of them."""
+"""Models that FSDP2 spreads over processes: how they are loaded, sharded and put together again."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import torch
 from accelerate import Accelerator
+from accelerate.utils import (
+    disable_fsdp_ram_efficient_loading,
+    enable_fsdp_ram_efficient_loading,
+)
+from accelerate.utils.fsdp_utils import fsdp2_prepare_model
 from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
+from torch.distributed.fsdp import MixedPrecisionPolicy
 from torch.distributed.tensor import DTensor
+
+from tasks.errors import UserError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+def is_sharded(accelerator: Accelerator) -> bool:
+    """Whether models are spread over processes."""
+    return bool(accelerator.distributed_type.value == "FSDP")
+
+
+def configure_sharding(accelerator: Accelerator) -> None:
+    """Set what accelerate's flags cannot say, before anything is loaded.
+
+    Gradients are summed in float32, over micro-batches and over processes: accelerate's bf16 does
+    both in bfloat16. And what is loaded is whole on every process, but for what `loaded_once`
+    loads: transformers leaves zeros everywhere but on the main process otherwise, and only what is
+    sharded afterwards gets its weights.
+
+    Raises:
+        UserError: It is FSDP's first version.
+    """
+    if not is_sharded(accelerator):
+        return
+    plugin = accelerator.state.fsdp_plugin
+    if plugin.fsdp_version != 2:
+        raise UserError("FSDP's first version is not supported: add --fsdp_version 2")
+    if accelerator.mixed_precision == "bf16":
+        plugin.mixed_precision_policy = MixedPrecisionPolicy(
+            param_dtype=torch.bfloat16, reduce_dtype=torch.float32
+        )
+    disable_fsdp_ram_efficient_loading()
+
+
+@contextmanager
+def loaded_once(accelerator: Accelerator) -> Iterator[None]:
+    """Within it only the main process reads weights that are sharded afterwards.
+
+    Not where the user has turned that off (`--fsdp_cpu_ram_efficient_loading false`).
+    """
+    if not is_sharded(accelerator) or not accelerator.state.fsdp_plugin.cpu_ram_efficient_loading:
+        yield
+        return
+    enable_fsdp_ram_efficient_loading()
+    try:
+        yield
+    finally:
+        disable_fsdp_ram_efficient_loading()
+
+
+def frozen(accelerator: Accelerator, model: Any) -> "PreTrainedModel":
+    """A model that is only asked, in the precision of the policy's forward passes.
+
+    So it says just what the policy says as long as their weights are the same. Under FSDP it is
+    sharded as the policy is. In one process under autocast, which computes matrix products in
+    bfloat16 and all else in float32, the matrices that only products see are kept in bfloat16.
+
+    Args:
+        accelerator: Processes and devices.
+        model: Loaded in float32, within `loaded_once`.
+    """
+    narrow = accelerator.mixed_precision == "bf16"
+    model.eval().requires_grad_(False)
+    if is_sharded(accelerator):
+        if narrow:
+            model.to(torch.bfloat16)
+        sharded: PreTrainedModel = fsdp2_prepare_model(accelerator, model).requires_grad_(False)
+        return sharded
+    if narrow:
+        shared = model.get_input_embeddings().weight
+        for module in model.modules():
+            if isinstance(module, torch.nn.Linear) and module.weight is not shared:
+                module.to(torch.bfloat16)
+    placed: PreTrainedModel = model.to(accelerator.device)
+    return placed
 
 
 def whole_weights(accelerator: Accelerator, model: Any) -> Mapping[str, torch.Tensor]:

@@ -64,6 +64,5 @@ class AsyncCollector(Collector):
         """The oldest batch; one that is begun now if an update wants more than there are."""
         if not self._batches:
             self._begin()
-        played = await self._batches.popleft()
-        places = self.next_places(count)
-        return self.in_order(self._players.together(played), places)
+        played = await self._players.together_unless_stopped(self._batches.popleft())
+        return self.in_order(played, self.next_places(count))

@@ -108,6 +108,7 @@ class Collector:
 
         Raises:
             EngineDown: The engine cannot serve any request any more.
+            Stopped: A process was asked to stop.
             UserError: No episode could be played to its end.
         """
         wanted, dynamic = self.config.rollout.groups, self.config.sampling.dynamic
@@ -133,8 +134,8 @@ class Collector:
     async def _batch(self, count: int) -> list[PlayedGroup]:
         """Play a batch of groups; every process gets all of them."""
         places = self.next_places(count)
-        played = await self.play(self._players.mine(places), self._count)
-        return self.in_order(self._players.together(played), places)
+        playing = self.play(self._players.mine(places), self._count)
+        return self.in_order(await self._players.together_unless_stopped(playing), places)
 
     def in_order(
         self, played: Sequence[PlayedGroup], places: Sequence[tuple[Source, int]]

@@ -1,6 +1,7 @@
 """Which processes play: all of them, each on an engine of its own, or the main one for all."""
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Never, TypeVar
 
 from accelerate import Accelerator
@@ -18,6 +19,10 @@ def no_progress(done: int, total: int) -> None:
     del done, total
 
 
+class Stopped(Exception):
+    """A process was asked to stop while it played; all of them have this at the same place."""
+
+
 class ProcessShards:
     """Deals what is to be played to processes, and what was played to all of them.
 
@@ -27,11 +32,13 @@ class ProcessShards:
 
     Attributes:
         engine: The engine; one that must not be asked anything where there is none.
+        stopping: Set when this process is asked to stop.
     """
 
     def __init__(self, accelerator: Accelerator, engine: Engine | None) -> None:
         self._accelerator = accelerator
         self.engine = engine or _Elsewhere()
+        self.stopping = asyncio.Event()
         self._main_alone = False
         if accelerator.num_processes > 1:
             self._main_alone = any(gather_object([engine is None]))
@@ -46,6 +53,24 @@ class ProcessShards:
         if self._main_alone:
             return items if self._accelerator.is_main_process else items[:0]
         return items[self._accelerator.process_index :: self._accelerator.num_processes]
+
+    async def together_unless_stopped(self, playing: Awaitable[list[Item]]) -> list[Item]:
+        """What all processes have played; what is under way is dropped when one has to stop.
+
+        Raises:
+            Stopped: One of the processes was asked to, before or while it played.
+        """
+        mine, asked = asyncio.ensure_future(playing), asyncio.create_task(self.stopping.wait())
+        await asyncio.wait((mine, asked), return_when=asyncio.FIRST_COMPLETED)
+        asked.cancel()
+        stopped = self.stopping.is_set()
+        if stopped:
+            mine.cancel()
+            await asyncio.wait((mine,))
+        shares = self.together([None if stopped else await mine])
+        if any(share is None for share in shares):
+            raise Stopped
+        return [item for share in shares if share is not None for item in share]
 
     def together(self, mine: list[Item]) -> list[Item]:
         """What all processes have; waits for the last of them."""

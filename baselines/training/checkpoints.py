@@ -20,6 +20,7 @@ from accelerate import Accelerator
 from accelerate.utils import RNG_STATE_NAME, load
 from safetensors.torch import load_file, save_file
 
+from baselines.learning.sharding import is_sharded
 from baselines.training.tracking import facts_of
 from benchmark.engines.core.chat import Chat
 from benchmark.files import sync_folder
@@ -155,23 +156,47 @@ def _what_differs(path: Path, facts: Mapping[str, Any]) -> str:
 def load_last(accelerator: Accelerator, folder: Path) -> dict[str, torch.Tensor] | None:
     """Put weights, optimizers and generators back; give the older policy's weights, if any.
 
+    It may have been written by another number of processes: no result depends on the generators of
+    those that were not there.
+
     Raises:
-        UserError: Files are missing or damaged.
+        UserError: It was written with FSDP, and this run is without, or the other way round; files
+            are missing or damaged.
     """
     saved = folder / LAST / _STATE
     path = saved / _OLDER
+    _check_format(accelerator, saved)
+    generators = sorted(saved.glob(f"{RNG_STATE_NAME}_*.pkl"))
+    own = saved / f"{RNG_STATE_NAME}_{accelerator.process_index}.pkl"
     try:
         # accelerate goes on without generators that it cannot read.
-        load(saved / f"{RNG_STATE_NAME}_{accelerator.process_index}.pkl")
+        if own in generators or not generators or accelerator.process_index < len(generators):
+            load(own)
         accelerator.load_state(str(saved))
         return load_file(path) if path.exists() else None
     # Every format of its files has errors of its own, and damaged pickles raise anything.
     except Exception as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UserError(
-            f"the checkpoint {folder / LAST} is damaged ({reason}): remove it to start the run "
-            "again from its init"
+            f"the checkpoint {folder / LAST} cannot be read here ({reason}); where a file of it is "
+            "damaged, remove it to start the run again from its init"
         ) from error
+
+
+def _check_format(accelerator: Accelerator, saved: Path) -> None:
+    """Check that a checkpoint is sharded if and only if this run is.
+
+    Raises:
+        UserError: It is not.
+    """
+    sharded, wanted = any(saved.glob("optimizer_*/.metadata")), is_sharded(accelerator)
+    if sharded == wanted:
+        return
+    how = {True: "with FSDP (accelerate launch --use_fsdp)", False: "without FSDP"}
+    raise UserError(
+        f"the checkpoint {saved.parent} was written {how[sharded]}, and this run is {how[wanted]}: "
+        "it goes on as it began, on any number of processes; the model in it can be used anywhere"
+    )
 
 
 def _export(accelerator: Accelerator, model: Any, chat: Chat, folder: Path) -> None:

@@ -18,12 +18,13 @@ import torch
 from accelerate import Accelerator
 
 from baselines.config.run import Line, TrainingCallbacks, TrainingRun
+from baselines.learning.estimation import penalties_took_over
 from baselines.learning.learner import NOTHING_LEARNED, Learner, is_exact
 from baselines.learning.metrics import Metrics, memory_metrics
 from baselines.rollouts.async_collector import AsyncCollector
 from baselines.rollouts.collector import Collector, Source
 from baselines.rollouts.cross_policy import CrossPolicyEngine
-from baselines.rollouts.players import Count, ProcessShards
+from baselines.rollouts.players import Count, ProcessShards, Stopped
 from baselines.rollouts.rows import rollout_metrics, training_protocol
 from baselines.training.checkpoints import TrainingState, find_last, load_last, save_best, save_last
 from baselines.training.clock import Clock
@@ -44,9 +45,6 @@ from benchmark.logs.training_log import (
 from benchmark.stability.collapse import should_stop, skipped_text
 from benchmark.submissions.checks.log_course import divergence
 from benchmark.versions import versions
-
-_MOST, _UPDATES_ABOVE = 0.5, 3
-"""Share of the advantages that penalties may have, and for how many updates more is no accident."""
 
 log = logging.getLogger(__name__)
 
@@ -107,6 +105,7 @@ class Trainer:
         Raises:
             UserError: Something cannot be used, written or trained any further.
             EngineDown: The engine cannot serve any request any more.
+            CancelledError: It was asked to `stop`.
         """
         run, config = self.run, self.config
         resumed = self._resume()
@@ -148,11 +147,22 @@ class Trainer:
                 reason = self._ended_before or self._stop_reason()
                 async with collector:
                     while self.state.update < config.optimization.updates and reason is None:
-                        reason = await self.update(collector)
+                        try:
+                            reason = await self.update(collector)
+                        except Stopped:
+                            self._save_once()
+                            raise asyncio.CancelledError from None
         # Not `end_training`, which also ends the process groups that an engine may have.
         for tracker in self.accelerator.trackers:
             tracker.finish()
         return reason
+
+    def stop(self) -> None:
+        """Stop with a checkpoint: at once while episodes are played, else after the update.
+
+        `train` then raises `asyncio.CancelledError`, on all processes of the run.
+        """
+        self.players.stopping.set()
 
     async def update(self, collector: Collector) -> str | None:
         """Make one update: rollout, values, advantages, optimizer steps, weights, log.
@@ -296,6 +306,12 @@ class Trainer:
                 return reason
         return None
 
+    def _save_once(self) -> None:
+        """Write a checkpoint, unless there is one of this very state."""
+        saved = find_last(self.run.folder, self.run.sha256)
+        if saved is None or saved.update < self.state.update:
+            self._save(better=False)
+
     def _save(self, better: bool) -> None:
         began = time.monotonic()
         self.watch.phase("checkpoint", 0, 0)
@@ -374,19 +390,6 @@ class Trainer:
     def _count(self, name: str) -> Count:
         """Says how much of a phase is done."""
         return partial(self.watch.phase, name)
-
-
-def penalties_took_over(shares: Sequence[float | None]) -> bool:
-    """Whether penalties have just become most of the advantages.
-
-    Args:
-        shares: `policy/penalty_share` of all updates so far.
-
-    Returns:
-        True once for each time that the share stays above one half for three updates.
-    """
-    above = [share is not None and share > _MOST for share in shares[-_UPDATES_ABOVE - 1 :]]
-    return above[-_UPDATES_ABOVE:] == [True] * _UPDATES_ABOVE and above[:-_UPDATES_ABOVE] != [True]
 
 
 @contextmanager

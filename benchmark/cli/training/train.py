@@ -9,7 +9,6 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from baselines.config.run import TrainingRun
     from baselines.config.schema import TrainConfig
     from baselines.training.live import LiveView
+    from baselines.training.trainer import Trainer
     from benchmark.engines.server.weight_transfer import WeightTransfer
 
 
@@ -242,25 +242,40 @@ async def _run(
     training: "TrainingRun", arguments: argparse.Namespace, view: "LiveView | None"
 ) -> str | None:
     from baselines.config.run import TrainingCallbacks
+    from baselines.training.processes import ended_together, make_accelerator
     from baselines.training.trainer import Trainer
 
-    task = asyncio.current_task()
-    assert task is not None
-    with contextlib.suppress(NotImplementedError):
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    accelerator = _accelerator(training)
-
+    accelerator = make_accelerator(training)
     watch = TrainingCallbacks() if view is None else TrainingCallbacks(view.line, view.phase)
-    async with contextlib.AsyncExitStack() as stack:
-        engine = older = None
-        if _has_engine(training, arguments, accelerator):
-            engine = await stack.enter_async_context(_engine(training, arguments))
-            if training.config.sampling.cross_policy is not None:
-                older = await stack.enter_async_context(_engine(training, arguments))
-        reason = await Trainer(training, engine, accelerator, watch, older).train()
+    with ended_together(accelerator):
+        async with contextlib.AsyncExitStack() as stack:
+            _on_sigterm(None)
+            engine = older = None
+            if _has_engine(training, arguments, accelerator):
+                engine = await stack.enter_async_context(_engine(training, arguments))
+                if training.config.sampling.cross_policy is not None:
+                    older = await stack.enter_async_context(_engine(training, arguments))
+            trainer = Trainer(training, engine, accelerator, watch, older)
+            _on_sigterm(trainer)
+            reason = await trainer.train()
     if accelerator.num_processes > 1:
         accelerator.end_training()
     return reason
+
+
+def _on_sigterm(trainer: "Trainer | None") -> None:
+    """Let SIGTERM stop a trainer where it can go on, the second one at once."""
+    task = asyncio.current_task()
+    assert task is not None
+
+    def stop() -> None:
+        if trainer is None or trainer.players.stopping.is_set():
+            task.cancel()
+        else:
+            trainer.stop()
+
+    with contextlib.suppress(NotImplementedError):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
 
 
 def _has_engine(
@@ -379,19 +394,6 @@ def _folder(arguments: argparse.Namespace, init: ModelSource) -> Path:
     return Path("runs") / f"train-{Path(arguments.recipe).stem}-{where}-s{arguments.seed}"
 
 
-def _accelerator(training: "TrainingRun") -> "Accelerator":
-    from accelerate import Accelerator
-    from accelerate.utils import InitProcessGroupKwargs
-
-    return Accelerator(
-        # Whoever has played its share waits for the others, and no rollout is too long.
-        kwargs_handlers=[InitProcessGroupKwargs(timeout=timedelta(days=1))],
-        mixed_precision=training.config.optimization.mixed_precision,
-        log_with=list(training.trackers) or None,
-        project_dir=training.folder,
-    )
-
-
 def _set_threads(threads: int | None) -> None:
     """One thread a process, unless the user says otherwise.
 
@@ -408,9 +410,10 @@ def _set_threads(threads: int | None) -> None:
 
 def _dry_run(training: "TrainingRun", arguments: argparse.Namespace) -> int:
     from baselines.training.dry_run import computed, measure
+    from baselines.training.processes import make_accelerator
 
     print(yaml.safe_dump(training.configuration, sort_keys=False), end="")
-    accelerator = _accelerator(training)
+    accelerator = make_accelerator(training)
     # Before anything is loaded that may not fit.
     print("\n" + computed(training, accelerator), flush=True)
 

@@ -309,4 +309,4 @@ def test_a_damaged_checkpoint_is_refused(name: str, damage: str, tmp_path: Path)
     with pytest.raises(UserError) as caught:
         load_last(training.accelerator, tmp_path)
     (line,) = str(caught.value).splitlines()
-    assert line.startswith(f"the checkpoint {tmp_path / LAST} is damaged (")
+    assert line.startswith(f"the checkpoint {tmp_path / LAST} cannot be read here (")

@@ -14,8 +14,9 @@ from accelerate import Accelerator
 from baselines.config.layers import RECIPES, names, resolve
 from baselines.config.run import TrainingCallbacks, TrainingRun
 from baselines.inits.registry import find_model
+from baselines.learning.estimation import penalties_took_over
 from baselines.learning.learner import Learner
-from baselines.training.trainer import Trainer, penalties_took_over
+from baselines.training.trainer import Trainer
 from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.submissions.checks.log_course import early_stop

@@ -1,0 +1,123 @@
+"""The processes of a run: how they are set up, and how all of them end when one fails."""
+
+import asyncio
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import Any, Final
+
+import torch.distributed as dist
+from accelerate import Accelerator
+from accelerate.utils import InitProcessGroupKwargs
+
+from baselines.config.run import TrainingRun
+from baselines.learning.sharding import configure_sharding
+from tasks.errors import UserError
+
+_LONGEST: Final = timedelta(days=1)
+"""That a collective may wait: whoever has played its share waits for the others."""
+_BROKEN: Final = ("Connection closed by peer", "Connection reset by peer", "Broken pipe")
+"""What collectives say whose other end is gone."""
+_LOOK: Final = 1.0
+"""Seconds between two looks at whether another process has failed."""
+_FAILED: Final = "arlarena/failed"
+FAILED_ELSEWHERE: Final = 70
+"""Exit code of a process that ends because another one has failed."""
+
+
+def make_accelerator(run: TrainingRun) -> Accelerator:
+    """The processes and devices of a run.
+
+    Raises:
+        UserError: A launcher was asked for several processes and has started one, or shards in a
+            way that is not supported.
+    """
+    _check_launcher()
+    accelerator = Accelerator(
+        kwargs_handlers=[InitProcessGroupKwargs(timeout=_LONGEST)],
+        mixed_precision=run.config.optimization.mixed_precision,
+        log_with=list(run.trackers) or None,
+        project_dir=run.folder,
+    )
+    configure_sharding(accelerator)
+    return accelerator
+
+
+def _check_launcher() -> None:
+    """Notice accelerate's launcher for one process where it was asked for several on CPUs.
+
+    It has none for several, and sets the rendezvous of several all the same.
+
+    Raises:
+        UserError: So it is.
+    """
+    alone = "WORLD_SIZE" not in os.environ and "MASTER_PORT" in os.environ
+    if alone and os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes"):
+        raise UserError(
+            "accelerate launch --cpu starts one process however many --num_processes says: use "
+            "ACCELERATE_USE_CPU=1 torchrun --nproc_per_node N -m benchmark.cli train ... instead, "
+            "or leave --num_processes out"
+        )
+
+
+@contextmanager
+def ended_together(accelerator: Accelerator) -> Iterator[None]:
+    """Within it, an error of one process ends all of them, and one of them says why.
+
+    The others may stand in a collective, where nothing of Python's can reach them, and would wait
+    for a day. So each has a thread that looks whether another one has failed, and then ends the
+    process without a word.
+
+    Raises:
+        UserError: Another process has vanished.
+    """
+    if accelerator.num_processes == 1:
+        yield
+        return
+    # The rendezvous; a connection of its own, since the main thread may be waiting on the other.
+    # torch's stubs lack it.
+    store: Any = dist.distributed_c10d._get_default_store()
+    store = store.clone()
+    done = threading.Event()
+    thread = threading.Thread(target=_look, args=(store, done), name="peers", daemon=True)
+    thread.start()
+    try:
+        yield
+        accelerator.wait_for_everyone()
+    except asyncio.CancelledError:
+        raise  # Asked to stop, as all are.
+    except BaseException as error:
+        done.set()
+        thread.join()
+        with suppress(RuntimeError):
+            if store.add(_FAILED, 1) > 1:
+                # Another process was the first and says why.
+                os._exit(FAILED_ELSEWHERE)
+            # The others end first: an error of theirs about broken connections would be noise.
+            time.sleep(2 * _LOOK)
+        if isinstance(error, RuntimeError) and any(text in str(error) for text in _BROKEN):
+            raise UserError(
+                "another process of this run has ended without a word (killed, or out of host "
+                "memory: see the system's log); the same command goes on from the last checkpoint"
+            ) from error
+        raise
+    finally:
+        done.set()
+
+
+def _look(store: Any, done: threading.Event) -> None:
+    """End the process when another one has failed."""
+    while not done.wait(_LOOK):
+        try:
+            failed = store.check([_FAILED])
+        except RuntimeError:
+            if not done.is_set():
+                sys.stderr.write("the main process of this run has ended\n")
+                sys.stderr.flush()
+            failed = True
+        if failed and not done.is_set():
+            os._exit(FAILED_ELSEWHERE)

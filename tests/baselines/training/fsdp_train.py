@@ -1,0 +1,21 @@
+"""The command line as several processes under accelerate's FSDP2; run by all of them at once.
+
+python fsdp_train.py ARGUMENT...
+
+accelerate shards on several GPUs only. Telling its state that it is on them is all that a CPU needs
+to take the very path: the collectives then go over gloo.
+"""
+
+import sys
+
+import torch
+from accelerate.state import PartialState
+from accelerate.utils import DistributedType
+
+from benchmark.cli.main import main
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    assert PartialState(cpu=True).num_processes > 1
+    PartialState._shared_state["distributed_type"] = DistributedType.MULTI_GPU
+    sys.exit(main(sys.argv[1:]))

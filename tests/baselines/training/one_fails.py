@@ -1,0 +1,27 @@
+"""A run of several processes one of which ends badly while the others wait for it.
+
+python one_fails.py error|vanish
+"""
+
+import os
+import signal
+import sys
+
+from accelerate import Accelerator
+
+from baselines.training.processes import ended_together
+from tasks.errors import UserError
+
+if __name__ == "__main__":
+    how = sys.argv[1]
+    accelerator = Accelerator(cpu=True)
+    try:
+        with ended_together(accelerator):
+            accelerator.wait_for_everyone()
+            if accelerator.process_index == 1 and how == "error":
+                raise UserError("the disk is full")
+            if accelerator.process_index == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            accelerator.wait_for_everyone()
+    except UserError as error:
+        sys.exit(f"error: {error}")

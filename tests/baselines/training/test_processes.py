@@ -1,0 +1,104 @@
+"""Processes that start as the user thinks, end together, and stop where a run can go on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from baselines.training.processes import FAILED_ELSEWHERE
+from benchmark.cli.main import main
+from benchmark.logs.training_log import LOG, read_training_log
+from tests.baselines.training.test_trainer import train
+from tests.support.ranks import ROOT, run_together, start_together
+
+FOLDER = Path(__file__).parent
+SMALL = "rollout.groups=2 rollout.group_size=4 rollout.max_turns=8 validation.every=null"
+
+
+@pytest.mark.parametrize(
+    ("how", "codes", "said"),
+    [
+        ("error", {FAILED_ELSEWHERE, 1}, "error: the disk is full"),
+        ("vanish", {1, -signal.SIGKILL}, "error: another process of this run has ended without a"),
+    ],
+)
+def test_an_error_of_one_process_ends_all_with_one_message(
+    how: str, codes: set[int], said: str
+) -> None:
+    began = time.monotonic()
+    ranks = start_together(FOLDER / "one_fails.py", how)
+    errors = [rank.communicate(timeout=60)[1] for rank in ranks]
+    assert {rank.returncode for rank in ranks} == codes
+    assert time.monotonic() - began < 60
+    lines = [line for text in errors for line in text.splitlines() if "Warning" not in line]
+    assert sum(line.startswith(said) for line in lines) == 1, errors
+    assert not any("Traceback" in line for line in lines), errors
+
+
+def test_accelerates_launcher_for_one_process_is_noticed(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2"]
+    command += ["-m", "benchmark.cli", "train", "--recipe", "grpo", "--init", "tiny-sokoban"]
+    environment = {k: v for k, v in os.environ.items() if k not in ("WORLD_SIZE", "MASTER_PORT")}
+    made = subprocess.run(
+        [*command, "--out", str(tmp_path / "run")],
+        env=environment | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert made.returncode != 0
+    assert "accelerate launch --cpu starts one process" in made.stderr
+    assert "torchrun --nproc_per_node N" in made.stderr
+
+
+def test_sigterm_leaves_a_checkpoint_that_the_run_goes_on_from(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    settings = [*SMALL.split(), "checkpoint_every=100", "optimization.updates=100"]
+    words = ["train", "--recipe", "grpo", "--init", "tiny-sokoban", "--out", str(folder)]
+    words += [word for setting in settings for word in ("--set", setting)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "benchmark.cli", *words],
+        env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    log = folder / LOG
+    deadline = time.monotonic() + 120
+    while not log.exists() or log.read_text().count("\n") < 3:
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.05)
+    process.terminate()
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert f"goes on from the last checkpoint in {folder}" in said
+    made = len(read_training_log(log).updates)
+    state = json.loads((folder / "last/state/training_state.json").read_text())
+    assert state["update"] == made >= 2
+    # What follows is what would have followed.
+    more = [word.replace("updates=100", f"updates={made + 1}") for word in words]
+    assert main(more) == 0
+    whole = [word.replace(str(folder), str(tmp_path / "whole")) for word in more]
+    assert main(whole) == 0
+    resumed, straight = (read_training_log(tmp_path / n / LOG) for n in ("run", "whole"))
+    for name in ("policy/loss", "policy/grad_norm", "rollout/return"):
+        assert resumed.series(name) == straight.series(name)
+    weights = [(tmp_path / n / "last/model.safetensors").read_bytes() for n in ("run", "whole")]
+    assert weights[0] == weights[1]
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_with_another_number_of_processes(tmp_path: Path) -> None:
+    own = ("optimization.updates=2", "checkpoint_every=1")
+    train(tmp_path, "sampo", own)
+    script = FOLDER / "train_together.py"
+    three = [*SMALL.split(), "checkpoint_every=2", "optimization.warmup_updates=0"]
+    run_together(script, str(tmp_path), "each", "sampo", *three, "optimization.updates=3")
+    lines = train(tmp_path, "sampo", ("optimization.updates=4",))
+    assert [line["update"] for line in lines] == [4]
+    assert len(read_training_log(tmp_path / LOG).updates) == 4

@@ -1,0 +1,94 @@
+"""The README's command for several GPUs, by accelerate's FSDP2 on CPUs: as one process."""
+
+import os
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from accelerate.commands.launch import _validate_launch_command, launch_command_parser
+from accelerate.state import AcceleratorState
+from accelerate.utils.launch import prepare_multi_gpu_env
+
+from benchmark.cli.main import main
+from benchmark.logs.training_log import LOG, read_training_log
+from tests.support.ranks import ROOT, run_together
+
+SCRIPT = Path(__file__).parent / "fsdp_train.py"
+SMALL = (
+    "rollout.groups=2",
+    "rollout.group_size=4",
+    "rollout.max_turns=4",
+    "optimization.mini_batches=2",
+    "optimization.updates=2",
+    "validation.every=null",
+)
+
+
+def readme_environment(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str]:
+    """What `accelerate launch` with the README's own flags would set."""
+    (command,) = re.findall(
+        r"accelerate launch ((?:.*\\\n)*.*)", (ROOT / "README.md").read_text("utf-8")
+    )
+    flags = shlex.split(command.replace("\\\n", " "))
+    parsed, _, _ = _validate_launch_command(launch_command_parser().parse_args(flags))
+    assert parsed.use_fsdp and parsed.module and parsed.training_script == "benchmark.cli"
+    for name in [name for name in os.environ if name.startswith(("FSDP_", "ACCELERATE_"))]:
+        monkeypatch.delenv(name)
+    made: dict[str, str] = prepare_multi_gpu_env(parsed)
+    return {k: v for k, v in made.items() if k.startswith(("FSDP_", "ACCELERATE_"))}
+
+
+def arguments(folder: Path, recipe: str, *own: str) -> list[str]:
+    words = ["train", "--recipe", recipe, "--init", "tiny-sokoban", "--out", str(folder)]
+    settings = [word for setting in (*SMALL, *own) for word in ("--set", setting)]
+    return [*words, *settings]
+
+
+def updates(folder: Path) -> list[dict[str, Any]]:
+    return [dict(line.values) for line in read_training_log(folder / LOG).updates]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "own", "tolerance"),
+    [
+        ("sampo", [], 1e-4),
+        pytest.param("ppo", [], 1e-4, marks=pytest.mark.slow),
+        # Sums of bfloat16 numbers depend on their order.
+        pytest.param("grpo", ["optimization.mixed_precision=bf16"], 0.1, marks=pytest.mark.slow),
+    ],
+)
+def test_two_sharded_processes_train_as_one(
+    recipe: str, own: list[str], tolerance: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two, one = tmp_path / "two", tmp_path / "one"
+    sharded = readme_environment(monkeypatch)
+    assert sharded["FSDP_CPU_RAM_EFFICIENT_LOADING"] == "true"
+    run_together(SCRIPT, *arguments(two, recipe, *own), environment=sharded)
+    # accelerate's state is that of the process, and has a precision.
+    AcceleratorState._reset_state(reset_partial_state=True)
+    assert main(arguments(one, recipe, *own)) == 0
+    AcceleratorState._reset_state(reset_partial_state=True)
+    for alone, together in zip(updates(one), updates(two), strict=True):
+        for name in ("rollout/success", "tokens/response", "rollout/uniform_groups"):
+            assert together[name] == alone[name]
+        for name in ("policy/loss", "policy/grad_norm", "policy/entropy", "kl_init/mean"):
+            assert together[name] == pytest.approx(alone[name], rel=tolerance, abs=1e-6)
+    # The init and its reference are one and the same on every process.
+    assert updates(two)[0]["kl_init/mean"] < 1e-6
+
+
+@pytest.mark.slow
+def test_a_sharded_run_goes_on_with_more_processes_but_not_unsharded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, sharded = tmp_path / "run", readme_environment(monkeypatch)
+    run_together(SCRIPT, *arguments(folder, "grpo"), environment=sharded)
+    more = arguments(folder, "grpo", "optimization.updates=3")
+    assert main(more) != 0
+    said = capsys.readouterr().err
+    assert "was written with FSDP" in said and "remove" not in said
+    run_together(SCRIPT, *more, count=3, environment=sharded)
+    assert len(updates(folder)) == 3
