@@ -22,13 +22,16 @@ from benchmark.cli.arguments import (
     tasks,
     training,
 )
+from benchmark.cli.parser import Parser
 from tasks.errors import UserError
 
+PROGRAM = "arlarena-bench"
 ROOMS = ("commands", "training")
 """Folders of `benchmark/cli/` in which a command's module is looked for."""
 EXIT_USER_ERROR = 2
 EXIT_ENGINE_DOWN = 3
 EXIT_INTERRUPTED = 130
+SHELLS = ("bash", "zsh", "tcsh")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -37,17 +40,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     0: done. 1: the command's answer is "no" (a replay differs, a validation fails). 2: a mistake
     of the user's, in one line. 3: the engine went down; the run can be resumed. 130: Ctrl-C.
     """
-    arguments = _parser().parse_args(argv)
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        arguments = parse(words)
+    except UserError as error:
+        debug = argparse.Namespace(debug="--debug" in words, command=_named(words))
+        return _fail(debug, str(error), EXIT_USER_ERROR)
     logging.basicConfig(
         level=logging.DEBUG if arguments.debug else logging.WARNING, format="%(message)s"
     )
     from benchmark.engines.core.base import EngineDown
 
     try:
-        if options := getattr(arguments, "data", ()):
-            from tasks.options import use_data
-
-            use_data(options)
+        prepare(arguments)
         modules = (f"benchmark.cli.{room}.{arguments.command}" for room in ROOMS)
         command = importlib.import_module(next(name for name in modules if find_spec(name)))
         code: int = command.run(arguments)
@@ -64,20 +69,81 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_INTERRUPTED
 
 
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """Read a command line.
+
+    Raises:
+        UserError: It has an unknown command, option or value.
+        SystemExit: It asks for help or the version, which is printed.
+    """
+    parser = command_line()
+    if not words or list(words) == ["help"]:
+        words = ["--help"]
+    elif words[0] == "help":
+        words = [*words[1:], "--help"]
+    elif len(words) == 1 and (one := parser.subcommands().get(words[0])) and one.subcommands():
+        words = [*words, "--help"]  # a command that only has commands
+    return parser.parse(words)
+
+
+def prepare(arguments: argparse.Namespace) -> None:
+    """Set what the options of all commands set for the whole process.
+
+    Raises:
+        UserError: --data names no folder of a task.
+    """
+    if options := getattr(arguments, "data", ()):
+        from tasks.options import use_data
+
+        use_data(options)
+
+
+def _named(words: Sequence[str]) -> str:
+    """The command that is named, if there is such a one."""
+    known = command_line().subcommands()
+    return next((word for word in words if word in known), "")
+
+
 def _fail(arguments: argparse.Namespace, message: str, code: int) -> int:
     if arguments.debug:
         logging.exception("traceback")
-    print(f"arlarena-bench {arguments.command}: {message}", file=sys.stderr)
+    print(f"{f'{PROGRAM} {arguments.command}'.strip()}: {message}", file=sys.stderr)
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="arlarena-bench",
+def command_line() -> Parser:
+    """The parser of all commands."""
+    parser = Parser(
+        prog=PROGRAM,
         description="Benchmark suite for reinforcement learning of language-model agents.",
+        epilog=f"{PROGRAM} COMMAND --help shows options and examples.",
     )
     parser.add_argument("--debug", action="store_true", help="show tracebacks and debug messages")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    parser.add_argument("--version", action=_Version, help="print the version, and end")
+    commands = parser.add_subparsers(
+        title="commands", dest="command", required=True, metavar="COMMAND"
+    )
     for family in (evaluation, runs, tasks, training, studies, logs, submissions, leaderboard):
         family.add(commands)
+    completion = commands.add_parser(
+        "completion",
+        help="print the completion of commands and options for a shell",
+        description="Print a script that makes a shell complete commands and options.",
+        epilog=f'examples:\n  eval "$({PROGRAM} completion bash)"          in ~/.bashrc\n'
+        f"  {PROGRAM} completion zsh > ~/.zsh/_arlarena-bench   a folder in $fpath\n",
+    )
+    completion.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
     return parser
+
+
+class _Version(argparse.Action):
+    """Prints the version; looks it up only then."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
+        super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help=help)
+
+    def __call__(self, *_: object) -> None:
+        from benchmark.versions import versions
+
+        print(f"{PROGRAM} {versions()[PROGRAM]}")
+        sys.exit(0)

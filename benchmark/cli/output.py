@@ -1,15 +1,18 @@
 """What the commands have in common: writing a run's summary and report, and printing numbers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from rich.console import Console
 
 from benchmark.evaluation.evaluate import Session
+from benchmark.evaluation.notes import notes_of
+from benchmark.evaluation.protocol import THINKING
 from benchmark.evaluation.replay import installed_panel
 from benchmark.evaluation.run_folder import REPORT, SUMMARY, read_manifest, read_run, read_sessions
-from benchmark.evaluation.summary import PanelSummary, RunSummary, summarize, summary_json
+from benchmark.evaluation.summary import PanelSummary, RunSummary, named, summarize, summary_json
 from benchmark.files import write_atomically
 from benchmark.report import report_html
 from tasks.errors import UserError
@@ -23,9 +26,22 @@ def table_console() -> Console:
     return console if console.is_terminal else Console(width=_FILE_WIDTH)
 
 
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """What was derived from a run's records.
+
+    Attributes:
+        summary: All numbers.
+        notes: What is likely wrong, one line each.
+    """
+
+    summary: RunSummary
+    notes: list[str]
+
+
 def write_outputs(
     folder: Path, report: Path | None = None, env_processes: int | None = None
-) -> RunSummary:
+) -> Outputs:
     """Derive `summary.json` and `report.html` from a run's records.
 
     Args:
@@ -39,13 +55,13 @@ def write_outputs(
     manifest, records = read_run(folder)
     summary = summarize(manifest, records)
     html = report_html(manifest, records, summary, read_sessions(folder), env_processes)
-    outputs = {folder / SUMMARY: summary_json(summary), folder / REPORT: html}
+    outputs = {folder / SUMMARY: summary_json(named(summary, manifest)), folder / REPORT: html}
     for path, content in ({report: html} if report else outputs).items():
         try:
             write_atomically(path, content.encode())
         except OSError as error:
             raise UserError(f"{path} cannot be written: {error.strerror}") from error
-    return summary
+    return Outputs(summary, notes_of(manifest, records))
 
 
 def print_what_is_not_shown(folder: Path) -> None:
@@ -58,27 +74,51 @@ def print_what_is_not_shown(folder: Path) -> None:
 
 
 def print_summary(
-    summary: RunSummary, folder: Path, session: Session | None = None, report: Path | None = None
+    outputs: Outputs, folder: Path, session: Session | None = None, report: Path | None = None
 ) -> None:
     """Print a run's numbers, a block for each panel, and where everything is."""
     manifest = read_manifest(folder)
-    if manifest.shard:
-        part = f"{manifest.shard.index} of {manifest.shard.count}"
-        print(f"\nshard {part}: these numbers are of a part of the panel; join all with merge")
+    if manifest.limit:
+        print(f"\n{manifest.part}: a quick look, not the panel's result")
+    elif manifest.shard:
+        print(f"\n{manifest.part}: these numbers are of a part of the panel; join all with merge")
     if manifest.overrides:
         changed = ", ".join(f"{name} = {value}" for name, value in manifest.overrides.items())
-        print(f"\nnot the standard protocol: {changed}")
-    for panel in summary.panels:
+        print(f"\nnot the {protocol_name(manifest.panels[0].name)} protocol: {changed}")
+    panels = outputs.summary.panels
+    for panel in panels:
         print(f"\n{panel.task}/{panel.panel}")
         for name, value in _facts(panel):
             print(f"  {name:<16} {value}")
+    if len(panels) > 1:
+        _print_table(panels)
     print()
+    for note in outputs.notes:
+        print(f"note: {note}")
     if session:
         print(_speed(session))
     print(f"report: {report or folder / REPORT}")
 
 
+def protocol_name(name: str) -> str:
+    """A protocol's name for people: `standard` or `thinking`."""
+    return "thinking" if name == THINKING else "standard"
+
+
+def _print_table(panels: Sequence[PanelSummary]) -> None:
+    """One line for every panel."""
+    print()
+    width = max(len(f"{panel.task}/{panel.panel}") for panel in panels)
+    for panel in panels:
+        rate = panel.success.percent if panel.records else "-"
+        place = f"{panel.task}/{panel.panel}"
+        print(f"{place:<{width}}  success {rate:<22} valid format {panel.format_valid:.1%}")
+
+
 def _facts(panel: PanelSummary) -> Iterator[tuple[str, str]]:
+    if not panel.records:
+        yield "episodes", f"0 of {panel.expected}: nothing was played yet"
+        return
     yield "success", f"{panel.success.percent}, 95% interval"
     for passed in panel.pass_at:
         yield f"pass@{passed.k}", f"{passed.success.percent}, solved in one of {passed.k} plays"

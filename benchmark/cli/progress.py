@@ -3,7 +3,7 @@
 import logging
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Self, TextIO
 
@@ -20,6 +20,7 @@ from rich.progress import (
 )
 
 from benchmark.engines.core.metered import MeteredEngine
+from benchmark.evaluation.notes import FIRST_LOOK
 from benchmark.evaluation.records import EpisodeRecord
 
 INTERVAL_S = 10.0
@@ -32,9 +33,15 @@ class Progress:
     Args:
         total: Episodes of the whole run.
         done: Records that are there already.
+        look: What to say about the first records that come in (`notes_of`).
     """
 
-    def __init__(self, total: int, done: Iterable[EpisodeRecord]) -> None:
+    def __init__(
+        self,
+        total: int,
+        done: Iterable[EpisodeRecord],
+        look: Callable[[Sequence[EpisodeRecord]], Iterable[str]] = lambda records: (),
+    ) -> None:
         records = list(done)
         self._total = total
         self._done = len(records)
@@ -57,6 +64,8 @@ class Progress:
             self._bar.add_task("", total=total, completed=self._done) if self._bar else None
         )
         self._began = self._shown = time.monotonic()
+        self._look = look
+        self._first: list[EpisodeRecord] = []
 
     def __enter__(self) -> Self:
         """Start to show."""
@@ -98,6 +107,11 @@ class Progress:
             left = (now - self._began) / self._played * (self._total - self._done)
             text += f", {left:,.0f} s left" if self._done < self._total else ""
             print(f"{self._done} of {self._total} episodes: {text}", file=sys.stderr, flush=True)
+        if self._played <= FIRST_LOOK < self._total:
+            self._first.append(record)
+            if self._played == FIRST_LOOK:
+                for note in self._look(self._first):
+                    print(f"note, after {FIRST_LOOK} episodes: {note}", file=sys.stderr, flush=True)
 
 
 def _log_to(stream: TextIO) -> None:

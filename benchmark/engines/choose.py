@@ -1,9 +1,12 @@
 """Chooses and builds the engine that a run asks for."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
 
-from benchmark.engines.core.base import Engine
+from benchmark.engines.core.base import GREEDY, PLAIN_CHAT, ChatOptions, Engine, Sampling
 from benchmark.engines.core.scripted import POLICIES, ScriptedEngine
 from benchmark.models import ModelSource
 from tasks.errors import UserError
@@ -11,6 +14,8 @@ from tasks.errors import UserError
 MAX_BATCH = 64
 """Responses that transformers runs at once, at most; its memory grows with their number."""
 KINDS = ("auto", "vllm", "transformers", "openai", *POLICIES)
+_NVIDIA: Final = Path("/proc/driver/nvidia/version")
+"""There where the driver of an NVIDIA GPU is loaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +30,12 @@ class EngineOptions:
         concurrency: Episodes in flight; engines with batches of their own size them by it.
         gpu_memory_utilization: Share of the GPU's memory that vLLM takes.
         tensor_parallel_size: GPUs that vLLM spreads one model over.
-        max_model_len: Context that vLLM reserves room for; None for the model's own.
+        max_model_len: Context that vLLM reserves room for; None for what responses need.
         steady: Transformers: batches depend on the requests alone (`WorkerEngine`).
+        model_args: Further arguments of vLLM's engine.
+        response_room: Tokens of responses that a prompt may be followed by; None if unknown.
+        chat: How messages become prompts and answers become responses.
+        sampling: How tokens are drawn; servers are tried out with it.
     """
 
     kind: str = "auto"
@@ -37,25 +46,59 @@ class EngineOptions:
     tensor_parallel_size: int | None = None
     max_model_len: int | None = None
     steady: bool = False
+    model_args: Mapping[str, Any] = field(default_factory=dict)
+    response_room: int | None = None
+    chat: ChatOptions = PLAIN_CHAT
+    sampling: Sampling = GREEDY
 
 
 def choose_kind(options: EngineOptions) -> str:
     """Resolve `auto`: endpoints if given, vLLM where there is a GPU and vLLM, else transformers.
 
     Raises:
-        UserError: Endpoints with an engine that does not use them, or the other way round.
+        UserError: Endpoints with an engine that does not use them, or the other way round, or an
+            option that does nothing with this engine.
     """
-    if options.kind == "auto":
+    kind = options.kind
+    if kind == "auto":
         if options.endpoints:
-            return "openai"
-        return "vllm" if find_spec("vllm") and _has_cuda() else "transformers"
-    if bool(options.endpoints) != (options.kind == "openai"):
+            kind = "openai"
+        else:
+            kind = "vllm" if find_spec("vllm") and _has_cuda() else "transformers"
+    if bool(options.endpoints) != (kind == "openai"):
         raise UserError(
             "--engine openai needs at least one --endpoint URL"
-            if options.kind == "openai"
-            else f"--endpoint does not go with --engine {options.kind}"
+            if kind == "openai"
+            else f"--endpoint does not go with --engine {kind}"
         )
-    return options.kind
+    _refuse_idle_options(kind, options)
+    return kind
+
+
+def _refuse_idle_options(kind: str, options: EngineOptions) -> None:
+    """Refuse options that this engine would not look at: a run is what its command line says."""
+    of_vllm = {
+        "--gpu-memory-utilization": options.gpu_memory_utilization,
+        "--tensor-parallel-size": options.tensor_parallel_size,
+        "--max-model-len": options.max_model_len,
+        "--model-args": options.model_args or None,
+    }
+    idle = [name for name, value in of_vllm.items() if value is not None and kind != "vllm"]
+    why = "only vLLM in this process has it"
+    if not idle and options.dtype != "auto" and kind not in ("vllm", "transformers"):
+        idle, why = ["--dtype"], "the server has chosen it" if kind == "openai" else "no model runs"
+    if not idle and options.chat.extra_body and kind != "openai":
+        idle, why = ["--extra-body"], "only servers get requests"
+    if not idle and options.chat.template_kwargs and kind in POLICIES:
+        idle, why = ["--chat-template-kwargs"], "a scripted policy has no template"
+    if idle:
+        place = "a server" if kind == "openai" else f"the {kind} engine"
+        raise UserError(f"{idle[0]} does nothing with {place}: {why}; leave it out")
+
+
+def idle_gpu() -> bool:
+    """Whether there is an NVIDIA GPU here, and vLLM is not installed to use it well."""
+    return _NVIDIA.exists() and find_spec("vllm") is None
 
 
 def build_engine(kind: str, options: EngineOptions, source: ModelSource) -> Engine:
@@ -74,7 +117,13 @@ def build_engine(kind: str, options: EngineOptions, source: ModelSource) -> Engi
     if kind == "openai":
         from benchmark.engines.server.openai import OpenAIEngine
 
-        return OpenAIEngine(options.endpoints, source.identity.name, in_flight=options.concurrency)
+        return OpenAIEngine(
+            options.endpoints,
+            source.identity.name,
+            in_flight=options.concurrency,
+            chat=options.chat,
+            sampling=options.sampling,
+        )
     if source.path is None:
         raise UserError(f"--engine {kind} needs a model's files, not a served model")
     if kind == "vllm":
@@ -86,6 +135,9 @@ def build_engine(kind: str, options: EngineOptions, source: ModelSource) -> Engi
             gpu_memory_utilization=options.gpu_memory_utilization,
             tensor_parallel_size=options.tensor_parallel_size,
             max_model_len=options.max_model_len,
+            response_room=options.response_room,
+            model_args=options.model_args,
+            chat=options.chat,
         )
     from benchmark.engines.transformers.engine import TransformersEngine
 
@@ -94,6 +146,7 @@ def build_engine(kind: str, options: EngineOptions, source: ModelSource) -> Engi
         dtype=options.dtype,
         max_batch=min(options.concurrency, MAX_BATCH),
         steady=options.steady,
+        chat=options.chat,
     )
 
 

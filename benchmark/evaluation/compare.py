@@ -7,14 +7,12 @@ compared. Differences are B minus A: positive where B is better.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from benchmark.evaluation.manifest import ENGINE_FACTS, Manifest
-from benchmark.evaluation.protocol import PanelProtocol
+from benchmark.evaluation.protocol import PanelProtocol, differing_fields
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.evaluation.summary import PanelKey, checked_records
-from benchmark.flat import flat
 from benchmark.stats.intervals import (
     Interval,
     bootstrap_mean,
@@ -32,7 +30,6 @@ Run = tuple[Manifest, Iterable[EpisodeRecord]]
 
 
 BOOTSTRAP = "BCa bootstrap over episodes"
-HASH_DIGITS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,23 +243,14 @@ def _check_same_protocol(a: PanelProtocol, b: PanelProtocol) -> None:
     """Refuse two protocols of one panel that differ, and name every field that does."""
     if a.fingerprint == b.fingerprint:
         return
-    fields_a, fields_b = flat(asdict(a)), flat(asdict(b))
     differing = [
-        f"{name} ({_short(fields_a.get(name))} in A, {_short(fields_b.get(name))} in B)"
-        for name in dict.fromkeys((*fields_a, *fields_b))
-        if fields_a.get(name) != fields_b.get(name)
+        f"{name} ({in_a} in A, {in_b} in B)"
+        for name, (in_a, in_b) in differing_fields(a, b).items()
     ]
     raise UserError(
         f"{a.task}/{a.panel} was played under different protocols: they differ in "
         f"{', '.join(differing)}; only runs of the same protocol can be compared"
     )
-
-
-def _short(value: Any) -> str:
-    if value is None:
-        return "absent"
-    is_hash = isinstance(value, str) and len(value) == HASH_DIGITS
-    return f"{value[:12]}..." if is_hash else str(value)
 
 
 def _names(panels: Sequence[PanelProtocol]) -> str:

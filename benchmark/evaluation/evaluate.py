@@ -50,10 +50,12 @@ class Plan:
     Attributes:
         panels: In the order of play.
         shard: The part that this machine plays; None for all.
+        limit: Episodes of every panel that are played, the first ones; None for all.
     """
 
     panels: tuple[PlannedPanel, ...]
     shard: Shard | None = None
+    limit: int | None = None
 
     @classmethod
     def of(
@@ -62,6 +64,7 @@ class Plan:
         choices: SamplingOverrides = STANDARD,
         shard: Shard | None = None,
         settings: Settings = MappingProxyType({}),
+        limit: int | None = None,
     ) -> "Plan":
         """Read the panels, given as (task, panel), and fix their protocol and order.
 
@@ -70,7 +73,7 @@ class Plan:
                 task that is not played.
         """
         for unplayed in sorted(set(settings) - {task_name for task_name, _ in panels}):
-            raise UserError(f"there is a setting of {unplayed}, which is not played")
+            raise UserError(f"--set chooses a setting of {unplayed}, and this run does not play it")
         planned = []
         # In one order, whatever order they were named in: shards must agree on it.
         for task_name, panel_name in sorted(panels):
@@ -79,7 +82,7 @@ class Plan:
             task.require()
             protocol = PanelProtocol.of(task, panel, choices)
             planned.append(PlannedPanel(task, panel, protocol))
-        return cls(tuple(planned), shard)
+        return cls(tuple(planned), shard, limit)
 
     @property
     def protocols(self) -> tuple[PanelProtocol, ...]:
@@ -102,12 +105,20 @@ class Plan:
             Job(planned.task, entry, repeat, planned.protocol)
             for planned in self.panels
             for repeat in range(planned.protocol.repeats)
-            for entry in planned.panel.entries
+            for entry in planned.panel.entries[: self.limit]
         ]
         return jobs[self.shard.index - 1 :: self.shard.count] if self.shard else jobs
 
-    def manifest(self, model: ModelIdentity, engine: Engine) -> Manifest:
-        """What `run.json` says of this run: by this model, on this started engine, now."""
+    def manifest(
+        self, model: ModelIdentity, engine: Engine, command: Sequence[str] | None = None
+    ) -> Manifest:
+        """What `run.json` says of this run: by this model, on this started engine, now.
+
+        Args:
+            model: Which weights answer.
+            engine: Where they answer.
+            command: The command line, the program first; None for this process's own.
+        """
         return Manifest(
             schema_version=SCHEMA_VERSION,
             fingerprint=self.fingerprint,
@@ -116,9 +127,10 @@ class Plan:
             model=model,
             engine=engine.describe(),
             versions=versions(),
-            command=recorded_command(sys.argv),
+            command=recorded_command(sys.argv if command is None else command),
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             shard=self.shard,
+            limit=self.limit,
         )
 
     def keys(self) -> list[Key]:

@@ -12,7 +12,10 @@ from tasks.seeding import canonical_json
 from tasks.strict import Strict
 
 SCHEMA_VERSION: Final = 1
-ENGINE_FACTS = ("kind", "policy", "dtype", "device", "context", "server")
+ENGINE_FACTS = (
+    *("kind", "policy", "dtype", "device", "context", "server", "opened"),
+    *("model_args", "batch_invariant"),
+)
 """What an engine says of itself that can move a number: one run has one value of each."""
 
 
@@ -37,6 +40,7 @@ class Manifest(Strict):
         command: The command line.
         created: Start of the run, ISO 8601, UTC.
         shard: Which part of the panels this folder holds; null for all.
+        limit: A quick look: only so many episodes of every panel, the first ones; null for all.
     """
 
     schema_version: Literal[1]
@@ -49,6 +53,16 @@ class Manifest(Strict):
     command: Annotated[tuple[str, ...], Field(strict=False)]
     created: str
     shard: Shard | None
+    # Whole panels' run.json is as it was before there was a limit.
+    limit: Annotated[int, Field(ge=1)] | None = Field(None, exclude_if=lambda limit: limit is None)
+
+    @property
+    def part(self) -> str | None:
+        """Which part of its panels the run is, for people; None for whole panels."""
+        parts = [f"first {self.limit} episodes of every panel"] if self.limit else []
+        if self.shard:
+            parts.append(f"shard {self.shard.index} of {self.shard.count}")
+        return ", ".join(parts) or None
 
     def panel(self, task: str, panel: str) -> PanelProtocol:
         """The protocol of one panel.

@@ -65,7 +65,7 @@ def _order(manifest: Manifest) -> list[Key]:
     planned = tuple(
         PlannedPanel(*installed_panel(protocol), protocol) for protocol in manifest.panels
     )
-    return Plan(planned).keys()
+    return Plan(planned, limit=manifest.limit).keys()
 
 
 def _write(

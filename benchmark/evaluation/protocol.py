@@ -5,21 +5,32 @@ between runs that played different sets of panels; a run's fingerprint covers al
 """
 
 import hashlib
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
-from benchmark.engines.core.base import Sampling
+from pydantic import Field
+
+from benchmark.engines.core.base import ChatOptions, Sampling
+from benchmark.flat import flat
 from tasks.base import Task
 from tasks.panels import Panel, PanelDefaults, PanelInfo
 from tasks.registry import load_task
 from tasks.seeding import canonical_json, sha256_text, stable_seed
 
-NAME = "v1"
+ProtocolName = Literal["v1", "thinking-1"]
+NAME: Final = "v1"
 """Name of the standard protocol: panels are played as `PanelInfo.standard` says."""
+THINKING: Final = "thinking-1"
+"""Name of the protocol for models that think before they answer: `thinking_standard`, and
+`benchmark.evaluation.reading` says what of a response is the answer."""
+LEAST_PLAYS: Final = 128
+"""Plays of a panel under `THINKING`, whose draws are random, at least."""
 
 STANDARD_SEED = 0
+HASH_DIGITS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +44,9 @@ class SamplingOverrides:
         max_tokens: Longest response.
         repeats: Plays of every episode.
         seed: Base of all sampling seeds.
+        protocol: Whose standard it is.
+        chat_template_kwargs: Variables for the chat template.
+        extra_body: Further fields of requests to servers.
     """
 
     temperature: float | None = None
@@ -41,17 +55,27 @@ class SamplingOverrides:
     max_tokens: int | None = None
     repeats: int | None = None
     seed: int = STANDARD_SEED
+    protocol: ProtocolName = NAME
+    chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, protocol: "PanelProtocol") -> Self:
         """The choices that give a protocol again, whatever is standard."""
-        return cls(**asdict(protocol.sampling), repeats=protocol.repeats, seed=protocol.seed)
+        return cls(
+            **asdict(protocol.sampling),
+            repeats=protocol.repeats,
+            seed=protocol.seed,
+            protocol=protocol.name,
+            chat_template_kwargs=protocol.chat_template_kwargs,
+            extra_body=protocol.extra_body,
+        )
 
     def over(self, standard: PanelDefaults) -> tuple[Sampling, int]:
         """Sampling and repeats: what was chosen, and the standard's for the rest."""
-        chosen = {name: value for name, value in asdict(self).items() if value is not None}
-        values = {**asdict(standard), **chosen}
-        del values["seed"]
+        values = asdict(standard)
+        chosen = {name: getattr(self, name) for name in values}
+        values |= {name: value for name, value in chosen.items() if value is not None}
         repeats = values.pop("repeats")
         return Sampling(**values), repeats
 
@@ -82,6 +106,9 @@ class PanelProtocol:
         sampling: How tokens are drawn.
         repeats: Plays of every episode.
         seed: Base of all sampling seeds.
+        name: The protocol's name.
+        chat_template_kwargs: Variables for the chat template, where some were chosen.
+        extra_body: Further fields of requests to servers, likewise.
     """
 
     task: str
@@ -100,6 +127,14 @@ class PanelProtocol:
     sampling: Sampling
     repeats: int = 1
     seed: int = STANDARD_SEED
+    # Of the standard protocol's runs, run.json is as it was before there were others.
+    name: Annotated[ProtocolName, Field(exclude_if=lambda name: name == NAME)] = NAME
+    chat_template_kwargs: Annotated[dict[str, Any], Field(exclude_if=lambda v: not v)] = field(
+        default_factory=dict
+    )
+    extra_body: Annotated[dict[str, Any], Field(exclude_if=lambda v: not v)] = field(
+        default_factory=dict
+    )
 
     # Read from outside by pydantic (run.json, submissions).
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "allow_inf_nan": False}
@@ -107,7 +142,7 @@ class PanelProtocol:
     @classmethod
     def of(cls, task: Task, panel: Panel, choices: SamplingOverrides = STANDARD) -> "PanelProtocol":
         """Collect the protocol of a task's panel as installed here."""
-        sampling, repeats = choices.over(panel.info.standard)
+        sampling, repeats = choices.over(_standard(choices.protocol, panel.info))
         return cls(
             task=task.info.name,
             task_version=task.info.version,
@@ -125,6 +160,9 @@ class PanelProtocol:
             sampling=sampling,
             repeats=repeats,
             seed=choices.seed,
+            name=choices.protocol,
+            chat_template_kwargs=dict(choices.chat_template_kwargs),
+            extra_body=dict(choices.extra_body),
         )
 
     def __post_init__(self) -> None:
@@ -133,19 +171,40 @@ class PanelProtocol:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the canonical JSON of all fields."""
-        return _fingerprint({"protocol": NAME, **asdict(self)})
+        """SHA-256 of the canonical JSON of all fields; what was not chosen is not in it."""
+        return _fingerprint({"protocol": self.name, **self.facts})
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """All fields as plain values but the name; without what no standard run has."""
+        facts = asdict(self)
+        del facts["name"]
+        for chosen in ("chat_template_kwargs", "extra_body"):
+            if not facts[chosen]:
+                del facts[chosen]
+        return facts
+
+    @property
+    def chat(self) -> ChatOptions:
+        """How messages become a prompt and an answer becomes a response."""
+        return ChatOptions(self.chat_template_kwargs, self.extra_body, self.name == THINKING)
 
     @property
     def overrides(self) -> dict[str, Any]:
-        """Settings that are not the standard protocol's, by name; empty for a standard run.
+        """Settings that are not the named protocol's, by name; empty for a standard run.
 
         A task's own settings have their task before their name: `webshop.compat`.
         """
         task = load_task(self.task)
         chosen = {**asdict(self.sampling), "repeats": self.repeats, "seed": self.seed}
-        standard = {**asdict(_standard(task.panels().get(self.panel))), "seed": STANDARD_SEED}
+        usual = asdict(_standard(self.name, task.panels().get(self.panel)))
+        standard = {**usual, "seed": STANDARD_SEED}
         overrides = {name: value for name, value in chosen.items() if value != standard[name]}
+        given = {
+            "chat_template_kwargs": self.chat_template_kwargs,
+            "extra_body": self.extra_body,
+        }
+        overrides |= {name: value for name, value in given.items() if value}
         known = task.info.settings
         return overrides | {
             f"{self.task}.{name}": value
@@ -158,9 +217,37 @@ class PanelProtocol:
         return stable_seed(self.fingerprint, self.task, episode, repeat, turn)
 
 
-def _standard(panel: PanelInfo | None) -> PanelDefaults:
-    """The standard of a panel; of one that is not installed, the usual one."""
+def differing_fields(one: PanelProtocol, other: PanelProtocol) -> dict[str, tuple[str, str]]:
+    """The fields in which two protocols of a panel differ: both values for people, by name."""
+    fields = [flat(asdict(protocol)) for protocol in (one, other)]
+    values = {name: (fields[0].get(name), fields[1].get(name)) for name in (*fields[0], *fields[1])}
+    return {name: (_short(a), _short(b)) for name, (a, b) in values.items() if a != b}
+
+
+def _short(value: Any) -> str:
+    if value is None:
+        return "absent"
+    is_hash = isinstance(value, str) and len(value) == HASH_DIGITS
+    return f"{value[:12]}..." if is_hash else str(value)
+
+
+def _standard(protocol: ProtocolName, panel: PanelInfo | None) -> PanelDefaults:
+    """A protocol's standard for a panel; of one that is not installed, the usual one."""
+    if protocol == THINKING:
+        return thinking_standard(panel)
     return panel.standard if panel is not None else PanelDefaults()
+
+
+def thinking_standard(panel: PanelInfo | None) -> PanelDefaults:
+    """How `THINKING` plays a panel.
+
+    Temperature 0.6 and top-p 0.95 are what DeepSeek-R1 and Qwen3 name for thinking; both warn
+    against greedy decoding. There is no top-k, which servers other than vLLM do not take. A small
+    panel is played as often as it takes to come to `LEAST_PLAYS`.
+    """
+    plays = math.ceil(LEAST_PLAYS / panel.episodes) if panel is not None else 1
+    usual = panel.standard.repeats if panel is not None else 1
+    return PanelDefaults(max_tokens=8192, temperature=0.6, top_p=0.95, repeats=max(usual, plays))
 
 
 def overrides_of(panels: Iterable[PanelProtocol]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.protocol import PanelProtocol, SamplingOverrides
+from benchmark.evaluation.reading import read_by_world
 from benchmark.evaluation.records import (
     EpisodeRecord,
     Totals,
@@ -130,7 +131,7 @@ def replay_records(
     # What is to be compared is kept beside what is being executed ahead of it.
     to_execute, to_compare = tee(claims)
     calls = (
-        (task, (entry, protocol.max_turns, _recorded(record), trust))
+        (task, (entry, protocol.max_turns, _recorded(record, protocol), trust))
         for record, protocol, task, entry in to_execute
     )
     with closing(parallel_map(execute, calls, env_processes, _died)) as executions:
@@ -138,11 +139,13 @@ def replay_records(
             yield _compare(*claim, execution)
 
 
-def _recorded(record: EpisodeRecord) -> tuple[tuple[str, dict[str, Any]], ...] | None:
+def _recorded(
+    record: EpisodeRecord, protocol: PanelProtocol
+) -> tuple[tuple[str, dict[str, Any]], ...] | None:
     """What is fed to the world; None for a record whose world was never set up."""
     if record.observation_hash is None:
         return None
-    return tuple((turn.response, turn.info) for turn in record.turns)
+    return tuple((read_by_world(protocol, turn.response), turn.info) for turn in record.turns)
 
 
 def _died(error: WorkerDied) -> Execution:
@@ -191,7 +194,7 @@ def replay_record(
         task: The task.
         entry: The panel's entry that the record names.
     """
-    execution = execute(task, entry, protocol.max_turns, _recorded(record))
+    execution = execute(task, entry, protocol.max_turns, _recorded(record, protocol))
     return _compare(record, protocol, task, entry, execution)
 
 

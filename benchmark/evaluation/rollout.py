@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 from benchmark.engines.core.base import Engine, EngineDown, Generation, PromptTooLong, Request
-from benchmark.evaluation.protocol import PanelProtocol
+from benchmark.evaluation.protocol import THINKING, PanelProtocol
+from benchmark.evaluation.reading import read_by_world
 from benchmark.hosts.base import EnvHost, LiveEpisode, WorldError
 from benchmark.hosts.choose import EnvPool
 from tasks.base import Task
@@ -91,7 +92,7 @@ async def play_episode(job: Job, engine: Engine, host: EnvHost) -> Trajectory:
 
 async def _attempt(job: Job, engine: Engine, host: EnvHost) -> tuple[Trajectory, bool]:
     """Play an episode once; also say whether an error may pass if it is played again."""
-    affinity = stable_seed(*job.key)
+    affinity, chat = stable_seed(*job.key), job.protocol.chat
     turns: list[Turn] = []
     start: View | None = None
     episode: LiveEpisode | None = None
@@ -109,9 +110,10 @@ async def _attempt(job: Job, engine: Engine, host: EnvHost) -> tuple[Trajectory,
                     affinity,
                     episode,
                     previous=previous,
+                    chat=chat,
                 )
             )
-            step = await episode.step(generation.text)
+            step = await episode.step(read_by_world(job.protocol, generation.text))
             turns.append(Turn(view, generation, step))
             if step.outcome is not None:
                 return Trajectory(job, start, tuple(turns), step.outcome, None), False
@@ -132,8 +134,11 @@ async def _attempt(job: Job, engine: Engine, host: EnvHost) -> tuple[Trajectory,
 
 
 def _goes_on_from(job: Job, turns: list[Turn]) -> Generation | None:
-    """The generation whose token ids the next prompt goes on from, if any."""
-    if job.task.info.unit == "turn" or not turns:
+    """The generation whose token ids the next prompt goes on from, if any.
+
+    Where thoughts are apart from answers, later prompts hold the answers alone.
+    """
+    if job.task.info.unit == "turn" or not turns or job.protocol.name == THINKING:
         return None
     last = turns[-1].generation
     return None if last.prompt_ids is None or last.response_ids is None else last

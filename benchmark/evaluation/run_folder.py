@@ -13,6 +13,7 @@ Nothing here is trusted when it is read: a folder may come from somebody else.
 import asyncio
 import json
 import os
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,6 +22,7 @@ from typing import Any, Self
 from pydantic import ValidationError
 
 from benchmark.evaluation.manifest import ENGINE_FACTS, Manifest, Shard
+from benchmark.evaluation.protocol import PanelProtocol, differing_fields
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.files import append_durably, lock_folder, open_no_link, sync_folder, write_atomically
 from tasks.errors import UserError
@@ -177,6 +179,38 @@ class RunFolder:
         self._file = self._lock = -1
 
 
+def check_folder(
+    path: Path, panels: Sequence[PanelProtocol], shard: Shard | None, limit: int | None
+) -> None:
+    """Check a folder before a model is loaded for it; it is made if it is not there.
+
+    Args:
+        path: Where a run is to go.
+        panels: The protocol of every panel of it.
+        shard: The part that is played; None for all.
+        limit: Episodes of every panel that are played; None for all.
+
+    Raises:
+        UserError: It cannot be written, or belongs to a run of something else. Whether model and
+            engine are the same is seen when they are there (`RunFolder`).
+    """
+    if path.exists() and not path.is_dir():
+        raise UserError(f"{path} is not a folder; choose another --out")
+    if (path / MANIFEST).exists():
+        there = read_manifest(path)
+        _refuse_another(path, "protocol", *_differing_protocols(there.panels, panels))
+        _refuse_another(path, "limit", there.limit or "none", limit or "none")
+        _refuse_another_shard(path, there.shard, shard)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise UserError(
+            f"{path} cannot be written: {error.strerror or error}; choose another --out"
+        ) from error
+
+
 def read_run(path: Path) -> tuple[Manifest, list[EpisodeRecord]]:
     """Read a run without locking or changing it; an incomplete last line is skipped.
 
@@ -214,12 +248,27 @@ def read_manifest(path: Path) -> Manifest:
         with os.fdopen(open_no_link(file, os.O_RDONLY), "rb") as stream:
             content = stream.read(MAX_LINE + 1)
     except FileNotFoundError:
-        raise UserError(f"{path} is not a run folder: it has no {MANIFEST}") from None
+        raise UserError(f"{path} is not a run folder: {_what_else(path)}") from None
     except OSError as error:
         raise UserError(f"{file} cannot be read: {error.strerror}") from error
     if len(content) > MAX_LINE:
         raise UserError(f"{file} is longer than {MAX_LINE} bytes")
     return parse_manifest(content, str(file))
+
+
+def _what_else(path: Path) -> str:
+    """What a folder without a manifest is, and what to do with it."""
+    if not path.is_dir():
+        return "there is no such folder" if not path.exists() else "it is a file"
+    if (path / "training_log.jsonl").exists():
+        return (
+            f"it has no {MANIFEST}, and is of a training: `plot` and `stability` read it, "
+            f"`eval --model {path / 'last'}` evaluates its weights"
+        )
+    runs = sorted(manifest.parent for manifest in path.glob(f"*/{MANIFEST}"))
+    if runs:
+        return f"it has no {MANIFEST}, but holds {len(runs)} runs, such as {runs[0]}: name one"
+    return f"it has no {MANIFEST}"
 
 
 def parse_manifest(content: bytes, where: str) -> Manifest:
@@ -318,26 +367,54 @@ def _drop_partial_line(file: Path) -> int:
 def _check_same_run(path: Path, existing: Manifest, wanted: Manifest) -> None:
     """Refuse to continue a run with another protocol, model, engine or shard."""
     for name, (old, new) in differing_facts(existing, wanted).items():
+        _refuse_another(path, name, old, new)
+    _refuse_another_shard(path, existing.shard, wanted.shard)
+
+
+def _refuse_another(path: Path, name: str, old: object, new: object) -> None:
+    if old != new:
         raise UserError(
-            f"{path} holds a run with another {name} ({old}, this is {new}); "
+            f"{path} holds a run with another {name} ({old}; this is {new}); "
             "choose another folder with --out"
         )
-    shards = [_shard_text(manifest.shard) for manifest in (existing, wanted)]
-    if shards[0] != shards[1]:
+
+
+def _refuse_another_shard(path: Path, old: Shard | None, new: Shard | None) -> None:
+    if old != new:
         raise UserError(
-            f"{path} holds {shards[0]}, this is {shards[1]}; choose another folder with --out"
+            f"{path} holds {_shard_text(old)}, this is {_shard_text(new)}; "
+            "choose another folder with --out"
         )
 
 
 def differing_facts(one: Manifest, other: Manifest) -> dict[str, tuple[object, object]]:
     """What keeps two manifests from being of one run, shards aside: both values, by name."""
     facts: dict[str, tuple[object, object]] = {
-        "protocol": (one.fingerprint[:12], other.fingerprint[:12]),
+        "protocol": _differing_protocols(one.panels, other.panels),
         "model": (one.model.text, other.model.text),
+        "limit": (one.limit or "none", other.limit or "none"),
     }
     for fact in ENGINE_FACTS:
         facts[f"engine {fact}"] = (one.engine.get(fact), other.engine.get(fact))
     return {name: values for name, values in facts.items() if values[0] != values[1]}
+
+
+def _differing_protocols(
+    one: Sequence[PanelProtocol], other: Sequence[PanelProtocol]
+) -> tuple[str, str]:
+    """What differs between the protocols of two runs, as each has it; the same if nothing does."""
+    panels = [{(panel.task, panel.panel): panel for panel in side} for side in (one, other)]
+    if panels[0].keys() != panels[1].keys():
+        left, right = (", ".join("/".join(key) for key in side) for side in panels)
+        return f"panels {left}", f"panels {right}"
+    for key, panel in panels[0].items():
+        if differing := differing_fields(panel, panels[1][key]):
+            left, right = (
+                ", ".join(f"{name} {values[side]}" for name, values in differing.items())
+                for side in (0, 1)
+            )
+            return left, right
+    return "", ""
 
 
 def _shard_text(shard: Shard | None) -> str:

@@ -10,12 +10,12 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from benchmark.evaluation.manifest import Manifest
+from benchmark.evaluation.manifest import ENGINE_FACTS, Manifest
 from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.stats.intervals import Interval, clustered_wilson, mean_interval, pass_at_k
@@ -167,12 +167,18 @@ class RunSummary:
         fingerprint: The run's protocol fingerprint.
         complete: Every expected record is there (of a shard: its part).
         panels: One summary per panel, in the protocol's order.
+        model: Which weights answered, as in `run.json`; None where the summary is of numbers alone.
+        engine: What the engine was, in facts that can move a number; None likewise.
+        part: Which part of its panels the run is; None for whole panels, and likewise.
     """
 
     schema_version: int
     fingerprint: str
     complete: bool
     panels: tuple[PanelSummary, ...]
+    model: dict[str, str | None] | None = None
+    engine: dict[str, Any] | None = None
+    part: str | None = None
 
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
 
@@ -218,7 +224,7 @@ def expected_records(manifest: Manifest) -> dict[PanelKey, int]:
     counts, start = {}, 0
     index, count = (manifest.shard.index, manifest.shard.count) if manifest.shard else (1, 1)
     for panel in manifest.panels:
-        end = start + panel.episodes * panel.repeats
+        end = start + min(panel.episodes, manifest.limit or panel.episodes) * panel.repeats
         first = start + (index - 1 - start) % count
         counts[panel.task, panel.panel] = len(range(first, end, count))
         start = end
@@ -250,9 +256,19 @@ def checked_records(
         yield record
 
 
+def named(summary: RunSummary, manifest: Manifest) -> RunSummary:
+    """A summary that also says which model and engine it is of."""
+    facts = {fact: manifest.engine[fact] for fact in ENGINE_FACTS if fact in manifest.engine}
+    return replace(summary, model=manifest.model.model_dump(), engine=facts, part=manifest.part)
+
+
 def summary_json(summary: RunSummary) -> str:
     """The content of `summary.json`: sorted keys, floats in their shortest exact form."""
-    return json.dumps(asdict(summary), sort_keys=True, indent=2, allow_nan=False) + "\n"
+    content = asdict(summary)
+    for name in ("model", "engine", "part"):
+        if content[name] is None:
+            del content[name]
+    return json.dumps(content, sort_keys=True, indent=2, allow_nan=False) + "\n"
 
 
 def read_summary(text: str | bytes) -> RunSummary:

@@ -22,10 +22,10 @@ it tells checkpoints apart is measured by `tests/benchmarks/audit_power.py`.
 import math
 import random
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -193,7 +193,8 @@ def audit_run(
     claims = list(_claims(chosen, run.manifest))
     with closing(replay_records(claims, 1, trust=True)) as replays:
         for replay, (record, protocol, _, _) in zip(replays, claims, strict=True):
-            parts, of_its_text = _parts(record, replay, chat, context)
+            variables = protocol.chat_template_kwargs
+            parts, of_its_text = _parts(record, replay, chat, context, variables)
             scores = [_scores(part, model, protocol.sampling, tolerance) for part in parts]
             unscored = 0 if record.sequence is not None else len(record.turns) - len(parts)
             yield _audit(record, parts, scores, of_its_text, tolerance, unscored)
@@ -208,7 +209,11 @@ def _claims(records: Sequence[EpisodeRecord], manifest: Manifest) -> Iterator[Cl
 
 
 def _parts(
-    record: EpisodeRecord, replay: Replay, chat: Chat, context: int
+    record: EpisodeRecord,
+    replay: Replay,
+    chat: Chat,
+    context: int,
+    variables: Mapping[str, Any],
 ) -> tuple[list[_Part], bool]:
     """The whole episode where it is one sequence, else each turn whose tokens are known.
 
@@ -221,17 +226,23 @@ def _parts(
     shown = [list(view.messages) for view in views if view is not None][: len(record.turns)]
     if record.sequence is not None:
         ids = record.sequence.token_ids
-        if len(ids) > context or not _is_of_its_text(record, record.sequence, shown, chat):
+        if len(ids) > context or not _is_of_its_text(
+            record, record.sequence, shown, chat, variables
+        ):
             return [], False
         return [_sequence_part(record, record.sequence)], True
     pairs = zip(shown, record.turns, strict=False)
-    turns = [_turn_part(chat.render(messages), turn, chat) for messages, turn in pairs]
+    turns = [_turn_part(chat.render(messages, variables), turn, chat) for messages, turn in pairs]
     known = [part for part in turns if part is not None and len(part.ids) <= context]
     return known, 2 * len(known) >= len(record.turns)
 
 
 def _is_of_its_text(
-    record: EpisodeRecord, sequence: SequenceRecord, shown: Sequence[list[Message]], chat: Chat
+    record: EpisodeRecord,
+    sequence: SequenceRecord,
+    shown: Sequence[list[Message]],
+    chat: Chat,
+    variables: Mapping[str, Any],
 ) -> bool:
     """Whether a sequence's tokens are the conversation that was shown and the responses in it.
 
@@ -242,10 +253,10 @@ def _is_of_its_text(
         return False
     if max(ids) >= len(chat.tokenizer):  # decoding would pass over it
         return False
-    prompt = chat.render(shown[0])
+    prompt = chat.render(shown[0], variables)
     for turn, ((start, stop), turned) in enumerate(zip(written, record.turns, strict=True)):
-        drawn = chat.decode(ids[start:stop])
-        if _text(chat, ids[:start]) != _text(chat, prompt):
+        drawn = chat.response(ids[:start], ids[start:stop])
+        if chat.prompt_text(ids[:start]) != chat.prompt_text(prompt):
             return False
         if turn + 1 == len(written):
             return drawn == turned.response
@@ -253,13 +264,10 @@ def _is_of_its_text(
         begun = turned.response.startswith(drawn.rstrip("\ufffd"))
         if not begun or not drawn.startswith(shown[turn + 1][-2]["content"].rstrip("\ufffd")):
             return False
-        prompt = chat.continue_conversation(ids[:start], ids[start:stop], shown[turn + 1])
+        prompt = chat.continue_conversation(
+            ids[:start], ids[start:stop], shown[turn + 1], variables
+        )
     return False
-
-
-def _text(chat: Chat, ids: Sequence[int]) -> str:
-    text: str = chat.tokenizer.decode(list(ids), clean_up_tokenization_spaces=False)
-    return text
 
 
 def _sequence_part(record: EpisodeRecord, sequence: SequenceRecord) -> _Part:
@@ -276,7 +284,8 @@ def _sequence_part(record: EpisodeRecord, sequence: SequenceRecord) -> _Part:
 
 def _turn_part(prompt: list[int], turn: TurnRecord, chat: Chat) -> _Part | None:
     """One turn; None if its text was drawn as other tokens than those that it is encoded to."""
-    response = chat.tokenizer.encode(turn.response, add_special_tokens=False)
+    text = turn.response.removeprefix(chat.opened(prompt))
+    response = chat.tokenizer.encode(text, add_special_tokens=False)
     stops = sorted(chat.stop_ids) if turn.finish_reason == "stop" else []
     if turn.response_tokens not in (None, len(response) + len(stops[:1])):
         return None

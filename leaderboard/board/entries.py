@@ -125,7 +125,7 @@ def facts_of(entry: Entry) -> list[PanelFacts]:
                     title=info.presentation.title,
                     field=protocol.panel == (info.field_panel or "builtin"),
                     fingerprint=protocol.fingerprint,
-                    protocol=canonical_json(asdict(protocol)),
+                    protocol=canonical_json(protocol.facts),
                     category_name=info.presentation.category_name,
                     score_name=info.presentation.score_name,
                     score_unit=info.presentation.score_unit,

@@ -14,7 +14,7 @@ from baselines.inits.registry import read_registry
 from baselines.reproduction import check_init, logged_configuration, train_command
 from baselines.tracks import registry as tracks
 from baselines.tracks.registry import INDEX, index_text, load_track, pinned_index, rates_text
-from benchmark.cli.main import _parser
+from benchmark.cli.main import command_line
 from benchmark.flat import flat
 from benchmark.logs.lines import Start
 from benchmark.logs.training_log import TrainingLog, parse_training_log, read_training_log
@@ -45,7 +45,7 @@ def resolved(words: tuple[str, ...]) -> tuple[TrainConfig, dict[str, dict[str, s
     """The configuration that `train` makes of a command, and the settings of its tasks."""
     program, *rest = words
     assert program == "arlarena-bench"
-    given = _parser().parse_args([*rest, "--out", "x"])
+    given = command_line().parse_args([*rest, "--out", "x"])
     of_tasks = [text for text in given.set if text.partition(".")[0] in given.task]
     own = [text for text in given.set if text not in of_tasks]
     chosen = parse_settings(of_tasks)
@@ -61,7 +61,7 @@ def test_the_command_of_every_entry_is_its_logged_configuration(
     for log in logs_of(folder):
         command, start = train_command(log, str(tmp_path)), log.start
         assert not command.files and not command.note
-        given = _parser().parse_args(list(command.words[1:]))
+        given = command_line().parse_args(list(command.words[1:]))
         assert (given.recipe, given.seed) == (start.recipe, start.seed)
         if start.track is not None:
             track = load_track(start.track.name)

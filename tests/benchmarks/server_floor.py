@@ -44,7 +44,7 @@ class Recorder(OpenAIEngine):
 
     async def generate(self, request: Request) -> Generation:
         """Answer and remember."""
-        fields = self._fields(request.messages, request.sampling, request.seed)
+        fields = self._dialect.fields(request.messages, request.sampling, request.seed)
         self.bodies.append(fields)
         return await super().generate(request)
 

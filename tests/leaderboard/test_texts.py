@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from benchmark.cli.main import _parser
+from benchmark.cli.main import command_line
 from leaderboard.app import FOLDER
 
 TEXT = (FOLDER / "texts" / "submit.md").read_text("utf-8")
@@ -23,7 +23,7 @@ def commands() -> list[list[str]]:
 
 
 def test_the_commands_are_understood() -> None:
-    parsed = [_parser().parse_args(each) for each in commands()]
+    parsed = [command_line().parse_args(each) for each in commands()]
     *evaluations, prepare, check = parsed
     assert [each.out for each in evaluations] == prepare.run
     assert len(prepare.training_log) == len(evaluations) == 2

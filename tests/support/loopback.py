@@ -97,6 +97,9 @@ class Loopback:
         context: `max_model_len` of its models.
         key: API key that it demands; None for none.
         prompt_tokens: Answer of vLLM's `/tokenize`.
+        prompt_text: Answer of vLLM's `/detokenize`.
+        hello: Answers to the engine's try-outs, in order; the last one is repeated.
+        hellos: Bodies of the try-outs.
         requests: Bodies of the completion requests, without the engine's try-out.
         paths: Where each of them was sent.
         authorizations: `Authorization` headers of all requests.
@@ -110,6 +113,9 @@ class Loopback:
     context: int | None = 4096
     key: str | None = None
     prompt_tokens: int = 3
+    prompt_text: str = "<|im_start|>assistant\n"
+    hello: list[Answer] = field(default_factory=lambda: [says()])
+    hellos: list[dict[str, Any]] = field(default_factory=list)
     port: int = 0
     requests: list[dict[str, Any]] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
@@ -133,6 +139,7 @@ class Loopback:
             app.router.add_get("/version", says({"version": "0.32.0"}))
             app.router.add_get("/health", says(b""))
             app.router.add_post("/tokenize", self._tokenize)
+            app.router.add_post("/detokenize", self._detokenize)
         self._runner = web.AppRunner(
             app, access_log=None, shutdown_timeout=0.05, handler_cancellation=True
         )
@@ -158,11 +165,16 @@ class Loopback:
     async def _tokenize(self, request: web.Request) -> web.Response:
         return web.json_response({"count": self.prompt_tokens, "tokens": []})
 
+    async def _detokenize(self, request: web.Request) -> web.Response:
+        return web.json_response({"prompt": self.prompt_text})
+
     async def _complete(self, request: web.Request) -> web.StreamResponse:
         self.authorizations.append(request.headers.get("Authorization"))
         body = await request.json()
         if body.get("messages") == [{"role": "user", "content": "Hi"}]:
-            return await says()(request)
+            self.hellos.append(body)
+            answer = self.hello.pop(0) if len(self.hello) > 1 else self.hello[0]
+            return await answer(request)
         self.requests.append(body)
         self.paths.append(request.path)
         self.open += 1

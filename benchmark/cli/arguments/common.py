@@ -1,7 +1,9 @@
 """What the options of several commands have in common."""
 
 import argparse
+import json
 import os
+from typing import Any
 
 from tasks.errors import UserError
 
@@ -12,6 +14,12 @@ PROCESSES_PER_CORE = 4
 def data() -> argparse.ArgumentParser:
     """The option of commands that read panels."""
     parser = argparse.ArgumentParser(add_help=False)
+    add_data(parser)
+    return parser
+
+
+def add_data(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
+    """Where the data of tasks is."""
     parser.add_argument(
         "--data",
         action="append",
@@ -20,12 +28,17 @@ def data() -> argparse.ArgumentParser:
         help="folder of a task's downloaded data (default: what its environment variable names); "
         "repeat for several",
     )
-    return parser
 
 
 def settings() -> argparse.ArgumentParser:
     """The option of commands that play a task as it is chosen to be."""
     parser = argparse.ArgumentParser(add_help=False)
+    add_settings(parser)
+    return parser
+
+
+def add_settings(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
+    """Settings of tasks."""
     parser.add_argument(
         "--set",
         action="append",
@@ -33,12 +46,17 @@ def settings() -> argparse.ArgumentParser:
         metavar="TASK.NAME=VALUE",
         help="a setting of a task that is not the standard one (see `tasks`); repeat for several",
     )
-    return parser
 
 
 def env_options() -> argparse.ArgumentParser:
     """The options of commands that play or replay."""
     parser = argparse.ArgumentParser(add_help=False, parents=[data()])
+    add_env_processes(parser)
+    return parser
+
+
+def add_env_processes(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
+    """How many processes the worlds of tasks have."""
     parser.add_argument(
         "--env-processes",
         type=processes,
@@ -46,17 +64,42 @@ def env_options() -> argparse.ArgumentParser:
         help="worker processes for the episodes of tasks with slow steps, at most; no result "
         "depends on it (default: one for each usable core, at most 32)",
     )
-    return parser
 
 
 def add_model_options(engine: "argparse._ArgumentGroup") -> None:
     """How an engine in this process loads its model."""
     engine.add_argument(
-        "--dtype", default="auto", choices=("auto", "float32", "bfloat16", "float16")
+        "--dtype",
+        default="auto",
+        choices=("auto", "float32", "bfloat16", "float16"),
+        help="type of weights and activations (default: float32 on a CPU, else the checkpoint's)",
     )
-    engine.add_argument("--gpu-memory-utilization", type=float, help="vLLM: share of the GPU")
-    engine.add_argument("--tensor-parallel-size", type=count, help="vLLM: GPUs per model")
-    engine.add_argument("--max-model-len", type=count, help="vLLM: context to reserve")
+    engine.add_argument(
+        "--gpu-memory-utilization",
+        type=float,
+        metavar="SHARE",
+        help="vLLM: share of the GPU's memory, 0 to 1 (default: vLLM's)",
+    )
+    engine.add_argument(
+        "--tensor-parallel-size", type=count, metavar="N", help="vLLM: GPUs for one model"
+    )
+    engine.add_argument(
+        "--max-model-len",
+        type=count,
+        metavar="TOKENS",
+        help="vLLM: context to reserve (default: what the protocol can need, at most the model's)",
+    )
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """A JSON object, as options that pass something through take it."""
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"must be a JSON object, not {text!r}: {error}") from None
+    if not isinstance(value, dict):
+        raise argparse.ArgumentTypeError(f"must be a JSON object, such as {{}}, not {text!r}")
+    return value
 
 
 def task(text: str) -> str:

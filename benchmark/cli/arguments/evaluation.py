@@ -2,7 +2,26 @@
 
 import argparse
 
-from benchmark.cli.arguments.common import add_model_options, count, env_options, settings, task
+from benchmark.cli.arguments.common import (
+    add_data,
+    add_env_processes,
+    add_model_options,
+    add_settings,
+    count,
+    json_object,
+)
+
+PROTOCOLS = ("standard", "thinking")
+EXAMPLES = """examples:
+  arlarena-bench eval --model tiny-sokoban                    a shipped init, its own task
+  arlarena-bench eval --model CKPT --task all --limit 10      a quick look at every task
+  arlarena-bench eval --model CKPT --task sokoban,webshop     whole panels of two tasks
+  arlarena-bench eval --model OWNER/NAME@REVISION --task alfworld/builtin
+  arlarena-bench eval --model CKPT --protocol thinking        a model that thinks at length
+  arlarena-bench eval --model CKPT --chat-template-kwargs '{"enable_thinking": false}'
+  arlarena-bench eval --endpoint http://localhost:8000 --task sokoban
+  arlarena-bench eval --model CKPT --task sokoban --limit 1 --show-prompts 2
+"""
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -12,62 +31,132 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         help="evaluate a model on one or more panels",
         description="Play every episode of a panel with a model and write a run folder. The same "
         "command again plays only what is missing.",
-        parents=[env_options(), settings()],
+        epilog=EXAMPLES,
     )
-    parser.add_argument(
+    _add_what(parser.add_argument_group("what is played"))
+    _add_engine(parser.add_argument_group("engine"))
+    _add_protocol(
+        parser.add_argument_group(
+            "protocol",
+            "another value than the panel's standard makes another protocol, with another "
+            "fingerprint",
+        )
+    )
+    more = parser.add_argument_group("more")
+    more.add_argument(
+        "--retry-errors", action="store_true", help="play episodes recorded as errors again"
+    )
+    more.add_argument(
+        "--show-prompts",
+        type=count,
+        default=0,
+        metavar="N",
+        help="print the first N prompts as the model gets them, with its chat template applied, "
+        "and its responses",
+    )
+    add_data(more)
+    add_env_processes(more)
+
+
+def _add_what(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument(
         "--model",
         help="an init's name, a folder, a hub id (owner/name or owner/name@revision), or with "
-        "--endpoint the served model's name",
+        "--endpoint the served model's name (default there: the only one)",
     )
-    parser.add_argument(
+    group.add_argument(
         "--task",
         action="append",
-        type=task,
-        metavar="TASK[/PANEL]",
-        help="what to play; a task is named or given by its folder (./folder); "
-        "repeat for several (default: an init's own task, else all of the benchmark's)",
+        metavar="TASK[/PANEL],...",
+        help="what to play: names, folders of tasks (./folder), or `all`; may be repeated "
+        "(default: an init's own task, else all of the benchmark's)",
     )
-    parser.add_argument(
+    group.add_argument(
         "--panel",
         help="panel of the one --task (default: the field's panel where its data is, else builtin)",
     )
-    parser.add_argument("--out", metavar="DIR", help="run folder (default: runs/<a name>)")
-    parser.add_argument(
-        "--retry-errors", action="store_true", help="replay episodes recorded as errors"
+    group.add_argument(
+        "--limit",
+        type=count,
+        metavar="N",
+        help="a quick look: only the first N episodes of every panel; such a run is not ranked",
     )
-    parser.add_argument(
+    group.add_argument(
         "--shard", metavar="I/N", help="play part I of N; join the parts with `merge`"
     )
-    engine = parser.add_argument_group("engine")
-    engine.add_argument(
+    group.add_argument("--out", metavar="DIR", help="run folder (default: runs/<a name>)")
+
+
+def _add_engine(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument(
         "--engine",
         default="auto",
         choices=("auto", "vllm", "transformers", "openai", "expert", "random"),
         help="where responses come from (default: openai with --endpoint; vllm on a GPU; else "
         "transformers). expert and random are scripted and need no model",
     )
-    engine.add_argument(
+    group.add_argument(
         "--endpoint",
         action="append",
         default=[],
         metavar="URL",
         help="OpenAI-compatible server; repeat for several",
     )
-    engine.add_argument(
-        "--concurrency", type=count, default=64, help="episodes in flight (default: 64)"
+    group.add_argument(
+        "--concurrency",
+        type=count,
+        default=64,
+        metavar="N",
+        help="episodes in flight (default: 64)",
     )
-    add_model_options(engine)
-    protocol = parser.add_argument_group(
-        "protocol",
-        "another value than the panel's standard makes another protocol, with another fingerprint",
+    add_model_options(group)
+    group.add_argument(
+        "--model-args",
+        type=json_object,
+        default={},
+        metavar="JSON",
+        help="vLLM: further engine arguments, as '{\"max_num_seqs\": 512}'",
     )
-    protocol.add_argument("--temperature", type=float, help="standard: 0, greedy; of aime 0.6")
-    protocol.add_argument("--top-p", type=float, help="standard: 1, off; of aime 0.95")
-    protocol.add_argument("--top-k", type=int, help="standard: 0, off; of aime 20")
-    protocol.add_argument(
-        "--max-tokens", type=count, help="longest response (standard: 512, in tir_math 4096)"
+
+
+def _add_protocol(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument(
+        "--protocol",
+        default=PROTOCOLS[0],
+        choices=PROTOCOLS,
+        help="standard, or thinking: 8192 tokens a turn, temperature 0.6, top-p 0.95; what follows "
+        "the thought is the answer; ranked apart (default: standard)",
     )
-    protocol.add_argument(
-        "--repeats", type=count, help="plays of every episode (standard: 1; of aime 8)"
+    group.add_argument("--temperature", type=float, help="standard: 0, greedy; of aime 0.6")
+    group.add_argument("--top-p", type=float, help="standard: 1, off; of aime 0.95")
+    group.add_argument("--top-k", type=int, help="standard: 0, off; of aime 20")
+    group.add_argument(
+        "--max-tokens",
+        type=count,
+        metavar="N",
+        help="longest response (standard: 512, in tir_math 4096)",
     )
-    protocol.add_argument("--seed", type=int, default=0, help="base of all sampling seeds")
+    group.add_argument(
+        "--repeats",
+        type=count,
+        metavar="N",
+        help="plays of every episode (standard: 1; of aime 8)",
+    )
+    group.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="base of all sampling seeds (default: 0)"
+    )
+    group.add_argument(
+        "--chat-template-kwargs",
+        type=json_object,
+        default={},
+        metavar="JSON",
+        help="variables for the chat template, as '{\"enable_thinking\": false}'",
+    )
+    group.add_argument(
+        "--extra-body",
+        type=json_object,
+        default={},
+        metavar="JSON",
+        help='further fields of requests to servers, as \'{"reasoning_effort": "low"}\'',
+    )
+    add_settings(group)

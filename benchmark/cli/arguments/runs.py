@@ -25,12 +25,15 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parser.add_argument("--html", metavar="FILE", help="where to write the report")
     parser = commands.add_parser(
         "compare",
-        help="paired comparison of two runs",
-        description="Difference of two runs on the panels that both played, episode by episode, "
-        "with interval and p-value. Runs of different protocols are refused.",
+        help="paired comparison of two runs, or a table of more",
+        description="Two runs: their difference on the panels that both played, episode by "
+        "episode, with interval and p-value. More: success of every run on every panel, and the "
+        "differences from the first. Runs of different protocols are refused.",
+        epilog="examples:\n  arlarena-bench compare runs/base runs/trained\n"
+        "  arlarena-bench compare runs/*_transformers_* --json\n",
     )
-    parser.add_argument("run_a", metavar="RUN_A", help="run folder")
-    parser.add_argument("run_b", metavar="RUN_B", help="run folder")
+    parser.add_argument("runs", metavar="RUN", nargs="+", help="run folders, two or more")
+    parser.add_argument("--json", action="store_true", help="print all numbers as JSON instead")
     parser = commands.add_parser(
         "reproduce",
         help="train and evaluate an entry again, and compare",

@@ -1,14 +1,95 @@
-"""`arlarena-bench compare`: paired comparison of two runs."""
+"""`arlarena-bench compare`: paired comparison of two runs, or a table of more."""
 
 import argparse
+import json
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from benchmark.evaluation.compare import compare, comparison_text
+from rich.table import Table
+
+from benchmark.cli.output import table_console
+from benchmark.evaluation.compare import RunComparison, compare, comparison_text
+from benchmark.evaluation.manifest import Manifest
+from benchmark.evaluation.records import EpisodeRecord
 from benchmark.evaluation.run_folder import read_run
+from benchmark.evaluation.run_table import RunTable
+from benchmark.evaluation.summary import PanelSummary
+from tasks.errors import UserError
+
+Read = tuple[Manifest, list[EpisodeRecord]]
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    comparison = compare(read_run(Path(arguments.run_a)), read_run(Path(arguments.run_b)))
-    print(comparison_text(comparison, arguments.run_a, arguments.run_b))
+    names: list[str] = [name.rstrip("/") for name in arguments.runs]
+    if len(names) < 2:
+        raise UserError("compare takes two runs or more; `report` shows one")
+    for name in names:
+        if names.count(name) > 1:
+            raise UserError(f"{name} is named twice; a run does not differ from itself")
+    runs = {name: read_run(Path(name)) for name in names}
+    if arguments.json:
+        print(json.dumps(_facts(runs), indent=2, sort_keys=True, allow_nan=False))
+    elif len(names) == 2:
+        one, other = runs.values()
+        print(comparison_text(compare(one, other), *names))
+    else:
+        _print_table(runs)
     return 0
+
+
+def _facts(runs: dict[str, Read]) -> dict[str, Any]:
+    """Everything that is computed, as plain values."""
+    table = RunTable.of([(name, *read) for name, read in runs.items()])
+    first, *others = runs
+    differences = [
+        {"a": first, "b": other, **asdict(panel)}
+        for other in others
+        if (found := _compared(runs[first], runs[other]))
+        for panel in found.panels
+    ]
+    return {"runs": table.facts(), "differences": differences}
+
+
+def _compared(one: Read, other: Read) -> RunComparison | None:
+    """Two runs, if they have a play in common."""
+    keys = {record.key for record in one[1]}
+    if keys.isdisjoint(record.key for record in other[1]):
+        return None
+    return compare(one, other)
+
+
+def _print_table(runs: dict[str, Read]) -> None:
+    """Success of every run on every panel, and the differences from the first run."""
+    found = RunTable.of([(name, *read) for name, read in runs.items()])
+    table = Table(box=None, pad_edge=False)
+    for column in ("run", "model", *("/".join(key) for key in found.columns)):
+        table.add_column(column)
+    for row in found.rows:
+        cells = [_cell(row.panels.get(key)) for key in found.columns]
+        part = f" ({row.manifest.part})" if row.manifest.part else ""
+        table.add_row(row.name, f"{row.manifest.model.name}{part}", *cells)
+    console = table_console()
+    console.print(table)
+    first, *others = runs
+    print(f"\nDifferences from {first}, in points, paired over episodes, with 95 % intervals:")
+    for other in others:
+        comparison = _compared(runs[first], runs[other])
+        if comparison is None:
+            print(f"{other}: no play in common")
+            continue
+        for panel in comparison.panels:
+            difference = panel.success.difference
+            print(
+                f"{other}: {panel.task}/{panel.panel} {100 * difference.value:+.1f} "
+                f"[{100 * difference.low:+.1f}, {100 * difference.high:+.1f}], "
+                f"p = {panel.success.p_value:.3f}, {panel.episodes} episodes"
+            )
+
+
+def _cell(panel: PanelSummary | None) -> str:
+    if panel is None or not panel.records:
+        return "-"
+    missing = panel.expected - panel.records
+    return f"{panel.success.percent}{f' ({missing} plays missing)' if missing else ''}"

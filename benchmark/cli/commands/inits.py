@@ -49,6 +49,12 @@ def find_model(name: str) -> ModelSource:
     return registry.find_model(name)
 
 
+def init_task(name: str) -> str | None:
+    """The task that an init was made for; None for any other model."""
+    init = registered_inits().get(name)
+    return None if init is None else init.task
+
+
 def train_command(log: TrainingLog, folder: str) -> TrainCommand:
     """The command of the training that wrote a log: see `baselines.reproduction`.
 

@@ -15,7 +15,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     out = Path(arguments.out)
     merge([Path(path) for path in arguments.runs], out)
-    summary = write_outputs(out, env_processes=arguments.env_processes)
+    outputs = write_outputs(out, env_processes=arguments.env_processes)
     print_what_is_not_shown(out)
-    print_summary(summary, out)
+    print_summary(outputs, out)
     return 0

@@ -14,7 +14,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     folder = Path(arguments.run)
     report = Path(arguments.html) if arguments.html else None
-    summary = write_outputs(folder, report, arguments.env_processes)
+    outputs = write_outputs(folder, report, arguments.env_processes)
     print_what_is_not_shown(folder)
-    print_summary(summary, folder, report=report)
+    print_summary(outputs, folder, report=report)
     return 0

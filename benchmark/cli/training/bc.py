@@ -105,6 +105,6 @@ def _evaluate(model: Path, task: str, env_processes: int | None) -> RunSummary:
                 await evaluate(plan, engine, folder, _CONCURRENCY, progress.update, env_processes)
 
     asyncio.run(play())
-    summary = write_outputs(out, env_processes=env_processes)
-    print_summary(summary, out)
-    return summary
+    outputs = write_outputs(out, env_processes=env_processes)
+    print_summary(outputs, out)
+    return outputs.summary

@@ -1,11 +1,11 @@
 """The contract of an engine: where responses come from."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
 from benchmark.hosts.base import LiveEpisode
 from tasks.episode import Message
@@ -64,6 +64,31 @@ class Sampling:
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "allow_inf_nan": False}
 
 
+GREEDY: Final = Sampling()
+"""As most panels have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatOptions:
+    """How messages become a prompt and an answer becomes a response; part of the protocol.
+
+    Attributes:
+        template_kwargs: Variables for the chat template, such as `enable_thinking`.
+        extra_body: Further fields of a request to a server, such as `reasoning_effort`; engines in
+            this process take none.
+        join_reasoning: Reasoning that a server returns in a field of its own is put before the
+            answer, as `<think>reasoning</think>answer`. Otherwise such a server is refused.
+    """
+
+    template_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    join_reasoning: bool = False
+
+
+PLAIN_CHAT: Final = ChatOptions()
+"""As the standard protocol has it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """One turn to be answered.
@@ -80,6 +105,7 @@ class Request:
             other than vLLM take no token ids: an `EngineError`.
         previous: The generation whose text, or the beginning of it, is the last message but one:
             engines in this process then go on from its token ids. Servers render the messages.
+        chat: How messages become a prompt and an answer becomes a response.
     """
 
     messages: tuple[Message, ...]
@@ -89,6 +115,7 @@ class Request:
     episode: LiveEpisode
     prompt_ids: tuple[int, ...] | None = None
     previous: "Generation | None" = None
+    chat: ChatOptions = PLAIN_CHAT
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +123,8 @@ class Generation:
     """One response.
 
     Attributes:
-        text: The response as the environment sees it, without the end-of-turn token.
+        text: The response as the environment sees it, without the end-of-turn token. A `<think>`
+            that the chat template has written at the end of the prompt is its beginning.
         finish_reason: `length` if the token limit or the end of the context cut it.
         prompt_tokens: Length of the prompt; None where there are no tokens.
         response_tokens: Length of the response, end-of-turn token included; None likewise.
@@ -165,6 +193,15 @@ class Engine(ABC):
             EngineError: This request cannot be answered.
             EngineDown: No request can be answered any more.
         """
+
+    async def prompt_text(self, request: Request, generation: Generation) -> str | None:
+        """The prompt of an answered request as the model got it, with the chat template applied.
+
+        Returns:
+            None where only the server knows it.
+        """
+        del request, generation
+        return None
 
     def client(self) -> AbstractContextManager[None]:
         """Somebody who asks one request after the other, for as long as the context is open.

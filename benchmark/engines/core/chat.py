@@ -4,12 +4,15 @@ Model folders are untrusted: no remote code runs, and weights are read from safe
 Nothing here imports torch; `transformers` is imported when a tokenizer is loaded.
 """
 
+import inspect
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 from tasks.episode import Message
 from tasks.errors import UserError
@@ -17,6 +20,12 @@ from tasks.texts import first_line
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "spiece.model", "tekken.json")
 PICKLE_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt")
+
+NO_KWARGS: Final[Mapping[str, Any]] = MappingProxyType({})
+OPENED: Final = re.compile(r"<think>\s*\Z")
+"""A thought that the prompt has begun."""
+_LAST_TOKENS: Final = 16
+"""Of a prompt, that hold such a tag in any tokenizer, with room."""
 
 
 def check_folder(folder: Path) -> None:
@@ -129,16 +138,26 @@ class Chat:
             )
         return cls(tokenizer, stop_ids)
 
-    def render(self, messages: Sequence[Message]) -> list[int]:
+    def render(
+        self, messages: Sequence[Message], template_kwargs: Mapping[str, Any] = NO_KWARGS
+    ) -> list[int]:
         """Token ids of a prompt: the messages in the chat template, with the generation prompt.
 
+        Args:
+            messages: The prompt.
+            template_kwargs: Variables for the template.
+
         Raises:
-            UserError: The model's template does not take these messages.
+            UserError: The model's template does not take these messages or variables.
         """
-        return self._encode(self._text(messages))
+        return self._encode(self._text(messages, template_kwargs))
 
     def continue_conversation(
-        self, prompt_ids: Sequence[int], response_ids: Sequence[int], messages: Sequence[Message]
+        self,
+        prompt_ids: Sequence[int],
+        response_ids: Sequence[int],
+        messages: Sequence[Message],
+        template_kwargs: Mapping[str, Any] = NO_KWARGS,
     ) -> list[int]:
         """Token ids of a prompt that goes on from a response, whose own ids stay as they are.
 
@@ -150,6 +169,7 @@ class Chat:
             response_ids: The response.
             messages: The conversation: the last message but one is the response or its beginning,
                 the last one what came back.
+            template_kwargs: Variables for the template.
 
         Returns:
             The prompt, the fewest tokens of the response that hold the kept text, and what the
@@ -161,11 +181,35 @@ class Chat:
         kept = messages[-2]["content"]
         mark = _mark(messages)
         stand_in = Message(role="assistant", content=mark)
-        shown = self._text([*messages[:-2], stand_in, messages[-1]])
+        shown = self._text([*messages[:-2], stand_in, messages[-1]], template_kwargs)
         before, found, after = shown.partition(mark)
         if not found or mark in after or not before:
             raise UserError("the model's chat template does not show a response once as it is")
+        kept = kept[len(self.opened(prompt_ids)) :]
         return [*prompt_ids, *self._beginning(response_ids, kept), *self._encode(after)]
+
+    def opened(self, prompt_ids: Sequence[int]) -> str:
+        """The `<think>` at the end of a prompt, with the white space behind it; mostly empty.
+
+        Templates of models that always think write the tag themselves. It belongs to the response:
+        the model goes on from it and writes no other.
+        """
+        found = OPENED.search(self.prompt_text(prompt_ids[-_LAST_TOKENS:]))
+        return found[0] if found else ""
+
+    def response(self, prompt_ids: Sequence[int], response_ids: Sequence[int]) -> str:
+        """A response as the environment sees it: what the prompt has begun, and the model's text.
+
+        Args:
+            prompt_ids: The prompt.
+            response_ids: The tokens that the model drew.
+        """
+        return self.opened(prompt_ids) + self.decode(response_ids)
+
+    def prompt_text(self, prompt_ids: Sequence[int]) -> str:
+        """The text of a prompt, special tokens included."""
+        text: str = self.tokenizer.decode(list(prompt_ids), clean_up_tokenization_spaces=False)
+        return text
 
     def _beginning(self, response_ids: Sequence[int], text: str) -> Sequence[int]:
         """The fewest tokens of a response that hold a text which the response begins with."""
@@ -181,12 +225,15 @@ class Chat:
                 low = middle + 1
         return ids[:low]
 
-    def _text(self, messages: Sequence[Message]) -> str:
+    def _text(self, messages: Sequence[Message], template_kwargs: Mapping[str, Any]) -> str:
         import jinja2
 
+        apply = self.tokenizer.apply_chat_template
+        if template_kwargs:
+            _check_variables(template_kwargs, inspect.signature(apply).parameters)
         try:
-            text: str = self.tokenizer.apply_chat_template(
-                list(messages), tokenize=False, add_generation_prompt=True
+            text: str = apply(
+                list(messages), tokenize=False, add_generation_prompt=True, **template_kwargs
             )
         except jinja2.TemplateError as error:
             raise UserError(
@@ -217,6 +264,15 @@ class Chat:
             ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
         return text
+
+
+def _check_variables(template_kwargs: Mapping[str, Any], taken: Iterable[str]) -> None:
+    """Refuse variables that would be taken for parameters of transformers' own function."""
+    if clash := sorted(set(template_kwargs) & set(taken)):
+        raise UserError(
+            f"chat template variable {clash[0]!r}: the name is that of a setting of transformers; "
+            "leave it out of --chat-template-kwargs"
+        )
 
 
 def _mark(messages: Sequence[Message]) -> str:

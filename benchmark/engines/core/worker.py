@@ -18,6 +18,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 from benchmark.engines.core.base import (
+    PLAIN_CHAT,
+    ChatOptions,
     Engine,
     EngineDown,
     EngineError,
@@ -28,6 +30,7 @@ from benchmark.engines.core.base import (
     checked_version,
 )
 from benchmark.engines.core.chat import Chat
+from tasks.episode import Message
 from tasks.errors import UserError
 from tasks.texts import first_line
 
@@ -39,6 +42,8 @@ BATCH_WAIT_S = 0.002
 
 SETTLE_ROUNDS = 3
 """Rounds of the event loop in which answers reach those who wait for them, with room: one does."""
+HELLO = Message(role="user", content="Hi")
+"""Rendered at the start, to see how the chat template ends a prompt."""
 SETTLE_SECONDS = 1.0
 """How often a worker that waits for the loop looks whether it is to stop."""
 
@@ -115,9 +120,10 @@ class WorkerEngine(Engine):
             or has left. Which requests run together then depends on the requests and not on who is
             quicker, and so do the last digits of batched sums: a run repeats to the bit where the
             machine's arithmetic does. Model and worlds no longer work at the same time.
+        chat: What requests will come with.
     """
 
-    def __init__(self, steady: bool = False) -> None:
+    def __init__(self, steady: bool = False, chat: ChatOptions = PLAIN_CHAT) -> None:
         self._steady = steady
         self._thinking = 0
         self._settled: threading.Event | None = None
@@ -129,6 +135,8 @@ class WorkerEngine(Engine):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._chat: Chat | None = None
         self._context = 0
+        self._chat_options = chat
+        self._opened = ""
 
     @abstractmethod
     def _load(self) -> tuple[Chat, int]:
@@ -197,6 +205,9 @@ class WorkerEngine(Engine):
     async def generate(self, request: Request) -> Generation:
         """Answer one request; see `Engine.generate`."""
         loop, chat = self._ready()
+        if request.chat.extra_body:
+            raise UserError(f"--extra-body goes to servers; the {self.name} engine takes none")
+        variables = request.chat.template_kwargs
         if request.prompt_ids is not None:
             prompt_ids = list(request.prompt_ids)
             vocabulary = len(chat.tokenizer)
@@ -207,10 +218,10 @@ class WorkerEngine(Engine):
         elif (past := request.previous) is not None:
             assert past.prompt_ids is not None and past.response_ids is not None
             prompt_ids = chat.continue_conversation(
-                past.prompt_ids, past.response_ids, request.messages
+                past.prompt_ids, past.response_ids, request.messages, variables
             )
         else:
-            prompt_ids = chat.render(request.messages)
+            prompt_ids = chat.render(request.messages, variables)
         room = self._context - len(prompt_ids)
         if room < 1:
             raise PromptTooLong(len(prompt_ids), self._context)
@@ -223,7 +234,7 @@ class WorkerEngine(Engine):
         finally:
             self._think(1)
         return Generation(
-            text=chat.decode(completion.response_ids),
+            text=chat.response(prompt_ids, completion.response_ids),
             finish_reason="stop" if completion.stopped else "length",
             prompt_tokens=len(prompt_ids),
             response_tokens=len(completion.response_ids),
@@ -233,6 +244,12 @@ class WorkerEngine(Engine):
             token_log_probs=completion.log_probs,
             weights_versions=completion.weights_versions,
         )
+
+    async def prompt_text(self, request: Request, generation: Generation) -> str | None:
+        """The prompt's text; see `Engine.prompt_text`."""
+        _, chat = self._ready()
+        assert generation.prompt_ids is not None
+        return chat.prompt_text(generation.prompt_ids)
 
     @contextlib.contextmanager
     def client(self) -> Iterator[None]:
@@ -252,6 +269,10 @@ class WorkerEngine(Engine):
         self._send(Update(tuple(weights), checked_version(version), future))
         await future
 
+    def _opening(self) -> dict[str, str]:
+        """The fact that the chat template opens a thought, where it does."""
+        return {"opened": self._opened} if self._opened else {}
+
     def _ready(self) -> tuple[asyncio.AbstractEventLoop, Chat]:
         if self._cause is not None:
             raise self._down("died", self._cause)
@@ -267,6 +288,8 @@ class WorkerEngine(Engine):
     def _run(self, ready: "asyncio.Future[None]") -> None:
         try:
             self._chat, self._context = self._load()
+            hello = self._chat.render([HELLO], self._chat_options.template_kwargs)
+            self._opened = self._chat.opened(hello).strip()
         except BaseException as error:
             if not isinstance(error, UserError):
                 log.debug("traceback of the engine's start", exc_info=True)

@@ -13,7 +13,7 @@ MAX_TEXT = 1_000_000
 """Longest response text, in characters: the most that a record holds."""
 
 
-def read_completion(reply: Reply, vllm: bool) -> Generation:
+def read_completion(reply: Reply, vllm: bool, join_reasoning: bool = False) -> Generation:
     """Turn the answer to a chat completion request into a generation.
 
     Args:
@@ -21,31 +21,55 @@ def read_completion(reply: Reply, vllm: bool) -> Generation:
         vllm: Whether the server is vLLM. Only then are log-probabilities taken over, because only
             there they are known to be those of the full, untempered distribution (vLLM's default
             `--logprobs-mode raw_logprobs`).
+        join_reasoning: See `ChatOptions`.
 
     Raises:
         Trouble: The body is no chat completion, or the server dropped the request.
         EngineError: The response has no text, is too long, or ended for another reason than a stop
             token or the limit of tokens.
-        UserError: The server takes the reasoning out of the response.
+        UserError: The server takes the reasoning out of the response, and it is not to be joined.
     """
     with _expecting("chat completion"):
         value = reply.json()
         choice = value["choices"][0]
         message, finish_reason = choice["message"], choice["finish_reason"]
-        content = message.get("content")
-        reasoning = vllm and (message.get("reasoning") or message.get("reasoning_content"))
+        reasoning, content = _parts(message)
         tokens = _tokens(
             value.get("usage"),
             _ids(value.get("prompt_token_ids")) if vllm else None,
             _ids(choice.get("token_ids")) if vllm else None,
             _chat_log_probs(choice.get("logprobs")) if vllm else None,
         )
-    if reasoning:
+    if reasoning and not join_reasoning:
         raise UserError(
             "the server takes the reasoning out of responses; start it without "
-            "--reasoning-parser, so that the task sees what the model wrote"
+            "--reasoning-parser, so that the task sees what the model wrote, or choose "
+            "--protocol thinking, which joins reasoning and answer"
         )
+    if reasoning:
+        end = "" if content is None and finish_reason == "length" else "</think>"
+        content = f"<think>{reasoning}{end}{content or ''}"
     return _generation(content, finish_reason, tokens)
+
+
+def _parts(message: Any) -> tuple[str | None, Any]:
+    """Reasoning and answer of a message.
+
+    Servers give the reasoning as `reasoning_content` (SGLang, llama.cpp, DeepSeek), `reasoning`
+    (vLLM, OpenRouter), or as parts of the content of type `thinking` (Mistral).
+    """
+    content = message.get("content")
+    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    if isinstance(content, list):
+        thoughts = [
+            one for part in content if part["type"] == "thinking" for one in part["thinking"]
+        ]
+        reasoning = reasoning or "".join(thought["text"] for thought in thoughts)
+        texts = [part["text"] for part in content if part["type"] == "text"]
+        content = "".join(texts) if texts else None
+    if reasoning is not None and not isinstance(reasoning, str):
+        raise ValueError("reasoning must be a text")
+    return reasoning or None, content
 
 
 def read_token_completion(reply: Reply, prompt_ids: Sequence[int]) -> Generation:

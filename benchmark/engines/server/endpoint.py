@@ -89,11 +89,13 @@ class Served:
     """What an endpoint says about a model.
 
     Attributes:
+        model: Its name.
         server: `vllm`, or `other` for a server of which only the standard fields are known.
         version: Version of vLLM; None for other servers.
         context: Longest sequence in tokens; None where the server does not say.
     """
 
+    model: str
     server: Literal["vllm", "other"]
     version: str | None
     context: int | None
@@ -227,6 +229,18 @@ class Endpoint:
         count = value.get("count") if isinstance(value, dict) else None
         return count if type(count) is int and count >= 0 else None
 
+    async def detokenize(self, session: aiohttp.ClientSession, body: bytes) -> str | None:
+        """Turn token ids into text with vLLM's `/detokenize`; None if the server cannot.
+
+        Raises:
+            Trouble: No answer came.
+            BodyTooLong: The answer is longer than `MAX_BODY`.
+        """
+        reply = await self._exchange(session, "POST", self._root / "detokenize", body)
+        value = reply.json() if reply.status == 200 else None
+        text = value.get("prompt") if isinstance(value, dict) else None
+        return text if isinstance(text, str) else None
+
     async def ask(
         self,
         session: aiohttp.ClientSession,
@@ -255,13 +269,13 @@ class Endpoint:
         return await self._exchange(session, method, url, body, limit, keep=False)
 
     async def inspect(
-        self, session: aiohttp.ClientSession, model: str, limit: float | None = None
+        self, session: aiohttp.ClientSession, model: str | None, limit: float | None = None
     ) -> Served:
         """Find the API and the model in it.
 
         Args:
             session: To use.
-            model: The served model's name.
+            model: The served model's name; None if there is one only.
             limit: Limit of each exchange in seconds; None for the session's.
 
         Raises:
@@ -308,9 +322,11 @@ class Endpoint:
         self,
         session: aiohttp.ClientSession,
         cards: dict[str, dict[str, Any]],
-        model: str,
+        model: str | None,
         limit: float | None,
     ) -> Served:
+        if model is None:
+            model = self._only(cards)
         card = cards.get(model)
         if card is None:
             near = difflib.get_close_matches(model, cards, n=3)
@@ -322,14 +338,22 @@ class Endpoint:
                 "choose with --model"
             )
         if card.get("owned_by") != "vllm":
-            return Served("other", None, None)
+            return Served(model, "other", None, None)
         parent = cards.get(str(card.get("parent")), {})
         context = card.get("max_model_len") or parent.get("max_model_len")
         return Served(
+            model,
             "vllm",
             await self._version(session, limit),
             context if type(context) is int and context > 0 else None,
         )
+
+    def _only(self, cards: dict[str, dict[str, Any]]) -> str:
+        """The one model that is served; adapters on it are models of their own."""
+        if len(cards) != 1:
+            names = ", ".join(repr(name) for name in sorted(cards)[:10]) or "no model at all"
+            raise UserError(f"{self.label} serves {names}; choose with --model")
+        return next(iter(cards))
 
     async def _version(self, session: aiohttp.ClientSession, limit: float | None) -> str | None:
         health = await self._get(session, self._root / "health", limit)

@@ -11,7 +11,6 @@ A proxy named in the environment is not used: a server's address is taken as it 
 import asyncio
 import json
 import logging
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from types import TracebackType
@@ -20,6 +19,9 @@ from typing import TYPE_CHECKING, Any, Self
 import aiohttp
 
 from benchmark.engines.core.base import (
+    GREEDY,
+    PLAIN_CHAT,
+    ChatOptions,
     Engine,
     EngineDown,
     EngineError,
@@ -28,7 +30,17 @@ from benchmark.engines.core.base import (
     Request,
     Sampling,
 )
+from benchmark.engines.core.chat import OPENED
 from benchmark.engines.server.completion import read_completion, read_token_completion
+from benchmark.engines.server.dialect import (
+    ENOUGH_TO_ANSWER,
+    Dialect,
+    advice,
+    context_in,
+    is_about_context,
+    is_limit_reached,
+    prompt_in,
+)
 from benchmark.engines.server.endpoint import (
     MAX_BODY,
     BodyTooLong,
@@ -63,21 +75,10 @@ KEEP_ALIVE = 3.0
 """Seconds that an idle connection is kept: less than the 5 s after which vLLM's server closes it,
 so that a request does not meet the closing."""
 
-log = logging.getLogger(__name__)
+CONNECT_SECONDS = 10.0
+"""For a server to say what it serves."""
 
-_CONTEXT_COMPLAINT = re.compile(
-    r"context.?(length|size|window)|maximum context|max_tokens must be at least 1", re.IGNORECASE
-)
-_CONTEXT_TOKENS = re.compile(
-    r"(?:context.{0,12}(?:length|size)(?: is| of)?|available context size)\D{0,3}(\d+)",
-    re.IGNORECASE,
-)
-_PROMPT_TOKENS = re.compile(
-    r"(\d+) (?:tokens )?(?:in|from) the (?:input )?messages"
-    r"|request \((\d+) tokens\)"
-    r"|(?:prompt contains|messages resulted in)\D{0,12}(\d+) (?:input )?tokens",
-    re.IGNORECASE,
-)
+log = logging.getLogger(__name__)
 
 
 class OpenAIEngine(Engine):
@@ -98,6 +99,8 @@ class OpenAIEngine(Engine):
         transfer: How `load_weights` reaches the servers, which must be vLLM with
             `VLLM_SERVER_DEV_MODE=1`; None for servers whose weights stay. They keep the weights
             they were given last after this engine is left.
+        chat: What requests will come with; it is tried out at the start.
+        sampling: Likewise.
 
     Raises:
         UserError: An address is not valid or given twice.
@@ -111,14 +114,15 @@ class OpenAIEngine(Engine):
         model: str,
         in_flight: int = 256,
         timeout: float = 600.0,
-        connect_timeout: float = 10.0,
+        connect_timeout: float = CONNECT_SECONDS,
         retries: int = 5,
         patience: float = 30.0,
         transfer: "WeightTransfer | None" = None,
+        chat: ChatOptions = PLAIN_CHAT,
+        sampling: Sampling = GREEDY,
     ) -> None:
         if not endpoints:
             raise UserError("no server is named; give its address with --endpoint")
-        self._model = model
         self._key = api_key()
         pool = [Endpoint(address, self._key) for address in endpoints]
         labels = [endpoint.label for endpoint in pool]
@@ -131,11 +135,13 @@ class OpenAIEngine(Engine):
         self._timeout = timeout
         self._connect_timeout = connect_timeout
         self._retries = retries
-        self._served: Served | None = None
+        self._dialect = Dialect(model)
         self._versions: list[str] = []
         self._session: aiohttp.ClientSession | None = None
         self._ran_out = 0
         self._weights = ServerWeights(transfer)
+        self._chat = chat
+        self._sampling = replace(sampling, max_tokens=1)
 
     async def __aenter__(self) -> Self:
         """Check every endpoint, each with a completion of one token.
@@ -158,7 +164,7 @@ class OpenAIEngine(Engine):
             found = await asyncio.gather(*map(self._first_look, self._pool.endpoints))
             self._agree(found)
             await asyncio.gather(*map(self._try_out, self._pool.endpoints))
-            await self._weights.first_look(self._controls(), self._vllm)
+            await self._weights.first_look(self._controls(), self._dialect.vllm)
         except BaseException:
             await self._session.close()
             raise
@@ -187,9 +193,23 @@ class OpenAIEngine(Engine):
                 weights of another training.
         """
         self._weights.check_usable()
-        fields = self._fields(request.messages, request.sampling, request.seed, request.prompt_ids)
+        fields = self._dialect.fields(
+            request.messages, request.sampling, request.seed, request.prompt_ids, request.chat
+        )
         async with self._slots:
-            return await self._complete(fields, request.seed, request.affinity)
+            generation = await self._complete(
+                fields, request.seed, request.affinity, request.chat.join_reasoning
+            )
+        if self._dialect.opened and request.prompt_ids is None:
+            generation = replace(generation, text=self._dialect.opened + generation.text)
+        return generation
+
+    async def prompt_text(self, request: Request, generation: Generation) -> str | None:
+        """The prompt's text by vLLM's `/detokenize`; see `Engine.prompt_text`."""
+        del request
+        if generation.prompt_ids is None:
+            return None
+        return await self._detokenized(self._pool.endpoints[0], generation.prompt_ids)
 
     async def load_weights(
         self, weights: "Iterable[tuple[str, torch.Tensor]]", version: int
@@ -212,18 +232,16 @@ class OpenAIEngine(Engine):
 
     def describe(self) -> dict[str, Any]:
         """Kind, server, number of endpoints, context length; no addresses, which may be private."""
-        served = self._served
+        served = self._dialect.served
+        opened = self._dialect.opened.strip()
         return {
             "kind": "openai",
             "server": served.server if served else None,
             "server_version": ", ".join(self._versions) or None,
             "endpoints": len(self._pool.endpoints),
             "context": served.context if served else None,
+            **({"opened": opened} if opened else {}),
         }
-
-    @property
-    def _vllm(self) -> bool:
-        return self._served is not None and self._served.server == "vllm"
 
     @property
     def _http(self) -> aiohttp.ClientSession:
@@ -233,15 +251,12 @@ class OpenAIEngine(Engine):
 
     async def _first_look(self, endpoint: Endpoint) -> Served:
         try:
-            return await endpoint.inspect(self._http, self._model, self._connect_timeout)
+            return await endpoint.inspect(self._http, self._dialect.model, self._connect_timeout)
         except Trouble as trouble:
-            raise UserError(
-                f"no answer from {endpoint.label}: {trouble}; check the address and that the "
-                "server runs"
-            ) from trouble
+            raise _no_answer(endpoint, trouble) from trouble
 
     def _agree(self, found: Sequence[Served]) -> None:
-        self._served = found[0]
+        self._dialect.served = found[0]
         self._versions = sorted({one.version for one in found if one.version})
         first = self._pool.endpoints[0].label
         for endpoint, one in zip(self._pool.endpoints, found, strict=True):
@@ -257,11 +272,13 @@ class OpenAIEngine(Engine):
 
     async def _try_out(self, endpoint: Endpoint) -> None:
         """Ask for one token: what the server would refuse is refused before the run starts."""
-        fields = self._fields(({"role": "user", "content": "Hi"},), Sampling(max_tokens=1), 0)
+        hello = ({"role": "user", "content": "Hi"},)
+        fields = self._dialect.fields(hello, self._sampling, 0, chat=self._chat)
         cause = ""
         for attempt in range(self._retries + 1):
             try:
-                await self._attempt(endpoint, fields)
+                reply = await self._attempt(endpoint, fields, join_reasoning=True)
+                self._dialect.opened = await self._opened(endpoint, reply)
                 return
             except Trouble as trouble:
                 cause = str(trouble)
@@ -269,78 +286,44 @@ class OpenAIEngine(Engine):
                     await self._back_off(trouble, 0, attempt)
             except (EngineError, EngineDown) as error:
                 cause = str(error)
-                break
-        raise UserError(f"{endpoint.label} does not answer a chat completion request: {cause}")
+                if is_limit_reached(cause):
+                    return
+                if not self._dialect.learn_limit(cause):
+                    break
+                longer = replace(self._sampling, max_tokens=ENOUGH_TO_ANSWER)
+                fields = self._dialect.fields(hello, longer, 0, chat=self._chat)
+        raise UserError(
+            f"{endpoint.label} does not answer a chat completion request: {cause}{advice(cause)}"
+        )
+
+    async def _opened(self, endpoint: Endpoint, answer: Generation) -> str:
+        """The `<think>` at the end of a rendered prompt, as far as the server lets it be known."""
+        if answer.prompt_ids is None:
+            return ""
+        text = await self._detokenized(endpoint, answer.prompt_ids)
+        found = OPENED.search(text or "")
+        return found[0] if found else ""
+
+    async def _detokenized(self, endpoint: Endpoint, ids: Sequence[int]) -> str | None:
+        body = _body({"model": self._dialect.model, "tokens": list(ids)})
+        return await endpoint.detokenize(self._http, body)
 
     async def _probe(self, endpoint: Endpoint) -> None:
-        served = await endpoint.inspect(self._http, self._model, self._connect_timeout)
-        known = self._served
+        served = await endpoint.inspect(self._http, self._dialect.model, self._connect_timeout)
+        known = self._dialect.served
         if known and (served.server, served.context) != (known.server, known.context):
             raise Trouble("it came back with another server or context length")
         control = VllmControl(endpoint, self._http, self._timeout)
         await self._weights.verify(control, self._connect_timeout)
 
-    def _fields(
-        self,
-        messages: Sequence[Any],
-        sampling: Sampling,
-        seed: int,
-        prompt_ids: tuple[int, ...] | None = None,
-    ) -> dict[str, Any]:
-        prompt: dict[str, Any] = {"messages": messages}
-        if prompt_ids is not None:
-            if not self._vllm:
-                raise EngineError(
-                    "token prompts need a vLLM server, and this server is not vLLM; "
-                    "serve the model with vLLM"
-                )
-            if not prompt_ids:
-                raise EngineError("the prompt has no tokens")
-            prompt = {"prompt": prompt_ids, "add_special_tokens": False}
-        fields: dict[str, Any] = {
-            "model": self._model,
-            **prompt,
-            "max_tokens": self._limit(sampling.max_tokens, prompt_ids),
-            "temperature": sampling.temperature,
-            "top_p": sampling.top_p,
-            "seed": seed,
-        }
-        if self._vllm:
-            # Unnamed settings would come from the model folder's generation_config.json.
-            fields |= {
-                "top_k": sampling.top_k,
-                "min_p": 0.0,
-                "repetition_penalty": 1.0,
-                "presence_penalty": 0.0,
-                "frequency_penalty": 0.0,
-                "return_token_ids": True,
-                # The completions API takes a number: of alternatives besides the chosen token.
-                "logprobs": True if prompt_ids is None else 0,
-            }
-        elif sampling.top_k:
-            raise UserError(
-                "top_k is not a standard setting and this server is not vLLM; "
-                "leave top_k out or serve the model with vLLM"
-            )
-        return fields
-
-    def _limit(self, max_tokens: int, prompt_ids: tuple[int, ...] | None) -> int:
-        """Limit `max_tokens` to the room that is known before the server is asked."""
-        context = self._served.context if self._served else None
-        if not context:
-            return max_tokens
-        if prompt_ids is None:
-            return max(1, min(max_tokens, context - 1))
-        if len(prompt_ids) >= context:
-            raise PromptTooLong(len(prompt_ids), context)
-        return min(max_tokens, context - len(prompt_ids))
-
-    async def _complete(self, fields: dict[str, Any], seed: int, affinity: int) -> Generation:
+    async def _complete(
+        self, fields: dict[str, Any], seed: int, affinity: int, join_reasoning: bool
+    ) -> Generation:
         failed: Endpoint | None = None
         for attempt in range(self._retries + 1):
             endpoint = await self._pool.choose(affinity, failed)
             try:
-                generation = await self._attempt(endpoint, fields)
+                generation = await self._attempt(endpoint, fields, join_reasoning)
             except Trouble as trouble:
                 log.debug("attempt %d at %s: %s", attempt + 1, endpoint.label, trouble)
                 if not trouble.busy:
@@ -354,7 +337,9 @@ class OpenAIEngine(Engine):
                 return generation
         raise AssertionError("the last attempt returns or raises")
 
-    async def _attempt(self, endpoint: Endpoint, fields: dict[str, Any]) -> Generation:
+    async def _attempt(
+        self, endpoint: Endpoint, fields: dict[str, Any], join_reasoning: bool
+    ) -> Generation:
         tokens = "prompt" in fields
         began, salt = self._weights.version, self._weights.cache_salt
         if salt is not None:
@@ -364,9 +349,9 @@ class OpenAIEngine(Engine):
             reply = await endpoint.post(self._http, _body(fields), tokens)
             if reply.status in (400, 413, 422):
                 room = await self._room(endpoint, reply, fields)
-                body = _body({**fields, "max_tokens": room})
+                body = _body(self._dialect.limited(fields, room))
                 reply = await endpoint.post(self._http, body, tokens)
-            generation = self._read(endpoint, reply, fields)
+            generation = self._read(endpoint, reply, fields, join_reasoning)
         except BodyTooLong:
             raise EngineError(f"the server's answer is longer than {MAX_BODY} bytes") from None
         finally:
@@ -374,7 +359,7 @@ class OpenAIEngine(Engine):
         return replace(generation, weights_versions=(began, self._weights.version))
 
     async def _room(self, endpoint: Endpoint, reply: Reply, fields: dict[str, Any]) -> int:
-        """Find the `max_tokens` that a refused request can have.
+        """Find the limit of the response that a refused request can have.
 
         The length of messages is known to the server alone, so it is asked for only here. (vLLM
         0.32 cuts `max_tokens` itself and refuses only prompts that leave no room; earlier versions
@@ -385,31 +370,34 @@ class OpenAIEngine(Engine):
             EngineError: The refusal is not about the context's length.
         """
         message = endpoint.message(reply)
-        served = self._served
+        served = self._dialect.served
         context = served.context if served else None
         prompt: int | None = None
         if "prompt" in fields:
             prompt = len(fields["prompt"])
-        elif self._vllm:
+        elif self._dialect.vllm:
             prompt = await endpoint.tokenize(
                 self._http, _body({key: fields[key] for key in ("model", "messages")})
             )
-        elif not _CONTEXT_COMPLAINT.search(reply.body.decode("utf-8", "replace")):
+        elif not is_about_context(reply.body.decode("utf-8", "replace")):
             raise EngineError(f"HTTP {reply.status}: {message}")
-        context = context or _number(_CONTEXT_TOKENS, message)
-        prompt = prompt or _number(_PROMPT_TOKENS, message)
-        if context is None or prompt is None or prompt + fields["max_tokens"] <= context:
+        context = context or context_in(message)
+        prompt = prompt or prompt_in(message)
+        limit = fields[self._dialect.limit_field]
+        if context is None or prompt is None or prompt + limit <= context:
             raise EngineError(f"HTTP {reply.status}: {message}")
         if prompt >= context:
             raise PromptTooLong(prompt, context)
         return context - prompt
 
-    def _read(self, endpoint: Endpoint, reply: Reply, fields: dict[str, Any]) -> Generation:
+    def _read(
+        self, endpoint: Endpoint, reply: Reply, fields: dict[str, Any], join_reasoning: bool
+    ) -> Generation:
         status = reply.status
         if status == 200 and "prompt" in fields:
             return read_token_completion(reply, fields["prompt"])
         if status == 200:
-            return read_completion(reply, self._vllm)
+            return read_completion(reply, self._dialect.vllm, join_reasoning)
         if status in (401, 403):
             raise EngineDown(f"access was refused (HTTP {status}); {endpoint.key_hint}")
         message = f"HTTP {status}: {endpoint.message(reply)}"
@@ -430,6 +418,26 @@ class OpenAIEngine(Engine):
         return EngineDown(cause) if self._ran_out >= HOPELESS else EngineError(cause)
 
 
+async def only_model(address: str) -> str:
+    """The name of the only model that a server serves.
+
+    Raises:
+        UserError: It serves several or none, cannot be reached, or is no such API.
+    """
+    endpoint = Endpoint(address, api_key())
+    async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session:
+        try:
+            return (await endpoint.inspect(session, None, CONNECT_SECONDS)).model
+        except Trouble as trouble:
+            raise _no_answer(endpoint, trouble) from trouble
+
+
+def _no_answer(endpoint: Endpoint, trouble: Trouble) -> UserError:
+    return UserError(
+        f"no answer from {endpoint.label}: {trouble}; check the address and that the server runs"
+    )
+
+
 def back_off_seconds(seed: int, attempt: int) -> float:
     """Wait after a failed attempt: exponential, with jitter that is the same in every run.
 
@@ -446,8 +454,3 @@ def back_off_seconds(seed: int, attempt: int) -> float:
 
 def _body(fields: dict[str, Any]) -> bytes:
     return json.dumps(fields, separators=(",", ":")).encode()
-
-
-def _number(pattern: re.Pattern[str], text: str) -> int | None:
-    found = pattern.search(text)
-    return int(next(group for group in found.groups() if group)) if found else None

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
+from benchmark.engines.core.base import PLAIN_CHAT, ChatOptions
 from benchmark.engines.core.chat import Chat, quiet_transformers
 from benchmark.engines.core.weights import layout_of
 from benchmark.engines.core.worker import Result, Ticket, WorkerEngine
@@ -34,6 +35,7 @@ class TransformersEngine(WorkerEngine):
         device: `auto` is CUDA where there is one.
         max_batch: Responses that run at once; further requests wait.
         steady: See `WorkerEngine`.
+        chat: See `WorkerEngine`.
 
     Raises:
         UserError: `dtype`, `device` or `max_batch` is not one of those.
@@ -48,8 +50,9 @@ class TransformersEngine(WorkerEngine):
         device: str = "auto",
         max_batch: int = 64,
         steady: bool = False,
+        chat: ChatOptions = PLAIN_CHAT,
     ) -> None:
-        super().__init__(steady)
+        super().__init__(steady, chat)
         if dtype not in DTYPES:
             raise UserError(f"unknown dtype {dtype!r}; choose from {', '.join(DTYPES)}")
         if device not in DEVICES:
@@ -73,6 +76,7 @@ class TransformersEngine(WorkerEngine):
             "device": self._device,
             "context": self._context,
             "max_batch": self._max_batch,
+            **self._opening(),
             "versions": {name: version(name) for name in ("torch", "transformers", "tokenizers")},
         }
 

@@ -17,15 +17,17 @@ Everywhere `VLLM_NO_USAGE_STATS=1` (nothing is sent), and `VLLM_LOGGING_LEVEL=ER
 import logging
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
-from benchmark.engines.core.base import EngineError
+from benchmark.engines.core.base import PLAIN_CHAT, ChatOptions, EngineError
 from benchmark.engines.core.chat import Chat
 from benchmark.engines.core.worker import Completion, Result, Ticket, WorkerEngine
-from tasks.errors import UserError
+from tasks.errors import UserError, near
 from tasks.texts import first_line
 
 if TYPE_CHECKING:
@@ -38,6 +40,27 @@ BATCHED_TOKENS = 8_192
 """Least number of tokens in one step on a CPU. A prompt is prefilled whole there: vLLM 0.32.0 dies
 on a seeded request whose prompt is prefilled in two chunks."""
 GIB = 2**30
+NO_ARGS: Final[Mapping[str, Any]] = MappingProxyType({})
+PROMPT_ROOM: Final = 32_768
+"""Tokens of a prompt that there is always room for, if the model's context has it."""
+SPEED: Final = frozenset(
+    {"max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization", "swap_space"}
+)
+"""Arguments that may change when a run is resumed."""
+_FIXED_ARGS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "model": "--model",
+        "dtype": "--dtype",
+        "tensor_parallel_size": "--tensor-parallel-size",
+        "gpu_memory_utilization": "--gpu-memory-utilization",
+        "max_model_len": "--max-model-len",
+        "data_parallel_size": "--data-parallel-size",
+        "trust_remote_code": "",
+        "load_format": "",
+        "logprobs_mode": "",
+    }
+)
+"""Arguments with an option of their own, and those that nobody may change."""
 _LEFT_OPEN: list[object] = []
 """Channels to processes that have ended, kept from the garbage collector: on its way out vLLM 0.32
 may send a message that nobody takes any more, and closing such a channel waits for it for ever."""
@@ -51,7 +74,12 @@ class VllmEngine(WorkerEngine):
         dtype: `auto` is float32 on a CPU and the checkpoint's own type on CUDA.
         gpu_memory_utilization: Share of the GPU's memory that vLLM takes; None for its default.
         tensor_parallel_size: GPUs that the model is spread over; None for one.
-        max_model_len: Longest prompt and response together; None for the model's own context.
+        max_model_len: Longest prompt and response together; None for what responses need.
+        response_room: Tokens of responses that a prompt may be followed by: without a
+            `max_model_len`, room for them and a long prompt is reserved and not the model's whole
+            context, which may be a hundred times that. None for the model's own context.
+        model_args: Further arguments of vLLM's engine (`vllm.EngineArgs`).
+        chat: See `WorkerEngine`.
 
     Raises:
         UserError: vLLM is not installed, or `dtype` is unknown.
@@ -66,8 +94,11 @@ class VllmEngine(WorkerEngine):
         gpu_memory_utilization: float | None = None,
         tensor_parallel_size: int | None = None,
         max_model_len: int | None = None,
+        response_room: int | None = None,
+        model_args: Mapping[str, Any] = NO_ARGS,
+        chat: ChatOptions = PLAIN_CHAT,
     ) -> None:
-        super().__init__()
+        super().__init__(chat=chat)
         if dtype not in DTYPES:
             raise UserError(f"unknown dtype {dtype!r}; choose from {', '.join(DTYPES)}")
         if find_spec("vllm") is None:
@@ -85,6 +116,9 @@ class VllmEngine(WorkerEngine):
             "max_model_len": max_model_len,
         }
         self._options = {name: value for name, value in chosen.items() if value is not None}
+        _check_model_args(model_args)
+        self._model_args = dict(model_args)
+        self._response_room = response_room
         self._llm: Any = None
         self._running: dict[str, Ticket] = {}
         self._count = 0
@@ -101,9 +135,15 @@ class VllmEngine(WorkerEngine):
             "dtype": self._dtype,
             "device": self._device,
             "context": self._context,
-            "options": dict(self._options),
+            "options": {**self._options, **self._model_args},
+            **({"model_args": self._telling_args()} if self._telling_args() else {}),
+            **self._opening(),
             "versions": {"vllm": self._version, "torch": torch.__version__},
         }
+
+    def _telling_args(self) -> dict[str, Any]:
+        """Further arguments but those that are about speed and memory alone."""
+        return {name: self._model_args[name] for name in sorted(self._model_args.keys() - SPEED)}
 
     def _load(self) -> tuple[Chat, int]:
         os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
@@ -115,7 +155,10 @@ class VllmEngine(WorkerEngine):
         if not cuda:
             # torch has read its environment already if anything imported it before.
             torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-        self._llm = build_engine(self._folder, self._dtype, cuda, self._options)
+        options = {**self._options, **self._model_args}
+        if self._response_room is not None and "max_model_len" not in options:
+            options |= needed_context(self._folder, self._response_room)
+        self._llm = build_engine(self._folder, self._dtype, cuda, options)
         config = self._llm.model_config
         self._dtype = str(config.dtype).removeprefix("torch.")
         self._device = "cuda" if cuda else "cpu"
@@ -187,6 +230,37 @@ class VllmEngine(WorkerEngine):
             self._llm = None
 
 
+def _check_model_args(model_args: Mapping[str, Any]) -> None:
+    """Refuse what is not to be chosen this way.
+
+    Raises:
+        UserError: An argument has an option of its own or is fixed.
+    """
+    for name in model_args:
+        if name in _FIXED_ARGS:
+            option = _FIXED_ARGS[name]
+            fix = f"use {option}" if option else "it cannot be changed here"
+            raise UserError(f"--model-args: {name}: {fix}")
+
+
+def needed_context(folder: Path, response_room: int) -> dict[str, int]:
+    """The context to reserve: less than the model's own where that is more than can be needed.
+
+    Args:
+        folder: Checked by `check_folder` before.
+        response_room: Tokens of responses that a prompt may be followed by.
+
+    Returns:
+        The argument `max_model_len`; nothing for the model's own context.
+    """
+    from transformers import AutoConfig
+
+    config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    own = getattr(config.get_text_config(decoder=True), "max_position_embeddings", None)
+    needed = PROMPT_ROOM + response_room
+    return {"max_model_len": needed} if isinstance(own, int) and own > needed else {}
+
+
 def set_environment(cuda: bool) -> None:
     """Set what vLLM reads from the environment when it is imported; the user's values stay.
 
@@ -220,6 +294,7 @@ def build_engine(folder: Path, dtype: str, cuda: bool, options: dict[str, Any]) 
     logging.getLogger("torch._library.triton").setLevel(logging.ERROR)
     try:
         from vllm.engine.arg_utils import EngineArgs
+        from vllm.usage.usage_lib import UsageContext
         from vllm.v1.engine.llm_engine import LLMEngine
     except (ImportError, RuntimeError) as error:
         raise UserError(import_complaint(error)) from error
@@ -240,8 +315,13 @@ def build_engine(folder: Path, dtype: str, cuda: bool, options: dict[str, Any]) 
             "max_num_batched_tokens": max(BATCHED_TOKENS, options.get("max_model_len") or 0),
             "enforce_eager": True,
         }
+    known = tuple(field.name for field in fields(EngineArgs))
+    for name in options:
+        if name not in known:
+            raise UserError(f"--model-args: vLLM has no argument {name!r}{near(name, known)}")
     try:
-        return LLMEngine.from_engine_args(EngineArgs(**arguments))
+        # Batches as the `LLM` class would size them, for throughput.
+        return LLMEngine.from_engine_args(EngineArgs(**arguments), UsageContext.LLM_CLASS)
     except (ValueError, NotImplementedError) as error:
         raise UserError(f"vLLM cannot run {folder}: {complaint(error)}") from error
 

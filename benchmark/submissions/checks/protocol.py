@@ -50,6 +50,9 @@ def _check_run(run: ReadRun) -> Iterator[Finding]:
     if manifest.shard is not None:
         fix = "join the shards with arlarena-bench merge"
         yield Finding(name, "shard", "is a part of a run", fix)
+    if manifest.limit is not None:
+        fix = "play whole panels: the same eval command without --limit"
+        yield Finding(name, "limit", f"is a quick look: {manifest.part}", fix)
     if manifest.command[:1] != (PROGRAM,):
         problem = f"begins with {manifest.command[:1]}, not with {PROGRAM}"
         fix = "make the folder with submit prepare, which writes it as everybody types it"

@@ -219,13 +219,6 @@ def test_a_person_plays_by_lines() -> None:
     assert "stopped" in done.stdout
 
 
-def test_an_unknown_command_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(["evaluate"])
-    assert stopped.value.code == 2
-    assert "eval" in capsys.readouterr().err
-
-
 def test_a_part_and_another_protocol_are_said_so(tmp_path: Path) -> None:
     shard = ["--shard", "1/16", "--temperature", "0.7", "--out", str(tmp_path)]
     done = cli("eval", "--engine", "random", *shard)

@@ -11,7 +11,7 @@ import yaml
 from baselines.config.layers import resolve
 from baselines.config.run import TrainingRun
 from baselines.inits.registry import find_model
-from benchmark.cli.main import _parser
+from benchmark.cli.main import command_line
 from benchmark.cli.training.texts import closing_lines, config_text, title
 from benchmark.models import from_folder
 from tasks.errors import UserError
@@ -28,7 +28,7 @@ def training(folder: Path, *own: str, task: str = "sokoban") -> TrainingRun:
 
 
 def parsed(*more: str) -> argparse.Namespace:
-    return _parser().parse_args([*COMMAND, *more])
+    return command_line().parse_args([*COMMAND, *more])
 
 
 def closing(folder: Path, *lines: Line, models: tuple[str, ...] = ("last",)) -> list[str]:
@@ -116,7 +116,7 @@ def test_the_evaluation_is_under_the_validations_protocol(tmp_path: Path) -> Non
     run = training(tmp_path, *own, task="webshop")
     arguments = parsed("--data", "webshop=/data")
     *_, line = closing_lines(run, arguments, ["webshop.compat=on"])
-    found = _parser().parse_args(shlex.split(line.removeprefix("evaluate it: "))[1:])
+    found = command_line().parse_args(shlex.split(line.removeprefix("evaluate it: "))[1:])
     assert (found.task, found.set) == (["webshop/builtin"], ["webshop.compat=on"])
     assert (found.temperature, found.max_tokens, found.top_p) == (0.5, 9, None)
     assert (found.model, found.data) == (f"{tmp_path}/last", ["webshop=/data"])

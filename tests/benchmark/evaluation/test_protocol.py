@@ -1,5 +1,6 @@
 """The fingerprint changes with everything that can move a number, and with nothing else."""
 
+import json
 from dataclasses import fields, replace
 from typing import Any
 
@@ -11,9 +12,11 @@ from pydantic import TypeAdapter
 from benchmark.engines.core.base import Sampling
 from benchmark.evaluation.protocol import (
     STANDARD,
+    THINKING,
     PanelProtocol,
     SamplingOverrides,
     run_fingerprint,
+    thinking_standard,
 )
 from tasks.panels import PanelDefaults
 from tasks.registry import load_task
@@ -38,6 +41,9 @@ CHANGES: dict[str, Any] = {
     "sampling": Sampling(temperature=0.1),
     "repeats": 2,
     "seed": 1,
+    "name": THINKING,
+    "chat_template_kwargs": {"enable_thinking": False},
+    "extra_body": {"reasoning_effort": "low"},
 }
 
 
@@ -89,6 +95,41 @@ def test_what_is_standard_is_the_panels_own_matter() -> None:
     assert protocol.sampling.max_tokens == task.panels()["builtin"].standard.max_tokens == 4096
     assert protocol.overrides == {}
     assert replace(protocol, sampling=Sampling()).overrides == {"max_tokens": 512}
+
+
+def test_the_fingerprint_of_the_standard_protocol_is_the_published_one() -> None:
+    assert PROTOCOL.fingerprint.startswith("fe7ec53d2de50827")
+    mathematics = load_task("tir_math")
+    standard = PanelProtocol.of(mathematics, mathematics.panel("builtin"))
+    assert standard.fingerprint.startswith("2e463329a8a8fd2f")
+
+
+def test_the_thinking_protocol_has_a_standard_of_its_own() -> None:
+    choices = SamplingOverrides(protocol=THINKING)
+    protocol = PanelProtocol.of(TASK, TASK.panel("builtin"), choices)
+    assert protocol.sampling == Sampling(0.6, 0.95, 0, 8192)
+    assert (protocol.repeats, protocol.overrides) == (1, {})  # 256 levels
+    info = TASK.panels()["builtin"]
+    few = thinking_standard(replace(info, episodes=30))
+    assert few.repeats == 5  # 150 plays; four would be 120
+    eight = replace(info, episodes=30, standard=PanelDefaults(repeats=8))
+    assert thinking_standard(eight).repeats == 8
+    warm = PanelProtocol.of(TASK, TASK.panel("builtin"), replace(choices, temperature=1.0))
+    assert warm.overrides == {"temperature": 1.0}
+    assert SamplingOverrides.of(warm) == replace(
+        choices, temperature=1.0, top_p=0.95, top_k=0, max_tokens=8192, repeats=1
+    )
+
+
+def test_what_was_not_chosen_is_not_written() -> None:
+    adapter = TypeAdapter(PanelProtocol)
+    new = {"name", "chat_template_kwargs", "extra_body"}
+    assert not new & set(adapter.dump_python(PROTOCOL, mode="json"))
+    for name in new:
+        changed = replace(PROTOCOL, **{name: CHANGES[name]})
+        written = adapter.dump_json(changed)
+        assert new & set(json.loads(written)) == {name}
+        assert adapter.validate_json(written) == changed
 
 
 def test_equal_numbers_are_the_same_setting() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchmark.archive import sha256_of, write_compressed
-from benchmark.cli.main import _parser, main
+from benchmark.cli.main import command_line, main
 from benchmark.logs.foreign import FORMATS
 from benchmark.logs.metrics import METRICS
 from benchmark.plots.stability import stability_svg
@@ -391,7 +391,7 @@ def test_seeds_of_other_protocols_or_panels_are_none(
 
 def test_the_command_line_knows_the_formats() -> None:
     for name in FORMATS:
-        assert _parser().parse_args(["stability", "x", "--format", name]).format == name
+        assert command_line().parse_args(["stability", "x", "--format", name]).format == name
 
 
 def test_numbers_are_shown_in_their_units() -> None:

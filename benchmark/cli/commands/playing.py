@@ -1,0 +1,280 @@
+"""Playing what `eval` asks for: from options to a run folder."""
+
+import argparse
+import asyncio
+import contextlib
+import re
+import signal
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+from benchmark.cli.commands.eval import panels_of, shard_of
+from benchmark.cli.commands.inits import find_model, init_task
+from benchmark.cli.output import protocol_name
+from benchmark.cli.progress import Progress
+from benchmark.engines.choose import EngineOptions, build_engine, choose_kind, idle_gpu
+from benchmark.engines.core.base import Engine, Generation, Request
+from benchmark.engines.core.scripted import POLICIES
+from benchmark.engines.core.watched import WatchedEngine
+from benchmark.evaluation.evaluate import Plan, PlannedPanel, Session, evaluate
+from benchmark.evaluation.manifest import Manifest, Shard
+from benchmark.evaluation.notes import notes_of
+from benchmark.evaluation.protocol import NAME, THINKING, SamplingOverrides
+from benchmark.evaluation.run_folder import RunFolder, check_folder
+from benchmark.models import ModelSource, policy, served
+from tasks.errors import UserError
+from tasks.options import parse_settings
+
+
+def play(
+    arguments: argparse.Namespace, command: Sequence[str] | None = None
+) -> tuple[Path, Session]:
+    """Play what a run lacks.
+
+    What can be wrong is looked at in the order of what that costs: names and numbers, the panels,
+    the folder, the engine, the model's files.
+
+    Args:
+        arguments: The options, as `check_words` has passed them.
+        command: What `run.json` is to say of the command; None for this process's own.
+
+    Returns:
+        The run's folder, and what this session did.
+
+    Raises:
+        UserError: Something cannot be done as it is asked for.
+        EngineDown: The engine failed for good; the run can be resumed.
+        KeyboardInterrupt: It was stopped; the run can be resumed.
+    """
+    plan = _plan(arguments)
+    given = Path(arguments.out) if arguments.out else None
+    if given is not None:
+        check_folder(given, plan.protocols, plan.shard, plan.limit)
+    options = _engine_options(arguments, plan)
+    kind = choose_kind(options)
+    if kind == "transformers" and arguments.engine == "auto" and idle_gpu():
+        print("note: there is a GPU here, and vLLM is not installed: `make install-vllm` adds it")
+    out = given
+    try:
+        source = _source(arguments, kind)
+        if out is None:
+            out = _default_folder(source, kind, plan)
+            check_folder(out, plan.protocols, plan.shard, plan.limit)
+        engine = build_engine(kind, options, source)
+        return out, _in_a_loop(engine, plan, source, out, arguments, command)
+    except UserError:
+        if out is not None:
+            with contextlib.suppress(OSError):  # not empty: something was played there
+                out.rmdir()
+        raise
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        print(
+            f"\nstopped; finished episodes are in {out}: run the same command again to resume",
+            file=sys.stderr,
+        )
+        raise KeyboardInterrupt from None
+
+
+def _in_a_loop(
+    engine: Engine,
+    plan: Plan,
+    source: ModelSource,
+    out: Path,
+    arguments: argparse.Namespace,
+    command: Sequence[str] | None,
+) -> Session:
+    """Run the evaluation; beside the event loop of a notebook, in a thread with one of its own."""
+
+    def work() -> Session:
+        return asyncio.run(_evaluate(plan, engine, source, out, arguments, command))
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return work()
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(work).result()
+
+
+async def _evaluate(
+    plan: Plan,
+    engine: Engine,
+    source: ModelSource,
+    out: Path,
+    arguments: argparse.Namespace,
+    command: Sequence[str] | None,
+) -> Session:
+    task = asyncio.current_task()
+    assert task is not None
+    # A scheduler's SIGTERM deserves the same orderly end as Ctrl-C. (Not in a notebook's thread.)
+    with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    _announce(plan, source)
+    if arguments.show_prompts:
+        engine = WatchedEngine(engine, arguments.show_prompts, _show)
+    print(f"loading {source.identity.text} with {engine.name}", flush=True)
+    async with engine:
+        manifest = plan.manifest(source.identity, engine, command)
+        with RunFolder(out, manifest, plan.keys()) as folder:
+            _say_what_runs(folder, plan, engine)
+            if folder.dropped_bytes:
+                print(f"dropped {folder.dropped_bytes} bytes of a record that a crash cut off")
+            if arguments.retry_errors and (retried := folder.drop_errors()):
+                print(f"playing {retried} episodes again that were recorded as errors")
+            if folder.records:
+                print(f"resuming {out}: {len(folder.records)} episodes are there")
+            sys.stdout.flush()
+            records = folder.records.values()
+            with Progress(
+                len(plan.keys()), records, lambda first: notes_of(manifest, first)
+            ) as progress:
+                return await evaluate(
+                    plan,
+                    engine,
+                    folder,
+                    arguments.concurrency,
+                    progress.update,
+                    arguments.env_processes,
+                )
+
+
+def _announce(plan: Plan, source: ModelSource) -> None:
+    """Say what is going to be played, and what about that is odd."""
+    for planned in plan.panels:
+        protocol = planned.protocol
+        print(f"{protocol.task}/{protocol.panel}: {planned.panel.info.description}")
+        if protocol.repeats > 1 and protocol.sampling.temperature == 0:
+            print("note: greedy plays of an episode are alike; --temperature makes them differ")
+    played = {planned.protocol.task for planned in plan.panels}
+    if source.task is not None and source.task not in played:
+        print(
+            f"note: {source.identity.name} was made for {source.task} and has seen nothing of "
+            f"{', '.join(sorted(played))}"
+        )
+
+
+def _say_what_runs(folder: RunFolder, plan: Plan, engine: Engine) -> None:
+    """One line with model, engine and folder, and notes on how the model is asked."""
+    manifest: Manifest = folder.manifest
+    facts = engine.describe()
+    shown = [facts.get("device"), facts.get("dtype")]
+    if (context := facts.get("context")) is not None:
+        shown.append(f"context {context:,}")
+    if facts.get("server"):
+        shown.insert(0, f"{facts['server']} server")
+    engine_text = ", ".join(str(fact) for fact in (engine.name, *shown) if fact)
+    protocol = protocol_name(manifest.panels[0].name)
+    print(
+        f"{manifest.model.text} on {engine_text}; {protocol} protocol {plan.fingerprint[:8]}, "
+        f"{len(plan.keys())} episodes -> {folder.path}"
+    )
+    if facts.get("opened"):
+        print("note: the chat template opens <think>; responses begin with that tag")
+    longest = max(map(_room, plan.panels))
+    if context is not None and context <= longest:
+        print(
+            f"note: the model's context of {context} tokens leaves less than the protocol's "
+            f"{longest} for responses: some may be cut"
+        )
+
+
+def _show(number: int, request: Request, prompt: str | None, generation: Generation) -> None:
+    """Print a prompt as the model got it, and its answer."""
+    if prompt is None:
+        head = f"prompt {number}, as it was sent; the server applies the chat template"
+        prompt = "\n".join(f"[{part['role']}]\n{part['content']}" for part in request.messages)
+    else:
+        head = f"prompt {number}, as the model got it"
+    print(f"--- {head}\n{prompt}\n--- response {number} ({generation.finish_reason})")
+    print(f"{generation.text}\n---", flush=True)
+
+
+def _room(planned: PlannedPanel) -> int:
+    """Tokens of responses that a prompt may be followed by."""
+    protocol = planned.protocol
+    turns = protocol.max_turns if planned.task.info.unit == "trajectory" else 1
+    return turns * protocol.sampling.max_tokens
+
+
+def _plan(arguments: argparse.Namespace) -> Plan:
+    own = init_task(arguments.model) if arguments.model and not arguments.endpoint else None
+    part = shard_of(arguments.shard)
+    return Plan.of(
+        panels_of(arguments.task, arguments.panel, own),
+        _choices(arguments),
+        None if part is None else Shard(index=part[0], count=part[1]),
+        parse_settings(arguments.set),
+        arguments.limit,
+    )
+
+
+def _engine_options(arguments: argparse.Namespace, plan: Plan) -> EngineOptions:
+    first = plan.panels[0].protocol
+    return EngineOptions(
+        kind=arguments.engine,
+        endpoints=tuple(arguments.endpoint),
+        dtype=arguments.dtype,
+        concurrency=arguments.concurrency,
+        gpu_memory_utilization=arguments.gpu_memory_utilization,
+        tensor_parallel_size=arguments.tensor_parallel_size,
+        max_model_len=arguments.max_model_len,
+        model_args=arguments.model_args,
+        response_room=max(map(_room, plan.panels)),
+        chat=first.chat,
+        sampling=replace(first.sampling, top_k=0),
+    )
+
+
+def _source(arguments: argparse.Namespace, kind: str) -> ModelSource:
+    model: str | None = arguments.model
+    if kind in POLICIES:
+        return policy(kind)
+    if kind == "openai":
+        return served(model or _only_served(arguments.endpoint[0]))
+    assert model is not None
+    return find_model(model)
+
+
+def _only_served(endpoint: str) -> str:
+    from benchmark.engines.server.openai import only_model
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, only_model(endpoint)).result()
+
+
+def _choices(arguments: argparse.Namespace) -> SamplingOverrides:
+    temperature, top_p, top_k = arguments.temperature, arguments.top_p, arguments.top_k
+    if temperature is not None and not 0 <= temperature <= 10:
+        raise UserError(f"--temperature must lie in 0 to 10, not {temperature}")
+    if top_p is not None and not 0 < top_p <= 1:
+        raise UserError(f"--top-p must lie above 0 and up to 1, not {top_p}")
+    if top_k is not None and top_k < 0:
+        raise UserError(f"--top-k must be 0 (off) or more, not {top_k}")
+    return SamplingOverrides(
+        temperature,
+        top_p,
+        top_k,
+        arguments.max_tokens,
+        arguments.repeats,
+        arguments.seed,
+        THINKING if arguments.protocol == "thinking" else NAME,
+        arguments.chat_template_kwargs,
+        arguments.extra_body,
+    )
+
+
+def _default_folder(source: ModelSource, kind: str, plan: Plan) -> Path:
+    """A name that the same command always gives, and another command does not."""
+    model = re.sub(r"[^\w.-]+", "-", source.identity.name)
+    revision = source.identity.revision or source.identity.sha256
+    parts = [model, kind, plan.fingerprint[:8]]
+    if revision:
+        parts.insert(1, revision[:8])
+    if plan.limit:
+        parts.append(f"first{plan.limit}")
+    if plan.shard:
+        parts.append(f"{plan.shard.index}of{plan.shard.count}")
+    return Path("runs") / "_".join(dict.fromkeys(parts))

@@ -1,0 +1,124 @@
+"""The parser of the command line: one line for a mistake, near matches for names of options."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Final, NoReturn
+
+from tasks.errors import UserError, near
+
+ELSEWHERE: Final[Mapping[str, str]] = {
+    "-m": "--model",
+    "-t": "--task",
+    "-o": "--out",
+    "--tasks": "--task",
+    "--output-dir": "--out",
+    "--batch-size": "--concurrency",
+    "--max-connections": "--concurrency",
+    "--epochs": "--repeats",
+    "--max-gen-toks": "--max-tokens",
+    "--max-new-tokens": "--max-tokens",
+    "--tp": "--tensor-parallel-size",
+    "--dp": "--data-parallel-size",
+    "--base-url": "--endpoint",
+    "--model-base-url": "--endpoint",
+    "--lr": "--set",
+    "--learning-rate": "--set",
+}
+"""Options that other programs have, and what does the same here."""
+HINTS: Final[Mapping[str, str]] = {
+    "--device": "CUDA_VISIBLE_DEVICES chooses devices",
+    "--learning-rate": "write --set optimization.learning_rate=1e-4",
+    "--lr": "write --set optimization.learning_rate=1e-4",
+}
+COMMANDS_ELSEWHERE: Final[Mapping[str, str]] = {
+    "evaluate": "eval",
+    "run": "eval",
+    "list": "tasks",
+    "ls": "tasks",
+    "diff": "compare",
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose mistakes are `UserError`s, so that each is one line wherever it is made.
+
+    Options must be written in full: a new option must not change what an old command means.
+    """
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        kwargs.setdefault("allow_abbrev", False)
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse a command line.
+
+        Raises:
+            UserError: Always.
+        """
+        raise UserError(f"{message} (all options: {self.prog} --help)")
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Parse a whole command line.
+
+        Raises:
+            UserError: It has an unknown command, option or value; near matches are named.
+        """
+        parser, rest = self._command(arguments)
+        parsed, unknown = self.parse_known_args(arguments)
+        if unknown:
+            raise UserError(parser.complaint(unknown[0], rest))
+        return parsed
+
+    def _command(self, arguments: Sequence[str]) -> "tuple[Parser, Sequence[str]]":
+        """The parser of the command that is named, down to the last subcommand, and what follows.
+
+        Raises:
+            UserError: There is no such command.
+        """
+        choices = self.subcommands()
+        if not choices:
+            return self, arguments
+        for place, word in enumerate(arguments):
+            if word.startswith("-"):
+                continue
+            if word not in choices:
+                meant = COMMANDS_ELSEWHERE.get(word, "")
+                guess = (
+                    f"; did you mean {meant}?" if meant in choices else near(word, tuple(choices))
+                )
+                raise UserError(f"there is no command {word!r}{guess}")
+            return choices[word]._command(arguments[place + 1 :])
+        return self, arguments
+
+    def subcommands(self) -> "dict[str, Parser]":
+        """Commands by name."""
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                return dict(action.choices)
+        return {}
+
+    def complaint(self, unknown: str, arguments: Sequence[str]) -> str:
+        """What to say about an argument that this command does not have."""
+        name = unknown.partition("=")[0]
+        options = tuple(option for option in self._option_string_actions if option != "-h")
+        if not name.startswith("-"):
+            first = "--model" in options and "--model" not in arguments
+            return (
+                f"unexpected {unknown!r}; did you mean --model {unknown}?"
+                if first
+                else f"unexpected {unknown!r} (all options: {self.prog} --help)"
+            )
+        name = name.replace("_", "-")
+        if name in options:  # written with underscores
+            return f"there is no option {unknown!r}; did you mean {name}?"
+        hint = HINTS.get(name)
+        meant = ELSEWHERE.get(name)
+        if hint is not None and meant in (None, *options):
+            return f"there is no option {unknown!r}: {hint}"
+        if meant in options:
+            return f"there is no option {unknown!r}; did you mean {meant}?"
+        guess = near(name, options)
+        if not guess.startswith("; did"):
+            guess = f" (all options: {self.prog} --help)"
+        return f"there is no option {unknown!r}{guess}"

@@ -1,0 +1,173 @@
+"""How requests to the servers of one run are written, and what their refusals mean."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from benchmark.engines.core.base import (
+    PLAIN_CHAT,
+    ChatOptions,
+    EngineError,
+    PromptTooLong,
+    Sampling,
+)
+from benchmark.engines.server.endpoint import Served
+from tasks.errors import UserError
+
+MAX_TOKENS: Final = "max_tokens"
+MAX_COMPLETION_TOKENS: Final = "max_completion_tokens"
+"""What servers of models with hidden reasoning want in its place."""
+ENOUGH_TO_ANSWER: Final = 16
+"""Tokens of a try-out for such models: some refuse a limit that their reasoning uses up."""
+
+_CONTEXT_COMPLAINT = re.compile(
+    r"context.?(length|size|window)|maximum context|max_tokens must be at least 1", re.IGNORECASE
+)
+_CONTEXT_TOKENS = re.compile(
+    r"(?:context.{0,12}(?:length|size)(?: is| of)?|available context size)\D{0,3}(\d+)",
+    re.IGNORECASE,
+)
+_PROMPT_TOKENS = re.compile(
+    r"(\d+) (?:tokens )?(?:in|from) the (?:input )?messages"
+    r"|request \((\d+) tokens\)"
+    r"|(?:prompt contains|messages resulted in)\D{0,12}(\d+) (?:input )?tokens",
+    re.IGNORECASE,
+)
+_LIMIT_REACHED = re.compile(r"could not finish the message|output limit was reached", re.IGNORECASE)
+_FIXED = re.compile(r"unsupported (?:value|parameter): '(temperature|top_p)'", re.IGNORECASE)
+
+
+@dataclass
+class Dialect:
+    """Writes requests.
+
+    Attributes:
+        model: The served model's name.
+        served: What the servers are; None before they were asked.
+        limit_field: Name of the limit of a response's tokens.
+        opened: The `<think>` that the servers' chat template writes at the end of a prompt, where
+            that is known; it belongs to the response.
+    """
+
+    model: str
+    served: Served | None = None
+    limit_field: str = field(default=MAX_TOKENS, init=False)
+    opened: str = field(default="", init=False)
+
+    @property
+    def vllm(self) -> bool:
+        """Whether the servers are vLLM."""
+        return self.served is not None and self.served.server == "vllm"
+
+    def fields(
+        self,
+        messages: Sequence[Any],
+        sampling: Sampling,
+        seed: int,
+        prompt_ids: tuple[int, ...] | None = None,
+        chat: ChatOptions = PLAIN_CHAT,
+    ) -> dict[str, Any]:
+        """The body of a request.
+
+        Raises:
+            EngineError: The prompt is token ids, and there are none or the server is not vLLM.
+            PromptTooLong: The context leaves no room for a response.
+            UserError: The server has no such sampling setting.
+        """
+        prompt: dict[str, Any] = {"messages": messages}
+        if prompt_ids is not None:
+            if not self.vllm:
+                raise EngineError(
+                    "token prompts need a vLLM server, and this server is not vLLM; "
+                    "serve the model with vLLM"
+                )
+            if not prompt_ids:
+                raise EngineError("the prompt has no tokens")
+            prompt = {"prompt": prompt_ids, "add_special_tokens": False}
+        fields: dict[str, Any] = {
+            "model": self.model,
+            **prompt,
+            self.limit_field: self._limit(sampling.max_tokens, prompt_ids),
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "seed": seed,
+        }
+        if self.vllm:
+            # Unnamed settings would come from the model folder's generation_config.json.
+            fields |= {
+                "top_k": sampling.top_k,
+                "min_p": 0.0,
+                "repetition_penalty": 1.0,
+                "presence_penalty": 0.0,
+                "frequency_penalty": 0.0,
+                "return_token_ids": True,
+                # The completions API takes a number: of alternatives besides the chosen token.
+                "logprobs": True if prompt_ids is None else 0,
+            }
+        elif sampling.top_k:
+            raise UserError(
+                "top_k is not a standard setting and this server is not vLLM; "
+                "leave top_k out or serve the model with vLLM"
+            )
+        if chat.template_kwargs and prompt_ids is None:
+            fields["chat_template_kwargs"] = dict(chat.template_kwargs)
+        return {**fields, **chat.extra_body}
+
+    def _limit(self, max_tokens: int, prompt_ids: tuple[int, ...] | None) -> int:
+        """Limit `max_tokens` to the room that is known before the server is asked."""
+        context = self.served.context if self.served else None
+        if not context:
+            return max_tokens
+        if prompt_ids is None:
+            return max(1, min(max_tokens, context - 1))
+        if len(prompt_ids) >= context:
+            raise PromptTooLong(len(prompt_ids), context)
+        return min(max_tokens, context - len(prompt_ids))
+
+    def limited(self, fields: dict[str, Any], tokens: int) -> dict[str, Any]:
+        """A request with another limit of its response."""
+        return {**fields, self.limit_field: tokens}
+
+    def learn_limit(self, complaint: str) -> bool:
+        """Take the other name of the limit if a server asks for it; whether that is new."""
+        wanted = MAX_COMPLETION_TOKENS in complaint and self.limit_field == MAX_TOKENS
+        if wanted:
+            self.limit_field = MAX_COMPLETION_TOKENS
+        return wanted
+
+
+def is_about_context(text: str) -> bool:
+    """Whether a server's refusal is about the length of its context."""
+    return bool(_CONTEXT_COMPLAINT.search(text))
+
+
+def context_in(text: str) -> int | None:
+    """The context that a refusal names, in tokens."""
+    return _number(_CONTEXT_TOKENS, text)
+
+
+def prompt_in(text: str) -> int | None:
+    """The length of the prompt that a refusal names, in tokens."""
+    return _number(_PROMPT_TOKENS, text)
+
+
+def is_limit_reached(text: str) -> bool:
+    """Whether a server refuses because the reasoning used up all tokens: it works otherwise."""
+    return bool(_LIMIT_REACHED.search(text))
+
+
+def advice(text: str) -> str:
+    """What to do about a refused try-out, where that is known; with its separator."""
+    if found := _FIXED.search(text):
+        name = found[1].lower()
+        return (
+            f"; the server fixes its {name}: --temperature 1 --top-p 1 asks for no other (another "
+            "protocol)"
+        )
+    return ""
+
+
+def _number(pattern: re.Pattern[str], text: str) -> int | None:
+    found = pattern.search(text)
+    return int(next(group for group in found.groups() if group)) if found else None

@@ -1,0 +1,70 @@
+"""What is likely wrong with a run whose numbers alone do not say it."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from benchmark.evaluation.manifest import Manifest
+from benchmark.evaluation.protocol import THINKING, PanelProtocol
+from benchmark.evaluation.records import EpisodeRecord, TurnRecord
+from tasks.texts import on_one_line
+
+FIRST_LOOK: Final = 20
+"""Episodes after which a run is looked at for the first time."""
+OFTEN_CUT: Final = 0.25
+"""Share of responses that were cut, from which on it is said."""
+SELDOM_VALID: Final = 0.5
+"""Share of responses that keep the format, below which it is said."""
+MORE_ROOM: Final = 8
+"""Times the limit of tokens that is named as another choice."""
+LEAST_ROOM: Final = 4096
+"""Tokens that are named at least."""
+_SHOWN: Final = 160
+"""Characters of a response that are shown."""
+
+
+def notes_of(manifest: Manifest, records: Iterable[EpisodeRecord]) -> list[str]:
+    """What a person should know about each panel of a run, one line each; mostly nothing.
+
+    Args:
+        manifest: The run.
+        records: Any of its records.
+    """
+    turns: dict[tuple[str, str], list[TurnRecord]] = {}
+    for record in records:
+        turns.setdefault((record.task, record.panel), []).extend(record.turns)
+    notes: list[str] = []
+    for panel in manifest.panels:
+        if played := turns.get((panel.task, panel.panel)):
+            notes += _notes(panel, played, f"{panel.task}/{panel.panel}: ")
+    return notes
+
+
+def _notes(panel: PanelProtocol, turns: Sequence[TurnRecord], place: str) -> list[str]:
+    notes = []
+    limit = panel.sampling.max_tokens
+    cut = sum(turn.finish_reason == "length" for turn in turns) / len(turns)
+    if cut >= OFTEN_CUT:
+        more = f"--max-tokens {max(MORE_ROOM * limit, LEAST_ROOM)} gives room (another protocol)"
+        if panel.name != THINKING:
+            more += "; --protocol thinking is for models that think at length"
+        notes.append(f"{place}{cut:.0%} of responses were cut, most at {limit} tokens: {more}")
+    valid = sum(turn.format_ok for turn in turns) / len(turns)
+    if valid < SELDOM_VALID:
+        first = next(turn for turn in turns if not turn.format_ok)
+        shown = on_one_line(first.response, _SHOWN) or "(nothing)"
+        notes.append(
+            f"{place}{valid:.0%} of responses keep the format; the first that does not: "
+            f"{shown!r}{_advice(panel, first.response)}"
+        )
+    return notes
+
+
+def _advice(panel: PanelProtocol, response: str) -> str:
+    """What to do about a response that does not keep the format, where that can be seen in it."""
+    if panel.name == THINKING or "</think>" not in response.lower():
+        return "; --show-prompts 1 shows what the model gets"
+    return (
+        "; the model thinks in tags of its own: --protocol thinking takes what follows, "
+        "and some templates can be told not to think: --chat-template-kwargs "
+        "'{\"enable_thinking\": false}'"
+    )

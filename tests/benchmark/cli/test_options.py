@@ -1,0 +1,112 @@
+"""What the command line says of itself and of mistakes in its words; nothing here loads a model."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from benchmark.cli.main import command_line, main
+
+
+def refused(capsys: pytest.CaptureFixture[str], words: str) -> str:
+    """The one line that a mistaken command ends with."""
+    assert main(words.split()) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    (line,) = captured.err.splitlines()
+    return line
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("evaluate", "there is no command 'evaluate'; did you mean eval?"),
+        ("list", "there is no command 'list'; did you mean tasks?"),
+        ("repot x", "there is no command 'repot'; did you mean report"),
+        ("submit prepar x", "there is no command 'prepar'; did you mean prepare?"),
+        ("eval --tasks x", "eval: there is no option '--tasks'; did you mean --task?"),
+        ("eval --max_tokens 5", "'--max_tokens'; did you mean --max-tokens?"),
+        ("eval --tensor_parallel_size=2", "did you mean --tensor-parallel-size?"),
+        ("eval --tp 2", "did you mean --tensor-parallel-size?"),
+        ("eval --batch-size 2", "did you mean --concurrency?"),
+        ("eval --device cuda", "there is no option '--device': CUDA_VISIBLE_DEVICES"),
+        ("eval --tempreture 1", "did you mean --temperature"),
+        ("eval --temp 1", "there is no option '--temp'; did you mean"),  # no abbreviations
+        ("eval -m ckpt", "did you mean --model?"),
+        ("eval my-ckpt", "unexpected 'my-ckpt'; did you mean --model my-ckpt?"),
+        ("train --recipe grpo --learning-rate 1", "--set optimization.learning_rate=1e-4"),
+        ("eval --dtype bf16", "invalid choice: 'bf16' (choose from"),
+        ("eval --limit 0", "--limit: must be a whole number of at least 1, not '0'"),
+        ("eval --model x --model-args a=1", "must be a JSON object, not 'a=1'"),
+        ("eval --model x --extra-body []", "must be a JSON object, such as {}, not '[]'"),
+        ("eval --engine expert --task all,sokoban", "--task all is every task; name no other"),
+        ("eval --engine expert --task sokoban,sokoban/builtin", "sokoban/builtin is named twice"),
+        ("eval --engine expert --task sokoban,chess", "unknown task 'chess'"),
+        ("eval --engine expert --task sokoban --dtype float32", "--dtype does nothing"),
+        (
+            "eval --engine transformers --model tiny-sokoban --tensor-parallel-size 4",
+            "--tensor-parallel-size does nothing with the transformers engine: only vLLM",
+        ),
+        (
+            "eval --engine transformers --model tiny-sokoban --max-model-len 4",
+            "--max-model-len does nothing with the transformers engine",
+        ),
+        (
+            'eval --engine transformers --model tiny-sokoban --extra-body {"top_k":1}',
+            "--extra-body does nothing with the transformers engine: only servers get requests",
+        ),
+        (
+            "eval --endpoint http://127.0.0.1:9 --model x --dtype float32",
+            "--dtype does nothing with a server: the server has chosen it",
+        ),
+        (
+            'eval --engine expert --chat-template-kwargs {"a":1}',
+            "--chat-template-kwargs does nothing with the expert engine",
+        ),
+    ],
+)
+def test_a_mistake_in_words_is_one_line_with_what_was_meant(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    words: str,
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if ("--engine" in words or "--endpoint" in words) and "--task" not in words:
+        words += " --task sokoban"
+    line = refused(capsys, words)
+    assert line.startswith("arlarena-bench")
+    assert message in line
+
+
+@pytest.mark.parametrize("words", ["", "help", "submit", "leaderboard", "help eval"])
+def test_a_bare_command_shows_its_help(capsys: pytest.CaptureFixture[str], words: str) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(words.split())
+    assert stopped.value.code == 0
+    assert "usage: arlarena-bench" in capsys.readouterr().out
+
+
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    name, version = capsys.readouterr().out.split()
+    assert name == "arlarena-bench"
+    assert version[0].isdigit()
+
+
+def test_help_begins_with_what_is_needed_and_has_examples() -> None:
+    text = command_line().subcommands()["eval"].format_help()
+    options = [line.split()[0] for line in text.splitlines() if line.startswith("  --")]
+    assert options[:2] == ["--model", "--task"]
+    assert text.partition("examples:")[2].count("arlarena-bench eval") > 5
+
+
+def test_every_shell_gets_a_completion(capsys: pytest.CaptureFixture[str]) -> None:
+    for shell in ("bash", "zsh", "tcsh"):
+        assert main(["completion", shell]) == 0
+        text = capsys.readouterr().out
+        assert "--chat-template-kwargs" in text
+        if shell == "bash":
+            subprocess.run(["bash", "-n"], input=text, text=True, check=True)

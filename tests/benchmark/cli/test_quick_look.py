@@ -1,0 +1,138 @@
+"""`--limit`, the notes on runs that are likely wrong, and what is checked before a model loads."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmark.cli.main import main
+from benchmark.evaluation.notes import notes_of
+from benchmark.evaluation.protocol import THINKING
+from benchmark.evaluation.run_folder import read_run
+from tests.support.thinking_models import thinking_model
+
+EVAL = ["eval", "--engine", "random", "--task", "sokoban"]
+
+
+def test_a_limit_plays_the_first_episodes_of_every_panel(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["eval", "--engine", "expert", "--task", "sokoban/builtin,sokoban/two_boxes"]
+    assert main([*words, "--limit", "3", "--out", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "first 3 episodes of every panel: a quick look, not the panel's result" in out
+    assert re.search(r"^sokoban/two_boxes +success 100.0% .* valid format 100.0%$", out, re.M)
+    manifest, records = read_run(tmp_path)
+    assert manifest.limit == 3
+    assert [record.episode for record in records[:3]] == [
+        "one-box-000",
+        "one-box-001",
+        "one-box-002",
+    ]
+    assert len(records) == 6
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert summary["complete"] is True
+    assert summary["model"]["name"] == "expert"
+    assert summary["engine"] == {"kind": "scripted", "policy": "expert"}
+    assert summary["part"] == "first 3 episodes of every panel"
+    assert main(["replay", str(tmp_path)]) == 0
+
+
+def test_a_quick_look_is_no_whole_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*EVAL, "--limit", "2", "--out", str(tmp_path)]) == 0
+    capsys.readouterr()
+    assert main([*EVAL, "--out", str(tmp_path)]) == 2
+    assert "holds a run with another limit (2; this is none)" in capsys.readouterr().err
+    whole = tmp_path / "whole"
+    assert main([*EVAL, "--out", str(whole)]) == 0
+    assert "limit" not in json.loads((whole / "run.json").read_text())
+    # The plays that both have are compared.
+    assert main(["compare", str(tmp_path), str(whole)]) == 0
+    assert "A holds 2 and B 256 of 256 plays" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--limit", "2", "--max-tokens", "9"], "sampling.max_tokens 512; this is sampling.max_"),
+        (["--limit", "2", "--task", "webshop/builtin"], "panels sokoban/builtin; this is panels"),
+        (["--limit", "2", "--shard", "1/2"], "holds all shards, this is shard 1/2"),
+    ],
+)
+def test_another_run_in_the_folder_is_refused_before_the_model_is_looked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str
+) -> None:
+    assert main([*EVAL, "--limit", "2", "--out", str(tmp_path)]) == 0
+    task = [] if "--task" in words else ["--task", "sokoban"]
+    ask = ["eval", "--engine", "transformers", "--model", "no-such-model", *task, *words]
+    assert main([*ask, "--out", str(tmp_path)]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_the_model_is_looked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask = ["eval", "--model", "no-such-model", "--task", "sokoban", "--out"]
+    assert main([*ask, "/proc/x"]) == 2
+    assert "/proc/x cannot be written" in capsys.readouterr().err
+    (tmp_path / "file").touch()
+    assert main([*ask, str(tmp_path / "file")]) == 2
+    assert "is not a folder; choose another --out" in capsys.readouterr().err
+    # A folder that was made for a run that did not begin is not left behind.
+    assert main([*ask, str(tmp_path / "new")]) == 2
+    assert "no init and no folder 'no-such-model'" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_model_of_another_task_is_told_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["eval", "--model", "tiny-sokoban", "--task", "webshop/builtin", "--limit", "1"]
+    more = ["--max-tokens", "4", "--show-prompts", "1", "--out", str(tmp_path)]
+    assert main([*words, "--engine", "transformers", *more]) == 0
+    out = capsys.readouterr().out
+    assert "note: tiny-sokoban was made for sokoban and has seen nothing of webshop" in out
+    assert re.search(
+        r"^tiny-sokoban \(init, .*\) on transformers, \w+, float32, context 1,024; ", out, re.M
+    )
+    assert f"1 episodes -> {tmp_path}" in out
+    assert "--- prompt 1, as the model got it\n<|im_start|>user\n" in out
+    assert "<|im_end|>\n<|im_start|>assistant\n" in out
+    assert "100% of responses were cut, most at 4 tokens: --max-tokens 4096 gives room" in out
+    assert "0% of responses keep the format; the first that does not: " in out
+
+
+def test_a_thought_that_a_server_began_is_seen_in_the_responses(tmp_path: Path) -> None:
+    assert main([*EVAL, "--limit", "2", "--out", str(tmp_path)]) == 0
+    manifest, records = read_run(tmp_path)
+    assert notes_of(manifest, records) == []
+    lost = [
+        record.model_copy(
+            update={
+                "turns": tuple(
+                    turn.model_copy(update={"response": "up</think><action>", "format_ok": False})
+                    for turn in record.turns
+                )
+            }
+        )
+        for record in records
+    ]
+    (note,) = notes_of(manifest, lost)
+    assert "0% of responses keep the format; the first that does not: 'up</think><action>'" in note
+    assert "--protocol thinking takes what follows" in note
+    panels = tuple(replace(panel, name=THINKING) for panel in manifest.panels)
+    (note,) = notes_of(manifest.model_copy(update={"panels": panels}), lost)
+    assert "--show-prompts 1" in note
+
+
+def test_a_template_that_opens_the_thought_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = thinking_model(tmp_path / "model")
+    words = ["eval", "--model", str(model), "--task", "sokoban", "--limit", "1"]
+    assert main([*words, "--engine", "transformers", "--out", str(tmp_path / "run")]) == 0
+    out = capsys.readouterr().out
+    assert "note: the chat template opens <think>; responses begin with that tag" in out
+    assert "valid format     100.0% of turns" in out

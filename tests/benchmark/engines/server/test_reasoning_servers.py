@@ -1,0 +1,119 @@
+"""Servers of models that think: reasoning in fields of its own, other limits, variables."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from benchmark.engines.core.base import ChatOptions, Generation, Sampling
+from benchmark.engines.server.openai import only_model
+from tasks.errors import UserError
+from tests.benchmark.engines.server.test_openai_engine import engine, request
+from tests.support.loopback import completion, fails, loopback, says
+
+JOINED = ChatOptions(join_reasoning=True)
+
+
+def answer(finish_reason: str = "stop", **message: Any) -> dict[str, Any]:
+    """A chat completion with a message as other servers send it."""
+    body = completion(finish_reason=finish_reason)
+    body["choices"][0]["message"] = {"role": "assistant", **message}
+    return body
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "SGLang, llama.cpp, DeepSeek": {"reasoning_content": "a box", "content": "up"},
+    "vLLM, OpenRouter": {"reasoning": "a box", "content": "up"},
+    "Mistral": {
+        "content": [
+            {"type": "thinking", "thinking": [{"type": "text", "text": "a box"}]},
+            {"type": "text", "text": "up"},
+        ]
+    },
+}
+
+
+async def asked(body: dict[str, Any], chat: ChatOptions, vllm: bool = False) -> Generation:
+    async with loopback(says(body), vllm=vllm) as server, engine(server) as tested:
+        return await tested.generate(replace(request(), chat=chat))
+
+
+@pytest.mark.parametrize("vllm", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
+async def test_reasoning_is_joined_or_refused(kind: str, vllm: bool) -> None:
+    body = answer(**KINDS[kind])
+    assert (await asked(body, JOINED, vllm)).text == "<think>a box</think>up"
+    with pytest.raises(UserError, match="takes the reasoning out of responses.*--protocol thinki"):
+        await asked(body, ChatOptions(), vllm)
+
+
+async def test_a_thought_that_was_cut_stays_open() -> None:
+    cut = answer("length", reasoning_content="a box", content=None)
+    assert (await asked(cut, JOINED)).text == "<think>a box"
+    ended = answer("stop", reasoning_content="a box", content=None)
+    assert (await asked(ended, JOINED)).text == "<think>a box</think>"
+
+
+async def test_no_reasoning_is_no_thought() -> None:
+    for nothing in (None, ""):
+        plain = answer(reasoning_content=nothing, content="up")
+        assert (await asked(plain, JOINED)).text == "up"
+
+
+async def test_a_template_that_opens_the_thought_is_found_on_vllm() -> None:
+    async with (
+        loopback(says(completion("a box</think>up")), prompt_text="user\n<think>\n") as server,
+        engine(server) as tested,
+    ):
+        generation = await tested.generate(request())
+        assert tested.describe()["opened"] == "<think>"
+        shown = await tested.prompt_text(request(), generation)
+    assert generation.text == "<think>\na box</think>up"
+    assert shown == "user\n<think>\n"
+
+
+async def test_variables_and_further_fields_are_sent_and_tried_out() -> None:
+    chat = ChatOptions({"enable_thinking": False}, {"reasoning_effort": "low", "top_k": 5})
+    async with loopback(vllm=False) as server:
+        async with engine(server, chat=chat, sampling=Sampling(temperature=1.0)) as tested:
+            await tested.generate(replace(request(), chat=chat))
+        for body in (server.hellos[0], server.requests[0]):
+            assert body["chat_template_kwargs"] == {"enable_thinking": False}
+            assert (body["reasoning_effort"], body["top_k"]) == ("low", 5)
+        assert server.hellos[0]["temperature"] == 1.0
+
+
+async def test_a_server_of_the_o_series_gets_the_limit_under_its_name() -> None:
+    refusal = (
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
+        "'max_completion_tokens' instead."
+    )
+    used_up = "Could not finish the message because max_tokens or model output limit was reached."
+    async with loopback(vllm=False, hello=[fails(400, refusal), fails(400, used_up)]) as server:
+        async with engine(server) as tested:
+            await tested.generate(request())
+        first, second = server.hellos
+        assert first["max_tokens"] == 1 and "max_completion_tokens" not in first
+        assert second["max_completion_tokens"] == 16 and "max_tokens" not in second
+        assert server.requests[0]["max_completion_tokens"] == 16
+        assert "max_tokens" not in server.requests[0]
+
+
+async def test_a_server_with_one_temperature_is_told_how_to_be_asked() -> None:
+    refusal = (
+        "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) "
+        "value is supported."
+    )
+    async with loopback(vllm=False, hello=[fails(400, refusal)]) as server:
+        with pytest.raises(UserError, match="--temperature 1 --top-p 1"):
+            await engine(server).__aenter__()
+
+
+async def test_the_only_model_needs_no_name() -> None:
+    async with loopback(models=("alone",)) as server:
+        assert await only_model(server.url) == "alone"
+    async with loopback(models=("one", "two")) as server:
+        with pytest.raises(UserError, match="serves 'one', 'two'; choose with --model"):
+            await only_model(server.url)
+    with pytest.raises(UserError, match="no answer from http://127.0.0.1:9"):
+        await only_model("http://127.0.0.1:9")
