@@ -1,45 +1,74 @@
 """Scripts that several processes run together, as torch's launcher would start them."""
 
+import multiprocessing
 import os
+import runpy
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+LOADED = ["accelerate", "torch", "transformers.models.qwen3.modeling_qwen3"]
+"""Imported once, in the process that ranks are forked from: it takes longer than most runs."""
 
 
 def start_together(
     script: Path, *arguments: str, count: int = 2, environment: Mapping[str, str] | None = None
 ) -> list[subprocess.Popen[str]]:
-    """Start a script in processes that find each other over gloo."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": str(count)}
-    shared |= {"LOCAL_WORLD_SIZE": str(count), "ACCELERATE_USE_CPU": "1", "PYTHONPATH": str(ROOT)}
+    """Start a script in processes of their own, which may be signaled."""
     return [
         subprocess.Popen(
             [sys.executable, str(script), *arguments],
-            env={
-                **os.environ,
-                **shared,
-                **(environment or {}),
-                "RANK": str(rank),
-                "LOCAL_RANK": str(rank),
-            },
+            env={**os.environ, "PYTHONPATH": str(ROOT), **rank},
             stderr=subprocess.PIPE,
             text=True,
         )
-        for rank in range(count)
+        for rank in _environments(count, environment)
     ]
 
 
 def run_together(
     script: Path, *arguments: str, count: int = 2, environment: Mapping[str, str] | None = None
 ) -> None:
-    """Run a script in processes that find each other over gloo; all must end well."""
-    ranks = start_together(script, *arguments, count=count, environment=environment)
-    errors = [process.communicate(timeout=300)[1] for process in ranks]
-    assert [process.returncode for process in ranks] == [0] * count, errors
+    """Run a script in forked processes; all must end well."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(LOADED)
+    with tempfile.TemporaryDirectory() as folder:
+        said = [Path(folder) / str(rank) for rank in range(count)]
+        ranks = [
+            context.Process(target=_run, args=(script, arguments, rank, file))
+            for rank, file in zip(_environments(count, environment), said, strict=True)
+        ]
+        for process in ranks:
+            process.start()
+        for process in ranks:
+            process.join(timeout=300)
+            if process.is_alive():
+                process.kill()
+                process.join()
+        errors = [path.read_text("utf-8") for path in said]
+    assert [process.exitcode for process in ranks] == [0] * count, errors
+
+
+def _environments(count: int, own: Mapping[str, str] | None) -> list[dict[str, str]]:
+    """What tells each rank how to find the others, over gloo."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": str(count)}
+    shared |= {"LOCAL_WORLD_SIZE": str(count), "ACCELERATE_USE_CPU": "1", **(own or {})}
+    return [shared | {"RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(count)]
+
+
+def _run(
+    script: Path, arguments: tuple[str, ...], environment: Mapping[str, str], said: Path
+) -> None:
+    """Run the script as `python script arguments`; what it says of errors goes to a file."""
+    os.environ.update(environment)
+    with said.open("w") as file:
+        os.dup2(file.fileno(), 2)
+    sys.argv = [str(script), *arguments]
+    runpy.run_path(str(script), run_name="__main__")

@@ -3,12 +3,15 @@
 import asyncio
 import json
 import math
+import shutil
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import yaml
 from accelerate import Accelerator
 
 from baselines.config.layers import RECIPES, names, resolve
@@ -19,6 +22,7 @@ from baselines.learning.learner import Learner
 from baselines.training.trainer import Trainer
 from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.logs.training_log import LOG, read_training_log
+from benchmark.models import from_folder
 from benchmark.submissions.checks.log_course import early_stop
 from tasks.errors import UserError
 from tasks.registry import load_task
@@ -28,28 +32,31 @@ from tests.support.training_logs import validation_line, write_log
 SMALL = [
     "rollout.groups=2",
     "rollout.group_size=4",
-    "rollout.max_turns=8",
+    "rollout.max_turns=4",
     "validation.every=null",
     "checkpoint_every=2",
     "optimization.warmup_updates=0",
 ]
 
-
-class Killed(Exception):
-    """Stands for a kill."""
+# Together they have every choice that any recipe makes; a test checks that. The steps of the others
+# are in `learning/test_update.py`.
+TRAINED = ("agentrl", "cispo_sm", "dr_grpo", "empg", "ppo", "reinforce_pp", "rloo", "sampo", "sapo")
 
 
 def train(
     folder: Path,
     recipe: str = "sampo",
     own: tuple[str, ...] = (),
-    kill_after: int | None = None,
+    kill_at: int | None = None,
     task: str = "sokoban",
     stop_on_collapse: bool = False,
     said: Callable[[str, int, int], None] | None = None,
     learner: type[Learner] = Learner,
 ) -> list[dict[str, Any]]:
-    """Train, and give the update lines of this session."""
+    """Train, and give the update lines of this session.
+
+    With `kill_at`, `FOLDER-killed` becomes what a kill after that update's line would leave.
+    """
     torch.set_num_threads(1)
     config = resolve(recipe, "tiny", [task], [*SMALL, *own])
     init = find_model(f"tiny-{task.replace('_', '-')}")
@@ -61,16 +68,17 @@ def train(
     def keep(line: Any) -> None:
         if line["kind"] == "update":
             lines.append(dict(line))
-            if line["update"] == kill_after:
-                raise Killed
+            if line["update"] == kill_at:
+                shutil.copytree(folder, folder.with_name(f"{folder.name}-killed"))
 
     folder.mkdir(exist_ok=True)
 
     async def main() -> None:
-        async with (
-            TransformersEngine(weights, steady=True) as engine,
-            TransformersEngine(weights, steady=True) as older,
-        ):
+        async with AsyncExitStack() as stack:
+            engine = await stack.enter_async_context(TransformersEngine(weights, steady=True))
+            older = None
+            if config.sampling.cross_policy is not None:
+                older = await stack.enter_async_context(TransformersEngine(weights, steady=True))
             accelerator = Accelerator(cpu=True, project_dir=folder)
             watch = TrainingCallbacks(keep, said or TrainingCallbacks().phase)
             await Trainer(run, engine, accelerator, watch, older, learner).train()
@@ -84,9 +92,45 @@ def without_times(line: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in line.items() if not name.startswith(measured)}
 
 
-@pytest.mark.parametrize("recipe", names(RECIPES))
-def test_every_recipe_trains(recipe: str, tmp_path: Path) -> None:
-    lines = train(tmp_path / "run", recipe, ("optimization.updates=2",))
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of GRPO of two updates, to be copied."""
+    folder = tmp_path_factory.mktemp("trained") / "run"
+    train(folder, "grpo", ("optimization.updates=2",))
+    return folder
+
+
+@pytest.fixture
+def begun(trained: Path, tmp_path: Path) -> Path:
+    """A copy of it that may be continued."""
+    return shutil.copytree(trained, tmp_path / "run")
+
+
+def choices(recipe: str) -> set[tuple[str, str]]:
+    """What a recipe's file chooses, as (place, value)."""
+    found: set[tuple[str, str]] = set()
+
+    def add(place: str, value: Any) -> None:
+        if isinstance(value, dict) and value:
+            for name, inner in value.items():
+                add(f"{place}.{name}", inner)
+        else:
+            found.add((place, repr(value)))
+
+    add("", yaml.safe_load((RECIPES / f"{recipe}.yaml").read_text("utf-8")))
+    return found
+
+
+def test_the_recipes_that_are_trained_make_every_choice() -> None:
+    made = set().union(*map(choices, TRAINED))
+    missed = {recipe: choices(recipe) - made for recipe in names(RECIPES)}
+    assert {recipe: rest for recipe, rest in missed.items() if rest} == {}
+
+
+@pytest.mark.parametrize("recipe", TRAINED)
+def test_recipes_train(recipe: str, tmp_path: Path) -> None:
+    own = ("optimization.updates=2", "rollout.max_turns=8")
+    lines = train(tmp_path / "run", recipe, own)
     assert [line["update"] for line in lines] == [1, 2]
     for line in lines:
         assert math.isfinite(line["policy/loss"]) and math.isfinite(line["policy/grad_norm"])
@@ -131,13 +175,13 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(recipe: str, tmp_path: Path
     own: tuple[str, ...] = ("optimization.updates=4",)
     if recipe == "agentrl":
         own += ("sampling.cross_policy.refresh_every=2",)
-    whole = train(tmp_path / "whole", recipe, own)
-    with pytest.raises(Killed):
-        train(tmp_path / "killed", recipe, own, kill_after=3)
-    rest = train(tmp_path / "killed", recipe, own)
+    whole = train(tmp_path / "run", recipe, own, kill_at=3)
+    assert all(line["policy/grad_norm"] > 0 for line in whole)
+    killed = tmp_path / "run-killed"
+    rest = train(killed, recipe, own)
     # The checkpoint is of update 2, so that update 3 is made again.
     assert [line["update"] for line in rest] == [3, 4]
-    logged = [json.loads(line) for line in (tmp_path / "killed" / LOG).read_text().splitlines()]
+    logged = [json.loads(line) for line in (killed / LOG).read_text().splitlines()]
     for found, expected in zip(logged[1:], whole, strict=True):
         if recipe == "agentrl":
             # Two engines side by side: which requests run together depends on who is quicker, and
@@ -186,56 +230,49 @@ def test_advantages_of_turns_need_rows_of_turns(recipe: str, tmp_path: Path) -> 
         train(tmp_path / "run", recipe, task="tir_math")
 
 
-def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
-    train(tmp_path / "run", "grpo", ("optimization.updates=2",))
+def test_a_checkpoint_of_another_run_is_refused(begun: Path) -> None:
     with pytest.raises(UserError, match="another configuration"):
-        train(tmp_path / "run", "grpo", ("optimization.updates=2", "kl.coef=0.5"))
-    # A longer run is the same run.
-    (line,) = train(tmp_path / "run", "grpo", ("optimization.updates=3",))
-    assert line["update"] == 3
+        train(begun, "grpo", ("optimization.updates=2", "kl.coef=0.5"))
 
 
-def test_what_moves_no_result_may_change_on_the_way(tmp_path: Path) -> None:
-    train(tmp_path / "run", "grpo", ("optimization.updates=2",))
+def test_a_longer_run_is_the_same_and_what_moves_no_result_may_change(begun: Path) -> None:
     free = ("optimization.micro_batch_tokens=999", "rollout.concurrency=3", "checkpoint_every=1")
-    (line,) = train(tmp_path / "run", "grpo", ("optimization.updates=3", *free))
+    (line,) = train(begun, "grpo", ("optimization.updates=3", *free))
     assert line["update"] == 3
 
 
 def test_a_falling_rate_knows_how_long_the_run_is(tmp_path: Path) -> None:
     falling = "optimization.schedule=linear"
-    train(tmp_path / "run", "grpo", ("optimization.updates=2", falling))
+    train(tmp_path / "run", "grpo", ("optimization.updates=1", "checkpoint_every=1", falling))
     with pytest.raises(UserError, match="another configuration"):
-        train(tmp_path / "run", "grpo", ("optimization.updates=3", falling))
+        train(tmp_path / "run", "grpo", ("optimization.updates=2", falling))
 
 
-def test_a_run_that_has_collapsed_stays_stopped(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    train(folder, "grpo", ("optimization.updates=2",))
+def test_a_run_that_has_collapsed_stays_stopped(begun: Path) -> None:
     fallen = [validation_line(update, solved) for update, solved in ((0, 200), (1, 0), (2, 0))]
-    start, *rest = (folder / LOG).read_text("utf-8").splitlines()
+    start, *rest = (begun / LOG).read_text("utf-8").splitlines()
     lines = [json.loads(line) for line in rest] + fallen
     lines.sort(key=lambda line: (line["update"], line["kind"] == "validation"))
-    write_log(folder / LOG, [json.loads(start), *lines])
-    assert train(folder, "grpo", ("optimization.updates=4",), stop_on_collapse=True) == []
-    more = train(folder, "grpo", ("optimization.updates=4",))
-    assert [line["update"] for line in more] == [3, 4]
+    write_log(begun / LOG, [json.loads(start), *lines])
+    assert train(begun, "grpo", ("optimization.updates=3",), stop_on_collapse=True) == []
+    more = train(begun, "grpo", ("optimization.updates=3",))
+    assert [line["update"] for line in more] == [3]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engines", ["each", "main"])
-def test_two_processes_train_as_one(engines: str, tmp_path: Path) -> None:
-    own = [*SMALL, "optimization.updates=2"]
+def test_two_processes_train_as_one(tmp_path: Path) -> None:
+    own = ("optimization.updates=2", "rollout.max_turns=8")
     script = Path(__file__).parent / "train_together.py"
-    (tmp_path / "two").mkdir()
-    run_together(script, str(tmp_path / "two"), engines, "sampo", *own)
-    one = train(tmp_path / "one", "sampo", ("optimization.updates=2",))
-    two = read_training_log(tmp_path / "two" / LOG).updates
-    for alone, together in zip(one, two, strict=True):
-        for name in ("rollout/success", "tokens/response", "rollout/uniform_groups"):
-            assert together.values[name] == alone[name]
-        for name in ("policy/loss", "policy/grad_norm", "policy/entropy", "kl_old/mean"):
-            assert together.values[name] == pytest.approx(alone[name], rel=1e-3, abs=1e-7)
+    run_together(script, str(tmp_path), "sampo", *SMALL, *own)
+    one = train(tmp_path / "one", "sampo", own)
+    # Every process has an engine, or the main one has the only one.
+    for engines in ("each", "main"):
+        two = read_training_log(tmp_path / engines / LOG).updates
+        for alone, together in zip(one, two, strict=True):
+            for name in ("rollout/success", "tokens/response", "rollout/uniform_groups"):
+                assert together.values[name] == alone[name]
+            for name in ("policy/loss", "policy/grad_norm", "policy/entropy", "kl_old/mean"):
+                assert together.values[name] == pytest.approx(alone[name], rel=1e-3, abs=1e-7)
 
 
 def test_steps_that_are_not_finite_are_skipped_and_end_training(tmp_path: Path) -> None:
@@ -254,10 +291,7 @@ def test_steps_that_are_not_finite_are_skipped_and_end_training(tmp_path: Path) 
     assert (tmp_path / "run" / LOG).read_bytes() == whole
 
 
-def test_checkpoints_are_models(tmp_path: Path) -> None:
-    from benchmark.models import from_folder
-
-    train(tmp_path / "run", "grpo", ("optimization.updates=2",))
-    source = from_folder(tmp_path / "run" / "last")
+def test_checkpoints_are_models(trained: Path) -> None:
+    source = from_folder(trained / "last")
     assert source.path is not None
     assert find_model("tiny-sokoban").identity.sha256 != source.identity.sha256

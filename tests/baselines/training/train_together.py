@@ -1,8 +1,8 @@
-"""A training run of several processes; run by all of them at once.
+"""Two training runs of several processes, one after the other; run by all of them at once.
 
-python train_together.py FOLDER each|main RECIPE SETTING...
+python train_together.py FOLDER RECIPE SETTING...
 
-Every process has an engine, or the main one has the only one.
+In `FOLDER/each` every process has an engine, in `FOLDER/main` the main one has the only one.
 """
 
 import asyncio
@@ -22,25 +22,32 @@ from tasks.registry import load_task
 
 
 def main() -> None:
-    """Train."""
-    folder, engines, recipe, *own = sys.argv[1:]
+    """Train twice."""
+    folder, recipe, *own = sys.argv[1:]
     torch.set_num_threads(1)
+    for engines in ("each", "main"):
+        train(Path(folder) / engines, engines == "each", recipe, own)
+    Accelerator(cpu=True).end_training()
+
+
+def train(folder: Path, each: bool, recipe: str, own: list[str]) -> None:
+    """Train with an engine for each process, or with one for all."""
     init = find_model("tiny-sokoban")
     weights = init.path
     assert weights is not None
     config = resolve(recipe, "tiny", ["sokoban"], own)
-    run = TrainingRun(recipe, config, (load_task("sokoban"),), init, 0, Path(folder))
+    run = TrainingRun(recipe, config, (load_task("sokoban"),), init, 0, folder)
+    folder.mkdir(exist_ok=True)
     accelerator = Accelerator(cpu=True)
 
-    async def train() -> None:
+    async def trained() -> None:
         async with AsyncExitStack() as stack:
             engine = None
-            if engines == "each" or accelerator.is_main_process:
+            if each or accelerator.is_main_process:
                 engine = await stack.enter_async_context(TransformersEngine(weights, steady=True))
             await Trainer(run, engine, accelerator, TrainingCallbacks()).train()
 
-    asyncio.run(train())
-    accelerator.end_training()
+    asyncio.run(trained())
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from tasks.alfworld.stream import training_household
 from tests.tasks.alfworld.data import data_folder, transitions
 from tests.tasks.alfworld.stock import stock_engine
 
-GAMES, STEPS = 24, 25
+GAMES, STEPS = 12, 25
 _RARE = {"look", "inventory", "examine", "close", "help"}
 _ODD = ("", "dance", "GO TO SHELF 1", "take unicorn 1 from shelf 1", "  look ", "go to shelf 99")
 

@@ -315,7 +315,8 @@ def test_the_death_of_the_harness_leaves_nothing(how: signal.Signals) -> None:
 
 
 @pytest.mark.slow
-def test_two_thousand_programs_leave_nothing_behind() -> None:
+def test_hundreds_of_programs_leave_nothing_behind() -> None:
+    """`tests.benchmarks.scripts.sandbox_speed` runs two thousand."""
     started = Started()
     temporary = set(Path("/tmp").iterdir())
     with BubblewrapSandbox() as sandbox:
@@ -323,7 +324,7 @@ def test_two_thousand_programs_leave_nothing_behind() -> None:
         processes, descriptors = started.now(), _descriptors()
         zygote = max(processes)
         inside = len(list(Path(f"/proc/{zygote}/fd").iterdir()))
-        for number in range(2000):
+        for number in range(300):
             execution = sandbox.run(f"open('x', 'w').write('x')\nprint({number})")
             assert execution == Execution("ok", f"{number}\n", "")
         assert started.now() == processes

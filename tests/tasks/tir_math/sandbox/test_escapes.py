@@ -22,7 +22,7 @@ REPOSITORY = Path(__file__).parents[4]
 CANARY = "canary-" + os.urandom(8).hex()
 MEMORY = 512 * MIB
 # For programs that only a limit ends: short, so that the loops are not long.
-SHORT = Limits(cpu_s=2, wall_s=8.0, memory_bytes=MEMORY)
+SHORT = Limits(cpu_s=1, wall_s=5.0, memory_bytes=MEMORY)
 # For those that end by themselves: a busy machine decides nothing. They differ in nothing else.
 LONG = Limits(cpu_s=60, wall_s=300.0, memory_bytes=MEMORY)
 

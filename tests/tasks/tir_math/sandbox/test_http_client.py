@@ -16,7 +16,7 @@ from tasks.tir_math.sandbox.base import Execution, Limits, SandboxError
 from tasks.tir_math.sandbox.choose import open_sandbox
 from tasks.tir_math.sandbox.http_client import HttpSandbox
 
-LIMITS = Limits(cpu_s=4)
+LIMITS = Limits(cpu_s=2)
 
 
 class Server(ThreadingHTTPServer):
@@ -109,8 +109,8 @@ def server() -> Iterator[Server]:
         thread.join()
 
 
-def opened(server: Server, credentials: str = "") -> HttpSandbox:
-    return HttpSandbox(server.url(credentials), LIMITS, margin_s=2.0, pause_s=0.01)
+def opened(server: Server, credentials: str = "", margin_s: float = 2.0) -> HttpSandbox:
+    return HttpSandbox(server.url(credentials), LIMITS, margin_s=margin_s, pause_s=0.01)
 
 
 @pytest.mark.parametrize("dialect", ["fusion", "plain"])
@@ -132,7 +132,7 @@ def test_programs_are_run(server: Server, dialect: str) -> None:
         assert (odd.status, odd.stdout) == ("ok", "a?b")
     assert set(server.paths) == {"/run_code?a=b"}
     request = {name: value for name, value in server.requests[-1].items() if name != "code"}
-    expected = {"stdin": "", "language": "python", "compile_timeout": 4.0, "run_timeout": 4.0}
+    expected = {"stdin": "", "language": "python", "compile_timeout": 2.0, "run_timeout": 2.0}
     assert request == expected
 
 
@@ -204,7 +204,8 @@ TROUBLE = json.dumps({"status": "SandboxError", "run_result": None}).encode()
     ],
 )
 def test_trouble_is_met_with_one_more_attempt(server: Server, misdeed: Any, message: str) -> None:
-    with opened(server) as sandbox:
+    # Three times, as long as a program may take and the margin are waited for.
+    with opened(server, margin_s=0.5) as sandbox:
         before = len(server.requests)
         server.misdeeds = [misdeed]
         assert sandbox.run("print(1+1)").stdout == "2\n"
