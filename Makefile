@@ -12,7 +12,8 @@ BASE := $(VENV)/.installed-base
 DEV := $(VENV)/.installed-dev
 BOARD := $(VENV)/.installed-leaderboard
 BENCH := $(VENV)/.installed-benchmarks
-BENCHMARKS := $(wildcard tests/benchmarks/*.py)
+SCRIPTS := $(notdir $(basename $(wildcard tests/benchmarks/scripts/*.py)))
+MEASURED := build/benchmarks.json
 
 # Read by every pip below and by the isolated environments in which pip builds packages.
 export PIP_CONSTRAINT := $(PINS)
@@ -26,7 +27,7 @@ COMPILE := $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib >/dev/null || true
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help eval test install install-dev install-vllm system-packages lint format typecheck benchmarks study leaderboard clean
+.PHONY: help eval test install install-dev install-vllm system-packages lint format typecheck benchmarks benchmark-script study leaderboard clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,11 +67,17 @@ format: $(DEV) ## let ruff fix what it can
 typecheck: $(DEV) ## mypy, strict
 	@$(BIN)/mypy
 
-benchmarks: $(BENCH) ## run every script in tests/benchmarks, or one: ONLY=name
-	@test -n "$(BENCHMARKS)" || { echo "tests/benchmarks/ holds no script" >&2; exit 1; }
-	@set -e; for script in $(if $(ONLY),$(ONLY),$(notdir $(BENCHMARKS:.py=))); do \
-	    echo "== $$script"; $(BIN)/python -m tests.benchmarks.$$script $(ARGS); \
-	done
+# Processor time: a busy machine makes ours and the reference slower alike.
+benchmarks: $(BENCH) ## compare speeds with the committed ratios (ARGS='-k sokoban' for some)
+	@mkdir -p $(dir $(MEASURED))
+	@$(BIN)/python -m pytest -q tests/benchmarks --benchmark-enable --benchmark-disable-gc \
+	    --benchmark-timer=time.process_time --benchmark-json=$(MEASURED) $(ARGS) >$(MEASURED).log \
+	    || { cat $(MEASURED).log; exit 1; }
+	@$(BIN)/python -m tests.benchmarks.compare $(MEASURED)
+
+benchmark-script: $(BENCH) ## run one of the longer measurements: ONLY=name
+	@$(if $(filter $(ONLY),$(SCRIPTS)),$(BIN)/python -m tests.benchmarks.scripts.$(ONLY) $(ARGS),\
+	    echo "name one: make benchmark-script ONLY=name, of: $(SCRIPTS)" >&2; exit 1)
 
 study: $(BASE) ## make the runs of the whole table that are missing (days, resumable)
 	@$(BIN)/arlarena-bench study run baselines/studies/table.yaml $(ARGS)

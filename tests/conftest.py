@@ -1,9 +1,13 @@
-"""Settings that must be there before vLLM or torch is imported by any test."""
+"""Settings from before vLLM or torch is imported, and submissions that many tests read."""
 
 import os
 import signal
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
+
+from tests.support.once import made_once
 
 # Torch, vLLM and the tests share few cores; more threads make all of them slow.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -19,3 +23,35 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # A busy machine is no reason to fail.
 settings.register_profile("no-deadline", deadline=None)
 settings.load_profile("no-deadline")
+
+
+@pytest.fixture(scope="session")
+def expert_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The expert on `sokoban/builtin`."""
+    from tests.support.submissions import play_policy
+
+    return made_once(tmp_path_factory, "expert", lambda folder: play_policy(folder, "expert"))
+
+
+@pytest.fixture(scope="session")
+def random_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The random policy on it."""
+    from tests.support.submissions import play_policy
+
+    return made_once(tmp_path_factory, "random", lambda folder: play_policy(folder, "random"))
+
+
+@pytest.fixture(scope="session")
+def submissions(
+    tmp_path_factory: pytest.TempPathFactory, expert_run: Path, random_run: Path
+) -> Path:
+    """A folder of two submissions: the expert, and two seeds that solve about 60 %."""
+    from tests.support.submissions import policy_submission, trained_submission
+
+    def make(folder: Path) -> None:
+        policy_submission(folder, expert_run)
+        trained_submission(folder, expert_run, random_run)
+        for log in folder.glob("*.jsonl"):
+            log.unlink()
+
+    return made_once(tmp_path_factory, "submissions", make)

@@ -16,7 +16,7 @@ episodes can be looked at: each recorded token is given to the model after every
   weights give: numbers that were invented, or computed with other weights.
 
 What this cannot see: a better policy with weights that were trained to say the same words. How well
-it tells checkpoints apart is measured by `tests/benchmarks/audit_power.py`.
+it tells checkpoints apart is measured by `tests/benchmarks/scripts/audit_power.py`.
 """
 
 import math

@@ -11,7 +11,7 @@ from leaderboard.board.build import build
 from leaderboard.board.file import BoardContent
 from leaderboard.board.rows import FullRow
 from tests.support.board_rows import Counts, board_content, board_of, panel_facts
-from tests.support.submissions import INITS, play_policy, policy_submission, trained_submission
+from tests.support.submissions import INITS
 
 SOKOBAN = panel_facts("sokoban", "builtin", "Sokoban", "points", 100)
 ALFWORLD = panel_facts("alfworld", "builtin", "ALFWorld", "points", 100)
@@ -31,29 +31,6 @@ def boards(tmp_path: Path) -> Boards:
         return board_of(tmp_path, board_content(rows, ALFWORLD, SOKOBAN))
 
     return make
-
-
-@pytest.fixture(scope="session")
-def expert_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return play_policy(tmp_path_factory.mktemp("expert"), "expert")
-
-
-@pytest.fixture(scope="session")
-def random_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return play_policy(tmp_path_factory.mktemp("random"), "random")
-
-
-@pytest.fixture(scope="session")
-def submissions(
-    tmp_path_factory: pytest.TempPathFactory, expert_run: Path, random_run: Path
-) -> Path:
-    """A folder of two submissions: the expert, and two seeds that solve about 60 %."""
-    root = tmp_path_factory.mktemp("submissions")
-    policy_submission(root, expert_run)
-    trained_submission(root, expert_run, random_run)
-    for log in root.glob("*.jsonl"):
-        log.unlink()
-    return root
 
 
 @pytest.fixture(scope="session")

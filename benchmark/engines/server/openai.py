@@ -3,7 +3,7 @@
 The HTTP client is aiohttp, chosen by measurement: with 32 and 128 requests in flight it sent 5 and
 24 times the requests per second of httpx, whose CPU time per request was 19 and 36 times as long
 (3.3 and 6.2 ms against 0.17 ms; medians of 5 interleaved rounds on a shared 2-core machine,
-`python -m tests.benchmarks.http_client`).
+`python -m tests.benchmarks.scripts.http_client`).
 
 A proxy named in the environment is not used: a server's address is taken as it is given.
 """

@@ -1,40 +1,26 @@
-"""Submissions that are made once for all tests of this folder."""
+"""The submissions, and fresh copies of them."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.submissions import (
-    Copy,
-    copied,
-    play_policy,
-    policy_submission,
-    trained_submission,
-)
+from tests.support.submissions import Copy, copied
 
 Copies = Callable[[str], Copy]
 """Gives a fresh copy of the submission `policy` or `trained`."""
 
 
 @pytest.fixture(scope="session")
-def expert_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return play_policy(tmp_path_factory.mktemp("expert"), "expert")
+def policy(submissions: Path) -> Path:
+    """The expert's."""
+    return submissions / "20260102_policy"
 
 
 @pytest.fixture(scope="session")
-def random_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return play_policy(tmp_path_factory.mktemp("random"), "random")
-
-
-@pytest.fixture(scope="session")
-def policy(tmp_path_factory: pytest.TempPathFactory, expert_run: Path) -> Path:
-    return policy_submission(tmp_path_factory.mktemp("policy"), expert_run)
-
-
-@pytest.fixture(scope="session")
-def trained(tmp_path_factory: pytest.TempPathFactory, expert_run: Path, random_run: Path) -> Path:
-    return trained_submission(tmp_path_factory.mktemp("trained"), expert_run, random_run)
+def trained(submissions: Path) -> Path:
+    """Of two seeds."""
+    return submissions / "20260102_trained"
 
 
 @pytest.fixture

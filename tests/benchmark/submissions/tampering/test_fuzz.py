@@ -1,6 +1,6 @@
 """Damaged submissions: rejected with a message, or accepted with all that is shown unchanged.
 
-`tests/benchmarks/submit_fuzz.py` does the same ten thousand times and counts.
+`tests/benchmarks/scripts/submit_fuzz.py` does the same ten thousand times and counts.
 """
 
 import json

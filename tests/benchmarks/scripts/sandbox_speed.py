@@ -1,4 +1,4 @@
-"""What running a program costs, warm and cold: `python -m tests.benchmarks.sandbox_speed`.
+"""What running a program costs, warm and cold: `python -m tests.benchmarks.scripts.sandbox_speed`.
 
 Warm is the default sandbox: a process with the libraries loaded forks for every program. Cold is
 the same sandbox opened for every program, which is what containment costs without that. Unsafe is

@@ -1,4 +1,4 @@
-"""Our trainer beside TRL's GRPOTrainer: `python -m tests.benchmarks.trl_trainer`.
+"""Our trainer beside TRL's GRPOTrainer: `python -m tests.benchmarks.scripts.trl_trainer`.
 
 TRL trains on one prompt and one response a row, so the first turns of Sokoban episodes are the case
 that both can play: the same model, prompts in the same order, groups, limits of length, size of
@@ -42,7 +42,7 @@ from baselines.rollouts.rows import Row
 from baselines.training.trainer import Trainer
 from benchmark.engines.transformers.engine import TransformersEngine, load_model
 from tasks.registry import load_task
-from tests.benchmarks.trainer_floor import add_settings
+from tests.benchmarks.scripts.trainer_floor import add_settings
 from tests.support.bare_work import Spent, clocks
 from tests.support.measured import cost
 

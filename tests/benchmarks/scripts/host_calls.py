@@ -1,4 +1,6 @@
-"""What a call costs in worker processes and inline: `python -m tests.benchmarks.host_calls`.
+"""What a call costs in worker processes and inline.
+
+    python -m tests.benchmarks.scripts.host_calls
 
 Sokoban episodes are played with one fixed action by as many coroutines as there are episodes in
 flight; there is no engine. Printed is the wall time of a step: inline, where it is the world's own

@@ -1,13 +1,13 @@
 """What the harness costs over vLLM in process: a whole rollout against the floor.
 
-    python -m tests.benchmarks.vllm_floor --model DIR
+    python -m tests.benchmarks.scripts.vllm_floor --model DIR
 
 The rollout plays a panel through `VllmEngine` and `rollout.play`: turns of an episode depend on
 each other, worlds step, prompts are rendered. The floor offers exactly the same prompts (token ids,
 sampling, limits) to the bare `LLMEngine` with nothing to wait for: all at once, and, as a second
 floor, with as many in flight as the rollout had. All three run on one engine, interleaved and
 repeated, each with an empty prefix cache; ratios are taken within a round.
-`tests.benchmarks.server_floor` does the same through a server.
+`tests.benchmarks.scripts.server_floor` does the same through a server.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from tasks.registry import load_task
 from tasks.seeding import stable_seed
 from tests.support.places import place_share
 
-TINY = Path(__file__).parents[2] / "baselines" / "inits" / "tiny-sokoban"
+TINY = Path(__file__).parents[3] / "baselines" / "inits" / "tiny-sokoban"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,6 @@
-"""Growth of WebShop's search with the catalogue: `python -m tests.benchmarks.webshop_search`.
+"""Growth of WebShop's search with the catalogue.
+
+    python -m tests.benchmarks.scripts.webshop_search
 
 Catalogues are synthetic: lengths are log-normal as those of the public products (median 77 terms,
 mean 110), words are drawn from a Zipf law with two regimes that grows a vocabulary about as theirs.
@@ -10,14 +12,11 @@ of a term and a product, time and disk grow with the number of products, the num
 the power of it that the last two rows show (Heaps' law), and the memory of the build by 200 bytes
 a term, 40 bytes a product and the files that are written, whose pages can be evicted. Opening maps
 the same few files.
-
-With $WEBSHOP_RECORDINGS the recorded queries are run over the public 1,000 products, too.
 """
 
 import argparse
 import json
 import math
-import os
 import statistics
 import tempfile
 import time
@@ -30,7 +29,6 @@ from numpy.typing import NDArray
 
 from tasks.webshop.search.index import Index, build_index
 from tests.support.measured import alone, cost, resident
-from tests.tasks.webshop.search.public import public_documents, recorded_rankings
 
 FULL = 1_180_000
 QUERIES = 300
@@ -91,7 +89,6 @@ def main() -> None:
         print(_line(rows[-1]))
     if len(rows) > 1:
         print(_line(_extrapolated(rows[-2], rows[-1])), "(extrapolated)")
-    _recorded()
 
 
 def _build(size: int, folder: Path) -> tuple[float, float]:
@@ -202,27 +199,6 @@ def _line(row: Figures) -> str:
         f"{row.products:10,} {row.build:8.1f} {row.peak:9,.0f} {row.disk:9,.1f} {row.terms:9,.0f} "
         f"{row.postings:12,.0f} {row.opening:8.1f} {row.median:7.2f} {row.slow:7.2f} "
         f"{row.resident:12,.1f}"
-    )
-
-
-def _recorded() -> None:
-    folder = os.environ.get("WEBSHOP_RECORDINGS")
-    if not folder:
-        print("WEBSHOP_RECORDINGS is not set: no recorded queries")
-        return
-    queries = [ranking.query for ranking in recorded_rankings(Path(folder))]
-    with tempfile.TemporaryDirectory() as place:
-        build_index(public_documents(Path(folder)), Path(place) / "index")
-        index = Index.open(Path(place) / "index")
-        rates = []
-        for _ in range(5):
-            began = time.process_time()
-            for query in queries:
-                index.search(query)
-            rates.append(len(queries) / (time.process_time() - began))
-    print(
-        f"recorded queries over the public 1,000 products: median {statistics.median(rates):,.0f} "
-        f"searches per CPU second"
     )
 
 

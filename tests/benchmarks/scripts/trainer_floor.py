@@ -1,6 +1,6 @@
 """What the trainer costs over generating and training the same tokens, bare.
 
-    python -m tests.benchmarks.trainer_floor
+    python -m tests.benchmarks.scripts.trainer_floor
 
 An update of the trainer is everything between two lines of its log: rollouts on real worlds, old
 log-probabilities, the distance to the init, optimizer steps, weights to the engine, the line. The

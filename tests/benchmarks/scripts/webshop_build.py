@@ -1,4 +1,4 @@
-"""What building a whole catalogue takes: `python -m tests.benchmarks.webshop_build`.
+"""What building a whole catalogue takes: `python -m tests.benchmarks.scripts.webshop_build`.
 
 Reading, checking and storing the products and indexing them, as at the first use of a public
 catalogue. The files have the form of the public ones. Their products are those of `small_1000`
@@ -20,7 +20,7 @@ from typing import Any
 from tasks.webshop.data import catalogue
 from tasks.webshop.data.catalogues import SMALL, builtin_products, data_files, is_there
 from tasks.webshop.data.files import DataFiles, read_listings
-from tests.benchmarks.webshop_search import FULL
+from tests.benchmarks.scripts.webshop_search import FULL
 from tests.support.measured import alone, cost
 
 Row = tuple[int, float, float, float, float]

@@ -1,6 +1,6 @@
 """What the harness costs over a vLLM server: a whole rollout against the floor.
 
-    python -m tests.benchmarks.server_floor
+    python -m tests.benchmarks.scripts.server_floor
 
 A vLLM server with a tiny random model runs beside the client. The rollout plays Sokoban episodes of
 different lengths through `OpenAIEngine` and `rollout.play`. The floor sends the same requests, all

@@ -1,4 +1,6 @@
-"""How much of an engine's capacity the scheduler uses: `python -m tests.benchmarks.scheduler`.
+"""How much of an engine's capacity the scheduler uses.
+
+    python -m tests.benchmarks.scripts.scheduler
 
 A simulated engine answers with the expert after a log-normal service time, at most 64 requests at
 once, the others waiting in line. The service times depend on the turn alone, so every way of

@@ -1,6 +1,7 @@
 """CPU seconds of an update, here and at an earlier commit, from each shipped init.
 
-    python -m tests.benchmarks.update_cost --before COMMIT [--inits tiny-sokoban ...] [--rounds 2]
+    python -m tests.benchmarks.scripts.update_cost --before COMMIT
+        [--inits tiny-sokoban ...] [--rounds 2]
 
 Both checkouts train in turn, each run in a process of its own on one thread, from that checkout's
 own inits and prompts: GRPO, 64 episodes an update, no validation. An update costs what a run of
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 INITS = ("tiny-sokoban", "tiny-tir-math", "tiny-alfworld", "tiny-webshop")
 COMPARED = ("rollout/success", "policy/loss", "policy/grad_norm")
 

@@ -1,6 +1,6 @@
 """Fuzzing of `submit check`: thousands of damaged submissions, and which check rejects them.
 
-    .venv/bin/python -m tests.benchmarks.submit_fuzz [--count 10000] [--seed 0]
+    .venv/bin/python -m tests.benchmarks.scripts.submit_fuzz [--count 10000] [--seed 0]
 
 Prints, at the end or after Ctrl-C, for every kind of damage how many were rejected and how many
 were accepted; then the messages by frequency, the longest check and the highest memory. Exit code 1

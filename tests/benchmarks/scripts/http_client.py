@@ -1,6 +1,6 @@
 """Which HTTP client costs least: aiohttp and httpx against one canned server.
 
-    python -m tests.benchmarks.http_client
+    python -m tests.benchmarks.scripts.http_client
 
 A loopback server in a process of its own answers every request after a fixed delay with the same
 chat completion. Both clients send the same requests, interleaved and repeated; what is compared is

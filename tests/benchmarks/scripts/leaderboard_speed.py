@@ -6,7 +6,7 @@ seconds stand beside the wall clock: on a busy machine they are what the page is
 With a board of real submissions, 200 of its episodes are opened, too: one after the other, each by
 another visitor, and then all at once, while somebody uses the board.
 
-    python -m tests.benchmarks.leaderboard_speed [--seconds N] [--visitors N] [--pause S]
+    python -m tests.benchmarks.scripts.leaderboard_speed [--seconds N] [--visitors N] [--pause S]
         [--board FILE --submissions FOLDER]
 """
 

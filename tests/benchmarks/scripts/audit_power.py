@@ -1,4 +1,6 @@
-"""Shares of episodes that the audit flags: `python -m tests.benchmarks.audit_power [MODEL...]`.
+"""Shares of episodes that the audit flags.
+
+    python -m tests.benchmarks.scripts.audit_power [MODEL...]
 
 An init is trained on by behavior cloning for a few optimizer steps, as if `bc` had not stopped.
 Each of these checkpoints, the scripted policies, and the models that are named on the command line
