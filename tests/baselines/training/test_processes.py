@@ -17,7 +17,7 @@ from tests.baselines.training.test_trainer import train
 from tests.support.ranks import ROOT, run_together, start_together
 
 FOLDER = Path(__file__).parent
-SMALL = "rollout.groups=2 rollout.group_size=4 rollout.max_turns=8 validation.every=null"
+SMALL = "rollout.groups=2 rollout.group_size=4 rollout.max_turns=4 validation.every=null"
 
 
 @pytest.mark.parametrize(

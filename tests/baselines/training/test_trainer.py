@@ -263,7 +263,7 @@ def test_a_run_that_has_collapsed_stays_stopped(begun: Path) -> None:
 def test_two_processes_train_as_one(tmp_path: Path) -> None:
     own = ("optimization.updates=2", "rollout.max_turns=8")
     script = Path(__file__).parent / "train_together.py"
-    run_together(script, str(tmp_path), "sampo", *SMALL, *own)
+    run_together(script, str(tmp_path), "each,main", "sampo", *SMALL, *own)
     one = train(tmp_path / "one", "sampo", own)
     # Every process has an engine, or the main one has the only one.
     for engines in ("each", "main"):

@@ -1,8 +1,9 @@
-"""Two training runs of several processes, one after the other; run by all of them at once.
+"""Training runs of several processes, one after the other; run by all of them at once.
 
-python train_together.py FOLDER RECIPE SETTING...
+python train_together.py FOLDER each|main|each,main RECIPE SETTING...
 
-In `FOLDER/each` every process has an engine, in `FOLDER/main` the main one has the only one.
+Every process has an engine, or the main one has the only one. Two runs are in folders of these
+names in `FOLDER`.
 """
 
 import asyncio
@@ -22,11 +23,12 @@ from tasks.registry import load_task
 
 
 def main() -> None:
-    """Train twice."""
-    folder, recipe, *own = sys.argv[1:]
+    """Train."""
+    folder, chosen, recipe, *own = sys.argv[1:]
     torch.set_num_threads(1)
-    for engines in ("each", "main"):
-        train(Path(folder) / engines, engines == "each", recipe, own)
+    for engines in chosen.split(","):
+        place = Path(folder) / engines if "," in chosen else Path(folder)
+        train(place, engines == "each", recipe, own)
     Accelerator(cpu=True).end_training()
 
 

@@ -14,7 +14,8 @@ import sympy
 from tasks.tir_math.sandbox.base import MIB, Limits, Sandbox
 from tasks.tir_math.sandbox.bubblewrap import BubblewrapSandbox
 from tasks.tir_math.sandbox.unsafe import UnsafeSandbox
-from tests.tasks.tir_math.sandbox.escapes import ESCAPES, TOOLS
+from tests.tasks.tir_math.sandbox.escape import TOOLS
+from tests.tasks.tir_math.sandbox.escapes import ESCAPES
 from tests.tasks.tir_math.sandbox.needs import needs_bubblewrap
 from tests.tasks.tir_math.sandbox.processes import below
 
