@@ -72,14 +72,14 @@ def table(run: Mapping[str, Facts], committed: Mapping[str, Facts]) -> str:
     return "\n".join(lines)
 
 
-def main() -> int:
+def main(words: Sequence[str]) -> int:
     """Compare, or accept."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("runs", type=Path, nargs="+")
     parser.add_argument("--accept", action="store_true")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     runs = [read_run(path) for path in arguments.runs]
     if arguments.accept:
         if len(runs) < FEWEST_RUNS:
@@ -95,4 +95,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -26,7 +26,7 @@ class Beside(Protocol):
         ours: Callable[[], object],
         reference: Callable[[], object],
         name: str,
-        rounds: int = 30,
+        rounds: int = 20,
     ) -> None:
         """Measure.
 
@@ -43,7 +43,7 @@ def beside(benchmark: BenchmarkFixture) -> Beside:
     """See `Beside`."""
 
     def measure(
-        ours: Callable[[], object], reference: Callable[[], object], name: str, rounds: int = 30
+        ours: Callable[[], object], reference: Callable[[], object], name: str, rounds: int = 20
     ) -> None:
         times: list[float] = []
 
