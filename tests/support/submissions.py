@@ -29,7 +29,7 @@ from benchmark.submissions.checks.known import Known
 from benchmark.submissions.prepare import Played, RunUpload, prepare
 from tasks.errors import UserError
 from tasks.seeding import sha256_text, stable_seed
-from tests.support.training_logs import Line, run_lines, write_log
+from tests.support.training_logs import Line, run_lines, validation_line, write_log
 
 Json = dict[str, Any]
 
@@ -139,15 +139,16 @@ def training_lines(seed: int, manifest: Manifest, **changes: Any) -> list[Line]:
     (panel,) = manifest.panels
     first, *lines = run_lines(seed=seed, updates=20, **changes)
     start = {**trainer_line(first, 20, 1), "fingerprint": manifest.fingerprint}
-    return [start, *(panel_line(line, panel.fingerprint) for line in lines)]
+    return [start, *(panel_line(line, panel.fingerprint, panel.episodes) for line in lines)]
 
 
-def panel_line(line: Line, fingerprint: str) -> Line:
+def panel_line(line: Line, fingerprint: str, episodes: int = 256) -> Line:
     """A line of `tests.support.training_logs` with counts for shares, and a panel's fingerprint."""
     if line["kind"] == "validation":
-        # 7.5 turns of 256 episodes.
-        shares = {name: round(1920 * line[name]) / 1920 for name in ("format_ok", "action_ok")}
-        return {**line, "fingerprint": fingerprint, **shares}
+        solved, turns = round(episodes * line["success"]), round(7.5 * episodes)
+        shares = {name: round(turns * line[name]) / turns for name in ("format_ok", "action_ok")}
+        of_panel = validation_line(line["update"], solved, episodes)
+        return {**line, **of_panel, "fingerprint": fingerprint, **shares}
     share = round(line["rollout/success"] * 128) / 128
     counts = {"rollout/episodes": 128, "rollout/success": share}
     return {**line, **counts, "rollout/groups": 16, "rollout/uniform_groups": 0.25}

@@ -6,7 +6,7 @@ Run as a program, it is the command line with these tracks:
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,15 @@ UPDATES = int(os.environ.get("TINY_UPDATES", "3"))
 _whole_panel = SokobanTask.panel
 
 
-def small_panel(task: SokobanTask, name: str) -> Panel:
-    """The first levels of a panel."""
-    panel = _whole_panel(task, name)
-    info = replace(panel.info, episodes=LEVELS)
-    return replace(panel, info=info, entries=panel.entries[:LEVELS])
+def first_levels(count: int) -> Callable[[SokobanTask, str], Panel]:
+    """What stands for `SokobanTask.panel`: the first levels of a panel, as a panel."""
+
+    def panel(task: SokobanTask, name: str) -> Panel:
+        whole = _whole_panel(task, name)
+        info = replace(whole.info, episodes=count)
+        return replace(whole, info=info, entries=whole.entries[:count])
+
+    return panel
 
 
 def make_tracks(folder: Path) -> None:
@@ -64,7 +68,7 @@ def use_tracks(folder: Path, patch: pytest.MonkeyPatch) -> None:
     """Take the tracks of a folder, and small panels, in this process."""
     patch.setattr(baselines.tracks.registry, "TRACKS", folder / "tracks")
     patch.setattr(baselines.study.setting, "COMMAND", command(folder))
-    patch.setattr(SokobanTask, "panel", small_panel)
+    patch.setattr(SokobanTask, "panel", first_levels(LEVELS))
 
 
 def command(folder: Path) -> tuple[str, ...]:

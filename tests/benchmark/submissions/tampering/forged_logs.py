@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmark.stats.intervals import wilson
-from tests.benchmark.submissions.tampering.forgery import Forgery
+from tests.benchmark.submissions.tampering.forgery import EPISODES, Forgery
 from tests.support.submissions import Copy, Json
 from tests.support.training_logs import Line, validation_line
 
@@ -45,7 +45,7 @@ def smoothed(copy: Copy) -> None:
         for number, line in enumerate(points):
             around = rates[max(0, number - 1) : number + 2]
             line["success"] = sum(around) / len(around)
-            interval = wilson(round(256 * line["success"]), 256)
+            interval = wilson(round(EPISODES * line["success"]), EPISODES)
             line["wilson_low"], line["wilson_high"] = interval.low, interval.high
 
     copy.log(change)
@@ -56,7 +56,7 @@ def raised(copy: Copy) -> None:
 
     def change(lines: list[Line]) -> None:
         points = validations(lines)
-        points[4]["success"] = points[4]["success"] + 1 / 256
+        points[4]["success"] = points[4]["success"] + 1 / EPISODES
 
     copy.log(change)
 
@@ -100,11 +100,11 @@ def copied(copy: Copy) -> None:
 
 
 def far(copy: Copy) -> None:
-    """All validations solve much more than the checkpoint."""
+    """No validation solves anything, as the checkpoint does. 24 episodes do not tell it from 100 %."""
 
     def change(lines: list[Line]) -> None:
         for line in validations(lines):
-            fresh = validation_line(line["update"], solved=250)
+            fresh = validation_line(line["update"], 0, EPISODES)
             for name in ("success", "wilson_low", "wilson_high"):
                 line[name] = fresh[name]
 
@@ -197,7 +197,7 @@ FORGERIES = [
         text(b'"success": ', b'"success": 1.0, "success": '),
         f"{LOG}, line 2: a field is there twice",
     ),
-    Forgery("smoothed collapse", "trained", smoothed, "is no share of 256 episodes"),
+    Forgery("smoothed collapse", "trained", smoothed, f"is no share of {EPISODES} episodes"),
     Forgery(
         "smoothed training", "trained", smoothed_training, "is no share of 128 (rollout/episode"
     ),
@@ -221,7 +221,10 @@ FORGERIES = [
         "configuration: is of other settings than",
     ),
     Forgery(
-        "log of a better model", "trained", far, "no validation of sokoban/builtin is near the"
+        "log of another model's course",
+        "trained",
+        far,
+        "no validation of sokoban/builtin is near the",
     ),
     Forgery("logs of other panels", "trained", other_panel, "easy is validated under a protocol"),
     Forgery(

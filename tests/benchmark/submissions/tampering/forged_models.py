@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tasks.seeding import sha256_text
-from tests.benchmark.submissions.tampering.forgery import Forgery
+from tests.benchmark.submissions.tampering.forgery import EPISODES, Forgery
 from tests.support.submissions import INIT, Copy, Json
 
 COMMIT = "0123456789" * 4
@@ -197,7 +197,7 @@ FORGERIES = [
         "records of another model",
         "trained",
         other_seeds_records,
-        "256 of 256 episodes have the answers and log-probabilities of runs/r0",
+        f"{EPISODES} of {EPISODES} episodes have the answers and log-probabilities of runs/r0",
     ),
     Forgery(
         "seeds with other panels",

@@ -3,7 +3,7 @@
 import copy
 from typing import Any
 
-from tests.benchmark.submissions.tampering.forgery import Forgery
+from tests.benchmark.submissions.tampering.forgery import EPISODES, Forgery
 from tests.support.submissions import Copy, Json
 
 RECORDS = "runs/r0/episodes.jsonl.zst"
@@ -154,7 +154,7 @@ def nested(depth: int) -> list[Any]:
 FORGERIES = [
     Forgery("edited reward", "trained", edited_reward, "turn 1, reward: recorded"),
     Forgery("flipped success", "trained", flipped_success, "recorded True, replayed False"),
-    Forgery("dropped failures", "trained", dropped_failures, "105 of 256 plays are missing"),
+    Forgery("dropped failures", "trained", dropped_failures, "6 of 24 plays are missing"),
     Forgery("duplicated wins", "trained", duplicated_wins, "is there twice"),
     Forgery(
         "wins under names of failures",
@@ -190,7 +190,7 @@ FORGERIES = [
     Forgery("certain beyond all doubt", "trained", turn(log_prob=1.5), "log_prob 1.5 is that of "),
     Forgery("beyond the token limit", "trained", turn(response_tokens=513), "not within 1 and 512"),
     Forgery("no prompt", "trained", turn(prompt_tokens=0), "prompt_tokens 0 is less than 1"),
-    Forgery("one token each", "trained", one_token, "121 answers have 5863 letters and 121 tokens"),
+    Forgery("one token each", "trained", one_token, "68 answers have 3260 letters and 68 tokens"),
     Forgery("certain of everything", "trained", certain, "answers have the probability 1"),
     Forgery(
         "long answer of one token",
@@ -241,7 +241,7 @@ FORGERIES = [
         "no last line break",
         "policy",
         lambda c: c.write(RECORDS, c.read(RECORDS)[:-1]),
-        "256: has no end",
+        f"line {EPISODES}: has no end",
     ),
-    Forgery("no records", "policy", lambda c: c.records(lambda _: []), "256 of 256 plays"),
+    Forgery("no records", "policy", lambda c: c.records(lambda _: []), "24 of 24 plays"),
 ]

@@ -90,7 +90,7 @@ FORGERIES = [
     Forgery("other world", "policy", panel(trace_sha256=None), "played with trace_sha256 None"),
     Forgery("unknown panel", "policy", panel(panel="easy"), "the run does not play it"),
     Forgery("unknown task", "policy", panel(task="chess"), "chess"),
-    Forgery("half a panel", "trained", half_a_panel, "with episodes 151, installed is 256"),
+    Forgery("half a panel", "trained", half_a_panel, "with episodes 18, installed is 24"),
     Forgery("edited fingerprint", "policy", run(restate=False, fingerprint="0" * 64), "edited"),
     Forgery("a shard", "policy", run(shard={"index": 1, "count": 2}), "shard: is a part of a run"),
     Forgery("a panel twice in a run", "policy", two_panels_twice, "a panel is listed twice"),

@@ -5,7 +5,7 @@ from typing import Any
 
 from benchmark.stats.intervals import wilson
 from tests.benchmark.submissions.tampering.forged_logs import LOG, updates, validations
-from tests.benchmark.submissions.tampering.forgery import Forgery
+from tests.benchmark.submissions.tampering.forgery import EPISODES, Forgery
 from tests.support.submissions import Copy, panel_line, trainer_line
 from tests.support.training_logs import Line, run_lines
 
@@ -73,7 +73,10 @@ def collapsed(last: int) -> Callable[[Copy], None]:
         fingerprint = validations(lines)[0]["fingerprint"]
         whole = run_lines(seed=lines[0]["seed"], updates=20, collapse_at=12)
         made = [line for line in whole[1:] if line["update"] <= last]
-        return [trainer_line(lines[0], 20, 1), *(panel_line(line, fingerprint) for line in made)]
+        return [
+            trainer_line(lines[0], 20, 1),
+            *(panel_line(line, fingerprint, EPISODES) for line in made),
+        ]
 
     return logs(change)
 
@@ -183,13 +186,13 @@ FORGERIES = [
         "validations of one episode",
         "trained",
         episodes(1, solved=1),
-        "validations: 1 episodes at update 0, sokoban/builtin has 256",
+        f"validations: 1 episodes at update 0, sokoban/builtin has {EPISODES}",
     ),
     Forgery(
         "validations of very many episodes",
         "trained",
         episodes(10**9),
-        "validations: 1000000000 episodes at update 0, sokoban/builtin has 256",
+        f"validations: 1000000000 episodes at update 0, sokoban/builtin has {EPISODES}",
     ),
     Forgery(
         "more turns than there are",
@@ -204,7 +207,7 @@ FORGERIES = [
         "share of no turns",
         "trained",
         validation(format_ok=0.123456789),
-        "format_ok 0.123456789 is no share of 1920 turns",
+        "format_ok 0.123456789 is no share of 180 turns",
     ),
     Forgery(
         "actions of no turns", "trained", validation(action_ok=0.9501), "action_ok 0.9501 is no"

@@ -1,0 +1,46 @@
+"""The submissions on a panel of few levels: what is forged in 24 episodes need not be in 256."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmark.evaluation.evaluate import Plan
+from tasks.sokoban.task import SokobanTask
+from tests.benchmark.submissions.tampering.forgery import EPISODES
+from tests.support.once import made_once
+from tests.support.submissions import play_policy, policy_submission, trained_submission
+from tests.support.tiny_study import first_levels
+
+
+@pytest.fixture(scope="package", autouse=True)
+def few_levels() -> Iterator[None]:
+    """All panels of Sokoban are their first levels, for what plays and for what checks."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SokobanTask, "panel", first_levels(EPISODES))
+        yield
+
+
+@pytest.fixture(scope="package")
+def submissions(tmp_path_factory: pytest.TempPathFactory, few_levels: None) -> Path:
+    """A folder of two submissions: the expert, and two seeds that solve about 60 %."""
+    plan = Plan.of([("sokoban", "builtin")])
+
+    def make(folder: Path) -> None:
+        runs = [play_policy(folder / name, name, plan) for name in ("expert", "random")]
+        policy_submission(folder, runs[0])
+        trained_submission(folder, *runs)
+
+    return made_once(tmp_path_factory, "few", make)
+
+
+@pytest.fixture(scope="package")
+def policy(submissions: Path) -> Path:
+    """The expert's."""
+    return submissions / "20260102_policy"
+
+
+@pytest.fixture(scope="package")
+def trained(submissions: Path) -> Path:
+    """Of two seeds."""
+    return submissions / "20260102_trained"
