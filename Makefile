@@ -3,7 +3,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
-# Test processes; 0: this one alone. Files are not split: what one has set up is not set up twice.
+# Test processes; 0: this one alone. Each begins with a part of the files in their order, and takes
+# from the end of the other's when it has nothing left: no long file decides the end.
 WORKERS ?= 2
 
 BIN := $(VENV)/bin
@@ -27,7 +28,7 @@ COMPILE := $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib >/dev/null || true
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help eval test install install-dev install-vllm system-packages lint format typecheck benchmarks benchmark-script study leaderboard clean
+.PHONY: help eval test test-fast install install-dev install-vllm system-packages lint format typecheck benchmarks benchmark-script study leaderboard clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,8 +40,12 @@ eval: $(BASE) ## install, then evaluate the built-in model on Sokoban
 # mypy runs beside the tests; what it finds is printed after them.
 test: system-packages $(DEV) lint ## install, then run ruff, mypy and pytest
 	@$(BIN)/mypy >$(VENV)/mypy.log 2>&1 & types=$$!; \
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS); tests=$$?; \
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS); tests=$$?; \
 	wait $$types || { cat $(VENV)/mypy.log; exit 1; }; exit $$tests
+
+test-fast: $(DEV) ## the tests for the daily loop: none marked slow, vllm or browser
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal \
+	    -m 'not slow and not vllm and not browser' $(ARGS)
 
 install: $(BASE) ## the environment for evaluations
 

@@ -13,7 +13,7 @@ from tests.support.submissions import play_policy, policy_submission, trained_su
 from tests.support.tiny_study import first_levels
 
 
-@pytest.fixture(scope="package", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def few_levels() -> Iterator[None]:
     """All panels of Sokoban are their first levels, for what plays and for what checks."""
     with pytest.MonkeyPatch.context() as patch:
@@ -21,7 +21,7 @@ def few_levels() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def submissions(tmp_path_factory: pytest.TempPathFactory, few_levels: None) -> Path:
     """A folder of two submissions: the expert, and two seeds that solve about 60 %."""
     plan = Plan.of([("sokoban", "builtin")])
@@ -34,13 +34,13 @@ def submissions(tmp_path_factory: pytest.TempPathFactory, few_levels: None) -> P
     return made_once(tmp_path_factory, "few", make)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def policy(submissions: Path) -> Path:
     """The expert's."""
     return submissions / "20260102_policy"
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def trained(submissions: Path) -> Path:
     """Of two seeds."""
     return submissions / "20260102_trained"

@@ -100,7 +100,7 @@ def copied(copy: Copy) -> None:
 
 
 def far(copy: Copy) -> None:
-    """No validation solves anything, as the checkpoint does. 24 episodes do not tell it from 100 %."""
+    """No validation solves anything, and the checkpoint does."""
 
     def change(lines: list[Line]) -> None:
         for line in validations(lines):
