@@ -52,8 +52,9 @@ def beside(benchmark: BenchmarkFixture) -> Beside:
             reference()
             times.append(time.process_time() - began)
 
-        benchmark.pedantic(ours, setup=other, rounds=rounds, warmup_rounds=1)
+        benchmark.pedantic(ours, setup=other, rounds=rounds, warmup_rounds=1)  # type: ignore[no-untyped-call]
         if benchmark.enabled:
+            assert benchmark.stats is not None
             pairs = zip(benchmark.stats.stats.data, times[1:], strict=True)
             ratio = median(one / another for one, another in pairs)
             benchmark.extra_info |= {"reference": name, "ratio": round(ratio, 4)}

@@ -15,7 +15,7 @@ from benchmark.stability.recipes import (
     comparisons_of,
 )
 from benchmark.stability.table import comparisons_text
-from tests.benchmark.stability.test_stability_command import one_line, run, verl_log
+from tests.benchmark.stability.command import one_line, run, verl_log
 from tests.support.training_logs import start_line, update_line, validation_line, write_log
 
 FINALS = {"grpo": (128, 192), "sampo": (64, 128)}

@@ -27,9 +27,11 @@ def submissions(tmp_path_factory: pytest.TempPathFactory, few_levels: None) -> P
     plan = Plan.of([("sokoban", "builtin")])
 
     def make(folder: Path) -> None:
-        runs = [play_policy(folder / name, name, plan) for name in ("expert", "random")]
-        policy_submission(folder, runs[0])
-        trained_submission(folder, *runs)
+        expert, at_random = (
+            play_policy(folder / name, name, plan) for name in ("expert", "random")
+        )
+        policy_submission(folder, expert)
+        trained_submission(folder, expert, at_random)
 
     return made_once(tmp_path_factory, "few", make)
 
