@@ -128,6 +128,7 @@ def test_a_package_brings_a_rule_by_its_entry_point(
     load_entry_points.cache_clear()
 
 
+@pytest.mark.slow
 def test_the_command_of_the_guide_trains(rank: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (rank / "both.yaml").write_text(
         "advantage: {name: rank}\nclipping: {name: spo}\naggregation: token-mean\n"
@@ -155,6 +156,7 @@ def rows_of(scores: Tensor, groups: Tensor, trajectories: Tensor) -> RowBatch:
     )
 
 
+@pytest.mark.slow
 def test_the_learner_of_the_guide_trains_on_solved_episodes_alone(tmp_path: Path) -> None:
     *_, program = blocks("python")
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(FOLDER.parent)}

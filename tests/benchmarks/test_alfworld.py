@@ -2,6 +2,8 @@
 
 from functools import cache
 
+import pytest
+
 from tasks.alfworld.engine.game import Game, rules
 from tasks.alfworld.env import AlfworldEnv
 from tasks.alfworld.goals import task_texts
@@ -9,6 +11,8 @@ from tasks.alfworld.problem import problem_text
 from tasks.alfworld.stream import training_household
 from tests.benchmarks.conftest import Beside
 from tests.tasks.alfworld.stock import stock_engine
+
+pytestmark = pytest.mark.slow
 
 ROUNDS = 5
 """TextWorld takes seconds."""

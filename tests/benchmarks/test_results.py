@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from benchmark.evaluation.run_folder import read_run
 from benchmark.logs.curves import run_curves_of
 from benchmark.logs.training_log import read_training_log
@@ -56,6 +58,7 @@ def test_stability_metrics(beside: Beside, tmp_path: Path) -> None:
     beside(numbers, lambda: [json.loads(line) for line in lines], "json.loads of the logs", 15)
 
 
+@pytest.mark.slow
 def test_the_board_is_built(
     beside: Beside, submissions: Path, expert_run: Path, random_run: Path
 ) -> None:

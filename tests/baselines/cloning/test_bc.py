@@ -67,6 +67,7 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
+@pytest.mark.slow
 def test_a_resumed_run_is_the_uninterrupted_one(tmp_path: Path) -> None:
     def stop(progress: CloningProgress) -> None:
         if progress.step == 8:
@@ -101,6 +102,7 @@ def test_a_resumed_run_is_the_uninterrupted_one(tmp_path: Path) -> None:
     assert not (whole / "checkpoint").exists()
 
 
+@pytest.mark.slow
 def test_it_learns(tmp_path: Path) -> None:
     training = {**TRAINING, "stages": [{"steps": 60}], "batch_size": 8, "learning_rate": 5e-3}
     recipe = RECIPE.model_copy(update={"training": Training.model_validate(training)})

@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from baselines.cloning.demonstrations import Demonstration, data_sha256, demonstrate
 from tasks.registry import load_task
 from tasks.response import parse_response
@@ -32,6 +34,7 @@ def test_the_searcher_is_cloned_not_the_expert() -> None:
     assert len(turns) > 60
 
 
+@pytest.mark.slow
 def test_noise_is_done_and_not_cloned() -> None:
     task = load_task("alfworld")
     plain, noisy = demonstrate(task, 12, 5), demonstrate(task, 12, 5, noise=0.3)
@@ -60,6 +63,7 @@ def test_mistakes_are_cloned_and_not_done() -> None:
     assert data_sha256(mixed) == data_sha256(demonstrate(task, 40, 5, mistakes=0.5))
 
 
+@pytest.mark.slow
 def test_careless_players_walk_past_things_and_buy_them_as_they_are() -> None:
     """What they do is listed, too, and differs where the other player takes, opens or chooses."""
     world, shop = (

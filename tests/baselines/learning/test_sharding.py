@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 import torch
 from accelerate import Accelerator
 from safetensors.torch import load_file
@@ -9,6 +10,8 @@ from safetensors.torch import load_file
 from baselines.learning.sharding import whole_norm, whole_weights
 from tests.support.ranks import run_together
 from tests.support.synthetic_rows import random_model
+
+pytestmark = pytest.mark.slow
 
 
 def test_every_process_gets_all_weights_and_the_whole_norm(tmp_path: Path) -> None:

@@ -62,6 +62,7 @@ def test_packed_rows_change_nothing_but_the_time(recipe: str, tokens: int) -> No
     assert_same(once(recipe, tokens, pack=True), once(recipe, 400))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", ["grpo_sm", "sampo"])
 def test_two_processes_make_the_step_of_one(recipe: str, tmp_path: Path) -> None:
     out = tmp_path / "gradient.safetensors"

@@ -223,6 +223,7 @@ def test_rows_of_a_real_world_are_what_was_shown_and_answered() -> None:
     assert len({row.anchor for row in rows}) == len(rows)
 
 
+@pytest.mark.slow
 def test_a_real_conversation_is_one_row() -> None:
     group = play("trajectory", ByteEngine(), "tir_math")
     (row,), (episode,) = group.rows, group.episodes

@@ -29,6 +29,8 @@ from tasks.registry import load_task
 from tests.support.ranks import run_together
 from tests.support.training_logs import validation_line, write_log
 
+pytestmark = pytest.mark.slow
+
 SMALL = [
     "rollout.groups=2",
     "rollout.group_size=4",

@@ -38,6 +38,8 @@ from benchmark.submissions.prepare import Played, RunUpload, prepare
 from benchmark.submissions.reading.entry import ReadRun
 from tests.support.submissions import about, play_policy
 
+pytestmark = pytest.mark.slow
+
 Weights = tuple[PreTrainedModel, Chat]
 
 SOKOBAN = find_model("tiny-sokoban")

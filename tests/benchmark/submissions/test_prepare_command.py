@@ -55,6 +55,7 @@ def given(tmp_path: Path, expert_run: Path, random_run: Path) -> Given:
     return Given(tmp_path, expert_run, random_run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["runs first", "runs last", "one by one"])
 def test_logs_add_up_wherever_they_stand(
     given: Given, order: str, capsys: pytest.CaptureFixture[str]

@@ -15,6 +15,7 @@ from tasks.seeding import canonical_json, sha256_text
 from tests.tasks.alfworld.house import House
 
 
+@pytest.mark.slow
 def test_the_file_comes_out_the_same_again() -> None:
     assert panel_bytes(builtin_entries()) == BUILTIN.read_bytes()
 
@@ -39,6 +40,7 @@ def test_the_panel_is_balanced_and_its_households_are_distinct() -> None:
         assert len(asked) >= 20
 
 
+@pytest.mark.slow
 def test_every_walkthrough_of_the_panel_wins() -> None:
     for entry in builtin_entries():
         house = House(Household.from_data(entry.data))

@@ -253,6 +253,7 @@ def test_the_searcher_looks_everywhere_in_the_listed_order() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_scripted_players_solve_the_builtin_panel() -> None:
     solved: Counter[tuple[str, str]] = Counter()
     entries = TASK.panel("builtin").entries
@@ -266,6 +267,7 @@ def test_the_scripted_players_solve_the_builtin_panel() -> None:
     assert len(solved) == 12
 
 
+@pytest.mark.slow
 def test_the_expert_solves_every_real_game_without_a_walkthrough() -> None:
     folder = data_folder()
     names = [name for name in ("valid_seen", "valid_unseen") if TASK.available(name)]

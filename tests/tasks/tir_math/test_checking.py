@@ -197,6 +197,7 @@ def test_every_right_answer_is_its_own(checker: Checker, truth: str) -> None:
     assert checker.check(truth, truth).equal
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_answer_is_wrong_and_does_no_harm(
     name: str, hasty: Checker, tmp_path: Path

@@ -318,6 +318,7 @@ def test_a_copied_question_is_no_answer() -> None:
     assert field.info["verdict"] == "equal"
 
 
+@pytest.mark.slow
 def test_a_foreign_run_runs_nothing_without_isolation(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -61,6 +61,7 @@ except UserError as error:
 """
 
 
+@pytest.mark.slow
 def test_a_spacy_pipeline(tmp_path: Path) -> None:
     """A pipeline of our own, installed as a package, that knows three words."""
     spacy = pytest.importorskip("spacy", reason="spaCy is not installed")

@@ -212,6 +212,7 @@ def test_no_training_wish_asks_for_the_same_as_a_test() -> None:
     assert not tested & trained
 
 
+@pytest.mark.slow
 def test_no_product_of_another_kind_can_win() -> None:
     for entry in TASK.panel("builtin").entries:
         goal = goal_of(entry)
@@ -255,6 +256,7 @@ def test_the_builtin_panel_holds() -> None:
         assert check.ok, f"{check.name}: {check.detail}"
 
 
+@pytest.mark.slow
 @needs_recordings
 @pytest.mark.parametrize("panel", ["small_1000", "small_1000_train"])
 def test_the_public_panels_hold(panel: str) -> None:

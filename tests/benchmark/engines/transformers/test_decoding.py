@@ -132,6 +132,7 @@ def greedy(model: PreTrainedModel, prompt: list[int], count: int) -> list[int]:
     return generated[0, len(prompt) :].tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model_type", list(ARCHITECTURES))
 def test_decoding_equals_generate(model_type: str) -> None:
     model = build(model_type, ARCHITECTURES[model_type])

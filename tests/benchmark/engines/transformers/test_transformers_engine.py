@@ -86,6 +86,7 @@ async def test_greedy_equals_generate(folder: Path, reference: PreTrainedModel) 
     assert {generation.finish_reason for generation in found} == {"stop", "length"}
 
 
+@pytest.mark.slow
 async def test_a_batch_of_mixed_lengths_equals_singles(folder: Path) -> None:
     prompts = mixed_prompts(64, seed=2)
     sampling = Sampling(max_tokens=24)
@@ -118,6 +119,7 @@ async def test_log_probs_equal_a_teacher_forced_forward(
         assert generation.log_prob == pytest.approx(expected.sum().item(), abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sampling",
     [
@@ -166,6 +168,7 @@ async def test_the_context_limits_responses_and_prompts(folder: Path) -> None:
         assert (await engine.generate(ask("up", sampling))).response_tokens is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 async def test_rendered_token_prompts_are_answered_like_messages(
     folder: Path, temperature: float

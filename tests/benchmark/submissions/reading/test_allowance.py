@@ -56,6 +56,7 @@ SHAPES = ["turns", "lists", "objects", "pairs", "numbers", "fractions", "words",
 SHAPES += ["tokens", "written"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_records_take_what_they_are_weighed_as(shape: str) -> None:
     """All that is kept below the limit fits into it, with a fifth on top for the allocator."""
@@ -86,6 +87,7 @@ def test_equal_tokens_are_one_object_and_all_stays_as_it_is() -> None:
     assert all(mine is theirs for mine, theirs in pairs)
 
 
+@pytest.mark.slow
 def test_logs_take_what_they_are_weighed_as() -> None:
     """Of the shortest lines, and with a configuration of empty lists."""
     assert alone(_logs, [update_line(n) for n in range(1, 5_000)]) < 1.2 * LIMIT / MIB

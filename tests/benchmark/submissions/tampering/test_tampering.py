@@ -27,6 +27,7 @@ FORGERIES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forgery", FORGERIES, ids=lambda forgery: forgery.name)
 def test_a_forgery_is_rejected(forgery: Forgery, copies: Copies) -> None:
     copy = copies(forgery.base)

@@ -177,6 +177,7 @@ def test_processor_time_and_wall_time_are_limited() -> None:
         assert sandbox.run("print(1+1)").stdout == "2\n"
 
 
+@pytest.mark.slow
 def test_memory_is_limited(sandbox: Sandbox) -> None:
     execution = sandbox.run("print('begin')\nkept = []\nwhile True: kept.append(' ' * 1000)")
     assert (execution.status, execution.stdout) == ("memory limit", "begin\n")
@@ -184,6 +185,7 @@ def test_memory_is_limited(sandbox: Sandbox) -> None:
     assert sandbox.run("x = bytearray(5 * 10**8)\nprint(len(x))").stdout == "500000000\n"
 
 
+@pytest.mark.slow
 def test_threads_are_counted() -> None:
     program = (
         "import _thread, time\n_thread.stack_size(65536)\n"
@@ -256,6 +258,7 @@ def test_a_zygote_killed_midway_fails_the_program_and_is_replaced() -> None:
     assert started.gone()
 
 
+@pytest.mark.slow
 def test_a_zygote_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     started = Started()
     monkeypatch.setattr("tasks.tir_math.sandbox.forkserver.GRACE_S", 1.0)

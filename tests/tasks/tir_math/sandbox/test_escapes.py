@@ -132,6 +132,7 @@ def _fingerprint() -> list[tuple[str, int, int, int]]:
     return [(path, state.st_ino, state.st_size, state.st_mtime_ns) for path, state in states]
 
 
+@pytest.mark.slow
 @needs_bubblewrap
 @pytest.mark.parametrize("name", list(ESCAPES))
 def test_a_program_does_no_harm(name: str, sandbox: Sandbox, hasty: Sandbox, world: World) -> None:

@@ -113,6 +113,7 @@ def opened(server: Server, credentials: str = "", margin_s: float = 2.0) -> Http
     return HttpSandbox(server.url(credentials), LIMITS, margin_s=margin_s, pause_s=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", ["fusion", "plain"])
 def test_programs_are_run(server: Server, dialect: str) -> None:
     server.dialect = dialect
@@ -192,6 +193,7 @@ def floods(handler: Handler) -> None:
 TROUBLE = json.dumps({"status": "SandboxError", "run_result": None}).encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("misdeed", "message"),
     [

@@ -34,6 +34,7 @@ def test_steps(word: str, expected: str) -> None:
     assert stem(word) == expected
 
 
+@pytest.mark.slow
 def test_as_nltk() -> None:
     nltk = pytest.importorskip("nltk.stem.porter", reason="needs nltk, of the extra dev")
     other = nltk.PorterStemmer(nltk.PorterStemmer.MARTIN_EXTENSIONS)
