@@ -97,16 +97,23 @@ def inits() -> list[Plan]:
     return plans
 
 
-def study(file: Path, results: Path) -> list[Plan]:
-    """The recipes of a study of which all seeds are finished, an entry for each track."""
+def study(file: Path, results: Path, partial: bool) -> list[Plan]:
+    """The recipes of a study, an entry for each track.
+
+    Args:
+        file: The study.
+        results: Its finished cells.
+        partial: Take recipes that lack seeds, too, with those that are finished.
+    """
     cells = cells_of(read_study(file))
     grounds = grounds_of(cells, str(file))
     finished = {each.cell: each for each in survey(cells, grounds, results).finished}
     plans = []
     for track, recipe in dict.fromkeys((cell.track, cell.recipe) for cell in cells):
         wanted = sorted(cell for cell in cells if (cell.track, cell.recipe) == (track, recipe))
-        if finished.keys() >= set(wanted):
-            plans.append(_trained(recipe, grounds[track], [finished[cell] for cell in wanted]))
+        there = [finished[cell] for cell in wanted if cell in finished]
+        if there and (partial or len(there) == len(wanted)):
+            plans.append(_trained(recipe, grounds[track], there))
     return plans
 
 
@@ -128,7 +135,8 @@ def _trained(recipe: str, ground: Ground, cells: Sequence[Finished]) -> Plan:
         init=init,
         training_data=_data(*track.tasks, played="Episodes of the training stream, played by the "),
     )
-    return Plan(f"{recipe.replace('_', '-')}-{track.name}", about, cells=tuple(cells))
+    folder = f"{recipe}-{track.name}".replace("_", "-")
+    return Plan(folder, about, cells=tuple(cells))
 
 
 def _about(name: str, method: dict[str, Any], **more: object) -> dict[str, Any]:
@@ -206,13 +214,14 @@ def main() -> int:
     parser.add_argument("--date", default=f"{datetime.now(UTC):%Y%m%d}", help="yyyymmdd")
     parser.add_argument("--study", type=Path, default=STUDY, help="study file")
     parser.add_argument("--results", type=Path, default=RESULTS, help="of its finished cells")
+    parser.add_argument("--partial", action="store_true", help="recipes that lack seeds, too")
     parser.add_argument("--runs", type=Path, default=Path("runs/entries"), help="of evaluations")
     parser.add_argument("--submissions", type=Path, default=Path("submissions"))
     arguments = parser.parse_args()
     parts: dict[str, Callable[[], list[Plan]]] = {
         "policies": policies,
         "inits": inits,
-        "study": lambda: study(arguments.study, arguments.results),
+        "study": lambda: study(arguments.study, arguments.results, arguments.partial),
     }
     for name in arguments.what:
         if name not in parts:

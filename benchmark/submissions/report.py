@@ -13,6 +13,7 @@ from benchmark.stats.paired import PairedDifference
 from benchmark.stats.shown import p_text, points_text
 from benchmark.submissions.badges import Badges
 from benchmark.submissions.check import CheckResult
+from benchmark.submissions.checks.protocol import same_weights
 from benchmark.submissions.checks.results import (
     Agreement,
     PanelResult,
@@ -99,6 +100,28 @@ class Compared:
     what: str
     peer: Peer
     panels: frozenset[PanelKey]
+
+
+def compared_with(entry: Entry, others: Sequence[Peer]) -> list[Compared]:
+    """A submission's init, and the best other entry of its track on each panel."""
+    compared = []
+    init = entry.submission.init
+    for other in others:
+        if init is not None and same_weights(other.model, init):
+            compared.append(Compared("its init", other, frozenset(other.panels)))
+    best: dict[PanelKey, tuple[float, Peer]] = {}
+    mine, track = panel_results(entry), track_of(entry)
+    for other in others:
+        if not other.trained or other.track != track:
+            continue
+        for key, panel in other.panels.items():
+            same = key in mine and mine[key].fingerprint == panel.fingerprint
+            if same and panel.success > best.get(key, (-1.0, other))[0]:
+                best[key] = panel.success, other
+    for other in {other.folder: other for _, other in best.values()}.values():
+        panels = frozenset(key for key, (_, peer) in best.items() if peer is other)
+        compared.append(Compared("the best other", other, panels))
+    return compared
 
 
 def comment(verdict: CheckResult, badges: Badges | None, compared: Sequence[Compared] = ()) -> str:

@@ -20,14 +20,13 @@ from benchmark.cli.commands.inits import (
     shipped_weights,
 )
 from benchmark.evaluation.run_folder import MANIFEST
-from benchmark.evaluation.summary import PanelKey, summarize
+from benchmark.evaluation.summary import summarize
 from benchmark.files import write_atomically
 from benchmark.submissions.about import WRITTEN, Kind, read_about
 from benchmark.submissions.badges import Badges, badges_of, read_reruns
 from benchmark.submissions.check import CheckResult, check_submission, read_others
 from benchmark.submissions.checks.context import Context
-from benchmark.submissions.checks.protocol import same_weights
-from benchmark.submissions.checks.results import Peer, early_stops, panel_results
+from benchmark.submissions.checks.results import early_stops, panel_results
 from benchmark.submissions.format.findings import Finding, Rejected
 from benchmark.submissions.format.schema import FOLDER_NAME, SUBMISSION
 from benchmark.submissions.prepare import NotAccepted, RunUpload, parts_of, prepare
@@ -44,6 +43,7 @@ from benchmark.submissions.report import (
     Compared,
     badges_text,
     comment,
+    compared_with,
     difference_rows,
     no_verdict,
     panel_rows,
@@ -177,7 +177,7 @@ def _check(arguments: argparse.Namespace) -> int:
         if arguments.comment:
             _write(Path(arguments.comment), no_verdict(folder.name, str(error)))
         raise
-    compared = _compared(verdict.entry, verdict.peers) if badges and verdict.entry else []
+    compared = compared_with(verdict.entry, verdict.peers) if badges and verdict.entry else []
     if arguments.json:
         _write(Path(arguments.json), verdict_json(verdict, badges))
     if arguments.comment:
@@ -272,23 +272,3 @@ def _write(path: Path, content: str) -> None:
         write_atomically(path, content.encode())
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from error
-
-
-def _compared(entry: Entry, others: Sequence[Peer]) -> list[Compared]:
-    """What a submission is compared with: its init, and the best other one of each panel."""
-    compared = []
-    init = entry.submission.init
-    for other in others:
-        if init is not None and same_weights(other.model, init):
-            compared.append(Compared("its init", other, frozenset(other.panels)))
-    best: dict[PanelKey, tuple[float, Peer]] = {}
-    mine = panel_results(entry)
-    for other in others:
-        for key, panel in other.panels.items():
-            same = key in mine and mine[key].fingerprint == panel.fingerprint
-            if same and other.trained and panel.success > best.get(key, (-1.0, other))[0]:
-                best[key] = panel.success, other
-    for other in {other.folder: other for _, other in best.values()}.values():
-        panels = frozenset(key for key, (_, peer) in best.items() if peer is other)
-        compared.append(Compared("the best other", other, panels))
-    return compared

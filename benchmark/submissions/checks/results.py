@@ -6,6 +6,7 @@ from typing import Final
 
 from benchmark.evaluation.summary import MeanInterval, PanelKey
 from benchmark.logs.curves import run_curves_of
+from benchmark.logs.lines import TrackClaim
 from benchmark.logs.training_log import TrainingLog
 from benchmark.models import ModelIdentity
 from benchmark.stability.runs import RunStability
@@ -15,6 +16,7 @@ from benchmark.stats.paired import PairedDifference, Side
 from benchmark.stats.survival import Outcome, kaplan_meier
 from benchmark.submissions.checks.log_course import course_of, early_stop
 from benchmark.submissions.checks.log_panels import tied_panels
+from benchmark.submissions.checks.tracks import track_of
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
 
 _SAME: Final = 1e-9
@@ -68,6 +70,7 @@ class Peer:
         folder: Name of its folder.
         name: What the leaderboard shows.
         trained: Whether its weights were trained.
+        track: Name and hash of the track it was trained on; None for an open one.
         model: The weights of its first checkpoint.
         panels: What it has played.
     """
@@ -75,6 +78,7 @@ class Peer:
     folder: str
     name: str
     trained: bool
+    track: TrackClaim | None
     model: ModelIdentity
     panels: Mapping[PanelKey, PeerPanel]
 
@@ -89,7 +93,7 @@ class Peer:
         said = entry.submission
         model = entry.checkpoints[0].checkpoint.model
         trained = said.method.kind == "trained"
-        return cls(entry.folder.name, said.name, trained, model, panels)
+        return cls(entry.folder.name, said.name, trained, track_of(entry), model, panels)
 
 
 @dataclass(frozen=True, slots=True)

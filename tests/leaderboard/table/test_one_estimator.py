@@ -1,17 +1,19 @@
 """Two accepted entries have one difference, with one interval, wherever it is shown."""
 
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
 import pytest
 
 from benchmark.evaluation.summary import PanelKey
+from benchmark.logs.lines import TrackClaim
 from benchmark.stats.paired import PairedDifference, differences
 from benchmark.submissions.badges import Badges
 from benchmark.submissions.check import read_accepted
 from benchmark.submissions.checks.results import Peer, paired_difference, panel_results
 from benchmark.submissions.reading.entry import Entry
-from benchmark.submissions.report import Compared, difference_rows
+from benchmark.submissions.report import Compared, compared_with, difference_rows
 from leaderboard.board.board import Board
 from leaderboard.board.entries import facts_of, row_of
 from leaderboard.page.state import State
@@ -69,6 +71,16 @@ def test_the_comment_of_a_check_shows_it(
     value, low, high = (f"{100 * end:+.1f}" for end in (ends.value, ends.low, ends.high))
     assert panel == "/".join(key)
     assert text.startswith(f"{value} [{low}, {high}], {wanted.method}; ")
+
+
+def test_only_entries_of_its_track_are_compared_with_it(
+    entries: tuple[Entry, Entry, PanelKey],
+) -> None:
+    one, other, key = entries
+    peer = Peer.of(other)
+    claim = TrackClaim(name="sokoban-standard", sha256="0" * 64)
+    assert compared_with(one, [peer]) == [Compared("the best other", peer, frozenset({key}))]
+    assert compared_with(one, [replace(peer, track=claim)]) == []
 
 
 def test_the_board_ranks_by_it(
