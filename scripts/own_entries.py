@@ -97,7 +97,7 @@ def inits() -> list[Plan]:
     return plans
 
 
-def study(file: Path, results: Path, partial: bool) -> list[Plan]:
+def study(file: Path, results: Path, *, partial: bool) -> list[Plan]:
     """The recipes of a study, an entry for each track.
 
     Args:
@@ -221,7 +221,7 @@ def main() -> int:
     parts: dict[str, Callable[[], list[Plan]]] = {
         "policies": policies,
         "inits": inits,
-        "study": lambda: study(arguments.study, arguments.results, arguments.partial),
+        "study": lambda: study(arguments.study, arguments.results, partial=arguments.partial),
     }
     for name in arguments.what:
         if name not in parts:

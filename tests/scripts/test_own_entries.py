@@ -53,14 +53,16 @@ def test_recipes_of_a_study_are_sent_when_all_their_seeds_are_finished(
     file.write_text(
         "name: s\nblocks: [{tracks: [fixed], recipes: [grpo, cispo_sm], seeds: [0, 1]}]"
     )
-    assert study(file, results) == []
+    assert study(file, results, partial=False) == []
     ground = grounds_of([Cell("fixed", "grpo", 0)], "s")["fixed"]
     cells = [
         Cell("fixed", recipe, seed)
         for recipe, seed in (("cispo_sm", 1), ("grpo", 0), ("cispo_sm", 0))
     ]
     made = {cell: finish(results, cell, ground, [0]) for cell in cells}
-    (plan,) = study(file, results)
+    (plan,) = study(file, results, partial=False)
+    short, _ = study(file, results, partial=True)
+    assert (short.folder, short.cells) == ("grpo-fixed", (made[cells[1]],))
     assert plan.folder == "cispo-sm-fixed"
     assert plan.about["name"] == "CISPO_SM fixed"
     assert plan.about["training_data"]["training_streams"] == ["sokoban"]
