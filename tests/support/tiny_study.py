@@ -20,7 +20,7 @@ from tasks.panels import Panel
 from tasks.sokoban.task import SokobanTask
 
 LEVELS = 8
-UPDATES = int(os.environ.get("TINY_UPDATES", "3"))
+UPDATES = int(os.environ.get("TINY_UPDATES", "4"))
 """Of a run; `TINY_UPDATES` makes another number."""
 _whole_panel = SokobanTask.panel
 
