@@ -3,7 +3,7 @@
 import argparse
 import time
 
-from benchmark.evaluation.validate_task import validate
+from benchmark.task_checks.validate import validate
 from tasks.options import chosen_task
 
 

@@ -44,7 +44,7 @@ def test_help_imports_nothing_heavy() -> None:
 def test_importing_the_packages_imports_neither_torch_nor_vllm() -> None:
     code = (
         "import sys, benchmark, benchmark.evaluation.evaluate, benchmark.evaluation.replay\n"
-        "import benchmark.evaluation.validate_task, tasks.sokoban.task\n"
+        "import benchmark.task_checks.validate, tasks.sokoban.task\n"
         "assert not {'torch', 'vllm'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

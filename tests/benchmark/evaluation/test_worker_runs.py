@@ -19,7 +19,7 @@ from benchmark.evaluation.records import EpisodeRecord, record_of
 from benchmark.evaluation.replay import replay_run
 from benchmark.evaluation.rollout import Trajectory, play
 from benchmark.evaluation.run_folder import RECORDS, read_run
-from benchmark.evaluation.validate_task import validate
+from benchmark.task_checks.validate import validate
 from benchmark.hosts.processes import ProcessHost
 from tasks.panels import PanelInfo
 from tasks.registry import load_task

@@ -2,8 +2,8 @@
 
 import pytest
 
-from benchmark.evaluation import validate_task
-from benchmark.evaluation.validate_task import validate
+from benchmark.task_checks import validate as validate_task
+from benchmark.task_checks.validate import validate
 from tasks.alfworld.task import AlfworldTask
 from tests.tasks.alfworld.data import data_folder
 

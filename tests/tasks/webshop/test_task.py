@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from benchmark.evaluation.validate_task import validate
+from benchmark.task_checks.validate import validate
 from tasks.episode import Episode, Step, View
 from tasks.errors import UserError
 from tasks.panels import PanelEntry

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchmark.evaluation.validate_task import validate
+from benchmark.task_checks.validate import validate
 from tasks.episode import Episode, Step
 from tasks.panels import Panel, PanelEntry, PanelInfo
 from tasks.sokoban.play import Level
