@@ -118,16 +118,16 @@ def read_facts(folder: Path) -> dict[str, dict[str, Any]]:
     except FileNotFoundError as error:
         raise UserError(
             f"{path} is missing: write description and max_turns of each panel, then run "
-            f"{pin_command(folder)}"
+            f"{pin_command(folder.parent.name)}"
         ) from error
     except ValueError as error:
         raise UserError(f"{path} is not JSON: {error}") from error
     return facts
 
 
-def pin_command(folder: Path) -> str:
-    """The command that pins the panels of a folder."""
-    return f"arlarena-bench validate {folder.parent.name} --pin"
+def pin_command(task: str) -> str:
+    """The command that pins the panels of a task."""
+    return f"arlarena-bench validate {task} --pin"
 
 
 def _info(folder: Path, name: str, fact: Mapping[str, Any]) -> PanelInfo:
@@ -145,7 +145,8 @@ def _info(folder: Path, name: str, fact: Mapping[str, Any]) -> PanelInfo:
         )
     except KeyError as error:
         raise UserError(
-            f"{folder / INDEX}: panel {name} has no {error.args[0]}; run {pin_command(folder)}"
+            f"{folder / INDEX}: panel {name} has no {error.args[0]}; run "
+            f"{pin_command(folder.parent.name)}"
         ) from error
 
 
@@ -168,7 +169,7 @@ def read_panel(task: str, folder: Path, name: str) -> Panel:
         raise UserError(
             f"panel {task}/{name} was changed: {folder / name}.jsonl has SHA-256 {digest[:12]}..., "
             f"the index pins {panels[name].sha256[:12]}...; restore the file, or give a panel that "
-            f"nobody has played yet its new hash: {pin_command(folder)}"
+            f"nobody has played yet its new hash: {pin_command(folder.parent.name)}"
         )
     return Panel(task, panels[name], read_rows(content))
 

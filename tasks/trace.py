@@ -8,6 +8,7 @@ import hashlib
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from tasks.base import Task
 from tasks.panels import Panel, PanelEntry
@@ -63,7 +64,7 @@ def trace_episode(task: Task, entry: PanelEntry, max_turns: int, policy: str) ->
     episode = task.episode(entry, max_turns)
     try:
         events = [canonical_json(asdict(episode.reset()))]
-        while True:
+        for _ in range(max_turns):
             if policy == "expert":
                 response = task.expert_response(episode)
             else:
@@ -73,5 +74,21 @@ def trace_episode(task: Task, entry: PanelEntry, max_turns: int, policy: str) ->
             events.append(canonical_json([response, asdict(step)]))
             if step.outcome is not None:
                 return step.outcome.success, "\n".join(events) + "\n"
+        raise RuntimeError(f"episode {entry.id} did not end at its turn limit of {max_turns}")
     finally:
         episode.close()
+
+
+def measured(trace: Trace, half_width: float) -> dict[str, Any]:
+    """What `panels/index.json` says of a panel's scripted players.
+
+    Args:
+        trace: What they did.
+        half_width: Of the band around the random policy's success.
+    """
+    low, high = (round(trace.random_success + side * half_width, 3) for side in (-1, 1))
+    return {
+        "random_success": [max(0.0, low), high],
+        "expert_success": trace.expert_success,
+        "trace_sha256": trace.sha256,
+    }

@@ -3,7 +3,6 @@
 import asyncio
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from benchmark.engines.core.scripted import ScriptedEngine
 from benchmark.evaluation.protocol import PanelProtocol
@@ -11,32 +10,18 @@ from benchmark.evaluation.records import EpisodeRecord, record_of
 from benchmark.evaluation.replay import replay_records
 from benchmark.evaluation.rollout import Job, Trajectory, play
 from benchmark.hosts.choose import EnvPool, parallel_map
+from benchmark.task_checks.check import Check, guarded
+from benchmark.task_checks.episodes import episode_checks, worst_check
+from benchmark.task_checks.training import training_checks, well_formed
 from tasks.base import Task
 from tasks.errors import UserError
-from tasks.panels import Panel, PanelInfo
+from tasks.panels import Panel, pin_command
 from tasks.seeding import stable_seed
-from tasks.trace import Trace, combine, plays_of, trace_episode
+from tasks.trace import combine, plays_of, trace_episode
 
 CONCURRENCY = 64
 SUBSET = 64
 """Entries that are played again in other ways; the whole panel is played once."""
-
-_GARBAGE = ("", "<action>", "no tags at all", "\x00\ufffd", "<action></action>", "x" * 100_000)
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One promise.
-
-    Attributes:
-        name: What is promised.
-        ok: Whether it holds.
-        detail: What was seen.
-    """
-
-    name: str
-    ok: bool
-    detail: str
 
 
 def validate(
@@ -56,18 +41,30 @@ def validate(
     except UserError as error:
         yield Check("panel is the pinned one", False, str(error))
         return
+    pinned = f"SHA-256 {panel.info.sha256[:12]}..."
+    yield Check("panel is the pinned one", True, pinned)
+    parts = (
+        ("entries are distinct", _entry_checks(task, panel)),
+        ("the scripted policies can play", _trace_checks(task, panel, env_processes)),
+        ("episodes can be recorded", _play_checks(task, panel, env_processes)),
+        (
+            "episodes keep the contract",
+            episode_checks(task, panel.entries, panel.info.max_turns),
+        ),
+        (
+            "training entries can be played",
+            training_checks(task, panel, training_entries, env_processes),
+        ),
+    )
+    for name, checks in parts:
+        yield from guarded(name, checks)
+
+
+def _trace_checks(task: Task, panel: Panel, env_processes: int | None) -> Iterator[Check]:
+    """Compare what the scripted policies did with what the panel pins; it need not pin all."""
     info = panel.info
-    yield Check("panel is the pinned one", True, f"SHA-256 {info.sha256[:12]}...")
-    yield _distinct(task, panel)
     plays = ((task, play) for play in plays_of(panel))
     trace = combine(panel, parallel_map(trace_episode, plays, env_processes))
-    yield from _trace_checks(trace, info)
-    yield from _play_checks(task, panel, env_processes)
-    yield _disjoint(task, panel, training_entries)
-
-
-def _trace_checks(trace: Trace, info: PanelInfo) -> Iterator[Check]:
-    """Compare what the scripted policies did with what the panel pins; it need not pin all."""
     ok, pinned = True, "not pinned"
     if info.expert_success is not None:
         ok = trace.expert_success >= info.expert_success
@@ -82,13 +79,15 @@ def _trace_checks(trace: Trace, info: PanelInfo) -> Iterator[Check]:
     if info.trace_sha256 is not None:
         ok, pinned = trace.sha256 == info.trace_sha256, f"pinned {info.trace_sha256[:12]}..."
     name = "texts, rewards and outcomes are those of this version"
-    yield Check(name, ok, f"trace {trace.sha256[:12]}..., {pinned}")
+    advice = "" if ok else f"; raise the task's version, then run {pin_command(task.info.name)}"
+    yield Check(name, ok, f"trace {trace.sha256[:12]}..., {pinned}{advice}")
 
 
-def _distinct(task: Task, panel: Panel) -> Check:
+def _entry_checks(task: Task, panel: Panel) -> Iterator[Check]:
+    yield well_formed("entries are plain data", panel.entries)
     ids = {entry.id for entry in panel.entries}
     problems = {task.identity(entry) for entry in panel.entries}
-    return Check(
+    yield Check(
         "entries are distinct",
         len(ids) == len(problems) == len(panel.entries) == panel.info.episodes,
         f"{len(panel.entries)} entries, {len(ids)} ids, {len(problems)} problems",
@@ -112,48 +111,13 @@ def _play_checks(task: Task, panel: Panel, env_processes: int | None) -> Iterato
         replays = replay_records(claims, env_processes)
         held = sum(not replay.differences for replay in replays)
         yield Check("records replay", held == len(jobs), f"{held} of {count}")
-    yield _garbage(task, panel)
+        results = [(record.score, record.reward) for record in sequential.values()]
+        yield worst_check(task, panel.info.max_turns, results)
 
 
 def _from_disk(record: EpisodeRecord) -> EpisodeRecord:
     """The record as `replay` reads it: written as a line and read strictly."""
     return EpisodeRecord.model_validate_json(record.model_dump_json())
-
-
-def _garbage(task: Task, panel: Panel) -> Check:
-    """No response may break an episode or win it by itself."""
-    episode = task.episode(panel.entries[0], panel.info.max_turns)
-    name = "malformed responses cost a turn and break nothing"
-    try:
-        episode.reset()
-        for turn in range(panel.info.max_turns):
-            step = episode.step(_GARBAGE[turn % len(_GARBAGE)])
-            if step.format_ok and step.action_ok:
-                return Check(name, False, f"{_GARBAGE[turn % len(_GARBAGE)][:20]!r} was accepted")
-            if step.outcome is not None:
-                return Check(name, not step.outcome.success, f"{turn + 1} turns")
-    except Exception as error:  # the point of the check: whatever it is, it is the finding
-        return Check(name, False, f"{type(error).__name__}: {error}")
-    finally:
-        episode.close()
-    return Check(name, False, "the episode did not end at its turn limit")
-
-
-def _disjoint(task: Task, panel: Panel, training_entries: int) -> Check:
-    problems = {task.identity(entry) for entry in panel.entries}
-    streams = (0, 1, stable_seed("validate", bits=31))
-    shared = [
-        entry.id
-        for number in range(training_entries)
-        for entry in [task.training_entry(number // len(streams), streams[number % len(streams)])]
-        if task.identity(entry) in problems
-    ]
-    repeatable = task.training_entry(7, 1) == task.training_entry(7, 1)
-    return Check(
-        "training and panel are disjoint",
-        not shared and repeatable,
-        f"{training_entries} training entries, {len(shared)} in the panel",
-    )
 
 
 def _play(

@@ -31,3 +31,16 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         default=2000,
         help="entries of the training stream to hold against the panels (default: 2000)",
     )
+    parser.add_argument(
+        "--pin",
+        action="store_true",
+        help="first write what is measured into panels/index.json: hashes, traces, bands",
+    )
+    parser = commands.add_parser(
+        "new-task",
+        help="make the folder of a task of your own",
+        description="Make a folder with a small task that passes `validate`, to be changed into "
+        "your own.",
+    )
+    parser.add_argument("name", metavar="NAME", help="small letters, digits and _")
+    parser.add_argument("--folder", metavar="DIR", default=".", help="where to (default: here)")

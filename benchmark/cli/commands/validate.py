@@ -3,13 +3,18 @@
 import argparse
 import time
 
+from benchmark.task_checks.pin import pin
 from benchmark.task_checks.validate import validate
+from tasks.base import Task
+from tasks.errors import UserError
 from tasks.options import chosen_task
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     task = chosen_task(arguments.task, arguments.set)
+    if arguments.pin:
+        _pin(task, arguments)
     failed = 0
     for panel in arguments.panel or ():
         task.panel(panel)
@@ -26,3 +31,11 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"  {time.monotonic() - began:.1f} s")
     print(f"{failed} checks failed" if failed else "all checks hold")
     return 1 if failed else 0
+
+
+def _pin(task: Task, arguments: argparse.Namespace) -> None:
+    if arguments.set:
+        raise UserError("--pin measures a task as it is by default; leave out --set")
+    changes = list(pin(task, arguments.env_processes))
+    for line in changes or ("nothing to pin: the index says what was measured",):
+        print(line)

@@ -19,8 +19,8 @@ from benchmark.evaluation.records import EpisodeRecord, record_of
 from benchmark.evaluation.replay import replay_run
 from benchmark.evaluation.rollout import Trajectory, play
 from benchmark.evaluation.run_folder import RECORDS, read_run
-from benchmark.task_checks.validate import validate
 from benchmark.hosts.processes import ProcessHost
+from benchmark.task_checks.validate import validate
 from tasks.panels import PanelInfo
 from tasks.registry import load_task
 from tasks.sokoban.task import SokobanTask

@@ -3,41 +3,71 @@
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from functools import cache
 
 import pytest
 
 from benchmark.task_checks.validate import validate
-from tasks.episode import Episode, Step
+from tasks.base import Worst
+from tasks.episode import Episode, Step, View
 from tasks.panels import Panel, PanelEntry, PanelInfo
 from tasks.sokoban.play import Level
 from tasks.sokoban.task import SokobanTask
-from tasks.text_task import TextEpisode
+from tasks.text_task import Done, TextEpisode
+from tasks.trace import trace_panel
+
+LEVELS = 12
+SOKOBAN = SokobanTask()
 
 
-def failing(task: SokobanTask) -> set[str]:
-    return {check.name for check in validate(task, "builtin", 30) if not check.ok}
+@cache
+def small_panel() -> Panel:
+    """The first levels of the built-in panel, with what the scripted players do on them."""
+    panel = SOKOBAN.panel("builtin")
+    info = replace(panel.info, episodes=LEVELS)
+    small = replace(panel, info=info, entries=panel.entries[:LEVELS])
+    return replace(small, info=replace(info, trace_sha256=trace_panel(SOKOBAN, small).sha256))
+
+
+@cache
+def training_level(index: int, seed: int) -> PanelEntry:
+    return SOKOBAN.training_entry(index, seed)
+
+
+class SmallTask(SokobanTask):
+    """Sokoban with a panel of a few levels."""
+
+    def training_entry(self, index: int, seed: int = 0) -> PanelEntry:
+        return training_level(index, seed)
+
+    def panel(self, name: str) -> Panel:
+        return small_panel() if name == "builtin" else super().panel(name)
+
+
+def failures(task: SokobanTask) -> dict[str, str]:
+    """The checks that fail, with what was seen."""
+    return {check.name: check.detail for check in validate(task, "builtin", 30) if not check.ok}
 
 
 def test_sokoban_keeps_its_promises() -> None:
-    assert failing(SokobanTask()) == set()
+    assert failures(SokobanTask()) == {}
 
 
-class Lazy(SokobanTask):
+class Lazy(SmallTask):
     """Its expert does nothing useful."""
 
     def expert_response(self, episode: Episode) -> str:
         return "<think></think><action>up</action>"
 
 
-class Leaky(SokobanTask):
+class Leaky(SmallTask):
     """Its training stream serves the panel."""
 
     def training_entry(self, index: int, seed: int = 0) -> PanelEntry:
-        return self.panel("builtin").entries[index % 256]
+        return self.panel("builtin").entries[index % LEVELS]
 
 
-class Shared(SokobanTask):
+class Shared(SmallTask):
     """All episodes share one turn counter."""
 
     turns: int = 0
@@ -53,7 +83,7 @@ class Shared(SokobanTask):
         return Counting(self, entry, max_turns)
 
 
-class Generous(SokobanTask):
+class Generous(SmallTask):
     """Pays differently from the version that was pinned."""
 
     def episode(self, entry: PanelEntry, max_turns: int) -> TextEpisode[Level]:
@@ -64,7 +94,7 @@ class Generous(SokobanTask):
         return Paying(self, entry, max_turns)
 
 
-class Fragile(SokobanTask):
+class Fragile(SmallTask):
     """Breaks on an empty response."""
 
     def episode(self, entry: PanelEntry, max_turns: int) -> TextEpisode[Level]:
@@ -75,7 +105,7 @@ class Fragile(SokobanTask):
         return Breaking(self, entry, max_turns)
 
 
-class Doubled(SokobanTask):
+class Doubled(SmallTask):
     """Serves the first entry twice."""
 
     def panel(self, name: str) -> Panel:
@@ -83,14 +113,14 @@ class Doubled(SokobanTask):
         return replace(panel, entries=(panel.entries[0], *panel.entries[:-1]))
 
 
-class Drawing(SokobanTask):
+class Drawing(SmallTask):
     """Its random policy draws from the process's generator."""
 
     def random_response(self, episode: Episode, rng: random.Random) -> str:
         return super().random_response(episode, random.Random())
 
 
-class Strict(SokobanTask):
+class Strict(SmallTask):
     """Promises a random policy that wins half of the time."""
 
     def panels(self) -> Mapping[str, PanelInfo]:
@@ -98,6 +128,105 @@ class Strict(SokobanTask):
 
     def panel(self, name: str) -> Panel:
         return replace(super().panel(name), info=self.panels()[name])
+
+
+class OneWorld(SmallTask):
+    """All episodes of a level play in one world."""
+
+    worlds: Mapping[str, Level] = {}
+
+    def world(self, entry: PanelEntry) -> Level:
+        if entry.id not in self.worlds:
+            self.worlds = {**self.worlds, entry.id: super().world(entry)}
+        return self.worlds[entry.id]
+
+
+class Stuck(SmallTask):
+    """Its `reset` shows the board as it is."""
+
+    def episode(self, entry: PanelEntry, max_turns: int) -> TextEpisode[Level]:
+        class Going(TextEpisode[Level]):
+            def reset(self) -> View:
+                return self._view(self.seen) if self._in_play else super().reset()
+
+        return Going(self, entry, max_turns)
+
+
+class Endless(SmallTask):
+    """Its episodes go on when they have ended."""
+
+    def episode(self, entry: PanelEntry, max_turns: int) -> TextEpisode[Level]:
+        class Further(TextEpisode[Level]):
+            def step(self, response: str) -> Step:
+                if self._in_play is None:
+                    self.reset()
+                return super().step(response)
+
+        return Further(self, entry, max_turns)
+
+
+class Unplayable(SmallTask):
+    """Its training levels cannot be opened."""
+
+    def world(self, entry: PanelEntry) -> Level:
+        assert not entry.id.startswith("train"), "only panels"
+        return super().world(entry)
+
+
+class OneLevel(SmallTask):
+    """Its training stream is one level for ever."""
+
+    def training_entry(self, index: int, seed: int = 0) -> PanelEntry:
+        return replace(super().training_entry(0, seed), id=f"train-{seed}-{index}")
+
+
+class OneStream(SmallTask):
+    """All its training streams are one."""
+
+    def training_entry(self, index: int, seed: int = 0) -> PanelEntry:
+        return replace(super().training_entry(index), id=f"train-{seed}-{index}")
+
+
+class Unsteady(SmallTask):
+    """Its training entries depend on how many were asked for."""
+
+    asked: int = 0
+
+    def training_entry(self, index: int, seed: int = 0) -> PanelEntry:
+        self.asked += 1
+        return super().training_entry(index + self.asked, seed)
+
+
+class Numbered(SmallTask):
+    """The categories of its training entries are numbers."""
+
+    def training_entry(self, index: int, seed: int = 0) -> PanelEntry:
+        return replace(super().training_entry(index, seed), category=index)  # type: ignore[arg-type]
+
+
+class Proud(SmallTask):
+    """Its worst failure scores more than a play that fails."""
+
+    def worst(self, max_turns: int) -> Worst:
+        return Worst(score=0.0, reward=0.0)
+
+
+class NotANumber(SmallTask):
+    """Pays what is no number."""
+
+    def world(self, entry: PanelEntry) -> Level:
+        class Paying(Level):
+            def act(self, action: str | None) -> Done:
+                return replace(super().act(action), reward=float("nan"))
+
+        return Paying(entry.data["board"])
+
+
+class Talkative(SmallTask):
+    """Ignores the turn limit."""
+
+    def episode(self, entry: PanelEntry, max_turns: int) -> TextEpisode[Level]:
+        return super().episode(entry, max_turns + 5)
 
 
 TRACE = "texts, rewards and outcomes are those of this version"
@@ -114,7 +243,56 @@ TRACE = "texts, rewards and outcomes are those of this version"
         (Doubled, {"entries are distinct", TRACE}),
         (Drawing, {"the same play gives the same result", TRACE}),
         (Strict, {"random policy stays in its band"}),
+        (OneWorld, {"two episodes of one entry share nothing", "a reset starts over"}),
     ],
 )
-def test_a_broken_promise_is_found(make: Callable[[], Any], found: set[str]) -> None:
-    assert found <= failing(make())
+def test_a_broken_promise_is_found(make: Callable[[], SmallTask], found: set[str]) -> None:
+    assert found <= failures(make()).keys()
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "detail"),
+    [
+        (
+            Stuck,
+            "a reset starts over",
+            "one-box-000: after a reset in the middle it shows otherwise",
+        ),
+        (
+            Endless,
+            "no step before the start and after the end",
+            "a step before `reset` is taken; it must raise a RuntimeError",
+        ),
+        (Unplayable, "training entries can be played", "AssertionError: only panels"),
+        (OneLevel, "index and seed choose the training entry", "`index` makes no difference"),
+        (OneStream, "index and seed choose the training entry", "`seed` makes no difference"),
+        (
+            Unsteady,
+            "a training entry depends on index and seed alone",
+            "0 of 32 entries are the same when they are asked for again",
+        ),
+        (
+            Numbered,
+            "training entries are plain data",
+            "'train-0-0': category must be a text, not 0",
+        ),
+        (
+            Proud,
+            "no play is worse than the worst",
+            "lowest score -1.5 and reward -1.5, `worst` says 0 and 0",
+        ),
+        (NotANumber, "the scripted policies can play", "ValueError: Out of range float values"),
+        (
+            Talkative,
+            "the scripted policies can play",
+            " did not end at its turn limit of 15 (trace.py, line ",
+        ),
+    ],
+)
+def test_a_fault_is_named(make: Callable[[], SmallTask], name: str, detail: str) -> None:
+    assert detail in failures(make())[name]
+
+
+def test_a_changed_world_says_what_to_do() -> None:
+    advice = "; raise the task's version, then run arlarena-bench validate sokoban --pin"
+    assert failures(Generous())[TRACE].endswith(advice)

@@ -1,0 +1,29 @@
+"""`arlarena-bench new-task`: make the folder of a task."""
+
+import argparse
+from pathlib import Path
+
+from benchmark.task_template.write import new_task
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    parent = Path(arguments.folder)
+    new_task(arguments.name, parent)
+    shown = parent / arguments.name
+    given = str(shown) if shown.is_absolute() else f"./{shown}"
+    print(f"{shown} is a small task that passes; make it yours:")
+    for file, what in (
+        ("task.py", "world, expert, training entries"),
+        ("prompt.md", "what the model is told"),
+        ("make_panels.py", "writes the panel: the episodes that are evaluated"),
+        ("README.md", "the rules, for people"),
+    ):
+        print(f"  {file:<15} {what}")
+    for command, what in (
+        (f"arlarena-bench play {given}", "play it yourself"),
+        (f"arlarena-bench validate {given} --pin", "after a change: write hashes and bands, check"),
+        (f"arlarena-bench eval --engine expert --task {given}", "evaluate"),
+    ):
+        print(f"{command}\n    {what}")
+    return 0

@@ -1,0 +1,46 @@
+"""One check of a task and its answer."""
+
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tasks.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One promise.
+
+    Attributes:
+        name: What is promised.
+        ok: Whether it holds.
+        detail: What was seen.
+    """
+
+    name: str
+    ok: bool
+    detail: str
+
+
+def guarded(name: str, checks: Iterator[Check]) -> Iterator[Check]:
+    """The checks; what the task raises instead of an answer is a check `name` that fails."""
+    try:
+        yield from checks
+    except Exception as error:  # the author's code: whatever it raises is the finding
+        yield Check(name, False, said(error))
+
+
+def attempt(name: str, look: Callable[[], Check]) -> Check:
+    """One check; what the task raises instead of an answer makes it fail."""
+    return next(guarded(name, (look() for _ in range(1))))
+
+
+def said(error: Exception) -> str:
+    """An error with the line that raised it; of what is said to users, the message alone."""
+    if isinstance(error, UserError):
+        return str(error)
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{Path(last.filename).name}, line {last.lineno}"
+    first = (str(error).splitlines() or [""])[0]
+    return f"{type(error).__name__}: {first} ({place})"

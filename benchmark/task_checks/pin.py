@@ -1,0 +1,95 @@
+"""Writes what `panels/index.json` says of a task's panels: hashes, traces and bands."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmark.files import write_atomically
+from benchmark.hosts.choose import parallel_map
+from tasks.base import Task
+from tasks.errors import UserError
+from tasks.panels import INDEX, Panel, PanelInfo, panel_content, read_facts, read_rows
+from tasks.text_task import PANELS, TextTask
+from tasks.trace import combine, measured, plays_of, trace_episode
+
+HALF_WIDTH = 0.05
+"""Of the band around the random policy's success, where the old one does not hold it."""
+_TRACE = "trace_sha256"
+
+
+def pin(task: Task, env_processes: int | None = None) -> Iterator[str]:
+    """Measure the panels whose files are in the task's folder, and write the index.
+
+    What is measured of a panel that was pinned without it (a training panel, say) stays away, and so
+    does what needs data that is not here.
+
+    Args:
+        task: The task.
+        env_processes: See `validate`.
+
+    Yields:
+        What changes, one line each.
+
+    Raises:
+        UserError: The task has no panels of its own, or a file or its description is missing.
+    """
+    if not isinstance(task, TextTask):
+        raise UserError(f"{task.info.name} makes its index itself (`make_panels.py` in its folder)")
+    folder = task.folder / PANELS
+    old = read_facts(folder)
+    new = {
+        name: _facts(task, folder, name, facts, env_processes) for name, facts in old.items()
+    }
+    for name, facts in new.items():
+        yield from _changes(f"{task.info.name}/{name}", old[name], facts)
+    if new != old:
+        write_atomically(folder / INDEX, f"{json.dumps(new, indent=2)}\n".encode())
+
+
+def _facts(
+    task: TextTask[Any], folder: Path, name: str, old: Mapping[str, Any], processes: int | None
+) -> dict[str, Any]:
+    """What the index is to say of a panel, in the order of the old facts."""
+    for key in ("description", "max_turns"):
+        if key not in old:
+            raise UserError(f"{folder / INDEX}: panel {name} needs a {key}; add it")
+    if old.get("sha256") == "":
+        return dict(old)  # its entries come with downloaded data, and its hash with them
+    content = panel_content(folder, name)
+    entries = read_rows(content)
+    digest = hashlib.sha256(content).hexdigest()
+    facts = {**old, "episodes": len(entries), "sha256": digest}
+    unmeasured = "sha256" in old and _TRACE not in old
+    if unmeasured or ("sha256" in old and not task.available(name)):
+        return facts
+    info = PanelInfo(
+        name, old["description"], len(entries), old["max_turns"], digest, None, None, None
+    )
+    panel = Panel(task.info.name, info, entries)
+    plays = ((task, play) for play in plays_of(panel))
+    trace = combine(panel, parallel_map(trace_episode, plays, processes))
+    facts |= measured(trace, HALF_WIDTH)
+    low, high = old.get("random_success", (1.0, 0.0))
+    if low <= trace.random_success <= high:
+        facts["random_success"] = [low, high]
+    return facts
+
+
+def _changes(panel: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in new.items():
+        if value != old.get(key):
+            yield f"{panel}: {key} {_short(old[key]) + ' -> ' if key in old else ''}{_short(value)}"
+    if _TRACE in old and new[_TRACE] != old[_TRACE]:
+        yield (
+            f"{panel} plays otherwise than before: raise `version` in TaskInfo, unless nobody has "
+            "played it yet"
+        )
+    if old.get("sha256", new["sha256"]) != new["sha256"]:
+        yield f"{panel} has other episodes: a panel that was played keeps its own; give it a new name"
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return f"{text[:12]}..." if len(text) == 64 else text

@@ -1,0 +1,1 @@
+"""The folder that `arlarena-bench new-task` makes: a small task that passes."""
