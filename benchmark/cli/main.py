@@ -58,7 +58,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(shtab.complete(command_line(), shell=arguments.shell))
             return 0
         prepare(arguments)
-        modules = (f"benchmark.cli.{room}.{arguments.command}" for room in ROOMS)
+        module = arguments.command.replace("-", "_")
+        modules = (f"benchmark.cli.{room}.{module}" for room in ROOMS)
         command = importlib.import_module(next(name for name in modules if find_spec(name)))
         code: int = command.run(arguments)
         return code

@@ -22,8 +22,8 @@ _TRACE = "trace_sha256"
 def pin(task: Task, env_processes: int | None = None) -> Iterator[str]:
     """Measure the panels whose files are in the task's folder, and write the index.
 
-    What is measured of a panel that was pinned without it (a training panel, say) stays away, and so
-    does what needs data that is not here.
+    A panel that was pinned without a trace (a training panel, say) gets none, and one whose data is
+    not here keeps what was measured.
 
     Args:
         task: The task.
@@ -39,9 +39,7 @@ def pin(task: Task, env_processes: int | None = None) -> Iterator[str]:
         raise UserError(f"{task.info.name} makes its index itself (`make_panels.py` in its folder)")
     folder = task.folder / PANELS
     old = read_facts(folder)
-    new = {
-        name: _facts(task, folder, name, facts, env_processes) for name, facts in old.items()
-    }
+    new = {name: _facts(task, folder, name, facts, env_processes) for name, facts in old.items()}
     for name, facts in new.items():
         yield from _changes(f"{task.info.name}/{name}", old[name], facts)
     if new != old:
@@ -87,7 +85,7 @@ def _changes(panel: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iter
             "played it yet"
         )
     if old.get("sha256", new["sha256"]) != new["sha256"]:
-        yield f"{panel} has other episodes: a panel that was played keeps its own; give it a new name"
+        yield f"{panel} has other episodes: give it a new name, unless nobody has played it yet"
 
 
 def _short(value: Any) -> str:

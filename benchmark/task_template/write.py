@@ -40,12 +40,12 @@ def new_task(name: str, parent: Path) -> Task:
         "prefix": "".join(part.capitalize() for part in name.split("_")),
     }
     # Its own marks: a prompt has those of Jinja. No autoescape: these are no web pages.
-    environment = Environment(  # noqa: S701
+    environment = Environment(
         variable_start_string="[[ ",
         variable_end_string=" ]]",
         keep_trailing_newline=True,
         undefined=StrictUndefined,
-        autoescape=False,
+        autoescape=False,  # noqa: S701
     )
     try:
         for source in sorted(_FILES.rglob(f"*{_SUFFIX}")):

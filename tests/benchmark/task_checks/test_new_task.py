@@ -1,0 +1,138 @@
+"""A task in a folder: made, checked, played, replayed, changed and pinned again by the commands."""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import tasks
+from benchmark.cli.main import main
+from tasks.registry import VARIABLE
+from tasks.sokoban.task import SokobanTask
+
+GUIDE = (Path(tasks.__file__).parent / "README.md").read_text("utf-8")
+MOST_LINES = 150
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty working folder; what is imported from it is forgotten in the end."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setenv(VARIABLE, "")
+    yield tmp_path
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None) or "").startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+def command(line: str, capsys: pytest.CaptureFixture[str], code: int = 0) -> str:
+    """Run a line as the guide has it, and return what it prints."""
+    assert main(line.removeprefix("arlarena-bench ").split()) == code, line
+    printed = capsys.readouterr()
+    return printed.out + printed.err
+
+
+def test_the_guide_from_nothing_to_an_evaluated_task(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (block,) = re.findall(r"^```bash\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+    new, check, *others = block.splitlines()
+    assert "validate ./number_path --pin" in command(new, capsys)
+    written = [path for path in (here / "number_path").glob("*.*") if path.is_file()]
+    assert sorted(path.name for path in written) == [
+        "README.md",
+        "__init__.py",
+        "make_panels.py",
+        "prompt.md",
+        "task.py",
+    ]
+    lines = sum(len(path.read_text().splitlines()) for path in written)
+    assert lines < MOST_LINES, lines
+    checked = command(f"{check} --training-entries 50", capsys)
+    assert "FAIL" not in checked and "all checks hold" in checked
+    for line in others:
+        printed = command(line, capsys)
+    assert "number_path/builtin" in printed and "100.0" in printed
+    assert "all hold" in command("arlarena-bench replay runs/expert", capsys)
+    assert "number_path" in command("arlarena-bench tasks", capsys)
+
+
+def test_a_change_is_found_and_pinned(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command("arlarena-bench new-task changed_path", capsys)
+    path = here / "changed_path" / "panels" / "index.json"
+    index = json.loads(path.read_text())
+    pinned = index["builtin"]["trace_sha256"]
+    index["builtin"] |= {"trace_sha256": "0" * 64, "random_success": [0.9, 1.0]}
+    path.write_text(json.dumps(index))
+    quick = "arlarena-bench validate ./changed_path --training-entries 3"
+    failed = command(quick, capsys, code=1)
+    assert "FAIL random policy stays in its band" in failed
+    assert "pinned 000000000000...; raise the task's version, then run arlarena-bench" in failed
+    said = command(f"{quick} --pin", capsys)
+    assert f"changed_path/builtin: trace_sha256 000000000000... -> {pinned[:12]}..." in said
+    assert "plays otherwise than before: raise `version` in TaskInfo" in said
+    assert "all checks hold" in said
+    assert json.loads(path.read_text())["builtin"]["trace_sha256"] == pinned
+    assert "nothing to pin" in command(f"{quick} --pin", capsys)
+
+
+def test_what_is_missing_is_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command("arlarena-bench new-task half_made", capsys)
+    panels, prompt = here / "half_made" / "panels", here / "half_made" / "prompt.md"
+    check = "arlarena-bench validate ./half_made --training-entries 3"
+    index, entries = (panels / "index.json").read_text(), (panels / "builtin.jsonl").read_text()
+
+    (panels / "index.json").write_text('{"builtin": {"description": "x", "max_turns": 10}}')
+    assert "panel builtin has no episodes; run arlarena-bench validate half_made --pin" in command(
+        check, capsys, code=2
+    )
+    (panels / "index.json").write_text('{"builtin": {"description": "x"}}')
+    assert "panel builtin needs a max_turns; add it" in command(f"{check} --pin", capsys, code=2)
+    (panels / "index.json").unlink()
+    assert "index.json is missing: write description and max_turns" in command(
+        check, capsys, code=2
+    )
+    (panels / "index.json").write_text(index)
+
+    (panels / "builtin.jsonl").write_text(entries + '{"id": "x"}\n')
+    assert "builtin was changed" in command(check, capsys, code=1)
+    assert "line 65 of a panel's file is not an entry" in command(f"{check} --pin", capsys, code=2)
+    (panels / "builtin.jsonl").unlink()
+    assert "builtin.jsonl is missing: the entries of panel builtin" in command(
+        check, capsys, code=1
+    )
+    (panels / "builtin.jsonl").write_text(entries)
+    assert os.environ[VARIABLE] == str(here / "half_made")
+    assert "{{ observation }}" in prompt.read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("Frozen-Lake", "a task's name has small letters, digits and _ only, not 'Frozen-Lake'"),
+        ("sokoban", "there is a task 'sokoban' already"),
+        ("numpy", "there is a Python package 'numpy' already"),
+        ("taken_folder", "taken_folder is there already; choose another name or --folder"),
+    ],
+)
+def test_names_that_cannot_be(
+    here: Path, capsys: pytest.CaptureFixture[str], name: str, message: str
+) -> None:
+    (here / "taken_folder").mkdir()
+    assert message in command(f"arlarena-bench new-task {name}", capsys, code=2)
+    assert [path.name for path in here.iterdir()] == ["taken_folder"]
+
+
+def test_pinning_again_changes_nothing_of_the_benchmarks_own(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    index = SokobanTask.folder / "panels" / "index.json"
+    before = index.read_bytes()
+    line = "arlarena-bench validate sokoban --panel builtin --training-entries 3 --pin"
+    assert "nothing to pin" in command(line, capsys)
+    assert index.read_bytes() == before
