@@ -87,8 +87,8 @@ def _measured(stability: Stability, seeds: Sequence[SeedCurves]) -> Piece:
     count = len(stability.seeds)
     return joined(
         [
-            f"From {counted(count, 'training run')}. Success and collapse come from the validations "
-            "during training, on ",
+            f"From {counted(count, 'training run')}. Success and collapse come from the "
+            "validations during training, on ",
             where,
             ", regardless of the panels shown on the board; mismatch comes from the updates.",
         ]

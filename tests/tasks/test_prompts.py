@@ -11,7 +11,12 @@ from tasks.sokoban.task import SokobanTask
 
 def task_with(folder: Path, prompt: str) -> SokobanTask:
     (folder / PROMPT).write_text(prompt, "utf-8")
-    return type("Own", (SokobanTask,), {"folder": folder})()
+
+    class Own(SokobanTask):
+        pass
+
+    Own.folder = folder
+    return Own()
 
 
 def test_a_name_that_is_not_there(tmp_path: Path) -> None:
