@@ -26,7 +26,7 @@ from benchmark.cli.parser import Parser
 from tasks.errors import UserError
 
 PROGRAM = "arlarena-bench"
-ROOMS = ("commands", "training")
+ROOMS = ("commands", "training", "authors")
 """Folders of `benchmark/cli/` in which a command's module is looked for."""
 EXIT_USER_ERROR = 2
 EXIT_ENGINE_DOWN = 3
