@@ -22,6 +22,7 @@ from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 
 from leaderboard.board.board import Board
+from leaderboard.board.curves import CURVES
 from leaderboard.page.events import (
     Controls,
     Draw,
@@ -33,7 +34,8 @@ from leaderboard.page.events import (
     opened,
     used,
 )
-from leaderboard.page.markup import element, page, view_link
+from leaderboard.page.header import TITLE, footer, header
+from leaderboard.page.markup import page, view_link
 from leaderboard.page.state import (
     MOST_CURVES,
     Choices,
@@ -43,22 +45,30 @@ from leaderboard.page.state import (
     open_query,
     parsed,
 )
+from leaderboard.tabs.answer import answer, plane
 from leaderboard.tabs.board import board_page
-from leaderboard.tabs.compare import compare_page
+from leaderboard.tabs.compare import compare_chart, compare_page
+from leaderboard.tabs.coverage import coverage_page
+from leaderboard.tabs.curve_charts import curve_chart, survival_chart
 from leaderboard.tabs.curves import curves_page
 from leaderboard.tabs.entry import entry_page
 from leaderboard.tabs.episodes import episodes_page
 from leaderboard.tabs.published import published_tables
-from leaderboard.tabs.stability import stability_page
+from leaderboard.tabs.stability import (
+    against_chart,
+    choices_page,
+    gains_chart,
+    stability_page,
+)
 
-TITLE: Final = "arlarena-bench leaderboard"
 FOLDER: Final = Path(__file__).parent
 TABS: Final = {
     "board": "Board",
-    "stability": "Success and stability",
-    "curves": "Training curves",
+    "stability": "Stability",
+    "curves": "Curves",
     "entry": "Entry",
     "compare": "Compare",
+    "coverage": "Coverage",
     "submit": "Submit",
     "about": "About",
 }
@@ -83,7 +93,7 @@ def build(board: Board, submissions: Path) -> gr.Blocks:
     names = [protocol.name for protocol in board.protocols]
     demo = gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True)
     with demo:
-        _plain(_header(board))
+        _plain(header(board))
         notice = _plain("")
         protocol = gr.Dropdown(
             names,
@@ -99,6 +109,7 @@ def build(board: Board, submissions: Path) -> gr.Blocks:
                 _curves(board),
                 _entry(board, submissions),
                 _compare(board),
+                _coverage(board),
             )
             with gr.Tab(TABS["submit"], id="submit"):
                 gr.Markdown(_text("submit"), elem_classes="lb-prose")
@@ -106,6 +117,7 @@ def build(board: Board, submissions: Path) -> gr.Blocks:
             with gr.Tab(TABS["about"], id="about"):
                 gr.Markdown(_text("about"), elem_classes="lb-prose")
                 _plain(published_tables() + page(view_link("tab=about")))
+        _plain(footer(board))
         _wire(demo, Page(board, parts, tabs, notice, protocol))
     return demo
 
@@ -118,26 +130,19 @@ def _text(name: str) -> str:
     return (FOLDER / "texts" / f"{name}.md").read_text("utf-8")
 
 
-def _header(board: Board) -> str:
-    count = sum(len(board.rows(protocol.name)) for protocol in board.protocols)
-    about = (
-        "Agents trained with reinforcement learning: how often they succeed, and whether their "
-        f"training holds. {count} entries, replayed episode by episode."
-    )
-    return page(element("h1", TITLE), element("p", about, "lb-lead"))
-
-
 def _board(board: Board) -> TabPart:
     choices, state = _offered(board, "board")
     with gr.Tab(TABS["board"], id="board"):
+        controls: Controls = {"panels": _pills(choices, state)}
+        with gr.Row(elem_classes="lb-first"):
+            with gr.Column(scale=2, min_width=320):
+                answered = _content(partial(answer, board), state)
+            with gr.Column(scale=3, min_width=320):
+                plotted = _plot(partial(plane, board), state)
         with gr.Row(elem_classes="lb-controls"):
-            controls: Controls = {
-                "panels": _one(choices, state, "panels", "Tasks and panels", elem_id="panels"),
-                "search": gr.Textbox(
-                    label="Search", placeholder="name, recipe, author, model", elem_id="search"
-                ),
-                "sort": _one(choices, state, "sort", "Sort by"),
-            }
+            controls["search"] = gr.Textbox(
+                label="Search", placeholder="name, recipe, author, model", elem_id="search"
+            )
             track = _one(choices, state, "track", "Track")
         with gr.Accordion("Filters and columns", open=False):
             with gr.Row(elem_classes="lb-controls"):
@@ -145,14 +150,17 @@ def _board(board: Board) -> TabPart:
                     "kinds": _several(choices, "kinds", "Kind"),
                     "bases": _several(choices, "bases", "Base model"),
                     "inits": _several(choices, "inits", "Init"),
-                    "badges": _several(choices, "badges", "Badges, all of"),
+                    "badges": _several(choices, "badges", "Badges (all)"),
                     "size": _one(choices, state, "size", "Parameters"),
+                    "sort": _one(choices, state, "sort", "Sort by"),
                 }
             shown = list(state.columns)
             controls["columns"] = gr.CheckboxGroup(choices["columns"], value=shown, label="Columns")
             controls["reverse"] = gr.Checkbox(False, label="Worst first", elem_id="reverse")
             controls["track"] = track
         drawn: tuple[tuple[gr.components.Component, Draw], ...] = (
+            answered,
+            plotted,
             _content(partial(board_page, board), state),
             # A panel that is not shown any more cannot be sorted by.
             (controls["sort"], lambda state: state.sort),
@@ -160,30 +168,61 @@ def _board(board: Board) -> TabPart:
     return TabPart("board", controls, drawn)
 
 
+def _pills(choices: Mapping[str, Choices], state: State) -> gr.Radio:
+    return gr.Radio(
+        choices["panels"], value=state.panels or None, label="Task", elem_classes="lb-pills",
+        show_label=False, container=False,
+        elem_id="panels" if state.tab == "board" else None,
+    )  # fmt: skip
+
+
+def _plot(draw: Draw, state: State) -> tuple[gr.Plot, Draw]:
+    """A figure, as Gradio's plot gets it from Vega-Lite."""
+    plot = gr.Plot(show_label=False, container=False, buttons=[], elem_classes="lb-plot")
+    # What `postprocess` would make of an object of the library altair.
+    plot.value = draw(state)
+    return plot, draw
+
+
 def _stability(board: Board) -> TabPart:
     choices, state = _offered(board, "stability")
     with gr.Tab(TABS["stability"], id="stability"):
         with gr.Row(elem_classes="lb-controls"):
             controls: Controls = {
-                "panels": _one(choices, state, "panels", "Tasks and panels"),
+                "panels": _pills(choices, state),
                 "measure": _one(choices, state, "measure", "Stability measure"),
                 "base": _one(choices, state, "base", "Base model"),
             }
-        return TabPart("stability", controls, (_content(partial(stability_page, board), state),))
+        contents = (
+            _plot(partial(against_chart, board), state),
+            _content(partial(stability_page, board), state),
+            _plot(partial(gains_chart, board), state),
+            _content(partial(choices_page, board), state),
+        )
+        return TabPart("stability", controls, contents)
 
 
 def _curves(board: Board) -> TabPart:
     choices, state = _offered(board, "curves")
     with gr.Tab(TABS["curves"], id="curves"):
-        chosen = gr.Dropdown(
-            choices["entries"],
-            value=list(state.entries),
-            multiselect=True,
-            max_choices=MOST_CURVES,
-            label=f"Entries with training logs, at most {MOST_CURVES}",
-        )
+        with gr.Row(elem_classes="lb-controls"):
+            controls: Controls = {
+                "entries": gr.Dropdown(
+                    choices["entries"],
+                    value=list(state.entries),
+                    multiselect=True,
+                    max_choices=MOST_CURVES,
+                    label=f"Entries with training logs, at most {MOST_CURVES}",
+                    scale=3,
+                ),
+                "x": _one(choices, state, "x", "Over"),
+                "linear": gr.Checkbox(False, label="Linear axes"),
+            }
+        with gr.Row(elem_classes="lb-plots"):
+            figures = [_plot(partial(curve_chart, name, board), state) for name in CURVES]
+            figures.append(_plot(partial(survival_chart, board), state))
         content = _content(partial(curves_page, board), state)
-        return TabPart("curves", {"entries": chosen}, (content,))
+        return TabPart("curves", controls, (*figures, content))
 
 
 def _entry(board: Board, submissions: Path) -> TabPart:
@@ -209,7 +248,16 @@ def _compare(board: Board) -> TabPart:
                 "first": _one(choices, state, "first", "First entry"),
                 "second": _one(choices, state, "second", "Second entry"),
             }
-        return TabPart("compare", controls, (_content(partial(compare_page, board), state),))
+        plotted = _plot(partial(compare_chart, board), state)
+        return TabPart(
+            "compare", controls, (plotted, _content(partial(compare_page, board), state))
+        )
+
+
+def _coverage(board: Board) -> TabPart:
+    _, state = _offered(board, "coverage")
+    with gr.Tab(TABS["coverage"], id="coverage"):
+        return TabPart("coverage", {}, (_content(partial(coverage_page, board), state),))
 
 
 def _offered(board: Board, tab: str) -> tuple[dict[str, Choices], State]:
@@ -258,6 +306,8 @@ def _wire(demo: gr.Blocks, whole: Page) -> None:
     for part in whole.parts:
         contents += [each for each, _ in part.contents if isinstance(each, gr.HTML)]
         own = {name: each for name, each in part.controls.items() if name != "panels"}
+        if not own:
+            continue
         gr.on(
             [control.input for control in own.values()],
             partial(used, whole, part),

@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from benchmark.archive import sha256_of
 from benchmark.evaluation.protocol import NAME
@@ -22,6 +23,7 @@ from benchmark.submissions.badges import badges_of, read_reruns
 from benchmark.submissions.check import CheckResult, check_submission
 from benchmark.submissions.checks.context import Context, MethodFault
 from benchmark.submissions.checks.known import Known
+from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.tracks import Track
 from leaderboard.board.entries import facts_of, row_of
@@ -34,7 +36,7 @@ from leaderboard.board.file import (
     parquet_bytes,
     read_content,
 )
-from leaderboard.board.protocols import BoardFacts, PanelFacts, Protocol, Refused
+from leaderboard.board.protocols import BoardFacts, Grid, PanelFacts, Protocol, Refused
 from leaderboard.board.rows import FullRow, PanelKey
 from tasks.errors import UserError
 from tasks.texts import on_one_line
@@ -67,6 +69,19 @@ class Built:
         return self.content.facts.refused
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What is known beside the submissions; see `BoardFacts`."""
+
+    repository: str | None = None
+    commit: str | None = None
+    date: str | None = None
+    grid: Grid | None = None
+
+
+NOWHERE: Final = Origin()
+
+
 def build(
     submissions: Path,
     inits: Mapping[str, str | None],
@@ -78,6 +93,7 @@ def build(
     method_fault: MethodFault | None = None,
     checked: Callable[[CheckResult, int, int], None] | None = None,
     train_command: TrainCommandOf | None = None,
+    origin: Origin = NOWHERE,
 ) -> Built:
     """Check all submissions of a folder and compute the board.
 
@@ -92,10 +108,11 @@ def build(
         method_fault: Likewise.
         checked: Told of every verdict, with its number from 1 and how many there will be.
         train_command: From a training log to its command, for entries' pages; None to name none.
+        origin: Where the submissions come from.
 
     Raises:
-        UserError: There is no such folder, an archive cannot be read or has the name of another
-            protocol, or a check cannot be made.
+        UserError: There is no such folder, or an archive cannot be read or has the name of another
+            protocol.
     """
     if not submissions.is_dir():
         raise UserError(f"{submissions} is not a folder; name that of the submissions")
@@ -131,7 +148,15 @@ def build(
     read = {*archived, *(row.id for row in rows)}
     there = {folder.name: _digest(folder) for folder in folders if folder.name in read}
     kept = [row for row in old_rows if there.get(row.id) == row.submission_sha256]
-    facts = BoardFacts(VERSION, (current, *protocols), tuple(refused))
+    facts = BoardFacts(
+        VERSION,
+        (current, *protocols),
+        tuple(refused),
+        origin.repository,
+        origin.commit,
+        origin.date,
+        origin.grid,
+    )
     return Built(
         content=BoardContent(facts, (*rows, *kept)),
         accepted=tuple(row.id for row in rows),
@@ -170,18 +195,15 @@ def _verdicts(
     """Check every submission, against those accepted before it: the first one is no copy."""
     before: list[Known] = []
     for folder in folders:
+        context = Context(inits, before, shipped or {}, tracks or {}, method_fault, env_processes)
         try:
-            context = Context(
-                inits,
-                before,
-                shipped or {},
-                tracks or {},
-                method_fault,
-                env_processes,
-            )
             verdict = check_submission(folder, context)
-        except UserError as error:
-            raise UserError(f"{on_one_line(folder.name)}: {error}") from error
+        except Exception as error:
+            # Whatever an entry does to its check, the others are shown: it is refused, and the
+            # board, the output and the exit code say so.
+            why = str(error) if isinstance(error, UserError) else repr(error)
+            finding = Finding("", "", f"the check itself failed: {why}", "tell the maintainers")
+            verdict = CheckResult(folder, (finding,), None, 0, 0)
         if verdict.accepted and verdict.entry is not None:
             before.append(Known.of(verdict.entry))
         yield verdict

@@ -1,5 +1,6 @@
 """The curves of a training, as the board shows them; long ones are thinned out."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -9,7 +10,7 @@ import numpy as np
 from benchmark.logs.curves import Points, RunCurves
 from benchmark.logs.equal_progress import progress_of
 from benchmark.stability.runs import RunStability
-from leaderboard.board.training_rows import SeedCurves, Series
+from leaderboard.board.training_rows import SeedCurves, Series, Spark
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,8 @@ CURVES: Final[Mapping[str, CurveKind]] = {
 
 EPISODES: Final = "episodes"
 """The series of the episodes that were played before each validation and before the end."""
+SPARK_POINTS: Final = 24
+"""Points of a curve in the row of a table."""
 MAX_POINTS: Final = 400
 """Points of a series on the board; a page is not wider."""
 
@@ -83,6 +86,17 @@ def seed_curves(
         stopped=stopped,
         series=tuple(series),
     )
+
+
+def spark_of(curves: SeedCurves) -> Spark:
+    """The success curve of a training, for the row of a table."""
+    found = curves.of("success")
+    series = [] if found is None else zip(found.steps, found.values, strict=True)
+    known = [(step, value) for step, value in series if math.isfinite(value)]
+    steps, values = zip(*known, strict=True) if known else ((), ())
+    kept = thinned(Points(np.array(steps, np.int64), np.array(values)), SPARK_POINTS)
+    collapse = curves.collapse_step if curves.collapsed else None
+    return Spark(curves.seed, tuple(kept.steps.tolist()), tuple(kept.values.tolist()), collapse)
 
 
 def _name(name: str, stability: RunStability) -> str:

@@ -28,7 +28,7 @@ from benchmark.submissions.checks.results import (
 from benchmark.submissions.checks.tracks import track_of
 from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
-from leaderboard.board.curves import seed_curves
+from leaderboard.board.curves import seed_curves, spark_of
 from leaderboard.board.protocols import PanelFacts
 from leaderboard.board.recipe_choices import choices_of
 from leaderboard.board.rows import (
@@ -105,6 +105,7 @@ def row_of(
         panels=tuple(_numbers(entry, key, each) for key, each in panel_results(entry).items()),
         stability=stability,
         submission_sha256=hashlib.sha256((entry.folder / SUBMISSION).read_bytes()).hexdigest(),
+        sparks=tuple(map(spark_of, curves)),
         curves=curves,
         outcomes=tuple(_outcomes(entry, key) for key in entry.checkpoints[0].panels),
     )

@@ -73,6 +73,42 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
+class StudyRun:
+    """One finished run of this project's own study, which is not a submission.
+
+    Attributes:
+        track: Its track.
+        recipe: Its recipe.
+        seed: Of the training.
+        success: Of the last weights on the track's validation panels, a share.
+        collapse: The update at which it collapsed; None if it did not.
+        cpu_minutes: Processor time of training and evaluation.
+    """
+
+    track: str
+    recipe: str
+    seed: int
+    success: float
+    collapse: int | None
+    cpu_minutes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """What could be on the board: every recipe on every track, and what the study has run of it.
+
+    Attributes:
+        tracks: Names of the tracks.
+        recipes: Names of the recipes.
+        runs: Finished runs.
+    """
+
+    tracks: tuple[str, ...]
+    recipes: tuple[str, ...]
+    runs: tuple[StudyRun, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class BoardFacts:
     """What the file says beside its entries.
 
@@ -80,8 +116,16 @@ class BoardFacts:
         version: Of the file's schema.
         protocols: All protocols, the newest first.
         refused: What is not accepted any more, by id.
+        repository: https address of the repository that the board was built from; None if unknown.
+        commit: Its commit, likewise.
+        date: Day of that commit, ISO 8601, likewise.
+        grid: What could be here; None if the builder does not say.
     """
 
     version: int
     protocols: tuple[Protocol, ...]
     refused: tuple[Refused, ...]
+    repository: str | None = None
+    commit: str | None = None
+    date: str | None = None
+    grid: Grid | None = None

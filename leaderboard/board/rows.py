@@ -14,7 +14,7 @@ and hidden characters by `submit check` but not escaped: whoever shows it must.
 from dataclasses import dataclass
 from typing import Final
 
-from leaderboard.board.training_rows import SeedCurves, Stability
+from leaderboard.board.training_rows import SeedCurves, Spark, Stability
 
 PanelKey = tuple[str, str]
 """(task, panel)."""
@@ -214,6 +214,7 @@ class BoardRow:
         panels: In the order of play.
         stability: None without training logs.
         submission_sha256: Hash of its `submission.json`, which names all of its files.
+        sparks: The success curves of its trainings, by seed; none without logs.
     """
 
     protocol: str
@@ -238,6 +239,7 @@ class BoardRow:
     panels: tuple[PanelNumbers, ...]
     stability: Stability | None
     submission_sha256: str
+    sparks: tuple[Spark, ...] = ()
 
     def panel(self, key: PanelKey) -> PanelNumbers | None:
         """The numbers of one panel; None if it was not played."""

@@ -140,6 +140,23 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
+class Spark:
+    """The success curve of one training, short enough for the row of a table.
+
+    Attributes:
+        seed: Its seed.
+        steps: Updates, ascending.
+        values: Success of the validations there, shares.
+        collapse: The update at which it collapsed; None if it did not.
+    """
+
+    seed: int
+    steps: tuple[int, ...]
+    values: tuple[float, ...]
+    collapse: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class SeedCurves:
     """The curves of one training.
 

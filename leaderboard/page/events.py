@@ -11,7 +11,7 @@ from leaderboard.page.markup import note
 from leaderboard.page.markup import page as wrapped
 from leaderboard.page.state import State, choices_of, filled, open_query
 
-Control = gr.Dropdown | gr.Textbox | gr.CheckboxGroup | gr.Checkbox
+Control = gr.Dropdown | gr.Radio | gr.Textbox | gr.CheckboxGroup | gr.Checkbox
 Controls = dict[str, Control]
 Draw = Callable[[State], Any]
 Updates = dict[gr.blocks.Block, Any]

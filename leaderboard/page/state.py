@@ -50,6 +50,8 @@ SIZES: Final[Mapping[str, tuple[str, int | None, int | None]]] = {
 """Ranges of parameters by name: title, fewest, most; every number is in one of them but `any`."""
 SHOW: Final = ("all", "solved", "failed")
 """Which episodes the entry page lists."""
+XS: Final = ("updates", "episodes")
+"""What training curves can be drawn over."""
 FIXED: Final = (RANK, "name")
 """Columns that are always there, beside those of success."""
 USUAL: Final = tuple(each.name for each in COLUMNS if each.usual and each.name not in FIXED)
@@ -74,9 +76,10 @@ TABS: Final[Mapping[str, tuple[str, ...]]] = {
         "reverse", "all",
     ),
     "stability": ("panels", "measure", "base"),
-    "curves": ("entries",),
+    "curves": ("entries", "x", "linear"),
     "entry": ("entry", "panel", "show", "seed", "repeat", "episode"),
     "compare": ("first", "second", "panel"),
+    "coverage": (),
     "submit": (),
     "about": (),
 }  # fmt: skip
@@ -107,6 +110,8 @@ class State:
         measure: Column of stability that success is compared with.
         base: Base model whose recipes are compared; empty for all.
         entries: Entries whose curves are drawn.
+        x: What curves are drawn over, of `XS`.
+        linear: No axis is logarithmic.
         entry: The entry whose page is shown.
         panel: `task/panel` whose episodes are listed or compared; empty for the first one.
         seed: Checkpoint whose play of the episode is shown; empty for the first one that ended as
@@ -132,9 +137,11 @@ class State:
     sort: str = SUCCESS
     reverse: bool = False
     all: bool = False
-    measure: str = "collapse_rate"
+    measure: str = "retention"
     base: str = ""
     entries: tuple[str, ...] = ()
+    x: str = "updates"
+    linear: bool = False
     entry: str = ""
     panel: str = ""
     seed: str = ""
@@ -255,7 +262,9 @@ def _offered(
     """Values that a field may have; those of some depend on fields before them."""
     if name not in ("episode", "seed", "repeat"):
         # The control offers those with logs; of others the page says that they have none.
-        offered = known["entry" if name == "entries" else name]
+        # Likewise of a mean that nobody has: an address of it stays an address.
+        wider = {"entries": "entry", "panels": "any panels"}
+        offered = known[wider.get(name, name)]
         return [value for _, value in offered] + ([NONE] if name == "columns" else [])
     protocol = board.protocol(found["protocol"] or None)
     panel = (
@@ -314,6 +323,7 @@ def choices_of(board: Board, protocol: str) -> dict[str, Choices]:
         "tab": [(name, name) for name in TABS],
         "protocol": [(each.name, each.name) for each in board.protocols],
         "panels": list(panel_choices(board, protocol)),
+        "any panels": _same([*SETS, *map(panel_name, panels)]),
         "track": [("all tracks", ""), *_same(known.tracks)],
         "sort": sorts,
         "kinds": _same(known.kinds),
@@ -326,6 +336,7 @@ def choices_of(board: Board, protocol: str) -> dict[str, Choices]:
         "base": [("all", ""), *_same(known.bases)],
         "panel": _same(map(panel_name, panels)),
         "show": _same(SHOW),
+        "x": _same(XS),
         "entries": _entries([row for row in rows if row.stability is not None]),
         "entry": entries,
         "first": entries,
@@ -349,12 +360,21 @@ def panel_choices(board: Board, protocol: str) -> tuple[tuple[str, str], ...]:
     found = board.protocol(protocol)
     if found is None:
         return ()
+    trained = [row for row in board.rows(protocol) if row.kind == "trained"]
     sets = panel_sets(found)
-    titles = {"built-in": "built-in panels, mean over tasks", "field": "the field's panels, mean"}
-    return (
-        *((titles[name], name) for name, own in SETS.items() if len(sets.get(own, ())) > 1),
-        *((f"{each.title}: {each.panel}", panel_name(each)) for each in found.panels),
-    )
+    titles = {"built-in": "All tasks (mean)", "field": "All tasks, public data (mean)"}
+    several = [
+        (titles[name], name)
+        for name, own in SETS.items()
+        # A mean that nobody has is a table of dashes.
+        if len(keys := sets.get(own, ())) > 1 and any(all(map(r.panel, keys)) for r in trained)
+    ]
+    single = []
+    for each in found.panels:
+        count = sum(row.panel(each.key) is not None for row in trained)
+        name = each.title if each.panel == "builtin" else f"{each.title}: {each.panel}"
+        single.append((f"{name} ({count})", panel_name(each)))
+    return (*several, *single)
 
 
 def panels_of_name(board: Board, protocol: str, name: str) -> tuple[PanelKey, ...]:

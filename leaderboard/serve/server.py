@@ -3,6 +3,7 @@
 GET /                   the page; its query is the view
 GET /leaderboard.csv    the table of a view, with the same query
 GET /leaderboard.json   the whole board
+GET /leaderboard.png    the picture that other sites show
 GET /health             what is served, for those who watch whether it is
 """
 
@@ -17,13 +18,14 @@ import gradio as gr
 import uvicorn
 from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi.responses import FileResponse, JSONResponse
 
 from leaderboard.app import build
 from leaderboard.board.board import Board
 from leaderboard.board.file import JSON, json_bytes
 from leaderboard.page.state import open_query, parsed
 from leaderboard.serve.gate import Gate, Impatient
+from leaderboard.serve.shell import Shell
 from leaderboard.tabs.board import csv
 from tasks.errors import UserError
 
@@ -59,6 +61,10 @@ def application(board: Board, submissions: Path) -> FastAPI:
         # A few megabytes and seldom asked for: made each time, and kept by nobody.
         return Response(json_bytes(board.content), media_type="application/json")
 
+    @served.get("/leaderboard.png")
+    def picture() -> FileResponse:
+        return FileResponse(ASSETS / "share.png")
+
     demo = build(board, submissions)
     demo.state_session_capacity = SESSIONS
     for event in demo.fns.values():
@@ -78,6 +84,7 @@ def application(board: Board, submissions: Path) -> FastAPI:
             text_size="md",
             radius_size="sm",
         ),
+        favicon_path=str(ASSETS / "favicon.svg"),
         css_paths=[ASSETS / "style.css"],
         head=f"<script>{(ASSETS / 'page.js').read_text('utf-8')}</script>",
         footer_links=[],
@@ -89,6 +96,7 @@ def application(board: Board, submissions: Path) -> FastAPI:
         enable_monitoring=False,
         max_file_size=0,
     )
+    served.add_middleware(Shell)
     served.add_middleware(Gate)
     return served
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from benchmark.stats.intervals import Interval
 from tasks.texts import on_one_line
 
 UNKNOWN: Final = "\u2013"
@@ -63,6 +64,20 @@ def interval(value: float | None, low: float | None, high: float | None) -> str:
     if value is None or math.isnan(value) or low is None or high is None:
         return UNKNOWN
     return f"{percent(value)} [{percent(low)}, {percent(high)}]"
+
+
+def points(found: Interval | None) -> str:
+    """A difference of success in points with its interval, such as `+3.1 [+0.2, +6.0]`."""
+    if found is None:
+        return UNKNOWN
+    value, low, high = (signed(100 * end) for end in (found.value, found.low, found.high))
+    return f"{value} [{low}, {high}]"
+
+
+def signed(value: float) -> str:
+    """A difference with one decimal and its sign."""
+    shown = f"{value:+.1f}"
+    return "0.0" if float(shown) == 0 else shown.replace("-", _MINUS)
 
 
 def rank(first: float | None, last: float | None) -> str:

@@ -1,10 +1,11 @@
 """Two entries of a board on the same episodes, and where they differ."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from benchmark.stats.intervals import Interval
+from benchmark.stats.intervals import Interval, mean_of
 from benchmark.stats.paired import PairedDifference, Side
 from leaderboard.board.board import Board
 from leaderboard.board.rows import BoardRow, PanelKey
@@ -84,6 +85,15 @@ def compare(board: Board, first: BoardRow, second: BoardRow, key: PanelKey) -> C
         for place in order
     )
     return Comparison(PairedDifference.of(one, other), differing)
+
+
+def mean_difference(
+    board: Board, first: BoardRow, second: BoardRow, panels: Sequence[PanelKey]
+) -> Interval | None:
+    """One entry minus another, mean over panels; None unless both have played all of them."""
+    found = [compare(board, first, second, key) for key in panels]
+    known = [each.difference for each in found if each is not None]
+    return mean_of(known) if known and len(known) == len(found) else None
 
 
 def _comparable(first: BoardRow, second: BoardRow, key: PanelKey) -> bool:

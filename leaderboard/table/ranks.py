@@ -29,8 +29,8 @@ from leaderboard.board.board import Board
 from leaderboard.board.rows import BoardRow, PanelKey
 from leaderboard.table.paired import side
 
-RANKED: Final = ("init", "trained")
-"""Kinds of entries that are ranked."""
+RANKED: Final = ("trained",)
+"""Kinds of entries that are ranked; inits and scripted policies are references."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,5 @@
-"""The board: all entries of a view as one table, and below it what the paper published."""
+"""The board: all entries of a view as one table whose rows are pictures."""
 
-import math
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
@@ -9,6 +8,8 @@ import pandas as pd  # type: ignore[import-untyped]  # it comes without types
 from markupsafe import Markup
 
 from leaderboard.board.board import Board
+from leaderboard.board.rows import BoardRow
+from leaderboard.page.marks import collapse_chip, interval_bar, sparkline
 from leaderboard.page.markup import (
     NOTHING,
     Piece,
@@ -27,21 +28,29 @@ from leaderboard.page.markup import (
 from leaderboard.page.state import (
     FIRST_ROWS,
     FIXED,
+    USUAL,
     State,
     frame_of,
+    panels_of_name,
     query_of,
     view_of,
     whole_frame,
 )
+from leaderboard.page.words import WORDS, explained
 from leaderboard.table import cells
-from leaderboard.table.columns import RANK, SUCCESS, Column
+from leaderboard.table.columns import RANK, SUCCESS, Column, Line, success_of
+from leaderboard.table.ranks import RANKED
 from leaderboard.table.table import columns, csv_of
 from leaderboard.table.view import panels_of
+from leaderboard.tabs.answer import init_success
 from leaderboard.tabs.published import published_section
+from tasks.texts import counted
 
 _GROUPS: Final = ("success", "stability", "entry", "recipe", "proof")
 _COLLAPSE: Final = "collapse_rate"
 _CSV: Final = "leaderboard.csv"
+_FLOOR: Final = 1e-9
+"""Nats below which a mismatch is how sums were rounded."""
 _SHORT: Final = {
     "rank": "rank",
     "collapse_rate": "collapse",
@@ -49,15 +58,21 @@ _SHORT: Final = {
     "mismatch_p95": "mismatch P95",
 }
 """Short titles of columns; the whole one stands in the explanations."""
+_UNITS: Final = {"share": "%", "place": "", "count": "", "parameters": "", "": ""}
+_WORDS: Final = {RANK: "rank", _COLLAPSE: "collapse", "track": "track", "init": "init"}
+"""Columns whose heads open an explanation."""
 
 
 def chosen(board: Board, state: State) -> tuple[Column, ...]:
     """Columns of the table: those that are always there, and those of the state.
 
     What a visitor comes for stands first, also where the page is narrow: success, then stability.
-    Beside a mean stands how often it collapses, before the panels that it is the mean of.
+    Beside a mean stands how often it collapses, before the panels that it is the mean of. Where
+    nobody has chosen columns, those that say nothing here are left out (`silent`).
     """
     wanted = {*state.columns, *FIXED}
+    if state.columns == USUAL:
+        wanted -= silent(board, state.protocol, state.panels)
     found = columns(board, view_of(board, state))
     shown = [column for column in found if column.interval or column.name in wanted]
     mean = any(column.name == SUCCESS for column in shown)
@@ -70,6 +85,21 @@ def chosen(board: Board, state: State) -> tuple[Column, ...]:
         return 2 + _GROUPS.index(column.group)
 
     return tuple(sorted(shown, key=place))
+
+
+@lru_cache(maxsize=64)
+def silent(board: Board, protocol: str, panels: str) -> frozenset[str]:
+    """Usual columns that say nothing: all ranked entries are the same, unknown, or below noise."""
+    frame = whole_frame(board, protocol, panels, SUCCESS)
+    frame = frame[frame["kind"].isin(RANKED)]
+    found = set()
+    for name in USUAL:
+        values = frame[name].dropna()
+        noise = name == "mismatch_p95" and bool((values.abs() < _FLOOR).all())
+        if values.empty or noise or (values.nunique() == 1 and len(frame) > 1):
+            found.add(name)
+    # Where nothing collapses, that is worth saying.
+    return frozenset(found - {_COLLAPSE} if frame[_COLLAPSE].notna().any() else found)
 
 
 def csv(board: Board, state: State) -> str:
@@ -89,16 +119,21 @@ def board_page(board: Board, state: State) -> str:
     noun = "entry" if count == 1 else "entries"
     shown = f"{len(frame)} of {count} {noun}" if len(frame) != count else f"{count} {noun}"
     by = next((c.title for c in columns(board, view) if c.name == state.sort), "success")
-    direction = ", the worse first" if state.reverse else ""
+    direction = ", worst first" if state.reverse else ""
     top = frame if state.all else frame.head(FIRST_ROWS)
-    cut = f"; the first {len(top)} are shown" if len(top) < len(frame) else ""
+    cut = f"; showing the first {len(top)}" if len(top) < len(frame) else ""
+    clear = link(query_of(State(protocol=state.protocol, panels=state.panels)), "Clear all filters")
     return page(
         element("p", f"{shown}, sorted by {by}{direction}{cut}", "lb-count", role="status"),
-        _table(board, state, top) if len(frame) else note("No entry fits these filters."),
+        _table(board, state, top)
+        if len(frame)
+        else note(joined(["No entry matches these filters. ", clear, "."])),
         _more(state, len(frame)) if cut else NOTHING,
-        view_link(query, element("a", "Download CSV", href=f"{_CSV}?{query}", download=_CSV)),
+        _legend(),
+        view_link(query, element("a", "Download CSV", href=f"{_CSV}?{query}", download=_CSV),
+                  element("a", "All data (JSON)", href="leaderboard.json")),
         _around(board, state.protocol, state.panels),
-    )
+    )  # fmt: skip
 
 
 def _more(state: State, count: int) -> Markup:
@@ -106,16 +141,38 @@ def _more(state: State, count: int) -> Markup:
     return element("p", link(query, f"Show all {count} entries"), "lb-foot")
 
 
+def _legend() -> Markup:
+    """How a row is read, in one line."""
+    return note(
+        joined(
+            [
+                "Bar: success with its ", explained("interval", "95 % CI"),
+                " over episodes; small dots: seeds; tick: the ", explained("init", "init"),
+                ". Curve: success of every seed while training; cross: ",
+                explained("collapse", "collapse"), ". Columns that are the same for all entries "
+                "are hidden; choose them under \u201cFilters and columns\u201d.",
+            ]
+        ),
+        "lb-reading",
+    )  # fmt: skip
+
+
 def _table(board: Board, state: State, frame: pd.DataFrame) -> Markup:
     shown = chosen(board, state)
     heads = joined(_head(column, state) for column in shown)
     by = state.sort if "/" in state.sort else SUCCESS
     contents = _contents(board, state.protocol, state.panels, by, tuple(c.name for c in shown))
-    rows = [
-        element("tr", contents[entry], "unranked" if math.isnan(rank) else "")
-        for entry, rank in zip(frame.index, frame[RANK], strict=True)
-    ]
-    return framed("Entries of the leaderboard", heads, joined(rows), "lb-board")
+    ranked = frame["kind"].isin(RANKED)
+    rows = [element("tr", contents[entry]) for entry in frame.index[ranked]]
+    references = [element("tr", contents[entry], "lb-reference") for entry in frame.index[~ranked]]
+    if references:
+        text = "Reference, not ranked: scripted policies and inits"
+        rows.append(
+            element(
+                "tr", element("th", text, colspan=str(len(shown)), scope="colgroup"), "lb-divider"
+            )
+        )
+    return framed("Entries of the leaderboard", heads, joined([*rows, *references]), "lb-board")
 
 
 @lru_cache(maxsize=32)
@@ -126,8 +183,9 @@ def _contents(
     state = State(protocol=protocol, panels=panels, sort=by)
     known = {column.name: column for column in columns(board, view_of(board, state))}
     frame = whole_frame(board, protocol, panels, by)
+    rows = {row.id: row for row in board.rows(protocol)}
     return {
-        entry: joined(_cell(entry, known[name], values, state) for name in names)
+        entry: joined(_cell(board, rows[entry], known[name], values, state) for name in names)
         for entry, values in zip(frame.index, frame.to_dict("records"), strict=True)
     }
 
@@ -142,9 +200,15 @@ def _head(column: Column, state: State) -> Markup:
     order = "descending" if falls else "ascending"
     mark = element("span", "\u2193" if falls else "\u2191", aria_hidden="true")
     css = " ".join(filter(None, ["num" if column.unit else "", _css(column)]))
-    text = joined([_title(column), " ", mark]) if current else _title(column)
+    unit = _UNITS.get(column.unit, "")
+    title: Piece = _title(column) + (f" ({unit})" if unit else "")
+    text = joined([title, " ", mark]) if current else title
     sorted_by = {"aria_sort": order} if current else {}
     go = link(query_of(target), text)
+    word = _WORDS.get(column.name)
+    if word:
+        mark = element("span", f"What is {WORDS[word].title.lower()}?", "lb-sr")
+        go += explained(word, joined([element("span", "?", aria_hidden="true"), mark]))
     return element("th", go, css, scope="col", title=column.text, **sorted_by)
 
 
@@ -153,39 +217,71 @@ def _title(column: Column) -> str:
 
 
 def _css(column: Column) -> str:
-    return {RANK: "lb-rank", "name": "lb-name"}.get(column.name, "")
+    if column.interval:
+        return "lb-success"
+    return {RANK: "lb-rank", "name": "lb-name", _COLLAPSE: "lb-left"}.get(column.name, "")
 
 
-def _cell(entry: str, column: Column, values: dict[str, Any], state: State) -> Markup:
+def _cell(
+    board: Board, row: BoardRow, column: Column, values: dict[str, Any], state: State
+) -> Markup:
     name = column.name
+    said = {"data_label": _title(column)}
     if name == "name":
-        return element("th", _name(entry, values, state), "lb-name", scope="row")
+        return element("th", _name(row, values, state), "lb-name", scope="row")
     if name == RANK:
         shown = cells.rank(values[RANK], values[f"{RANK}:last"])
-        return element("td", shown, "num lb-rank")
+        none = " lb-none" if shown == cells.UNKNOWN else ""
+        return element("td", shown, f"num lb-rank{none}", **said)
+    if column.interval:
+        return element("td", _success(board, row, column, values, state), "num lb-success", **said)
+    if name == _COLLAPSE:
+        chip = _collapse(row)
+        none = " lb-none" if chip == cells.UNKNOWN else ""
+        return element("td", chip, f"lb-left{none}", **said)
     if not column.unit:
         css = "lb-badges" if name == "badges" else ""
-        return element("td", _text(name, values[name]), css)
-    return element("td", _number(column, values), "num")
+        return element("td", _text(name, values[name]), css, **said)
+    shown = cells.number(values[name], column.unit)
+    return element("td", shown, "num lb-none" if shown == cells.UNKNOWN else "num", **said)
 
 
-def _name(entry: str, values: dict[str, Any], state: State) -> Markup:
-    target = State(tab="entry", protocol=state.protocol, entry=entry)
-    size = cells.number(values["parameters"], "parameters")
-    weights = cells.text(values["base_model"]) + (f" {size}" if size != cells.UNKNOWN else "")
-    about = [values["kind"] if values["kind"] != "trained" else cells.text(values["recipe"])]
-    about += [weights] if values["base_model"] else []
-    below: list[Piece] = [*about, *_outside(values)]
-    return joined(
-        [
-            link(query_of(target), line(values["name"])),
-            element("span", joined(below, " \u00b7 "), "lb-sub"),
-        ]
-    )
+def _name(row: BoardRow, values: dict[str, Any], state: State) -> Markup:
+    target = State(tab="entry", protocol=state.protocol, entry=row.id)
+    size = cells.number(row.parameters, "parameters")
+    weights = cells.text(row.base_model) + (f" {size}" if size != cells.UNKNOWN else "")
+    about: list[Piece] = [row.kind if row.kind != "trained" else cells.text(row.recipe)]
+    about += [weights] if row.base_model else []
+    about += [outside(values[each], each) for each in ("code", "paper") if values[each]]
+    named = link(query_of(target), line(row.name))
+    text = element("span", joined([named, element("span", joined(about, " \u00b7 "), "lb-sub")]))
+    return element("div", joined([text, sparkline(row.sparks, row.recipe)]), "lb-named")
 
 
-def _outside(values: dict[str, Any]) -> list[Markup]:
-    return [outside(values[name], name) for name in ("code", "paper") if values[name]]
+def _success(
+    board: Board, row: BoardRow, column: Column, values: dict[str, Any], state: State
+) -> Piece:
+    value, low, high = (values[name] for name in column.names)
+    if value != value:  # noqa: PLR0124 - NaN
+        return cells.UNKNOWN
+    mean = column.name == SUCCESS
+    keys = panels_of_name(board, state.protocol, state.panels if mean else column.name)
+    numbers = row.panel(keys[0]) if len(keys) == 1 else None
+    seeds = [each.success for each in numbers.seeds] if numbers else []
+    init = init_success(board, row, keys) if row.kind == "trained" else None
+    ends = f"{cells.percent(low)}\u2013{cells.percent(high)}"
+    shown = element("span", joined([cells.percent(value), element("span", ends, "lb-sub")]))
+    bar = interval_bar(low, high, value, seeds, init)
+    return element("div", joined([shown, bar]), "lb-measured")
+
+
+def _collapse(row: BoardRow) -> Piece:
+    event = Line(row, (), None).collapse
+    if event is None or event.low is None or event.high is None:
+        return cells.UNKNOWN
+    steps = [spark.collapse for spark in row.sparks if spark.collapse is not None]
+    first = min(steps, default=None)
+    return collapse_chip(event.happened, event.known, event.low, event.high, first)
 
 
 def _text(name: str, value: str | None) -> Piece:
@@ -196,54 +292,37 @@ def _text(name: str, value: str | None) -> Piece:
     return line(value)
 
 
-def _number(column: Column, values: dict[str, Any]) -> Piece:
-    value = values[column.name]
-    if column.interval:
-        low, high = values[f"{column.name}:low"], values[f"{column.name}:high"]
-        shown = cells.percent(value) if value == value else cells.UNKNOWN  # noqa: PLR0124 - NaN
-        if shown == cells.UNKNOWN:
-            return shown
-        ends = f"{cells.percent(low)}\u2013{cells.percent(high)}"
-        return joined([shown, element("span", ends, "lb-sub")])
-    if column.name == "collapse_rate" and value == value:  # noqa: PLR0124 - NaN
-        seeds = f"{values['collapse_rate:happened']:.0f} of {values['collapse_rate:known']:.0f}"
-        return joined([cells.number(value, "share"), element("span", seeds, "lb-sub")])
-    return cells.number(value, column.unit)
-
-
 @lru_cache(maxsize=32)
 def _around(board: Board, protocol: str, panels: str) -> Markup:
     """What stands below a table of some panels, whatever its filters and its order."""
     state = State(protocol=protocol, panels=panels)
-    return joined(
-        [
-            _how_to_read(board, state),
-            published_section(panels_of(board, view_of(board, state)), protocol),
-            _refused(board),
-        ]
-    )
+    panels_shown = panels_of(board, view_of(board, state))
+    published = published_section(panels_shown, protocol, _here(board, state))
+    return joined([_how_to_read(board, state), published, _refused(board)])
+
+
+def _here(board: Board, state: State) -> dict[str, str]:
+    """The best entry of each recipe on the chosen panels, to stand beside what was published."""
+    keys = panels_of_name(board, state.protocol, state.panels)
+    best: dict[str, float] = {}
+    for row in board.rows(state.protocol):
+        found = success_of(row, keys) if row.kind == "trained" else None
+        if found is not None:
+            best[row.recipe] = max(found.value, best.get(row.recipe, 0.0))
+    return {recipe.lower(): cells.percent(value) for recipe, value in best.items()}
 
 
 def _how_to_read(board: Board, state: State) -> Markup:
     """What every column is, and what ranks and ranges mean."""
-    units = {"share": "%", "place": "", "count": "", "parameters": "", "ratio": "", "": ""}
     terms = []
     for column in columns(board, view_of(board, state)):
-        unit = units.get(column.unit, column.unit)
+        unit = _UNITS.get(column.unit, column.unit)
         better = f"; {column.better} is better" if column.better else ""
         text = f"{column.text}{better}"
         terms.append((column.title + (f" ({unit})" if unit else ""), text))
-    rule = note(
-        "A rank is the range of places that noise leaves open in the entry's track: behind all of "
-        "it that are surely better, before all that are surely worse. A track pins everything of "
-        "a training but the method; entries on none are ranked as open ones. One is surely "
-        "better where the 95 % interval of the paired difference does not hold 0; nothing is "
-        "corrected for many comparisons. The small numbers below a success rate are its 95 % "
-        "interval over episodes; below a collapse rate they are seeds. A dash is unknown, never "
-        "0. Filters move no rank. Policies are programs without weights and have none: they mark "
-        "floor and ceiling."
-    )
-    return folded("What ranks and columns mean", joined([rule, facts(terms)]))
+    words = [(word.title, " ".join(word.text)) for word in WORDS.values()]
+    rule = note("A dash is unknown, never 0. References mark floor, ceiling and start.")
+    return folded("What ranks and columns mean", joined([rule, facts([*words, *terms])]))
 
 
 def _refused(board: Board) -> Markup:
@@ -254,4 +333,5 @@ def _refused(board: Board) -> Markup:
         element("li", joined([line(each.id), ": ", line(each.reasons[0] if each.reasons else "")]))
         for each in board.refused
     )
-    return folded(f"Not accepted any more: {len(board.refused)}", element("ul", lines))
+    count = counted(len(board.refused), "submission")
+    return folded(f"Not accepted: {count}", element("ul", lines))

@@ -10,7 +10,7 @@ from benchmark.stats.paired import NOT_PAIRED
 from leaderboard.board.board import Board
 from leaderboard.board.protocols import PanelFacts
 from leaderboard.board.rows import OPEN, BoardRow
-from leaderboard.page.figures import ErrorBar, intervals
+from leaderboard.page import charts
 from leaderboard.page.markup import (
     NOTHING,
     Head,
@@ -24,13 +24,11 @@ from leaderboard.page.markup import (
     table,
     view_link,
 )
-from leaderboard.page.scales import Scale
 from leaderboard.page.state import State, query_of
 from leaderboard.table import cells
-from leaderboard.table.columns import panel_name
+from leaderboard.table.columns import COLUMNS, panel_name
 from leaderboard.table.equal import equal_means
 from leaderboard.table.paired import Comparison, DifferingEpisode, compare
-from leaderboard.tabs.stability import points
 from tasks.texts import counted
 
 MAX_LISTED: Final = 100
@@ -47,19 +45,15 @@ def compare_page(board: Board, state: State) -> str:
         return page(note("Choose two different entries."))
     panels = (board.protocol(state.protocol) or board.protocols[0]).panels
     known = {panel_name(panel): panel for panel in panels}
-    found = {
-        name: result
-        for name, panel in known.items()
-        if (result := compare(board, first, second, panel.key)) is not None
-    }
+    found = _compared(board, first, second, state.protocol)
     if not found:
-        return page(note("They have no panel in common."))
+        return page(note("These entries share no panel, so they can't be compared."))
     chosen = state.panel if state.panel in found else next(iter(found))
     apart = joined(["They have not both played ", line(state.panel), "."])
     return page(
         note(apart, "lb-notice") if state.panel not in ("", chosen) else NOTHING,
         _headline(first, second, found),
-        _figure(found),
+        _side_by_side(board, first, second),
         _listed(first, second, found, state),
         _while_training(board, first, second, known),
         view_link(query_of(state)),
@@ -84,20 +78,72 @@ def _headline(first: BoardRow, second: BoardRow, found: dict[str, Comparison]) -
     return element("p", text, "lb-count", role="status")
 
 
-def _figure(found: dict[str, Comparison]) -> Markup:
-    drawn = [
-        ErrorBar(
-            label=name,
-            value=100 * each.difference.value,
-            low=100 * each.difference.low,
-            high=100 * each.difference.high,
-            note=f"{name}: {points(each.difference)} points",
-        )
+@lru_cache(maxsize=64)
+def compare_chart(board: Board, state: State) -> charts.Value:
+    """The differences on all panels that both have played."""
+    first, second = (board.row(each, state.protocol) for each in (state.first, state.second))
+    if first is None or second is None or first.id == second.id:
+        return charts.NOTHING
+    found = _compared(board, first, second, state.protocol)
+    rows = [
+        {
+            "label": name,
+            "value": 100 * each.difference.value,
+            "low": 100 * each.difference.low,
+            "high": 100 * each.difference.high,
+            "note": f"{name}: {cells.points(each.difference)} points",
+        }
         for name, each in found.items()
     ]
-    ends = [end for each in drawn for end in (each.low, each.high)]
-    title = "; ".join(each.note for each in drawn)
-    return intervals(title, drawn, Scale.over(ends, "points"), "difference (points)", zero=True)
+    if not rows:
+        return charts.NOTHING
+    said = "; ".join(str(row["note"]) for row in rows)
+    return charts.error_bars(rows, "difference (points)", said=said)
+
+
+def _compared(
+    board: Board, first: BoardRow, second: BoardRow, protocol: str
+) -> dict[str, Comparison]:
+    panels = (board.protocol(protocol) or board.protocols[0]).panels
+    return {
+        panel_name(panel): result
+        for panel in panels
+        if (result := compare(board, first, second, panel.key)) is not None
+    }
+
+
+_STABILITY: Final = ("collapse_rate", "worst_seed", "max_drawdown", "retention")
+_CHOICES: Final = ("advantage", "clipping", "aggregation", "sampling", "setting")
+
+
+def _side_by_side(board: Board, first: BoardRow, second: BoardRow) -> Markup:
+    """Stability of both, and what of their configurations differs."""
+    known = {column.name: column for column in COLUMNS}
+    rows: list[list[Piece]] = []
+    for name in _STABILITY:
+        column = known[name]
+        values = [
+            cells.number(each.stability_column(name), column.unit) for each in (first, second)
+        ]
+        if values != [cells.UNKNOWN] * 2:
+            unit = " (%)" if column.unit == "share" else ""
+            rows.append([column.title + unit, *values])
+    if (first.track, second.track) != (OPEN, OPEN):
+        rows.append(["track", line(first.track), line(second.track)])
+    same = []
+    for name in _CHOICES:
+        one, other = (getattr(each.choices, name) for each in (first, second))
+        if one != other:
+            rows.append([name, line(one), line(other)])
+        elif one is not None:
+            same.append(name)
+    heads = [Head("stability and configuration"), Head(line(first.name)), Head(line(second.name))]
+    alike = note(f"Same in both: {', '.join(same)}.") if same else NOTHING
+    listed = table("Stability and configuration", heads, rows) if rows else NOTHING
+    both = [row.id for row in (first, second) if row.stability is not None]
+    curves = State(tab="curves", protocol=first.protocol, entries=tuple(both))
+    over = element("p", link(query_of(curves), "Their curves over each other")) if both else NOTHING
+    return joined([listed, alike, over])
 
 
 def _listed(
@@ -137,7 +183,7 @@ def _row(
     return [
         link(query_of(target), name),
         *(cells.percent(each.success) if each else cells.UNKNOWN for each in rates),
-        points(found.difference),
+        cells.points(found.difference),
         found.found.method,
         f"{found.found.p_value:.3f}" if found.found.p_value >= 0.001 else "<0.001",
         found.found.test,
@@ -166,7 +212,7 @@ def _while_training(
             f"{cells.number(each.limit, 'count')} {each.by}",
             cells.percent(each.first),
             cells.percent(each.second),
-            cells.UNKNOWN if each.difference is None else points(each.difference),
+            cells.UNKNOWN if each.difference is None else cells.points(each.difference),
         ]
         for each in means
     ]

@@ -1,6 +1,6 @@
 """The paper's tables as they are printed: beside the board, never on it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
@@ -20,12 +20,15 @@ from leaderboard.page.state import State, query_of
 from leaderboard.table import cells
 
 
-def published_section(panels: Sequence[PanelFacts], protocol: str) -> Markup:
+def published_section(
+    panels: Sequence[PanelFacts], protocol: str, here: Mapping[str, str]
+) -> Markup:
     """What the paper published on the tasks of a view; never among its entries.
 
     Args:
         panels: Of the view. The paper's numbers are of their tasks, and of none of the panels.
         protocol: Name of the protocol that is shown.
+        here: Success of this board's best entry of a recipe, by the recipe's name, as text.
     """
     titles = {panel.task: panel.title for panel in panels}
     rows = published_rows(list(titles))
@@ -49,7 +52,7 @@ def published_section(panels: Sequence[PanelFacts], protocol: str) -> Markup:
             [
                 head,
                 note(notes["all"]),
-                _rows(titles, reported),
+                _rows(titles, reported, here),
                 note(joined([f"{about}Scores and everything else: ", away, "."])),
                 folded(
                     "Why these numbers cannot be compared with entries",
@@ -61,22 +64,33 @@ def published_section(panels: Sequence[PanelFacts], protocol: str) -> Markup:
     )
 
 
-def _rows(titles: dict[str, str], reported: Sequence[str]) -> Markup:
+def _rows(titles: dict[str, str], reported: Sequence[str], here: Mapping[str, str]) -> Markup:
     heads = [Head("method")]
     heads += [
         Head(f"{titles[task]}, the paper's own episodes (%)", number=True) for task in reported
     ]
+    heads += [Head("best entry here (%)", number=True)] if here else []
     heads += [Head("base model"), Head("source")]
+    found = sorted(
+        published_rows(reported),
+        key=lambda row: (row.table, -sum(value or 0 for value in row.success)),
+    )
     rows: list[list[Piece]] = [
         [
             row.method,
-            *(cells.number(value, "share") for value in row.success),
+            *(_printed(value) for value in row.success),
+            *([here.get(row.method.lower(), cells.UNKNOWN)] if here else []),
             _models(row, [titles[task] for task in reported]),
             element("a", f"table {row.table}", href=LINK, rel="noopener"),
         ]
-        for row in published_rows(reported)
+        for row in found
     ]
     return table("Published results, not verified", heads, rows)
+
+
+def _printed(value: float | None) -> str:
+    """A success rate in percent with all digits of the paper."""
+    return cells.UNKNOWN if value is None else f"{100 * value:.2f}"
 
 
 def _models(row: PublishedRow, titles: Sequence[str]) -> str:
@@ -106,13 +120,19 @@ def _noted(one: ReferenceNote) -> str:
 def published_tables() -> str:
     """All published tables with what is known to be inconsistent about them."""
     notes = task_notes()
-    about = joined(element("li", f"{name}: {text}") for name, text in notes.items())
+    about = joined(element("li", _about(name, text)) for name, text in notes.items())
     return page(
         element("h2", "Published tables: not verified"),
         note(joined(["As printed in ", element("a", LINK, href=LINK, rel="noopener"), "."])),
         element("ul", about),
         *(_folded(each) for each in reference_tables()),
     )
+
+
+def _about(name: str, text: str) -> str:
+    """A note on a task, by the task's name as people write it."""
+    titles = {"alfworld": "ALFWorld", "webshop": "WebShop", "sokoban": "Sokoban"}
+    return text if name == "all" else f"{titles.get(name, 'TIR Math')}: {text}"
 
 
 def _folded(published: ReferenceTable) -> Piece:
@@ -136,4 +156,4 @@ def _method(row: ReferenceRow) -> str:
 
 
 def _values(row: ReferenceRow) -> list[str]:
-    return [cells.UNKNOWN if value is None else f"{value:g}" for value in row.values]
+    return [cells.UNKNOWN if value is None else f"{value:.2f}" for value in row.values]

@@ -2,17 +2,17 @@
 
 import math
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from markupsafe import Markup
 
-from benchmark.stats.intervals import Interval
 from leaderboard.board.board import Board
-from leaderboard.page.figures import ErrorBar, Point, intervals, scatter
+from leaderboard.page import charts
 from leaderboard.page.markup import (
     Head,
     Piece,
     element,
+    folded,
     joined,
     line,
     link,
@@ -21,11 +21,12 @@ from leaderboard.page.markup import (
     table,
     view_link,
 )
-from leaderboard.page.scales import Scale
 from leaderboard.page.state import State, frame_of, panels_of_name, query_of
 from leaderboard.table import cells
 from leaderboard.table.columns import SUCCESS, Column, columns_of
 from leaderboard.table.contrasts import Contrast, Dimension, dimensions
+from leaderboard.table.ranks import RANKED
+from leaderboard.tabs.answer import MOST_NAMED
 from tasks.texts import counted
 
 _LOW, _HIGH = f"{SUCCESS}:low", f"{SUCCESS}:high"
@@ -39,59 +40,117 @@ _ABOUT: Final = {
 
 @lru_cache(maxsize=64)
 def stability_page(board: Board, state: State) -> str:
-    """The tab's content."""
-    panels = panels_of_name(board, state.protocol, state.panels)
-    if not panels:
+    """What is beside the first figure."""
+    if not panels_of_name(board, state.protocol, state.panels):
         return page(note("No entry has been accepted under this protocol yet."))
+    return page(_against(board, state), view_link(query_of(state)))
+
+
+@lru_cache(maxsize=64)
+def choices_page(board: Board, state: State) -> str:
+    """Which choice of a recipe helps: what is beside the second figure."""
+    panels = panels_of_name(board, state.protocol, state.panels)
+    found = dimensions(board, state.protocol, panels, state.base or None) if panels else ()
+    shown = [each for each in found if each.contrasts or each.alone or each.unknown]
+    if not any(each.contrasts for each in found):
+        shown = []
     return page(
-        _against(board, state),
-        view_link(query_of(state)),
         element("h2", "Which choice helps"),
         note(
-            "The four dimensions of a recipe. Two entries are compared if they trained from the "
-            "same init with the same configuration in all but one of the four and the learning "
-            "rate, which may be tuned for each. A gain is a difference of success in points. Its "
-            "95 % interval is that of every comparison of two entries; where there are three "
-            "pairs of entries or more (small dots), it is over pairs. A few seeds say little, and "
+            "We compare two entries only if they differ in exactly one of the four choices of a "
+            "recipe, and in the learning rate, which may be tuned for each. A gain is a difference "
+            "of success in points. Its 95 % interval is that of every comparison of two entries; "
+            "with three pairs or more (small dots), it is over pairs. A few seeds say little, and "
             "nothing is corrected for the number of comparisons."
-        ),
-        element(
-            "div",
-            joined(
-                _dimension(each)
-                for each in dimensions(board, state.protocol, panels, state.base or None)
-            ),
-            "lb-figures lb-few",
-        ),
+        )
+        if shown
+        else note("No two entries on this task differ in exactly one choice yet."),
+        element("div", joined(map(_dimension, shown)), "lb-figures lb-few"),
     )
 
 
-def _against(board: Board, state: State) -> Markup:
+def _known(board: Board, state: State) -> tuple[Column, dict[str, dict[str, Any]], int, bool]:
+    """The measure, entries with both numbers, how many lack one, whether any has the measure."""
     measure = next(c for c in columns_of([]) if c.name == state.measure)
     # Only what is drawn counts, so that a control of another tab recomputes nothing.
     frame = frame_of(board, State(protocol=state.protocol, panels=state.panels))
+    frame = frame[frame["kind"].isin(RANKED)]
     if state.base:
         frame = frame[frame["base_model"] == state.base]
-    known = frame[frame[SUCCESS].notna() & frame[measure.name].notna()]
-    left_out = len(frame) - len(known)
-    lines = known[["name", "recipe", SUCCESS, _LOW, _HIGH, measure.name]].to_dict("index")
+    both = frame[frame[SUCCESS].notna() & frame[measure.name].notna()]
+    names = ["name", "recipe", "track", SUCCESS, _LOW, _HIGH, measure.name]
+    lines: dict[str, dict[str, Any]] = both[names].to_dict("index")
+    return measure, lines, len(frame) - len(both), bool(frame[measure.name].notna().any())
+
+
+@lru_cache(maxsize=64)
+def against_chart(board: Board, state: State) -> charts.Value:
+    """Success with its interval against a measure of stability."""
+    if not panels_of_name(board, state.protocol, state.panels):
+        return charts.NOTHING
+    measure, lines, _, _ = _known(board, state)
     if not lines:
-        known = "has played all of these panels and " if frame[measure.name].notna().any() else ""
-        return note(f"No entry {known}has a number for {measure.title}: choose other panels.")
-    points, rows = [], []
+        return charts.NOTHING
+    scale = 100 if measure.unit == "share" else 1
+    points = [
+        {
+            "name": cells.text(values["name"]),
+            "recipe": cells.text(values["recipe"]),
+            "track": cells.text(values["track"]),
+            "x": scale * values[measure.name] if math.isfinite(values[measure.name]) else None,
+            "y": 100 * values[SUCCESS],
+            "low": 100 * values[_LOW],
+            "high": 100 * values[_HIGH],
+            "shown": cells.interval(values[SUCCESS], values[_LOW], values[_HIGH]) + " %",
+            "other": _shown(values[measure.name], measure.unit),
+            "href": "?" + query_of(State(tab="entry", protocol=state.protocol, entry=entry)),
+        }
+        for entry, values in lines.items()
+    ]
+    title = f"{measure.title}{_of_unit(measure)}, {measure.better} is better"
+    x = charts.quantity("x", title, scale={"zero": True})
+    success = charts.quantity("y", "success (%)", scale={"domain": [0, 100]})
+    same = {"x": x, "color": charts.by_recipe([p["recipe"] for p in points])}
+    say = charts.tooltip(
+        {"name": "entry", "track": "track", "shown": "success", "other": measure.title}
+    )
+    layers: list[charts.Spec] = [
+        {
+            "mark": {"type": "rule", "opacity": 0.35, "strokeWidth": 2},
+            "encoding": same | {"y": success | {"field": "low"}, "y2": {"field": "high"}},
+        },
+        {
+            "mark": {"type": "point", "filled": True, "size": 110, "opacity": 0.9},
+            "encoding": same | {"y": success, "tooltip": say, "href": {"field": "href"}},
+        },
+    ]
+    if len(points) <= MOST_NAMED:
+        layers.append(
+            {
+                "mark": {"type": "text", "dy": -12},
+                "encoding": {"x": x, "y": success, "text": {"field": "recipe"}},
+            }
+        )
+    spec = {"data": {"values": points}, "layer": layers, "width": "container", "height": 320}
+    return charts.value_of(spec, f"Success against {measure.title} of {len(points)} entries")
+
+
+def _of_unit(measure: Column) -> str:
+    if measure.unit == "share":
+        return " (%)"
+    return "" if measure.unit == "ratio" else f" ({measure.unit})"
+
+
+def _against(board: Board, state: State) -> Markup:
+    measure, lines, left_out, there = _known(board, state)
+    if not lines:
+        known = "evaluated on all of these panels " if there else ""
+        return note(f"No entry {known}has a number for {measure.title}: choose another task.")
+    rows = []
     for entry, values in lines.items():
         query = query_of(State(tab="entry", protocol=state.protocol, entry=entry))
-        success, other = values[SUCCESS], values[measure.name]
-        shown = _shown(success, "share"), _shown(other, measure.unit)
-        name = cells.text(values["name"])
-        title = f"{name}: success {shown[0]}, {measure.title} {shown[1]}"
-        ends = (values[_LOW], values[_HIGH])
-        points.append(Point(other, success, ends, name, title, query))
+        shown = _shown(values[SUCCESS], "share"), _shown(values[measure.name], measure.unit)
         rows.append([link(query, line(values["name"])), line(values["recipe"]), *shown])
-    unit = "" if measure.unit in ("share", "ratio") else f" ({measure.unit})"
-    percent = " (%)" if measure.unit == "share" else ""
-    label = f"{measure.title}{percent}{unit}, {measure.better} is better"
-    x = Scale.over([values[measure.name] for values in lines.values()], measure.unit, log=True)
     listed = table(
         f"Success and {measure.title}",
         [
@@ -102,19 +161,8 @@ def _against(board: Board, state: State) -> Markup:
         ],
         rows,
     )
-    figure = scatter(
-        f"Success with its 95 % interval against {measure.title} of {len(points)} entries",
-        points,
-        x,
-        Scale.share(),
-        (label, "success (%)"),
-    )
-    return joined(
-        [
-            element("p", _summary(len(points), left_out, measure), "lb-count", role="status"),
-            element("div", figure + listed, "lb-beside"),
-        ]
-    )
+    said = element("p", _summary(len(lines), left_out, measure), "lb-count", role="status")
+    return said + folded("The same as a table", listed)
 
 
 def _summary(count: int, left_out: int, measure: Column) -> str:
@@ -129,39 +177,42 @@ def _shown(value: float, unit: str) -> str:
 def _dimension(dimension: Dimension) -> Markup:
     parts = [element("h3", dimension.name), note(_ABOUT[dimension.name])]
     if dimension.contrasts:
-        parts += [_gains(dimension), _contrasts(dimension)]
+        parts.append(_contrasts(dimension))
     elif dimension.alone:
-        parts.append(note("No two entries differ in this choice alone."))
+        parts.append(note("No pair isolates this choice yet."))
     else:
         parts.append(note("No entry of these panels says what it chose."))
     if dimension.alone:
         names = joined(map(line, dimension.alone), ", ")
-        parts.append(note(joined(["Chosen, and without a counterpart: ", names, "."])))
+        parts.append(note(joined(["Not yet compared: ", names, "."])))
     if dimension.unknown:
         parts.append(note(f"{dimension.unknown} entries do not say what they chose."))
     return element("section", joined(parts))
 
 
-def _gains(dimension: Dimension) -> Markup:
-    drawn = [_estimate(contrast) for contrast in dimension.contrasts]
-    ends = [end for each in drawn for end in (each.low, each.high, *each.parts)]
-    return intervals(
-        f"What each choice of {dimension.name} adds to success",
-        drawn,
-        Scale.over(ends, "points"),
-        "gain of success (points)",
-        zero=True,
-    )
+@lru_cache(maxsize=64)
+def gains_chart(board: Board, state: State) -> charts.Value:
+    """What each choice adds to success, over all dimensions that have pairs."""
+    panels = panels_of_name(board, state.protocol, state.panels)
+    found = dimensions(board, state.protocol, panels, state.base or None) if panels else ()
+    rows = [_estimate(each.name, contrast) for each in found for contrast in each.contrasts]
+    if not rows:
+        return charts.NOTHING
+    said = "; ".join(row["note"] for row in rows)
+    return charts.error_bars(rows, "gain of success (points)", said=said)
 
 
-def _estimate(contrast: Contrast) -> ErrorBar:
+def _estimate(dimension: str, contrast: Contrast) -> dict[str, Any]:
     found = contrast.gain
     ends = (found.low, found.high) if not math.isnan(found.low) else (found.value, found.value)
     value, low, high = (100 * each for each in (found.value, *ends))
     name = f"{cells.text(contrast.choice)} over {cells.text(contrast.over)}"
-    label = f"{name} ({_trainings(contrast)})"
-    parts = tuple(100 * gain for gain in contrast.gains) if len(contrast.gains) > 1 else ()
-    return ErrorBar(label, value, low, high, f"{name}: {_gain(contrast)} points", parts)
+    parts = [100 * gain for gain in contrast.gains] if len(contrast.gains) > 1 else []
+    said = f"{name}: {_gain(contrast)} points ({_trainings(contrast)})"
+    return {
+        "label": f"{dimension}: {name}", "value": value, "low": low, "high": high,
+        "parts": parts, "note": said,
+    }  # fmt: skip
 
 
 def _trainings(contrast: Contrast) -> str:
@@ -171,8 +222,8 @@ def _trainings(contrast: Contrast) -> str:
 
 def _gain(contrast: Contrast) -> str:
     if math.isnan(contrast.gain.low):
-        return f"{_signed(100 * contrast.gain.value)}, no spread: no interval"
-    return points(contrast.gain)
+        return f"{cells.signed(100 * contrast.gain.value)}, no spread: no interval"
+    return cells.points(contrast.gain)
 
 
 def _contrasts(dimension: Dimension) -> Markup:
@@ -199,16 +250,3 @@ def _contrasts(dimension: Dimension) -> Markup:
         for each in dimension.contrasts
     ]
     return table(f"Gains of {dimension.name}", heads, rows)
-
-
-def points(found: Interval | None) -> str:
-    """A difference of success in points with its interval, such as `+3.1 [+0.2, +6.0]`."""
-    if found is None:
-        return cells.UNKNOWN
-    value, low, high = (_signed(100 * end) for end in (found.value, found.low, found.high))
-    return f"{value} [{low}, {high}]"
-
-
-def _signed(value: float) -> str:
-    shown = f"{value:+.1f}"
-    return "0.0" if float(shown) == 0 else shown.replace("-", "\u2212")

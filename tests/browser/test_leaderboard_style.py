@@ -46,7 +46,7 @@ def test_the_focus_is_seen_on_every_control(browser: Browser, address: str, sche
     open_at(page, address)
     shown = ("solid", "2px", ACCENTS[scheme])
     search = page.locator("#search textarea, #search input").first
-    box = page.get_by_role("combobox", name="Sort by", exact=True).locator("visible=true")
+    box = page.get_by_role("combobox", name="Track", exact=True).locator("visible=true")
     frame = page.locator(".wrap:has(> .wrap-inner)").filter(has=box)
     assert ring(search)[0] == ring(frame)[0] == "none"
     # The keys move the focus, a pointer would not show it.
@@ -86,12 +86,8 @@ def heights(page: Page) -> list[float]:
 def test_rows_are_tight_and_the_table_as_high_as_the_window(browser: Browser, address: str) -> None:
     page = browser.new_page(viewport=DESKTOP)
     open_at(page, address)
-    # Two lines each, three where a name is long; badges stand on one line.
+    # Two lines each, three where a name is long.
     assert max(heights(page)) < 66
-    badges = page.locator(".lb-board td.lb-badges").evaluate_all(
-        "cells => cells.map(cell => new Set([...cell.children].map(b => b.offsetTop)).size)"
-    )
-    assert set(badges) <= {0, 1} and 1 in badges
     page.set_viewport_size({"width": 1280, "height": 400})
     box = page.locator(".lb-scroll:has(.lb-board)").bounding_box()
     assert box is not None
@@ -103,9 +99,11 @@ def test_a_telephone_shows_the_collapse_beside_success(browser: Browser, address
     page = browser.new_page(viewport=PHONE)
     open_at(page, f"{address}?tab=board&panels=sokoban/builtin")
     expect(page.locator(".lb-board thead")).not_to_contain_text("ALFWorld")
-    head = page.locator(".lb-board thead th", has_text="collapse").bounding_box()
-    frame = page.locator(".lb-scroll:has(.lb-board)").bounding_box()
-    assert head is not None and frame is not None
-    assert head["x"] + head["width"] <= frame["x"] + frame["width"] + 1
-    assert frame["x"] + frame["width"] <= PHONE["width"]
+    card = page.locator(".lb-board tbody tr").first
+    for cell in (".lb-success", "td[data-label=collapse]", ".lb-named"):
+        box = card.locator(cell).bounding_box()
+        assert box is not None and box["x"] >= 0 and box["x"] + box["width"] <= PHONE["width"]
+    # A label to the left, what it says to the right.
+    chip = card.locator(".lb-chip").bounding_box()
+    assert chip is not None and chip["x"] > PHONE["width"] / 3
     page.close()

@@ -57,6 +57,13 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     action.add_argument(
         "--source", metavar="URL", help="with --eval-results: address of the board, if it has one"
     )
+    action.add_argument(
+        "--repository",
+        metavar="URL",
+        help="repository of the submissions: the page links to it and to its pull requests",
+    )
+    action.add_argument("--commit", metavar="SHA", help="its commit, named on the page")
+    action.add_argument("--date", metavar="DAY", help="day of that commit, named on the page")
     action = actions.add_parser(
         "serve",
         help="show the board as a page",

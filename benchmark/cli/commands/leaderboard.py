@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from benchmark.submissions.check import CheckResult
     from leaderboard.board.build import Built
     from leaderboard.board.eval_results import Source
+    from leaderboard.board.protocols import Grid
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -48,10 +49,13 @@ def _serve(arguments: argparse.Namespace) -> int:
 
 
 def _build(arguments: argparse.Namespace) -> int:
-    from leaderboard.board.build import build, write
+    from leaderboard.board.build import Origin, build, write
 
     # What is missing is said before an hour of replays, not after it.
     source = _source(arguments)
+    for option in ("source", "repository"):
+        _check_address(option, getattr(arguments, option))
+    origin = Origin(arguments.repository, arguments.commit, arguments.date, _grid())
     archives = [Path(path) for path in arguments.archive] or None
     built = build(
         Path(arguments.submissions),
@@ -63,6 +67,7 @@ def _build(arguments: argparse.Namespace) -> int:
         method_fault=method_fault,
         checked=_tell,
         train_command=train_command,
+        origin=origin,
     )
     parquet, json = write(built, Path(arguments.out))
     for name in built.archived:
@@ -75,6 +80,42 @@ def _build(arguments: argparse.Namespace) -> int:
     odd = _write_results(built, source, Path(arguments.eval_results)) if source else 0
     print(f"{len(built.accepted)} entries: {parquet} and {json}")
     return 1 if built.refused or odd else 0
+
+
+def _grid() -> "Grid":
+    """Every recipe on every track, and the finished runs of the study."""
+    from baselines.config.layers import RECIPES, names
+    from baselines.study.cells import cells_there, read_cell, read_plays
+    from baselines.study.methods import collapse_of
+    from baselines.tracks.registry import RESULTS
+    from leaderboard.board.protocols import Grid, StudyRun
+
+    tracks = [name for name in sorted(registered_tracks()) if not name.startswith("paper-")]
+    runs = []
+    for cell in (cell for track in tracks for cell in cells_there(RESULTS, track)):
+        try:
+            found = read_cell(RESULTS, cell)
+            plays = read_plays(found) if found else {}
+        except UserError as error:
+            # A damaged file of the study takes no entry off the board.
+            print(f"{cell.track}/{cell.stem}: left out: {error}", file=sys.stderr)
+            continue
+        if found is None or found.log is None:
+            continue
+        solved = [each for panel in plays.values() for each in panel.values()]
+        success, minutes = sum(solved) / len(solved), found.facts.own_seconds / 60
+        collapse = collapse_of(found.log)
+        runs.append(StudyRun(cell.track, cell.recipe, cell.seed, success, collapse, minutes))
+    return Grid(tuple(tracks), names(RECIPES), tuple(runs))
+
+
+def _check_address(option: str, address: str | None) -> None:
+    if not address:
+        return
+    try:
+        check_link(address)
+    except ValueError as error:
+        raise UserError(f"--{option} {address}: {error}") from error
 
 
 def _tell(verdict: "CheckResult", number: int, count: int) -> None:
@@ -101,11 +142,6 @@ def _source(arguments: argparse.Namespace) -> "Source | None":
             "--eval-results needs --dataset OWNER/NAME: the hub shows results in the table of a "
             "dataset that is registered as a benchmark"
         )
-    if arguments.source:
-        try:
-            check_link(arguments.source)
-        except ValueError as error:
-            raise UserError(f"--source {arguments.source}: {error}") from error
     hubs = {name: init.hub for name, init in registered_inits().items() if init.hub is not None}
     return Source(arguments.dataset, arguments.source, hubs)
 

@@ -4,15 +4,16 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from benchmark.cli.main import main
 from benchmark.submissions.badges import Badges
-from benchmark.submissions.check import read_accepted
+from benchmark.submissions.check import CheckResult, check_submission, read_accepted
 from benchmark.submissions.checks.results import panel_results, stability_of
 from leaderboard.board.board import load
-from leaderboard.board.build import Built, build, write
+from leaderboard.board.build import Built, Origin, build, write
 from leaderboard.board.entries import row_of as make_row
 from leaderboard.board.file import json_bytes, parquet_bytes, read_content
 from leaderboard.board.rows import Checkpoint, FullRow, RecipeChoices
@@ -306,3 +307,25 @@ def test_reruns_are_on_the_board(submissions: Path, folder: Path) -> None:
     )
     (row,) = build(folder, INITS, env_processes=1).content.rows
     assert (row.badges.rerun, row.badges.rerun_note) == (True, "2026-02-01, Ada: the same")
+
+
+def test_an_entry_whose_check_breaks_is_refused_and_the_others_are_shown(
+    submissions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = sorted(path.name for path in submissions.iterdir() if path.is_dir())[0]
+
+    def breaking(folder: Path, context: Any) -> CheckResult:
+        if folder.name == broken:
+            raise ZeroDivisionError("a fault of the check\nin two lines")
+        return check_submission(folder, context)
+
+    monkeypatch.setattr("leaderboard.board.build.check_submission", breaking)
+    origin = Origin("https://example.org/repo", "0" * 40, "2027-01-02")
+    built = build(submissions, INITS, origin=origin)
+    (refused,) = built.refused
+    assert refused.id == broken
+    assert "ZeroDivisionError" in refused.reasons[0] and "\n" not in refused.reasons[0]
+    assert len(built.accepted) == 1
+    assert (built.content.facts.repository, built.content.facts.date) == (
+        "https://example.org/repo", "2027-01-02",
+    )  # fmt: skip

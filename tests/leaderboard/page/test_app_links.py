@@ -91,9 +91,12 @@ def test_nothing_asked_for_is_the_first_view(board: Board) -> None:
 
 
 def test_names_of_panels(board: Board) -> None:
+    # A mean that no trained entry has is not offered; its address still opens.
     assert [name for _, name in panel_choices(board, "v1")] == [
-        "built-in", "field", "alfworld/builtin", "alfworld/valid_seen", "sokoban/builtin",
+        "built-in", "alfworld/builtin", "alfworld/valid_seen", "sokoban/builtin",
     ]  # fmt: skip
+    assert opened(board, "panels=field").panels == "field"
+    assert dict(panel_choices(board, "v1"))["Sokoban (5)"] == "sokoban/builtin"
     assert panels_of_name(board, "v1", "field") == (SEEN.key, SOKOBAN.key)
     assert panels_of_name(board, "v1", "nothing") == ()
 
@@ -160,7 +163,7 @@ def test_nothing_unknown_is_taken_over(board: Board, asked: dict[str, list[str]]
     state = open_query(board, parsed(urlencode(asked, doseq=True, errors="replace"))).state
     assert state.tab in TABS
     assert {*state.entries, state.entry, state.first, state.second} <= {*ENTRIES, ""}
-    assert state.panels in {name for _, name in panel_choices(board, "v1")}
+    assert state.panels in {"field", *(name for _, name in panel_choices(board, "v1"))}
     assert opened(board, query_of(state)) is not None
 
 

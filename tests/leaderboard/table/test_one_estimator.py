@@ -17,9 +17,9 @@ from benchmark.submissions.report import Compared, compared_with, difference_row
 from leaderboard.board.board import Board
 from leaderboard.board.entries import facts_of, row_of
 from leaderboard.page.state import State
+from leaderboard.table.cells import points
 from leaderboard.table.paired import compare, side
 from leaderboard.tabs.compare import compare_page
-from leaderboard.tabs.stability import points
 from tests.leaderboard.pages import text_of
 from tests.support.board_rows import PROTOCOL, board_content, board_of
 

@@ -1,13 +1,14 @@
 """Training curves: the interval of survival, the same as a table, why a training was ended."""
 
-import re
+import json
 from dataclasses import replace
+from typing import Any
 
 from leaderboard.board.rows import FullRow
-from leaderboard.board.training_rows import SeedCurves, Stability, Survival
-from leaderboard.page.figures import Curve
+from leaderboard.board.training_rows import SeedCurves, Series, Stability, Survival
 from leaderboard.page.state import State
-from leaderboard.tabs.curves import _stairs, curves_page
+from leaderboard.tabs.curve_charts import _stairs, curve_chart, survival_chart
+from leaderboard.tabs.curves import curves_page
 from tests.leaderboard.conftest import SOKOBAN, Boards, first
 from tests.leaderboard.pages import rows_of, text_of
 from tests.support.board_rows import board_row
@@ -23,17 +24,13 @@ ALL_LEFT = Survival((30,), (1.0,), (None,), (None,), (2,), (0,))
 
 
 def test_the_band_of_survival_is_where_the_data_bound_it() -> None:
-    drawn = _stairs(2, TO_THE_END, 40.0)
-    assert drawn == Curve(
-        colour=2,
-        lines=(),
-        middle=((0, 1), (10, 2 / 3), (20, 1 / 3), (30, 1 / 3), (40, 1 / 3)),
-        band=((10, 0.05, 0.95), (20, 0.01, 0.77), (30, 0.01, 0.77), (40, 0.01, 0.77)),
-        step=True,
+    assert _stairs(TO_THE_END, 40.0) == (
+        ((0, 1), (10, 2 / 3), (20, 1 / 3), (30, 1 / 3), (40, 1 / 3)),
+        ((10, 0.05, 0.95), (20, 0.01, 0.77), (30, 0.01, 0.77), (40, 0.01, 0.77)),
     )
     # It holds until the update after which nothing is left.
-    assert _stairs(0, TO_NOTHING, 40.0).band == ((10, 0.01, 0.9), (20, 0.01, 0.9))
-    assert _stairs(0, ALL_LEFT, 30.0).band == ()
+    assert _stairs(TO_NOTHING, 40.0)[1] == ((10, 0.01, 0.9), (20, 0.01, 0.9))
+    assert _stairs(ALL_LEFT, 30.0)[1] == ()
 
 
 def entry(survival: Survival, *stopped: str | None) -> FullRow:
@@ -45,6 +42,54 @@ def entry(survival: Survival, *stopped: str | None) -> FullRow:
     return board_row("20260101_a", {SOKOBAN: [first(5)] * len(seeds)}, (found, seeds))
 
 
+def series(*values: float) -> tuple[Series, ...]:
+    steps = tuple(10 * number for number in range(len(values)))
+    episodes = tuple(80.0 * number for number in range(len(values)))
+    return (
+        Series("success", steps, values, len(values)),
+        Series("episodes", steps, episodes, len(values)),
+    )
+
+
+def data_of(value: dict[str, str], layer: int = 0) -> list[dict[str, Any]]:
+    spec = json.loads(value["plot"])
+    own = spec["layer"][layer].get("data", spec["data"])
+    return list(own["values"])
+
+
+def test_a_curve_is_the_median_and_the_range_of_the_seeds(boards: Boards) -> None:
+    seeds = (
+        SeedCurves(0, "sokoban/builtin", 20, True, 20, None, series(0.2, 0.6, 0.1)),
+        SeedCurves(1, "sokoban/builtin", 20, False, 20, None, series(0.2, 0.4, 0.5)),
+    )
+    found = Stability((0, 1), (), (), (), (), None, TO_THE_END)
+    row = board_row("20260101_a", {SOKOBAN: [first(5)] * 2}, (found, seeds))
+    board = boards(row)
+    state = State(tab="curves", protocol="v1", entries=(row.id,))
+    value = curve_chart("success", board, state)
+    assert value["type"] == "altair"
+    middle = json.loads(value["plot"])["data"]["values"]
+    assert [(each["x"], round(each["y"], 6)) for each in middle] == [(0, 20), (10, 50), (20, 30)]
+    band = data_of(value)
+    assert [(each["low"], each["high"]) for each in band] == [(20, 20), (40, 60), (10, 50)]
+    # The cross of the seed that collapsed, on its own curve.
+    assert data_of(value, 3) == [
+        {"label": "grpo", "x": 20.0, "y": 10.0, "said": "grpo, seed 0, update 20"}
+    ]
+    played = curve_chart("success", board, replace(state, x="episodes"))
+    assert [each["x"] for each in json.loads(played["plot"])["data"]["values"]] == [0, 80, 160]
+    assert "Not measured" in curve_chart("entropy", board, state)["plot"]
+    assert "grpo ends at 30.0" in json.loads(value["plot"])["description"]
+
+
+def test_survival_is_a_staircase_with_its_band(boards: Boards) -> None:
+    row = entry(TO_NOTHING, None, None)
+    state = State(tab="curves", protocol="v1", entries=(row.id,))
+    value = survival_chart(boards(row), state)
+    assert [(each["x"], each["low"]) for each in data_of(value)] == [(10, 1.0), (20, 1.0)]
+    assert json.loads(value["plot"])["data"]["values"][-1]["y"] == 0
+
+
 def page_of(boards: Boards, *rows: FullRow) -> str:
     state = State(tab="curves", protocol="v1", entries=tuple(row.id for row in rows))
     return curves_page(boards(*rows), state)
@@ -52,13 +97,12 @@ def page_of(boards: Boards, *rows: FullRow) -> str:
 
 def test_survival_is_listed_step_by_step(boards: Boards) -> None:
     page = page_of(boards, entry(TO_NOTHING, None, None))
-    assert len(re.findall(r'<path class="band lb-c0"', page)) == 1
     _, listed = page.split("Survival of the seeds</caption>")
     assert rows_of(listed) == [
         ["a", "10", "2", "1", "50.0", "1.0\u201390.0"],
         ["a", "20", "1", "1", "0.0", "\u2013"],
     ]
-    assert "Lines may lie on each other" in text_of(page)
+    assert "Overlapping lines are listed" in text_of(page)
 
 
 def test_the_table_says_why_a_training_was_ended(boards: Boards) -> None:

@@ -55,7 +55,7 @@ def trainings(*stopped: str | None, panel: str | None = "sokoban/builtin") -> li
 
 def test_it_says_which_panel_stability_was_measured_on() -> None:
     said = text_of(str(stability_tables(stability(0.1, 0.2, 0.4), trainings(None, None, None))))
-    assert "Of 3 trainings." in said
+    assert "From 3 training runs." in said
     assert "on sokoban/builtin , regardless of the panels shown" in said
     unknown = trainings(None, panel=None)
     assert "a panel that the logs do not name" in text_of(

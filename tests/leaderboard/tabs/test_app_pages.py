@@ -1,5 +1,6 @@
 """What the tabs show, as functions from a board and a state to HTML."""
 
+import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -12,11 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderboard.board.board import Board
+from leaderboard.board.curves import CURVES
 from leaderboard.board.rows import FullRow
 from leaderboard.page.state import State, choices_of, filled, frame_of, open_query, ranked, view_of
 from leaderboard.table.table import table
 from leaderboard.tabs.board import board_page, csv
 from leaderboard.tabs.compare import compare_page
+from leaderboard.tabs.curve_charts import curve_chart
 from leaderboard.tabs.curves import curves_page
 from leaderboard.tabs.entry import entry_page
 from leaderboard.tabs.episodes import episodes_page
@@ -36,9 +39,10 @@ from tests.support.report_runs import INJECTION
 
 HOSTILE = INJECTION + ' ${alert(1)} [link](javascript:alert(1)) **bold** =HYPERLINK("x") " \' >'
 ELEMENTS = {
-    "a", "br", "caption", "circle", "code", "dd", "details", "div", "dl", "dt", "g", "h1", "h2",
-    "h3", "h4", "i", "li", "line", "ol", "p", "path", "pre", "rect", "section", "span", "strong",
-    "summary", "svg", "table", "tbody", "td", "text", "th", "thead", "title", "tr", "ul",
+    "a", "br", "button", "caption", "circle", "code", "dd", "details", "div", "dl", "dt", "em", "g",
+    "h1", "h2", "h3", "h4", "i", "li", "line", "ol", "p", "path", "polyline", "pre", "rect",
+    "section", "span", "strong", "summary", "svg", "table", "tbody", "td", "text", "th", "thead",
+    "title", "tr", "ul",
 }  # fmt: skip
 
 
@@ -78,7 +82,7 @@ def harmless(page: str) -> Seen:
     assert not [name for name, _ in seen.attributes if name.startswith("on") or name == "style"]
     for name, value in seen.attributes:
         if name == "href":
-            assert re.match(r"\?tab=|https://|leaderboard\.csv\?", value), value
+            assert re.match(r"\?tab=|https://|leaderboard\.(csv\?|json$)", value), value
         assert name != "src"
     hidden = [c for c in page if not c.isprintable() and c not in "\n\t"]
     assert hidden == []
@@ -177,12 +181,14 @@ def test_the_board_by_hand(boards: Boards) -> None:
     page = board_page(board, state)
     cells = rows_of(page)
     assert [row[:2] for row in cells] == [
-        ["–", "program policy · code"],
         ["1", "good grpo · tiny-sokoban 408K · code"],
         ["2", "bad grpo · tiny-sokoban 408K · code"],
+        ["Reference, not ranked: scripted policies and inits"],
+        ["–", "program policy · code"],
     ]
-    assert cells[1][2] == "60.0 50.2–69.1"
-    assert [row[3] for row in cells] == ["2026-01-03", "2026-01-01", "2026-01-02"]
+    assert cells[0][2].startswith("60.0 50.2–69.1")
+    assert "60.0 %, 95 % interval 50.2 to 69.1" in cells[0][2]
+    assert [row[3] for row in cells if len(row) > 3] == ["2026-01-01", "2026-01-02", "2026-01-03"]
     assert "3 entries, sorted by success" in Seen(page).text
 
 
@@ -211,7 +217,8 @@ def test_published_numbers_are_marked_and_apart(board: Board) -> None:
     page = board_page(board, open_query(board, {"panels": "field"}).state)
     table, _, published = page.partition("Published by the paper: not verified, not ranked")
     assert "SAMPO" not in table and "SAMPO" in published
-    assert "92.7" in published
+    assert "92.72" in published
+    assert published.index("SAMPO") < published.index("GSPO") < published.index("SAPO")
     # Its numbers are of its own episodes, whichever panel of the task is shown.
     own = board_page(board, open_query(board, {"panels": "webshop/builtin"}).state)
     assert "WebShop, the paper&#39;s own episodes (%)" in own
@@ -226,7 +233,7 @@ def test_what_is_refused_is_named(board: Board) -> None:
     facts = replace(board.facts, refused=(Refused("20260101_gone", ("a <b> reason",)),))
     with_refused = Board(facts, board._table)
     seen = harmless(board_page(with_refused, open_query(with_refused, {}).state))
-    assert "Not accepted any more: 1" in seen.text
+    assert "Not accepted: 1 submission" in seen.text
     assert "20260101_gone: a <b> reason" in seen.text
 
 
@@ -238,12 +245,13 @@ def test_an_empty_board_says_so(tmp_path: Path) -> None:
 
 
 def test_filters_leave_ranks_alone(board: Board) -> None:
-    whole = {row[1].split(" ·")[0]: row[0] for row in rows_of(board_page(board, state_of(board)))}
-    some = rows_of(board_page(board, state_of(board, search="sampo")))
+    every = rows_of(board_page(board, state_of(board)))
+    whole = {row[1].split(" ·")[0]: row[0] for row in every if len(row) > 1}
+    some = [row for row in rows_of(board_page(board, state_of(board, search="sampo"))) if row[1:]]
     assert 0 < len(some) < len(whole)
     assert all(whole[row[1].split(" ·")[0]] == row[0] for row in some)
     none = board_page(board, state_of(board, search="there is no such word"))
-    assert "No entry fits these filters." in none
+    assert "No entry matches these filters." in none
 
 
 def state_of(board: Board, **asked: str) -> State:
@@ -252,11 +260,9 @@ def state_of(board: Board, **asked: str) -> State:
 
 def test_curves_say_where_they_end(board: Board) -> None:
     state = filled(board, open_query(board, {"tab": "curves"}).state)
-    page = curves_page(board, state)
-    assert page.count("<svg") == 6
-    row = board.row(state.entries[0])
-    assert row is not None
-    assert re.search(rf"{re.escape(row.name)} ends at [0-9.]+", page)
+    for name in CURVES:
+        said = json.loads(curve_chart(name, board, state)["plot"])["description"]
+        assert re.search("ends at [0-9.]+", said), name
     without = next(r for r in board.rows() if r.stability is None)
     page = curves_page(board, replace(state, entries=(without.id,)))
     assert f"Without training logs, so without curves: {without.name}." in Seen(page).text
@@ -350,7 +356,7 @@ def test_a_long_table_is_cut_until_all_is_asked_for(boards: Boards) -> None:
     )
     state = state_of(board, panels="sokoban/builtin")
     page = board_page(board, state)
-    assert "60 entries, sorted by success; the first 50 are shown" in page
+    assert "60 entries, sorted by success; showing the first 50" in page
     assert "Show all 60 entries" in page
     assert [row[1].split()[0] for row in rows_of(page)] == [f"e{n}" for n in range(59, 9, -1)]
     whole = board_page(board, replace(state, all=True))

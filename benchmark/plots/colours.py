@@ -1,0 +1,39 @@
+"""One look for every recipe, in every figure: hue, and dashes for a variant of another recipe.
+
+The hues are those of Okabe and Ito (2008), "Color Universal Design", told apart with every kind of
+color blindness. Six hues are as many as a figure can hold: recipes of one family share one.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+HUES: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#4D4D4D")
+"""On a white page."""
+_RECIPES: Final[Mapping[str, tuple[int, bool]]] = {
+    "grpo": (0, False),
+    "grpo_st": (0, True),
+    "grpo_sm": (0, True),
+    "dapo_grpo": (0, True),
+    "dr_grpo": (0, True),
+    "cispo": (1, False),
+    "cispo_sm": (1, True),
+    "sampo": (2, False),
+    "sapo": (3, False),
+    "sapo_sm": (3, True),
+    "gigpo": (4, False),
+    "dapo_gigpo": (4, True),
+    "gspo": (5, False),
+    "empg": (5, True),
+    "ppo": (4, False),
+    "rloo": (2, True),
+    "reinforce_pp": (1, True),
+    "agentrl": (3, True),
+}
+
+
+def look_of_recipe(recipe: str) -> tuple[int, bool]:
+    """The number of a recipe's hue in `HUES`, and whether its lines are dashed.
+
+    A recipe that is not known here gets a hue by its letters, the same everywhere.
+    """
+    return _RECIPES.get(recipe.lower(), (sum(recipe.encode()) % len(HUES), True))

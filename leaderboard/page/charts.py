@@ -1,0 +1,138 @@
+"""The page's figures as Vega-Lite, which Gradio's plot draws in the browser.
+
+Gradio brings Vega with it (235 kB packed; plotly would be 1,365 kB), so a figure is its
+specification: data, marks and axes. Colors are the style sheet's own, light or dark, and so are
+fonts; a point leads to its entry, and what is under the pointer says what it is. Beside every
+figure the page has the same numbers as text.
+
+Format: https://vega.github.io/vega-lite/docs/.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from benchmark.plots.colours import look_of_recipe
+
+Spec = dict[str, Any]
+Value = dict[str, str]
+"""What Gradio's plot gets."""
+
+INK: Final = "var(--lb-ink)"
+SOFT: Final = "var(--lb-soft)"
+RULE: Final = "var(--lb-rule)"
+PAGE: Final = "var(--lb-page)"
+_FONT: Final = "system-ui, sans-serif"
+_CONFIG: Final[Spec] = {
+    "background": None,
+    "font": _FONT,
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": SOFT, "titleColor": SOFT, "titleFontWeight": "normal", "labelFontSize": 12,
+        "titleFontSize": 12, "gridColor": RULE, "domainColor": SOFT, "tickColor": SOFT,
+        "domain": False, "ticks": False, "labelPadding": 6,
+    },
+    "axisX": {"grid": False, "domain": True, "ticks": True, "tickCount": 8},
+    "legend": {
+        "labelColor": INK, "labelFontSize": 13, "labelLimit": 260, "title": None, "orient": "top",
+        "symbolStrokeWidth": 3, "symbolOpacity": 1,
+    },
+    "text": {"color": INK, "fontSize": 12},
+    "title": {"color": INK, "anchor": "start", "fontSize": 14, "subtitleColor": SOFT},
+    "aria": True,
+}  # fmt: skip
+
+
+def value_of(spec: Mapping[str, Any], said: str) -> Value:
+    """What Gradio's plot is given for a figure.
+
+    Args:
+        spec: The figure.
+        said: What it shows, in words, for those who do not see it.
+    """
+    layers = [layer for layer in spec.get("layer", ()) if layer.get("data") != {"values": []}]
+    spec = {**spec, "layer": layers} if layers else spec
+    whole = {
+        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+        "description": said,
+        "config": _CONFIG,
+        # Text stays text, and colors follow the page's.
+        "usermeta": {
+            "embedOptions": {"renderer": "svg", "actions": False, "loader": {"target": "_self"}}
+        },
+        **spec,
+    }
+    return {"type": "altair", "plot": json.dumps(whole, allow_nan=False)}
+
+
+NOTHING: Final = value_of({"data": {"values": []}, "mark": "point", "width": 1, "height": 1}, "")
+
+
+def color_of(recipe: str) -> str:
+    """A recipe's color, light or dark."""
+    return f"var(--lb-{look_of_recipe(recipe)[0]})"
+
+
+def by_recipe(recipes: Sequence[str], field: str = "recipe", legend: bool = True) -> Spec:
+    """The color channel of a figure whose marks are recipes."""
+    domain = list(dict.fromkeys(recipes))
+    scale = {"domain": domain, "range": [color_of(recipe) for recipe in domain]}
+    shown: Spec = {"field": field, "type": "nominal", "scale": scale}
+    return shown if legend else shown | {"legend": None}
+
+
+def quantity(field: str, title: str, **more: Any) -> Spec:
+    """A channel of numbers."""
+    return {"field": field, "type": "quantitative", "title": title, **more}
+
+
+def tooltip(fields: Mapping[str, str]) -> list[Spec]:
+    """What is said under the pointer: titles by the names of fields."""
+    return [{"field": name, "title": title} for name, title in fields.items()]
+
+
+def error_bars(
+    rows: Sequence[Mapping[str, Any]], title: str, zero: bool = True, said: str = ""
+) -> Value:
+    """Estimates below each other, each with its interval and what it is the mean of.
+
+    Args:
+        rows: `label`, `value`, `low`, `high`, `note`, and `parts`, a list; all in `title`'s unit.
+        title: What the axis shows.
+        zero: Whether no difference is marked.
+        said: See `value_of`.
+    """
+    data = [{name: value for name, value in row.items() if name != "parts"} for row in rows]
+    parts = [{"label": row["label"], "part": part} for row in rows for part in row.get("parts", ())]
+    y = {"field": "label", "type": "nominal", "sort": None, "title": None,
+         "axis": {"labelLimit": 300, "labelColor": INK, "grid": False}}  # fmt: skip
+    say = tooltip({"note": " "})
+    layers: list[Spec] = [
+        {
+            "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.45,
+                     "color": "var(--lb-accent)"},
+            "encoding": {"x": quantity("low", title), "x2": {"field": "high"}, "tooltip": say},
+        },
+        {
+            "data": {"values": parts},
+            "mark": {"type": "point", "filled": True, "size": 16, "color": SOFT},
+            "encoding": {"x": quantity("part", title)},
+        },
+        {
+            "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1,
+                     "color": "var(--lb-accent)"},
+            "encoding": {"x": quantity("value", title), "tooltip": say},
+        },
+    ]  # fmt: skip
+    if zero:
+        rule = {"type": "rule", "strokeDash": [3, 3], "color": SOFT}
+        layers.insert(0, {"data": {"values": [{"at": 0}]}, "mark": rule,
+                          "encoding": {"x": quantity("at", title)}})  # fmt: skip
+    for layer in layers:
+        if "data" not in layer or layer["data"]["values"] is parts:
+            layer["encoding"]["y"] = y
+    spec = {
+        "data": {"values": data}, "layer": layers, "width": "container",
+        "height": {"step": 30},
+    }  # fmt: skip
+    return value_of(spec, said)

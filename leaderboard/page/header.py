@@ -1,0 +1,124 @@
+"""The head and the foot of the page: what it is, where it comes from, how it is cited."""
+
+from typing import Final
+
+from markupsafe import Markup
+
+from leaderboard.board.board import Board
+from leaderboard.board.published import LINK
+from leaderboard.page.markup import (
+    block,
+    element,
+    joined,
+    line,
+    link,
+    outside,
+    page,
+)
+from leaderboard.page.state import State, query_of
+from leaderboard.page.words import explained, explanations
+from tasks.texts import counted
+
+TITLE: Final = "arlarena-bench leaderboard"
+ABOUT: Final = (
+    "Language-model agents trained with reinforcement learning: how often they succeed, and "
+    "whether their training stays stable. Every episode replayed, every number with its interval."
+)
+_PAPER_BIBTEX: Final = """@misc{arlarena,
+  title         = {ARLArena},
+  eprint        = {2602.21534},
+  archivePrefix = {arXiv},
+}"""
+
+
+def header(board: Board) -> str:
+    """Title, one sentence, links, and the explanations of the page's words."""
+    rows = [row for each in board.protocols for row in board.rows(each.name)]
+    trained = sum(row.kind == "trained" for row in rows)
+    references = counted(len(rows) - trained, "reference")
+    about = joined(
+        [
+            "Agents trained with reinforcement learning: how often they succeed, and whether their "
+            "training stays stable or ", explained("collapse", "collapses"),
+            f". {trained} trained {'entry' if trained == 1 else 'entries'} and {references}, "
+            "every episode replayed.",
+        ]
+    )  # fmt: skip
+    return page(
+        element("h1", TITLE),
+        element("p", about, "lb-lead"),
+        element("p", joined(_links(board), " "), "lb-links"),
+        _citation(board),
+        explanations(),
+    )
+
+
+def _links(board: Board) -> list[Markup]:
+    repository = board.facts.repository
+    found = [outside(repository, "Code")] if repository else []
+    found += [outside(LINK, "Paper"), element("a", "Data", href="leaderboard.json", download="")]
+    found += [
+        element("button", "Cite", "lb-word", type="button", popovertarget="lb-cite"),
+        link(query_of(State(tab="submit")), "Submit an entry"),
+    ]
+    if repository:
+        found.append(outside(f"{repository}/pulls", "Queue of submissions"))
+    return found
+
+
+def _citation(board: Board) -> Markup:
+    repository, commit, date = (
+        getattr(board.facts, name) for name in ("repository", "commit", "date")
+    )
+    lines = ["@misc{arlarena-bench,", "  title        = {arlarena-bench leaderboard},"]
+    lines += [f"  howpublished = {{{repository}}},"] if repository else []
+    lines += [f"  year         = {{{date[:4]}}},"] if date else []
+    lines += [f"  note         = {{commit {commit}}},"] if commit else []
+    own = "\n".join([*lines, "}"])
+    return element(
+        "div",
+        joined(
+            [
+                element("strong", "Cite"),
+                block(own, "BibTeX of this leaderboard"),
+                block(_PAPER_BIBTEX, "BibTeX of the paper"),
+            ]
+        ),
+        "lb-explained lb-cite",
+        id="lb-cite",
+        popover="auto",
+    )
+
+
+def footer(board: Board) -> str:
+    """From what the page was built."""
+    facts = board.facts
+    protocol = f"protocol {board.protocols[0].name}"
+    parts: list[Markup] = [line(protocol)]
+    if facts.commit:
+        short = line(f"commit {facts.commit[:10]}")
+        address = f"{facts.repository}/tree/{facts.commit}" if facts.repository else None
+        parts.append(outside(address, short) if address else short)
+    if facts.date:
+        parts.append(line(facts.date))
+    return page(element("p", joined(["Built from ", joined(parts, ", "), "."]), "lb-foot lb-built"))
+
+
+def head_tags(address: str) -> str:
+    """What other sites show of a link to the page.
+
+    Args:
+        address: Of the page, with a slash at the end.
+    """
+    picture = f"{address}leaderboard.png"
+    own = {
+        "og:title": TITLE, "og:type": "website", "og:url": address, "og:description": ABOUT,
+        "og:image": picture, "og:image:width": "1200", "og:image:height": "630",
+    }  # fmt: skip
+    named = {
+        "description": ABOUT, "twitter:card": "summary_large_image", "twitter:title": TITLE,
+        "twitter:description": ABOUT, "twitter:image": picture,
+    }  # fmt: skip
+    tags = [Markup('<meta property="{}" content="{}">').format(*pair) for pair in own.items()]
+    tags += [Markup('<meta name="{}" content="{}">').format(*pair) for pair in named.items()]
+    return str(joined(tags))

@@ -1,0 +1,99 @@
+"""Small pictures within the rows of a table: an interval with its seeds, a curve, a chip.
+
+A figure is drawn by Vega-Lite (`leaderboard.page.charts`). Of these there are hundreds on a page,
+so they are a few elements of SVG each, in the colors of the style sheet.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from markupsafe import Markup
+
+from benchmark.plots.colours import look_of_recipe
+from leaderboard.board.training_rows import Spark
+from leaderboard.page.markup import NOTHING, element, joined
+from leaderboard.table import cells
+
+_WIDTH: Final = 130
+_HEIGHT: Final = 18
+_SPARK: Final = (84, 22)
+
+
+def interval_bar(
+    low: float, high: float, value: float, seeds: Sequence[float], init: float | None
+) -> Markup:
+    """A success rate on a line from 0 to 100 %: interval, seeds as dots, the init as a tick.
+
+    Args:
+        low: Lower end of the interval; all of them are shares.
+        high: Upper end.
+        value: The rate.
+        seeds: The rate of each seed; drawn where there are several.
+        init: The rate before training; None where nothing was trained or it is not known.
+    """
+
+    def at(share: float) -> str:
+        return f"{3 + (_WIDTH - 6) * share:.1f}"
+
+    middle = str(_HEIGHT / 2)
+    parts = [
+        element("line", "", "base", x1=at(0), x2=at(1), y1=middle, y2=middle),
+        element("line", "", "ci", x1=at(low), x2=at(high), y1=middle, y2=middle),
+    ]
+    said = f"{cells.percent(value)} %, 95 % interval {cells.percent(low)} to {cells.percent(high)}"
+    if init is not None:
+        parts.append(element("line", "", "init", x1=at(init), x2=at(init), y1="2", y2="16"))
+        said += f"; before training {cells.percent(init)}"
+    dots = seeds if len(seeds) > 1 else []
+    parts += [element("circle", "", "seed", cx=at(s), cy=middle, r="2") for s in dots]
+    if dots:
+        said += f"; seeds {', '.join(map(cells.percent, dots))}"
+    parts.append(element("circle", "", "mean", cx=at(value), cy=middle, r="3.6"))
+    return _svg(said, parts, "lb-bar", _WIDTH, _HEIGHT)
+
+
+def sparkline(sparks: Sequence[Spark], recipe: str) -> Markup:
+    """Success over the updates of every seed, with a cross where one collapsed."""
+    if not any(spark.steps for spark in sparks):
+        return NOTHING
+    width, height = _SPARK
+    last = max([1, *(spark.steps[-1] for spark in sparks if spark.steps)])
+    top = max([0.05, *(value for spark in sparks for value in spark.values)])
+
+    def at(step: int, value: float) -> tuple[float, float]:
+        return 4 + (width - 8) * step / last, height - 4 - (height - 8) * value / top
+
+    parts, said = [], []
+    for spark in sparks:
+        points = [at(*pair) for pair in zip(spark.steps, spark.values, strict=True)]
+        line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        parts.append(element("polyline", "", "run", points=line))
+        if not spark.values:
+            continue
+        ends = f"{cells.percent(spark.values[0])} to {cells.percent(spark.values[-1])} %"
+        if spark.collapse is not None:
+            value = min(zip(spark.steps, spark.values, strict=True),
+                        key=lambda pair: abs(pair[0] - (spark.collapse or 0)))  # fmt: skip
+            x, y = at(*value)
+            d = f"M{x - 3:.1f} {y - 3:.1f}l6 6m0-6l-6 6"
+            parts.append(element("path", "", "cross", d=d))
+            ends += f", collapsed at update {spark.collapse}"
+        said.append(f"seed {spark.seed}: {ends}")
+    hue, _ = look_of_recipe(recipe)
+    return _svg("; ".join(said), parts, f"lb-spark lb-c{hue}", width, height)
+
+
+def collapse_chip(happened: int, known: int, low: float, high: float, step: int | None) -> Markup:
+    """How many seeds collapsed, when the first did, and what is known of the share."""
+    state = "bad" if happened else "good"
+    when = f" @{step}" if step is not None and happened else ""
+    chip = element("span", f"{happened}/{known} collapsed{when}", f"lb-chip lb-{state}")
+    ends = f"95 % CI {100 * low:.0f}\u2013{100 * high:.0f} %"
+    return element("div", joined([chip, element("span", ends, "lb-sub")]))
+
+
+def _svg(said: str, parts: Sequence[Markup], css: str, width: int, height: int) -> Markup:
+    return element(
+        "svg", element("title", said) + joined(parts), css, role="img", aria_label=said,
+        viewBox=f"0 0 {width} {height}", width=str(width), height=str(height),
+    )  # fmt: skip

@@ -1,0 +1,123 @@
+"""Words that a visitor meets first here, each explained where it stands: by click, key or touch.
+
+A word is a button that opens its explanation (the browser's own popover); the explanations stand
+once in the page, in its header.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from markupsafe import Markup
+
+from leaderboard.page.markup import NOTHING, Piece, element, joined
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word.
+
+    Attributes:
+        title: The word.
+        text: What it means, as paragraphs.
+    """
+
+    title: str
+    text: tuple[str, ...]
+
+
+WORDS: Final[Mapping[str, Word]] = {
+    "collapse": Word(
+        "Collapse",
+        (
+            "A training run has collapsed when its success, smoothed over three validations, has "
+            "lost at least half of what it gained over the init (if it gained 10 points or more) "
+            "for three validations in a row, or falls to half of its best value or less. A run "
+            "that was stopped early counts as collapsed.",
+            "Few seeds say little: with 0 of 3 collapsed, the true share can be anything from 0 to "
+            "56 % (95 % Wilson interval). That interval stands beside every count.",
+        ),
+    ),
+    "panel": Word(
+        "Panel",
+        (
+            "A fixed, hashed list of a task's episodes: the benchmark split. Every entry plays all "
+            "of them, so entries are compared episode by episode. The panel \u201cbuiltin\u201d "
+            "was generated for this benchmark and needs no download; other panels are the public "
+            "data sets'.",
+        ),
+    ),
+    "init": Word(
+        "Init",
+        (
+            "The checkpoint that training started from. Its own success is the tick on the bar, "
+            "and a row of its own below the ranked entries.",
+        ),
+    ),
+    "interval": Word(
+        "Interval",
+        (
+            "95 % confidence interval over the episodes of the panel. It does not cover what other "
+            "training seeds would have given: every seed is a dot on the bar. Differences between "
+            "entries have intervals over episodes and seeds.",
+        ),
+    ),
+    "track": Word(
+        "Track",
+        (
+            "Everything about a training run except the method, fixed: init, task, batch sizes, "
+            "number of updates, KL penalty, and the rule for the learning rate. Entries are ranked "
+            "within their track only. \u201copen\u201d: on no track.",
+        ),
+    ),
+    "rank": Word(
+        "Rank",
+        (
+            "A beats B when the 95 % interval of their paired difference excludes 0. A rank is the "
+            "range of places consistent with that: after all entries that are significantly "
+            "better, before all that are significantly worse. Ties aren't transitive, so ranges "
+            "overlap. Nothing is corrected for multiple comparisons; filters change no rank.",
+        ),
+    ),
+}
+
+
+def explained(name: str, text: Piece) -> Markup:
+    """A word that opens its explanation.
+
+    Args:
+        name: In `WORDS`.
+        text: How it stands in its sentence.
+    """
+    return element("button", text, "lb-word", type="button", popovertarget=f"lb-word-{name}")
+
+
+def explanations() -> Markup:
+    """All explanations, to stand once in the page."""
+    return joined(
+        element(
+            "div",
+            joined(
+                [
+                    element("strong", word.title),
+                    _PICTURE if name == "collapse" else NOTHING,
+                    *(element("p", each) for each in word.text),
+                ]
+            ),
+            "lb-explained",
+            id=f"lb-word-{name}",
+            popover="auto",
+        )
+        for name, word in WORDS.items()
+    )
+
+
+# A curve that climbs, loses more than half of its gain, and the update that counts.
+_PICTURE: Final = Markup(
+    '<svg viewBox="0 0 240 84" width="240" height="84" role="img" class="lb-collapse lb-c1" '
+    'aria-label="A success curve that climbs above the init and falls below half of its gain">'
+    '<line class="base" x1="8" x2="232" y1="70" y2="70"/><text x="8" y="82">init</text>'
+    '<line class="half" x1="8" x2="232" y1="42" y2="42"/><text x="8" y="38">half of the gain</text>'
+    '<polyline class="run" points="8,70 40,52 72,26 104,14 132,22 150,46 178,60 204,66 232,68"/>'
+    '<path class="cross" d="M143 39l10 10m0-10l-10 10"/><text x="158" y="48">collapse</text></svg>'
+)

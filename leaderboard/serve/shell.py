@@ -1,0 +1,76 @@
+"""The page's own HTML: Gradio's, with what other sites show of a link to it, made once and kept.
+
+Gradio's template says of every page that it is called "Gradio" and leads nowhere. The page is the
+same for everybody who comes by the same address, whatever the query: its own event reads that.
+"""
+
+import gzip
+import re
+from typing import Final
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from leaderboard.page.header import head_tags
+
+MAX_PAGES: Final = 8
+"""Addresses for which the page is kept; for others it is made each time."""
+_ASKED: Final = (b"host", b"x-forwarded-host", b"x-forwarded-proto")
+"""Headers that the page depends on: by which address it was asked for."""
+_TAG: Final = re.compile(r'<meta\s+(?:property|name)="(?:og|twitter):[^>]*>')
+Key = tuple[tuple[bytes, bytes], ...]
+
+
+class Shell:
+    """ASGI middleware: answers for the page itself, and passes on everything else.
+
+    Args:
+        app: Gradio.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+        self._pages: dict[Key, tuple[bytes, bytes]] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http" or scope["path"] != "/" or scope["method"] != "GET":
+            await self.app(scope, receive, send)
+            return
+        given = dict(scope["headers"])
+        key = tuple((name, given[name]) for name in _ASKED if name in given)
+        plain, packed = self._pages.get(key) or await self._made(scope, key, receive)
+        zipped = b"gzip" in given.get(b"accept-encoding", b"")
+        body = packed if zipped else plain
+        headers = [
+            (b"content-type", b"text/html; charset=utf-8"),
+            (b"content-length", str(len(body)).encode()),
+            (b"vary", b"accept-encoding"),
+            *([(b"content-encoding", b"gzip")] if zipped else []),
+        ]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    async def _made(self, scope: Scope, key: Key, receive: Receive) -> tuple[bytes, bytes]:
+        parts: list[bytes] = []
+        status = 0
+
+        async def keep(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            parts.append(message.get("body", b""))
+
+        asked = {**scope, "query_string": b"", "headers": list(key)}
+        await self.app(asked, receive, keep)
+        if status != 200:
+            raise RuntimeError(f"Gradio answered {status} for its own page")
+        known = dict(key)
+        host = known.get(b"x-forwarded-host") or known.get(b"host", b"")
+        scheme = known.get(b"x-forwarded-proto", scope.get("scheme", "http").encode())
+        html = _TAG.sub("", b"".join(parts).decode())
+        address = f"{scheme.decode('ascii', 'replace')}://{host.decode('ascii', 'replace')}/"
+        # Before anything else in the head: who reads for a preview stops early.
+        plain = html.replace("<head>", f"<head>{head_tags(address)}", 1).encode()
+        found = plain, gzip.compress(plain, 6)
+        if len(self._pages) < MAX_PAGES:
+            self._pages[key] = found
+        return found

@@ -1,0 +1,369 @@
+"""What the board says first: who leads, how surely, and success against stability as a picture."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from markupsafe import Markup
+
+from benchmark.stats.intervals import Interval
+from leaderboard.board.board import Board
+from leaderboard.board.published import published_rows
+from leaderboard.board.rows import BoardRow, PanelKey
+from leaderboard.page import charts
+from leaderboard.page.markup import NOTHING, element, joined, line, link, page
+from leaderboard.page.state import State, frame_of, panels_of_name, query_of
+from leaderboard.page.words import explained
+from leaderboard.table import cells
+from leaderboard.table.columns import Line, success_of
+from leaderboard.table.paired import mean_difference
+from leaderboard.table.ranks import Rank, ranks
+from tasks.texts import counted, cut
+
+_MOST_TRACKS: Final = 3
+MOST_NAMED: Final = 12
+"""Entries of the plane that have their names beside them."""
+PAPER_AT: Final = 108
+"""Where published results stand: no retention was published."""
+
+
+@lru_cache(maxsize=64)
+def answer(board: Board, state: State) -> str:
+    """One sentence for each track, and the links that go with it."""
+    panels = panels_of_name(board, state.protocol, state.panels)
+    if not panels:
+        return page(
+            element("p", "No entry has been accepted under this protocol yet.", "lb-answer")
+        )
+    tracks = _tracks(board, state, panels)
+    where = _where(board, state, panels)
+    if not tracks:
+        return page(_nobody(board, state, panels, where))
+    said = [
+        element("p", _sentence(board, state, panels, where, track, rows), "lb-answer")
+        for track, rows in tracks[:_MOST_TRACKS]
+    ]
+    more = len(tracks) - _MOST_TRACKS
+    rest = element("p", f"{counted(more, 'more track')} below.", "lb-note") if more > 0 else NOTHING
+    return page(*said, rest)
+
+
+def _where(board: Board, state: State, panels: Sequence[PanelKey]) -> str:
+    protocol = board.protocol(state.protocol) or board.protocols[0]
+    found = [panel for key in panels if (panel := protocol.panel(key))]
+    if len(found) > 1:
+        return f"the mean of {len(found)} tasks"
+    (panel,) = found
+    return panel.title if panel.panel == "builtin" else f"{panel.title} ({panel.panel})"
+
+
+def _tracks(
+    board: Board, state: State, panels: Sequence[PanelKey]
+) -> list[tuple[str, list[tuple[BoardRow, Rank]]]]:
+    """Ranked entries by track, the best of each first; the largest track first."""
+    places = ranks(board, state.protocol, tuple(panels))
+    found: dict[str, list[tuple[BoardRow, Rank]]] = {}
+    for row in board.rows(state.protocol):
+        if row.id in places and state.track in ("", row.track):
+            found.setdefault(row.track, []).append((row, places[row.id]))
+    for rows in found.values():
+        rows.sort(key=lambda pair: -_success(pair[0], panels).value)
+    return sorted(found.items(), key=lambda pair: (-len(pair[1]), pair[0]))
+
+
+def _success(row: BoardRow, panels: Sequence[PanelKey]) -> Interval:
+    found = success_of(row, panels)
+    assert found is not None  # without it there is no rank
+    return found
+
+
+def _sentence(
+    board: Board,
+    state: State,
+    panels: Sequence[PanelKey],
+    where: str,
+    track: str,
+    rows: Sequence[tuple[BoardRow, Rank]],
+) -> Markup:
+    """Who leads a track, by how much, who ties, what collapsed."""
+    (first, _), *others = rows
+    success = _success(first, panels)
+    size = f"{cells.number(first.parameters, 'parameters')} parameters" if first.parameters else ""
+    about = joined([line(first.base_model), f", {size}" if size else ""])
+    head = joined(
+        [
+            f"On {where}, track ", element("em", line(track)), " (", about, "): ",
+            element("strong", _entry(first, state)), " leads with "
+            if others else " has ",
+            element("strong", f"{cells.percent(success.value)} %"),
+            f" [{cells.percent(success.low)}, {cells.percent(success.high)}]",
+        ]
+    )  # fmt: skip
+    return joined([head, _margin(board, state, panels, first, others), ". ", _collapses(first)])
+
+
+def _entry(row: BoardRow, state: State) -> Markup:
+    query = query_of(State(tab="entry", protocol=state.protocol, entry=row.id))
+    return link(query, line(row.recipe))
+
+
+def _margin(
+    board: Board,
+    state: State,
+    panels: Sequence[PanelKey],
+    first: BoardRow,
+    others: Sequence[tuple[BoardRow, Rank]],
+) -> Markup:
+    """The distance to the second, and who ties."""
+    if not others:
+        return Markup("; it is the only entry of this track")
+    second, _ = others[0]
+    found = mean_difference(board, first, second, panels)
+    by = cells.points(found) if found else cells.UNKNOWN
+    ties = [row for row, rank in others if rank.first == 1]
+    parts = [f", {by} points ahead of ", _entry(second, state)]
+    if ties:
+        names = joined([_entry(row, state) for row in ties[:3]], ", ")
+        more = f" and {len(ties) - 3} more" if len(ties) > 3 else ""
+        parts += ["; ties: ", names, more]
+    return joined(parts)
+
+
+def _collapses(row: BoardRow) -> Markup:
+    event = Line(row, (), None).collapse
+    seeds = counted(len(row.checkpoints), "seed")
+    if event is None or event.low is None or event.high is None:
+        return joined([seeds, "; without training logs, nothing is known about its stability."])
+    return joined(
+        [
+            f"{event.happened} of {counted(event.known, 'seed')} ",
+            explained("collapse", "collapsed"),
+            f" (95 % CI {100 * event.low:.0f}\u2013{100 * event.high:.0f} %).",
+        ]
+    )
+
+
+def _nobody(board: Board, state: State, panels: Sequence[PanelKey], where: str) -> Markup:
+    """Nobody has trained on it yet: floor and ceiling."""
+    references = []
+    for row in board.rows(state.protocol):
+        found = success_of(row, panels)
+        if row.kind != "trained" and found is not None:
+            references.append(
+                (found.value, joined([line(row.name), f" {cells.percent(found.value)} %"]))
+            )
+    names = joined([each for _, each in sorted(references, key=lambda p: -p[0])], ", ")
+    submit = link(query_of(State(tab="submit", protocol=state.protocol)), "submit the first one")
+    coverage = link(query_of(State(tab="coverage", protocol=state.protocol)), "what was run so far")
+    return element(
+        "p",
+        joined(
+            [
+                element("strong", f"No trained entry on {where} yet"),
+                ": ", submit, ", or see ", coverage, ". Reference: ", names, ".",
+            ]
+        ),
+        "lb-answer",
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=64)
+def plane(board: Board, state: State) -> charts.Value:
+    """Success against retention: where training led from the init, for every seed."""
+    panels = panels_of_name(board, state.protocol, state.panels)
+    known = _trained(board, state, panels)
+    if not known:
+        return charts.NOTHING
+    points = [_point(board, state, panels, row) for row in known]
+    seeds = [each for row in known for each in _seeds(row, panels)]
+    front = _front(points)
+    paper = _paper(panels)
+    starts = [p for p in points if p["init"] is not None]
+    success = charts.quantity("success", "success (%)", scale={"domain": [0, 100]})
+    x = charts.quantity(
+        "retention", "retention: final / best success while training (%)",
+        scale={"domain": [0, 114], "nice": False},
+        axis={"values": [0, 20, 40, 60, 80, 100]},
+    )  # fmt: skip
+    color = charts.by_recipe([p["recipe"] for p in points])
+    plain = {"color": color, "x": x, "y": success}
+    say = charts.tooltip(
+        {"name": "entry", "track": "track", "model": "model", "shown": "success",
+         "kept": "retention (median)", "collapsed": "collapsed"}
+    )  # fmt: skip
+    layers: list[charts.Spec] = [
+        {   # A path that grows from the init, where nothing is lost yet, to where training ended.
+            "data": {"values": [half for p in starts for half in _path(p)]},
+            "mark": {"type": "trail", "opacity": 0.35},
+            "encoding": plain | {
+                "detail": {"field": "name"},
+                "size": {"field": "width", "type": "quantitative", "legend": None,
+                         "scale": {"domain": [0, 1], "range": [0.5, 7]}},
+            },
+        },
+        {
+            "data": {"values": front},
+            "mark": {"type": "line", "interpolate": "step-after", "strokeDash": [4, 4],
+                     "color": charts.SOFT, "strokeWidth": 1},
+            "encoding": {"x": x, "y": success, "order": {"field": "retention"}},
+        },
+        {
+            "data": {"values": paper},
+            "mark": {"type": "point", "shape": "diamond", "filled": False, "size": 50,
+                     "opacity": 0.8},
+            "encoding": {
+                "color": {"value": charts.SOFT}, "x": x, "y": success,
+                "tooltip": charts.tooltip(
+                    {"name": "published", "shown": "success", "model": "model"}
+                ),
+            },
+        },
+        {
+            "data": {"values": seeds},
+            "mark": {"type": "point", "filled": True, "size": 26, "opacity": 0.55},
+            "encoding": plain,
+        },
+        {
+            "mark": {"type": "point", "filled": True, "opacity": 1, "stroke": charts.PAGE},
+            "encoding": plain | {
+                "size": {"field": "size", "type": "quantitative", "legend": None,
+                         "scale": {"type": "sqrt", "range": [90, 320]}},
+                "href": {"field": "href"}, "tooltip": say,
+            },
+        },
+    ]  # fmt: skip
+    named = points if len(points) <= MOST_NAMED else front
+    for right in (True, False):
+        layers.append(
+            {
+                "data": {"values": [p for p in named if (p["retention"] < 60) == right]},
+                "mark": {"type": "text", "align": "left" if right else "right",
+                         "dx": 11 if right else -11, "dy": -9, "fontWeight": 600},
+                "encoding": {"x": x, "y": success, "text": {"field": "label"}},
+            }
+        )  # fmt: skip
+    if paper:
+        lane = [{"retention": PAPER_AT, "success": 100, "text": "published"}]
+        layers.append(
+            {
+                "data": {"values": lane},
+                "mark": {"type": "text", "color": charts.SOFT, "dy": -8, "fontSize": 11},
+                "encoding": {"x": x, "y": success, "text": {"field": "text"}},
+            }
+        )
+    spec = {
+        "data": {"values": points},
+        "layer": layers,
+        "resolve": {"scale": {"size": "independent"}},
+        "width": "container",
+        "height": 270,
+    }
+    ends = "; ".join(
+        f"{p['name']}: {p['shown']}, retention {p['kept']}" for p in points[:MOST_NAMED]
+    )
+    return charts.value_of(
+        spec, f"Success against retention of {counted(len(points), 'recipe')}. {ends}"
+    )
+
+
+def _trained(board: Board, state: State, panels: Sequence[PanelKey]) -> list[BoardRow]:
+    if not panels:
+        return []
+    shown = frame_of(board, State(protocol=state.protocol, panels=state.panels, track=state.track))
+    rows = [row for entry in shown.index if (row := board.row(entry, state.protocol))]
+    return [
+        row
+        for row in rows
+        if row.kind == "trained"
+        and row.stability_column("retention") is not None
+        and success_of(row, panels) is not None
+    ]
+
+
+def _point(board: Board, state: State, panels: Sequence[PanelKey], row: BoardRow) -> dict[str, Any]:
+    success = _success(row, panels)
+    retention = row.stability_column("retention") or 0.0
+    event = Line(row, (), None).collapse
+    start = init_success(board, row, panels)
+    model = cells.text(row.base_model)
+    return {
+        "name": cells.text(row.name),
+        "label": cut(cells.text(row.recipe), 18),
+        "recipe": cells.text(row.recipe),
+        "track": cells.text(row.track),
+        "model": f"{model}, {cells.number(row.parameters, 'parameters')}",
+        "size": row.parameters or 0,
+        "success": 100 * success.value,
+        "shown": f"{cells.interval(success.value, success.low, success.high)} %",
+        "retention": 100 * retention,
+        "kept": f"{cells.percent(retention)} %",
+        "collapsed": f"{event.happened} of {counted(event.known, 'seed')}"
+        if event
+        else cells.UNKNOWN,
+        "init": None if start is None else 100 * start,
+        "href": f"?{query_of(State(tab='entry', protocol=state.protocol, entry=row.id))}",
+    }
+
+
+def _path(point: dict[str, Any]) -> list[dict[str, Any]]:
+    same = {"name": point["name"], "recipe": point["recipe"]}
+    return [
+        same | {"retention": 100.0, "success": point["init"], "width": 0},
+        same | {"retention": point["retention"], "success": point["success"], "width": 1},
+    ]
+
+
+def _seeds(row: BoardRow, panels: Sequence[PanelKey]) -> list[dict[str, Any]]:
+    """Every seed by itself, on a single panel."""
+    numbers = row.panel(panels[0]) if len(panels) == 1 else None
+    if numbers is None or row.stability is None or len(numbers.seeds) < 2:
+        return []
+    kept = next((each for each in row.stability.numbers if each.name == "retention"), None)
+    of = dict(zip(row.stability.seeds, kept.values, strict=True)) if kept else {}
+    return [
+        {"recipe": cells.text(row.recipe), "success": 100 * each.success, "retention": 100 * value}
+        for each in numbers.seeds
+        if (value := of.get(each.seed)) is not None
+    ]
+
+
+def _front(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Points that no other one beats in both."""
+
+    def beaten(one: dict[str, Any]) -> bool:
+        return any(
+            other["success"] >= one["success"]
+            and other["retention"] >= one["retention"]
+            and other is not one
+            and (other["success"], other["retention"]) != (one["success"], one["retention"])
+            for other in points
+        )
+
+    return sorted((p for p in points if not beaten(p)), key=lambda p: float(p["retention"]))
+
+
+def _paper(panels: Sequence[PanelKey]) -> list[dict[str, Any]]:
+    if len(panels) != 1:
+        return []
+    task = panels[0][0]
+    return [
+        {
+            "name": row.method, "model": row.models[0], "retention": PAPER_AT,
+            "success": 100 * row.success[0], "shown": f"{100 * row.success[0]:.2f} %",
+        }
+        for row in published_rows([task])
+        if row.success[0] is not None
+    ]  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def _inits(board: Board, protocol: str) -> dict[str, BoardRow]:
+    rows = [row for row in board.rows(protocol) if row.kind == "init"]
+    return {row.checkpoints[0].model.name: row for row in rows}
+
+
+def init_success(board: Board, row: BoardRow, panels: Sequence[PanelKey]) -> float | None:
+    """What the init of an entry solves, by the init's own entry; None if it has none."""
+    start = _inits(board, row.protocol).get(row.init.name) if row.init else None
+    found = success_of(start, panels) if start else None
+    return found.value if found else None

@@ -1,0 +1,111 @@
+"""Every recipe on every track: what is there, and for every hole the command that fills it."""
+
+from functools import lru_cache
+from statistics import fmean
+
+from markupsafe import Markup
+
+from leaderboard.board.board import Board
+from leaderboard.board.protocols import Grid, StudyRun
+from leaderboard.board.rows import BoardRow
+from leaderboard.page.markup import (
+    Head,
+    Piece,
+    block,
+    element,
+    joined,
+    link,
+    note,
+    page,
+    table,
+    view_link,
+)
+from leaderboard.page.state import State, query_of
+from leaderboard.page.words import explained
+from leaderboard.table import cells
+from leaderboard.table.columns import Line
+
+Place = tuple[str, str]
+"""(recipe, track)."""
+
+
+@lru_cache(maxsize=8)
+def coverage_page(board: Board, state: State) -> str:
+    """The tab's content."""
+    grid = board.facts.grid
+    if grid is None:
+        return page(note("This board does not say which recipes and tracks there are."))
+    trained = [row for row in board.rows(state.protocol) if row.kind == "trained"]
+    entries = {(row.recipe, row.track): row for row in trained}
+    runs: dict[Place, list[StudyRun]] = {}
+    for run in grid.runs:
+        runs.setdefault((run.recipe, run.track), []).append(run)
+    places = [(recipe, track) for recipe in grid.recipes for track in grid.tracks]
+    filled = [place for place in places if place in entries or place in runs]
+    heads = [Head("recipe"), *(Head(_track(name)) for name in grid.tracks)]
+    listed: list[list[Piece]] = [
+        [recipe, *(_cell(grid, (recipe, track), entries, runs, state) for track in grid.tracks)]
+        for recipe in grid.recipes
+    ]
+    about = joined(
+        [
+            "Success of the last weights in percent, mean over seeds; below it the seeds that ",
+            explained("collapse", "collapsed"),
+            ". Linked cells are entries. The others are runs of this project\u2019s own study: not "
+            "submitted, not ranked. A plus is a hole: it opens the command that fills it.",
+        ]
+    )
+    said = f"{len(filled)} of {len(places)} combinations of recipe and track have a run"
+    return page(
+        element("p", said, "lb-count", role="status"),
+        note(about),
+        table("Recipes on tracks", heads, listed, "lb-heat"),
+        view_link(query_of(state)),
+    )
+
+
+def _track(name: str) -> Markup:
+    task, _, kind = name.partition("-")
+    return joined([task, element("span", kind, "lb-sub")])
+
+
+def _cell(
+    grid: Grid,
+    place: Place,
+    entries: dict[Place, BoardRow],
+    runs: dict[Place, list[StudyRun]],
+    state: State,
+) -> Markup:
+    row, found = entries.get(place), runs.get(place)
+    if row is not None and row.panels:
+        event = Line(row, (), None).collapse
+        said = f"{event.happened}/{event.known} collapsed" if event else "no logs"
+        query = query_of(State(tab="entry", protocol=state.protocol, entry=row.id))
+        success = row.panels[0].success
+        return _heat(success, link(query, cells.percent(success)), said)
+    if found:
+        success = fmean(run.success for run in found)
+        fallen = sum(run.collapse is not None for run in found)
+        return _heat(success, cells.percent(success), f"{fallen}/{len(found)} collapsed")
+    return _hole(grid, *place)
+
+
+def _heat(success: float, shown: Piece, said: str) -> Markup:
+    content = joined([shown, element("span", said, "lb-sub")])
+    return element("div", content, "lb-hot", style=f"--v: {100 * success:.0f}%")
+
+
+def _hole(grid: Grid, recipe: str, track: str) -> Markup:
+    name = f"lb-run-{recipe}-{track}"
+    minutes = [run.cpu_minutes for run in grid.runs if run.track == track]
+    cost = f"about {fmean(minutes):.0f} CPU minutes a seed" if minutes else "cost not measured"
+    command = (
+        f"arlarena-bench train --track {track} --recipe {recipe} --seed 0 "
+        f"--out runs/{recipe}-{track}-s0"
+    )
+    shown = element("span", "+", aria_hidden="true")
+    read = element("span", f"Not run yet: {recipe} on {track}", "lb-sr")
+    opener = element("button", shown + read, "lb-word lb-hole", type="button", popovertarget=name)
+    text = f"{recipe} on {track} has not been run yet; {cost}. For every seed:"
+    content = element("p", text) + block(command, "command of the training")
+    return opener + element("div", content, "lb-explained", id=name, popover="auto")

@@ -1,0 +1,314 @@
+"""Training curves as figures: median and range of the seeds, collapses, lines that toggle."""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+
+from benchmark.plots.colours import look_of_recipe
+from benchmark.stats.bands import at_common_places
+from leaderboard.board.board import Board
+from leaderboard.board.curves import CURVES, EPISODES
+from leaderboard.board.rows import BoardRow
+from leaderboard.board.training_rows import SeedCurves, Series, Survival
+from leaderboard.page import charts
+from leaderboard.page.state import State
+from leaderboard.table import cells
+
+MAX_PLACES: Final = 130
+"""Places of a band: a plot is hardly wider in pixels than twice that."""
+DECADES: Final = 7
+"""Powers of ten that a logarithmic axis spans: what is smaller is drawn at its lower end."""
+_LOG_SPAN: Final = 30.0
+"""Ratio of the largest to the smallest value from which on an axis is logarithmic."""
+
+_DASHES: Final = ([1, 0], [5, 3], [2, 2], [8, 3, 2, 3], [12, 4], [12, 3, 3, 3])
+
+Points = tuple[tuple[float, float], ...]
+Drawn = Sequence[tuple[BoardRow, tuple[SeedCurves, ...]]]
+
+
+def drawn_of(board: Board, state: State) -> list[tuple[BoardRow, tuple[SeedCurves, ...]]]:
+    """The chosen entries that have logs, with their curves."""
+    rows = [row for entry in state.entries if (row := board.row(entry, state.protocol))]
+    return [(row, board.curves(row)) for row in rows if row.stability is not None]
+
+
+def labels_of(drawn: Drawn) -> list[str]:
+    """What curves are called: their recipes, or their entries where two have one recipe."""
+    recipes = [cells.text(row.recipe) for row, _ in drawn]
+    names = [cells.text(row.name) for row, _ in drawn]
+    return [
+        recipe if recipes.count(recipe) == 1 else name if names.count(name) == 1 else row.id
+        for (row, _), recipe, name in zip(drawn, recipes, names, strict=True)
+    ]
+
+
+@lru_cache(maxsize=256)
+def curve_chart(name: str, board: Board, state: State) -> charts.Value:
+    """One number along the training of the chosen entries.
+
+    Args:
+        name: In `CURVES`.
+        board: The board.
+        state: What is shown: `entries`, `x`, `linear`.
+    """
+    drawn = drawn_of(board, state)
+    kind = CURVES[name]
+    scale = 100.0 if kind.unit == "share" else 1.0
+    lines: list[dict[str, Any]] = []
+    bands: list[dict[str, Any]] = []
+    marks, beyond, said = [], [], []
+    for label, (_, seeds) in zip(labels_of(drawn), drawn, strict=True):
+        known = [(seed, found) for seed in seeds if (found := seed.of(name)) is not None]
+        runs = [_points(seed, found, state.x, scale) for seed, found in known]
+        middle, band = summary(runs)
+        lines += [{"label": label, "x": x, "y": y} for x, y in middle]
+        bands += [{"label": label, "x": x, "low": low, "high": high} for x, low, high in band]
+        if name == "success":
+            marks += _crosses(label, known, runs, state.x)
+        beyond += [
+            {"label": label, "x": x, "said": "not a finite number"}
+            for x in _overflows(known, state.x)
+        ]
+        if middle:
+            said.append(f"{label} ends at {cells.number(middle[-1][1] / scale, kind.unit)}")
+    unit = "%" if kind.unit == "share" else kind.unit
+    title = f"{kind.title} ({unit})"
+    if not lines:
+        return _nothing(title, kind.text)
+    values = [line["y"] for line in lines] + [b[end] for b in bands for end in ("low", "high")]
+    axis = _axis(values, kind.log_scale and not state.linear)
+    parts = _Parts(lines, bands, marks, beyond)
+    spec = _spec(drawn, parts, title, kind.text, _of_x(state.x), axis)
+    return charts.value_of(spec, f"{title}: {'; '.join(said)} (median of the seeds)")
+
+
+@lru_cache(maxsize=64)
+def survival_chart(board: Board, state: State) -> charts.Value:
+    """The share of seeds that have not collapsed, by Kaplan and Meier."""
+    drawn = drawn_of(board, state)
+    lines, bands = [], []
+    for label, (row, seeds) in zip(labels_of(drawn), drawn, strict=True):
+        found = row.stability.survival if row.stability else None
+        if found is None:
+            continue
+        last = max([0, *(seed.last_step or 0 for seed in seeds)])
+        stairs, band = _stairs(found, float(last))
+        lines += [{"label": label, "x": x, "y": 100 * y} for x, y in stairs]
+        bands += [{"label": label, "x": x, "low": 100 * a, "high": 100 * b} for x, a, b in band]
+    title, about = "survival (%)", "seeds that have not collapsed, by Kaplan and Meier"
+    if not lines:
+        return _nothing(title, about)
+    axis = {"scale": {"domain": [0, 100]}}
+    spec = _spec(drawn, _Parts(lines, bands, [], []), title, about, "update", axis, step=True)
+    return charts.value_of(spec, f"{title}: {about}")
+
+
+class _Parts:
+    """What a figure consists of, as rows of data."""
+
+    def __init__(
+        self,
+        lines: list[dict[str, Any]],
+        bands: list[dict[str, Any]],
+        marks: list[dict[str, Any]],
+        beyond: list[dict[str, Any]],
+    ) -> None:
+        self.lines, self.bands, self.marks, self.beyond = lines, bands, marks, beyond
+
+
+def _nothing(title: str, about: str) -> charts.Value:
+    spec = {
+        "title": {"text": title, "subtitle": about}, "width": "container", "height": 60,
+        "data": {"values": [{"text": "Not measured"}]},
+        "mark": {"type": "text"}, "encoding": {"text": {"field": "text"}},
+    }  # fmt: skip
+    return charts.value_of(spec, f"{title}: not measured")
+
+
+def _spec(
+    drawn: Drawn,
+    parts: _Parts,
+    title: str,
+    about: str,
+    of_x: str,
+    axis: charts.Spec,
+    step: bool = False,
+) -> charts.Spec:
+    labels = labels_of(drawn)
+    looks = [look_of_recipe(row.recipe) for row, _ in drawn]
+    hues = [hue for hue, _ in looks]
+    # Variants of a recipe share its hue: the first ones are dashed, further ones otherwise.
+    dashes = [
+        _DASHES[(dashed + 2 * looks[:place].count((hue, dashed))) % len(_DASHES)]
+        for place, (hue, dashed) in enumerate(looks)
+    ]
+    legend = {"symbolType": "stroke", "columns": 3} if len(labels) > 1 else None
+    color = {
+        "field": "label", "type": "nominal", "legend": legend,
+        "scale": {"domain": labels, "range": [f"var(--lb-{hue})" for hue in hues]},
+    }  # fmt: skip
+    dash = {
+        "field": "label", "type": "nominal", "legend": legend,
+        "scale": {"domain": labels, "range": dashes},
+    }  # fmt: skip
+    x = charts.quantity("x", of_x, scale={"nice": False, "zero": True})
+    shown = {"condition": {"param": "on", "value": 1}, "value": 0.08}
+    faint = {"condition": {"param": "on", "value": 0.16}, "value": 0.02}
+    order = "step-after" if step else "linear"
+    same = {"color": color, "x": x}
+    nearest = {"type": "point", "nearest": True, "on": "pointerover", "encodings": ["x"],
+               "clear": "pointerout"}  # fmt: skip
+    say = [
+        {"field": "label", "title": "recipe"},
+        {"field": "x", "type": "quantitative", "title": of_x, "format": ",.4~g"},
+        {"field": "y", "type": "quantitative", "title": title, "format": ",.3~g"},
+    ]
+    toggle = {"name": "on", "select": {"type": "point", "fields": ["label"]}, "bind": "legend"}
+    y = charts.quantity("y", "", **axis)
+    band_y = {"y": charts.quantity("low", "", **axis), "y2": {"field": "high"}}
+    layers: list[charts.Spec] = [
+        {
+            "data": {"values": parts.bands},
+            "mark": {"type": "area", "interpolate": order},
+            "encoding": same | band_y | {"opacity": faint},
+        },
+        {
+            "params": [toggle],
+            "mark": {"type": "line", "strokeWidth": 2, "interpolate": order},
+            "encoding": same | {"y": y, "strokeDash": dash, "opacity": shown},
+        },
+        {
+            "params": [{"name": "near", "select": nearest}],
+            "mark": {"type": "point", "filled": True, "size": 60},
+            "encoding": same | {
+                "y": y, "tooltip": say,
+                "opacity": {"condition": {"param": "near", "empty": False, "value": 1}, "value": 0},
+            },
+        },
+        {
+            "data": {"values": parts.marks},
+            "mark": {"type": "text", "text": "\u2715", "fontSize": 17, "fontWeight": 700},
+            "encoding": same | {"y": y, "opacity": shown,
+                                "tooltip": [{"field": "said", "title": "collapse"}]},
+        },
+        {
+            "data": {"values": parts.beyond},
+            "mark": {"type": "point", "shape": "triangle-up", "filled": True, "size": 60},
+            "encoding": same | {"y": {"value": 4},
+                                "tooltip": [{"field": "said", "title": "value"}]},
+        },
+    ]  # fmt: skip
+    if len(labels) > 1:
+        last = {label: line for line in parts.lines if (label := line["label"])}
+        layers.append(
+            {
+                "data": {"values": list(last.values())},
+                "mark": {"type": "text", "align": "right", "dy": -9, "fontSize": 11},
+                "encoding": same | {"y": y, "opacity": shown, "text": {"field": "label"}},
+            }
+        )
+    return {
+        "title": {"text": title, "subtitle": about},
+        "data": {"values": parts.lines},
+        "layer": layers,
+        "width": "container",
+        "height": 190,
+    }
+
+
+def _of_x(x: str) -> str:
+    return "update" if x == "updates" else "training episodes"
+
+
+def _axis(values: Sequence[float], log: bool) -> charts.Spec:
+    positive = [value for value in values if value > 0]
+    if log and positive and max(positive) > _LOG_SPAN * min(positive):
+        high = 10.0 ** math.ceil(math.log10(max(positive)) + 1e-9)
+        low = max(10.0 ** math.floor(math.log10(min(positive))), high / 10**DECADES)
+        scale = {"type": "log", "domain": [low, high], "clamp": True}
+        powers = range(round(math.log10(low)), round(math.log10(high)) + 1)
+        step = math.ceil(len(powers) / 5)
+        ticks = [10.0**power for power in powers[::step]]
+        return {"scale": scale, "axis": {"format": "~g", "values": ticks}}
+    return {"scale": {"zero": True}}
+
+
+def _places(seed: SeedCurves, x: str) -> Callable[[float], float]:
+    """Where an update lies on the axis."""
+    played = seed.of(EPISODES) if x == "episodes" else None
+    if played is None:
+        return float
+    steps, values = np.array(played.steps), np.array(played.values)
+    return lambda step: float(np.interp(step, steps, values))
+
+
+def _points(seed: SeedCurves, series: Series, x: str, scale: float) -> Points:
+    at = _places(seed, x)
+    return tuple(
+        (at(step), scale * value)
+        for step, value in zip(series.steps, series.values, strict=True)
+        if math.isfinite(value)
+    )
+
+
+def _overflows(known: Sequence[tuple[SeedCurves, Series]], x: str) -> list[float]:
+    found = {
+        _places(seed, x)(step)
+        for seed, series in known
+        for step, value in zip(series.steps, series.values, strict=True)
+        if not math.isfinite(value)
+    }
+    return sorted(found)
+
+
+def _crosses(
+    label: str, known: Sequence[tuple[SeedCurves, Series]], runs: Sequence[Points], x: str
+) -> list[dict[str, Any]]:
+    marks = []
+    for (seed, _), points in zip(known, runs, strict=True):
+        if seed.collapsed and seed.collapse_step is not None and points:
+            place = _places(seed, x)(seed.collapse_step)
+            value = float(np.interp(place, [a for a, _ in points], [b for _, b in points]))
+            said = f"{label}, seed {seed.seed}, update {seed.collapse_step}"
+            marks.append({"label": label, "x": place, "y": value, "said": said})
+    return marks
+
+
+def summary(
+    lines: Sequence[Points],
+) -> tuple[Points, tuple[tuple[float, float, float], ...]]:
+    """Median and range of the seeds where all of them have values; one seed has no range."""
+    known = [points for points in lines if points]
+    found = at_common_places([(*np.array(points).T,) for points in known]) if known else None
+    if found is None:
+        return (), ()
+    places, values = found
+    if len(known) == 1 and places.size <= 3 * MAX_PLACES:
+        return known[0], ()
+    bins = np.array_split(np.arange(places.size), min(MAX_PLACES, places.size))
+    at = [float(places[own].mean()) for own in bins]
+    middle = [float(np.median(values[:, own])) for own in bins]
+    low = [float(values[:, own].min()) for own in bins]
+    high = [float(values[:, own].max()) for own in bins]
+    band = tuple(zip(at, low, high, strict=True)) if len(known) > 1 else ()
+    return tuple(zip(at, middle, strict=True)), band
+
+
+def _stairs(found: Survival, last: float) -> tuple[Points, Sequence[tuple[float, float, float]]]:
+    """The staircase to the last update, and its interval where the data bound it."""
+    steps, shares = (0.0, *map(float, found.steps)), (1.0, *found.share)
+    end = max(last, steps[-1])
+    line = (*zip(steps, shares, strict=True), (end, shares[-1]))
+    ends = list(zip(found.steps, found.low, found.high, strict=True))
+    band = [
+        (float(step), low, high) for step, low, high in ends if low is not None and high is not None
+    ]
+    if not band:
+        return line, ()
+    # It holds until the next step, which is the one at which nothing is left, or to the end.
+    later = [float(step) for step in found.steps if step > band[-1][0]]
+    return line, (*band, (later[0] if later else end, *band[-1][1:]))

@@ -1,0 +1,131 @@
+"""The answer above the fold, the plane under it, coverage, and the definition of a collapse."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from leaderboard.board.board import Board, load
+from leaderboard.board.file import PARQUET, BoardContent, parquet_bytes
+from leaderboard.board.protocols import BoardFacts, Grid, StudyRun
+from leaderboard.board.rows import FullRow, Model
+from leaderboard.board.training_rows import EventCount, NamedValue, Spark, Stability
+from leaderboard.page.marks import collapse_chip, interval_bar, sparkline
+from leaderboard.page.state import State
+from leaderboard.tabs.answer import answer, init_success, plane
+from leaderboard.tabs.board import chosen, silent
+from leaderboard.tabs.coverage import coverage_page
+from tests.leaderboard.conftest import SOKOBAN, Boards, first
+from tests.leaderboard.pages import text_of
+from tests.support.board_rows import board_content, board_row
+
+STATE = State(protocol="v1", panels="sokoban/builtin")
+
+
+def start() -> FullRow:
+    return board_row("20260101_start", {SOKOBAN: [first(20)]}, kind="init", init=None)
+
+
+START = start().checkpoints[0].model
+
+
+def trained(entry: str, recipe: str, solved: int, collapsed: int, retention: float) -> FullRow:
+    """Three seeds that solve as many of 100 levels, some of which collapsed."""
+    event = EventCount("collapse", collapsed, 3, collapsed / 3, 0.0, 0.56)
+    columns = (
+        NamedValue("collapse_rate", collapsed / 3),
+        NamedValue("retention", retention),
+        NamedValue("mismatch_p95", 1e-13),
+    )
+    found = Stability((0, 1, 2), columns, (), (event,), (), None, None)
+    return board_row(
+        f"20260101_{entry}", {SOKOBAN: [first(solved)] * 3}, (found, ()), recipe=recipe,
+        track="sokoban-standard", init=START,
+    )  # fmt: skip
+
+
+def test_who_leads_by_how_much_and_what_collapsed(boards: Boards) -> None:
+    board = boards(trained("a", "sampo", 80, 0, 0.9), trained("b", "cispo", 10, 3, 0.1), start())
+    said = text_of(answer(board, STATE))
+    assert said.startswith("On Sokoban, track sokoban-standard ")
+    assert "sampo leads with 80.0 % [" in said
+    assert "+70.0 [" in said and "points ahead of cispo" in said and "ties" not in said
+    assert said.endswith("0 of 3 seeds collapsed (95 % CI 0\u201356 %).")
+    tied = boards(trained("a", "sampo", 80, 0, 0.9), trained("b", "gspo", 79, 0, 0.9))
+    assert "ties: gspo" in text_of(answer(tied, STATE))
+
+
+def test_nobody_has_trained_yet(boards: Boards) -> None:
+    said = text_of(answer(boards(start()), STATE))
+    assert "No trained entry on Sokoban yet" in said and "start 20.0 %" in said
+
+
+def values(plot: dict[str, str], layer: int) -> list[dict[str, Any]]:
+    spec = json.loads(plot["plot"])
+    return list(spec["layer"][layer].get("data", spec["data"])["values"])
+
+
+def test_the_plane_goes_from_the_init_to_the_end(boards: Boards) -> None:
+    board = boards(trained("a", "sampo", 80, 0, 0.9), trained("b", "cispo", 10, 3, 0.1), start())
+    plot = plane(board, STATE)
+    path = [(p["name"], p["retention"], p["success"]) for p in values(plot, 0)]
+    assert path[:2] == [("a", 100.0, 20.0), ("a", 90.0, 80.0)]
+    # What is beaten in both is not on the front.
+    assert [p["name"] for p in values(plot, 1)] == ["a"]
+    published = {p["name"]: p["success"] for p in values(plot, 2)}
+    assert round(published["SAMPO"], 2) == 88.86
+    assert "Success against retention of 2 recipes" in json.loads(plot["plot"])["description"]
+
+
+def test_the_success_of_the_init_is_that_of_its_own_entry(boards: Boards) -> None:
+    row = trained("a", "sampo", 80, 0, 0.9)
+    assert init_success(boards(row, start()), row, [SOKOBAN.key]) == 0.2
+    other = replace(row, init=Model("other", "folder", None, "1" * 64))
+    assert init_success(boards(other, start()), other, [SOKOBAN.key]) is None
+
+
+def test_columns_that_say_nothing_are_not_shown(boards: Boards) -> None:
+    board = boards(trained("a", "sampo", 80, 0, 0.9), trained("b", "cispo", 10, 3, 0.1))
+    hidden = silent(board, "v1", "sokoban/builtin")
+    assert {"track", "init", "mismatch_p95", "worst_seed"} <= hidden
+    assert not {"collapse_rate", "retention"} & hidden
+    names = [column.name for column in chosen(board, STATE)]
+    assert names[:3] == ["rank", "name", "sokoban/builtin"] and "track" not in names
+    # Who has chosen columns sees them.
+    own = State(protocol="v1", panels="sokoban/builtin", columns=("track",))
+    assert "track" in [column.name for column in chosen(board, own)]
+
+
+def test_pictures_of_a_row_say_what_they_show() -> None:
+    bar = interval_bar(0.2, 0.4, 0.3, [0.25, 0.35], 0.1)
+    assert bar.count('class="seed"') == 2 and bar.count('class="init"') == 1
+    assert "30.0 %, 95 % interval 20.0 to 40.0; before training 10.0; seeds 25.0, 35.0" in bar
+    curve = sparkline([Spark(0, (0, 5, 10), (0.2, 0.6, 0.1), 10)], "cispo")
+    assert "seed 0: 20.0 to 10.0 %, collapsed at update 10" in curve
+    assert curve.count('class="cross"') == 1 and sparkline([], "cispo") == ""
+    assert "2/3 collapsed @9" in collapse_chip(2, 3, 0.2, 0.94, 9)
+    assert "lb-good" in collapse_chip(0, 3, 0.0, 0.56, None)
+
+
+def test_holes_name_the_command_and_its_cost(tmp_path: Path) -> None:
+    content = board_content([trained("a", "sampo", 80, 0, 0.9)], SOKOBAN)
+    runs = (
+        StudyRun("sokoban-standard", "grpo", 0, 0.5, None, 8.0),
+        StudyRun("sokoban-standard", "grpo", 1, 0.3, 20, 12.0),
+    )
+    grid = Grid(("sokoban-standard", "webshop-standard"), ("grpo", "gspo", "sampo"), runs)
+    facts = BoardFacts(content.facts.version, content.facts.protocols, (), grid=grid)
+    path = tmp_path / PARQUET
+    path.write_bytes(parquet_bytes(BoardContent(facts, content.rows)))
+    board: Board = load(path)
+    assert board.facts.grid == grid
+    page = coverage_page(board, State(tab="coverage", protocol="v1"))
+    said = text_of(page)
+    assert said.startswith("2 of 6 combinations")
+    assert "40.0 1/2 collapsed" in said and "80.0 0/3 collapsed" in said
+    assert (
+        "gspo on sokoban-standard has not been run yet; about 10 CPU minutes a seed. For every "
+        "seed: arlarena-bench train --track sokoban-standard --recipe gspo --seed 0 "
+        "--out runs/gspo-sokoban-standard-s0"
+    ) in said
+    assert page.count("popover=") == 4
