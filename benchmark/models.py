@@ -10,11 +10,16 @@ from typing import Literal
 from benchmark.fields import MAX_NAME, Name, Sha256
 from tasks.errors import UserError
 from tasks.strict import Strict
+from tasks.texts import counted
 
 # What is loaded: weights as safetensors only, configuration and tokenizer as data only.
 FILE_PATTERNS = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt")
 _HUB_ID = re.compile(r"^[A-Za-z0-9][\w.-]*/[\w.-]+$", re.ASCII)
 _CHUNK = 2**20
+ADAPTER = "adapter_config.json"
+"""What makes a folder a LoRA adapter."""
+_POINTER = b"version https://git-lfs"
+_STEP = re.compile(r"checkpoint-(\d{1,12})", re.ASCII)
 
 
 class ModelIdentity(Strict):
@@ -70,10 +75,20 @@ def from_folder(
     Raises:
         UserError: No such folder, no weights in it, or another hash.
     """
+    if path.is_file():
+        raise UserError(f"{path} is a file; --model takes its folder, {path.parent}")
     if not path.is_dir():
         raise UserError(f"model folder {path} does not exist")
-    if not any(path.glob("*.safetensors")):
+    if (path / ADAPTER).is_file() and not (path / "config.json").is_file():
+        raise UserError(
+            f"{path} is a LoRA adapter: name its base with --model and the adapter with --lora "
+            f"{path}, or merge both first (merge_and_unload of peft)"
+        )
+    files = sorted(path.glob("*.safetensors"))
+    if not files:
         raise UserError(f"model folder {path} has no .safetensors weights{_what_else(path)}")
+    for file in files:
+        _check_pulled(file)
     digest = folder_sha256(path)
     if sha256 is not None and digest != sha256:
         raise UserError(
@@ -92,9 +107,28 @@ def _what_else(path: Path) -> str:
     found = [str(folder) for folder in checkpoints if any(folder.glob("*.safetensors"))]
     if found:
         return f": it is of a training run, whose models are {' and '.join(found)}"
+    numbered = [file.parent for file in path.glob("checkpoint-*/*.safetensors")]
+    steps = {int(step[1]): one for one in numbered if (step := _STEP.fullmatch(one.name))}
+    if steps:
+        last = steps[max(steps)]
+        return f": it holds {counted(len(steps), 'checkpoint')}; name one, such as {last}"
     if any(path.glob("*.bin")) or any(path.glob("*.pt")):
         return "; pickled weights are not loaded, convert them to safetensors"
     return ""
+
+
+def _check_pulled(file: Path) -> None:
+    """Refuse what Git leaves in the place of a large file.
+
+    Raises:
+        UserError: The file is a pointer.
+    """
+    with file.open("rb") as stream:
+        if stream.read(len(_POINTER)) == _POINTER:
+            raise UserError(
+                f"{file} is a pointer of Git LFS and holds no weights: run `git lfs pull` in "
+                f"{file.parent}"
+            )
 
 
 def from_hub(

@@ -81,8 +81,14 @@ def find_model(name: str) -> ModelSource:
     if path.name == BEST and (reason := _never_better(path.parent)):
         raise UserError(f"model folder {path} does not exist: {reason}")
     if name.count("/") == 1 and not name.startswith((".", "/", "~")):
-        return from_hub(name)
-    raise UserError(f"there is no init and no folder {name!r}{near(name, tuple(registry))}")
+        try:
+            return from_hub(name)
+        except UserError as error:
+            raise UserError(f"there is no folder {name} here, and {error}") from error
+    guess = near(name, tuple(registry))
+    if "/" not in name and not guess.startswith("; did"):
+        guess += "; a model behind a server is reached with --endpoint URL"
+    raise UserError(f"there is no init and no folder {name!r}{guess}")
 
 
 def _never_better(run: Path) -> str:

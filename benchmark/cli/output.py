@@ -83,7 +83,11 @@ def print_summary(
     elif manifest.shard:
         print(f"\n{manifest.part}: these numbers are of a part of the panel; join all with merge")
     if manifest.overrides:
-        changed = ", ".join(f"{name} = {value}" for name, value in manifest.overrides.items())
+        usual = manifest.panels[0].usual
+        changed = ", ".join(
+            f"{name} = {value}" + (f" (standard: {usual[name]})" if name in usual else "")
+            for name, value in manifest.overrides.items()
+        )
         print(f"\nnot the {protocol_name(manifest.panels[0].name)} protocol: {changed}")
     panels = outputs.summary.panels
     for panel in panels:

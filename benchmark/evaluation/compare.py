@@ -290,8 +290,11 @@ def comparison_text(comparison: RunComparison, name_a: str = "A", name_b: str = 
 
 
 def _engine_text(manifest: Manifest) -> str:
-    facts = (manifest.engine.get(fact) for fact in ENGINE_FACTS)
-    return " ".join(str(fact) for fact in facts if fact is not None)
+    named = {"context": "context ", "opened": "prompt ends in ", "model_args": "with "}
+    facts = {fact: manifest.engine.get(fact) for fact in ENGINE_FACTS}
+    return " ".join(
+        f"{named.get(name, '')}{value}" for name, value in facts.items() if value is not None
+    )
 
 
 def _success_text(panel: PanelComparison) -> str:

@@ -190,6 +190,12 @@ class PanelProtocol:
         return ChatOptions(self.chat_template_kwargs, self.extra_body, self.name == THINKING)
 
     @property
+    def usual(self) -> dict[str, Any]:
+        """Sampling, repeats and seed that the named protocol has for this panel, by name."""
+        panel = load_task(self.task).panels().get(self.panel)
+        return {**asdict(_standard(self.name, panel)), "seed": STANDARD_SEED}
+
+    @property
     def overrides(self) -> dict[str, Any]:
         """Settings that are not the named protocol's, by name; empty for a standard run.
 
@@ -197,8 +203,7 @@ class PanelProtocol:
         """
         task = load_task(self.task)
         chosen = {**asdict(self.sampling), "repeats": self.repeats, "seed": self.seed}
-        usual = asdict(_standard(self.name, task.panels().get(self.panel)))
-        standard = {**usual, "seed": STANDARD_SEED}
+        standard = self.usual
         overrides = {name: value for name, value in chosen.items() if value != standard[name]}
         given = {
             "chat_template_kwargs": self.chat_template_kwargs,

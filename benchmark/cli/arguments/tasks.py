@@ -7,9 +7,21 @@ from benchmark.cli.arguments.common import count, data, env_options, settings, t
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare the commands."""
-    commands.add_parser("tasks", help="list tasks, panels and inits", parents=[data()])
     parser = commands.add_parser(
-        "play", help="play one episode in the terminal", parents=[data(), settings()]
+        "tasks",
+        help="list tasks, panels and inits",
+        description="Every panel with its size and whether its data is here, every setting of a "
+        "task, and the inits.",
+        parents=[data()],
+    )
+    parser.add_argument("--json", action="store_true", help="print it as JSON instead")
+    parser = commands.add_parser(
+        "play",
+        help="play one episode in the terminal",
+        description="Play an episode of a panel by typing actions, as the model would give them.",
+        epilog="examples:\n  arlarena-bench play sokoban\n"
+        "  arlarena-bench play webshop --episode 3 --prompt\n",
+        parents=[data(), settings()],
     )
     parser.add_argument("task", metavar="TASK", type=task, help="a task's name or folder")
     parser.add_argument("--panel", default="builtin", help="default: builtin")

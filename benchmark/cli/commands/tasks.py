@@ -1,6 +1,9 @@
 """`arlarena-bench tasks`: list tasks, panels and inits."""
 
 import argparse
+import json
+from dataclasses import asdict
+from typing import Any
 
 from rich.table import Table
 
@@ -13,12 +16,14 @@ from tasks.registry import load_task, task_names
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    del arguments
+    tasks, unfinished = _tasks()
+    if arguments.json:
+        print(json.dumps(_facts(tasks), indent=2, sort_keys=True))
+        return 0
     console = table_console()
     panels = Table(title="Panels", title_justify="left", box=None, pad_edge=False)
     for column in ("task", "panel", "episodes", "turns", "data", "what"):
         panels.add_column(column)
-    tasks, unfinished = _tasks()
     for name, task in tasks.items():
         for panel, info in task.panels().items():
             there = "here" if task.available(panel) else "missing"
@@ -45,6 +50,34 @@ def run(arguments: argparse.Namespace) -> int:
     for fault in unfinished:
         print(f"\nnot listed: {fault}")
     return 0
+
+
+def _facts(tasks: dict[str, Task]) -> dict[str, Any]:
+    """What is listed, as plain values."""
+    return {
+        "tasks": {
+            name: {
+                "version": task.info.version,
+                "panels": {
+                    panel: {
+                        "description": info.description,
+                        "episodes": info.episodes,
+                        "max_turns": info.max_turns,
+                        "sha256": info.sha256,
+                        "here": task.available(panel),
+                        "standard": asdict(info.standard),
+                    }
+                    for panel, info in task.panels().items()
+                },
+                "settings": {name: asdict(one) for name, one in task.info.settings.items()},
+            }
+            for name, task in tasks.items()
+        },
+        "inits": {
+            name: {"task": init.task, "role": init.role, "sha256": init.sha256}
+            for name, init in registered_inits().items()
+        },
+    }
 
 
 def _tasks() -> tuple[dict[str, Task], list[str]]:

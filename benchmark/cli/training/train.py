@@ -83,6 +83,13 @@ def _open_run(arguments: argparse.Namespace) -> "tuple[TrainingRun, None]":
         raise UserError("--init is missing: name where weights start, or a --track, which pins it")
     init = find_model(arguments.init)
     names = arguments.task or ([init.task] if init.task else [])
+    for name in names:
+        task, slash, panel = name.partition("/")
+        if slash:
+            raise UserError(
+                f"--task {name}: training plays a task's stream, not its panels; write --task "
+                f"{task}, and --set validation.panel={panel} to be validated on that one"
+            )
     if not names:
         raise UserError("--task is missing: the init was made for none in particular")
     own, of_tasks = _split_settings(arguments, names)

@@ -102,8 +102,23 @@ def _inside(folder: Path, chosen: Format | None) -> Found:
     raise UserError(
         f"{folder} holds no {chosen} log; name the file"
         if chosen
-        else f"{folder} holds no {wanted}; name the file of the log"
+        else f"{folder} holds no {wanted}; {_what_else(folder)}"
     )
+
+
+def _what_else(folder: Path) -> str:
+    """Which file of a folder may be meant."""
+    steps = {
+        int(number): path
+        for path in folder.glob(f"checkpoint-*/{STATE}")
+        if (number := path.parent.name.rpartition("-")[2]).isdecimal()
+    }
+    if steps:  # each holds the whole history up to its step
+        return f"name the log of its last checkpoint, {steps[max(steps)]}"
+    consoles = sorted(folder.glob("*.log")) or sorted(folder.glob("*.out"))
+    if consoles:
+        return f"if {consoles[0]} is the console of verl, name it"
+    return "name the file of the log"
 
 
 def _format_of(path: Path) -> Format:
