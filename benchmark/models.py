@@ -81,8 +81,8 @@ def from_folder(
         raise UserError(f"model folder {path} does not exist")
     if (path / ADAPTER).is_file() and not (path / "config.json").is_file():
         raise UserError(
-            f"{path} is a LoRA adapter: name its base with --model and the adapter with --lora "
-            f"{path}, or merge both first (merge_and_unload of peft)"
+            f"{path} is a LoRA adapter ({ADAPTER}): merge it into its base first "
+            "(merge_and_unload of peft, then save_pretrained)"
         )
     files = sorted(path.glob("*.safetensors"))
     if not files:

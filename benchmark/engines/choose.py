@@ -1,7 +1,8 @@
 """Chooses and builds the engine that a run asks for."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -32,6 +33,8 @@ class EngineOptions:
         tensor_parallel_size: GPUs that vLLM spreads one model over.
         max_model_len: Context that vLLM reserves room for; None for what responses need.
         steady: Transformers: batches depend on the requests alone (`WorkerEngine`).
+        data_parallel_size: Copies of the model, each on devices of its own; None for one.
+        batch_invariant: vLLM: results do not depend on what runs together.
         model_args: Further arguments of vLLM's engine.
         response_room: Tokens of responses that a prompt may be followed by; None if unknown.
         chat: How messages become prompts and answers become responses.
@@ -46,6 +49,8 @@ class EngineOptions:
     tensor_parallel_size: int | None = None
     max_model_len: int | None = None
     steady: bool = False
+    data_parallel_size: int | None = None
+    batch_invariant: bool = False
     model_args: Mapping[str, Any] = field(default_factory=dict)
     response_room: int | None = None
     chat: ChatOptions = PLAIN_CHAT
@@ -81,12 +86,15 @@ def _refuse_idle_options(kind: str, options: EngineOptions) -> None:
         "--gpu-memory-utilization": options.gpu_memory_utilization,
         "--tensor-parallel-size": options.tensor_parallel_size,
         "--max-model-len": options.max_model_len,
+        "--batch-invariant": options.batch_invariant or None,
         "--model-args": options.model_args or None,
     }
     idle = [name for name, value in of_vllm.items() if value is not None and kind != "vllm"]
     why = "only vLLM in this process has it"
     if not idle and options.dtype != "auto" and kind not in ("vllm", "transformers"):
         idle, why = ["--dtype"], "the server has chosen it" if kind == "openai" else "no model runs"
+    if not idle and options.data_parallel_size and kind not in ("vllm", "transformers"):
+        idle, why = ["--data-parallel-size"], "no model runs in this program"
     if not idle and options.chat.extra_body and kind != "openai":
         idle, why = ["--extra-body"], "only servers get requests"
     if not idle and options.chat.template_kwargs and kind in POLICIES:
@@ -126,6 +134,12 @@ def build_engine(kind: str, options: EngineOptions, source: ModelSource) -> Engi
         )
     if source.path is None:
         raise UserError(f"--engine {kind} needs a model's files, not a served model")
+    if options.data_parallel_size is not None and options.data_parallel_size > 1:
+        from benchmark.engines.core.replicas import ReplicatedEngine, device_groups
+
+        one = replace(options, data_parallel_size=None)
+        devices = device_groups(options.data_parallel_size, options.tensor_parallel_size or 1)
+        return ReplicatedEngine(partial(build_engine, kind, one, source), devices)
     if kind == "vllm":
         from benchmark.engines.vllm.engine import VllmEngine
 
@@ -136,6 +150,7 @@ def build_engine(kind: str, options: EngineOptions, source: ModelSource) -> Engi
             tensor_parallel_size=options.tensor_parallel_size,
             max_model_len=options.max_model_len,
             response_room=options.response_room,
+            batch_invariant=options.batch_invariant,
             model_args=options.model_args,
             chat=options.chat,
         )

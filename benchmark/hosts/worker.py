@@ -239,7 +239,7 @@ def main(descriptor: int, parent: int) -> None:
     # processes of a run; a worker that ended by itself would look like a failure.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    _end_with(parent)
+    end_with(parent)
     worker = Worker()
     with socket.socket(fileno=descriptor) as connection, connection.makefile("rb") as stream:
         try:
@@ -252,7 +252,7 @@ def main(descriptor: int, parent: int) -> None:
             worker.close()
 
 
-def _end_with(parent: int) -> None:
+def end_with(parent: int) -> None:
     """Be killed with the parent, even in the middle of a call that takes for ever."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

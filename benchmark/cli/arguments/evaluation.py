@@ -105,11 +105,21 @@ def _add_engine(group: "argparse._ArgumentGroup") -> None:
     group.add_argument(
         "--concurrency",
         type=count,
-        default=64,
         metavar="N",
-        help="episodes in flight (default: 64)",
+        help="episodes in flight (default: 64 for each copy of the model)",
     )
     add_model_options(group)
+    group.add_argument(
+        "--data-parallel-size",
+        type=count,
+        metavar="N",
+        help="copies of the model, each in a process and on GPUs of its own (default: 1)",
+    )
+    group.add_argument(
+        "--batch-invariant",
+        action="store_true",
+        help="vLLM on GPUs: results that do not depend on what runs together; slower",
+    )
     group.add_argument(
         "--model-args",
         type=json_object,

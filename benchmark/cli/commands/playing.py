@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import contextlib
+import math
 import re
 import signal
 import sys
@@ -27,6 +28,9 @@ from benchmark.evaluation.run_folder import RunFolder, check_folder
 from benchmark.models import ModelSource, policy, served
 from tasks.errors import UserError
 from tasks.options import parse_settings
+
+CONCURRENCY = 64
+"""Episodes in flight for each copy of a model, where nothing else is said."""
 
 
 def play(
@@ -135,7 +139,7 @@ async def _evaluate(
                     plan,
                     engine,
                     folder,
-                    arguments.concurrency,
+                    _concurrency(arguments),
                     progress.update,
                     arguments.env_processes,
                 )
@@ -217,15 +221,24 @@ def _engine_options(arguments: argparse.Namespace, plan: Plan) -> EngineOptions:
         kind=arguments.engine,
         endpoints=tuple(arguments.endpoint),
         dtype=arguments.dtype,
-        concurrency=arguments.concurrency,
+        # Each copy of the model has its part of the episodes in flight.
+        concurrency=math.ceil(_concurrency(arguments) / (arguments.data_parallel_size or 1)),
         gpu_memory_utilization=arguments.gpu_memory_utilization,
         tensor_parallel_size=arguments.tensor_parallel_size,
         max_model_len=arguments.max_model_len,
+        data_parallel_size=arguments.data_parallel_size,
+        batch_invariant=arguments.batch_invariant,
         model_args=arguments.model_args,
         response_room=max(map(_room, plan.panels)),
         chat=first.chat,
         sampling=replace(first.sampling, top_k=0),
     )
+
+
+def _concurrency(arguments: argparse.Namespace) -> int:
+    """Episodes in flight."""
+    chosen: int | None = arguments.concurrency
+    return chosen or CONCURRENCY * (arguments.data_parallel_size or 1)
 
 
 def _source(arguments: argparse.Namespace, kind: str) -> ModelSource:

@@ -28,10 +28,15 @@ class PromptTooLong(EngineError):
     """The model's context leaves no room for a response to this prompt."""
 
     def __init__(self, prompt_tokens: int, context: int) -> None:
+        self._facts = prompt_tokens, context
         super().__init__(
             f"the prompt has {prompt_tokens} tokens and the model's context {context}: "
             "no room for a response; use a model with a longer context"
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Across processes, too, it is this error."""
+        return type(self), self._facts
 
 
 class EngineDown(Exception):

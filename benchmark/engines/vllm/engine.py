@@ -16,6 +16,7 @@ Everywhere `VLLM_NO_USAGE_STATS=1` (nothing is sent), and `VLLM_LOGGING_LEVEL=ER
 
 import logging
 import os
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -43,6 +44,7 @@ GIB = 2**30
 NO_ARGS: Final[Mapping[str, Any]] = MappingProxyType({})
 PROMPT_ROOM: Final = 32_768
 """Tokens of a prompt that there is always room for, if the model's context has it."""
+BATCH_INVARIANT: Final = "VLLM_BATCH_INVARIANT"
 SPEED: Final = frozenset(
     {"max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization", "swap_space"}
 )
@@ -78,6 +80,8 @@ class VllmEngine(WorkerEngine):
         response_room: Tokens of responses that a prompt may be followed by: without a
             `max_model_len`, room for them and a long prompt is reserved and not the model's whole
             context, which may be a hundred times that. None for the model's own context.
+        batch_invariant: Use vLLM's kernels whose results do not depend on what runs together
+            (`VLLM_BATCH_INVARIANT`); slower, and on CUDA only.
         model_args: Further arguments of vLLM's engine (`vllm.EngineArgs`).
         chat: See `WorkerEngine`.
 
@@ -95,6 +99,7 @@ class VllmEngine(WorkerEngine):
         tensor_parallel_size: int | None = None,
         max_model_len: int | None = None,
         response_room: int | None = None,
+        batch_invariant: bool = False,
         model_args: Mapping[str, Any] = NO_ARGS,
         chat: ChatOptions = PLAIN_CHAT,
     ) -> None:
@@ -118,6 +123,7 @@ class VllmEngine(WorkerEngine):
         self._options = {name: value for name, value in chosen.items() if value is not None}
         _check_model_args(model_args)
         self._model_args = dict(model_args)
+        self._batch_invariant = batch_invariant
         self._response_room = response_room
         self._llm: Any = None
         self._running: dict[str, Ticket] = {}
@@ -137,6 +143,7 @@ class VllmEngine(WorkerEngine):
             "context": self._context,
             "options": {**self._options, **self._model_args},
             **({"model_args": self._telling_args()} if self._telling_args() else {}),
+            **({"batch_invariant": True} if self._batch_invariant else {}),
             **self._opening(),
             "versions": {"vllm": self._version, "torch": torch.__version__},
         }
@@ -151,6 +158,8 @@ class VllmEngine(WorkerEngine):
 
         cuda = torch.cuda.is_available()
         set_environment(cuda)
+        if self._batch_invariant:
+            _be_batch_invariant(cuda)
         chat = Chat.load(self._folder)
         if not cuda:
             # torch has read its environment already if anything imported it before.
@@ -228,6 +237,19 @@ class VllmEngine(WorkerEngine):
             _LEFT_OPEN.append(getattr(core, "ctx", None))  # there in a process of its own
             core.shutdown()
             self._llm = None
+
+
+def _be_batch_invariant(cuda: bool) -> None:
+    """Choose vLLM's batch-invariant kernels; vLLM reads the variable when it is imported.
+
+    Raises:
+        UserError: There is no CUDA device, or vLLM was imported without them.
+    """
+    if not cuda:
+        raise UserError("--batch-invariant needs an NVIDIA GPU: vLLM has no such kernels for CPUs")
+    if "vllm" in sys.modules and os.environ.get(BATCH_INVARIANT) != "1":
+        raise UserError(f"vLLM is running without it; start again with {BATCH_INVARIANT}=1")
+    os.environ[BATCH_INVARIANT] = "1"
 
 
 def _check_model_args(model_args: Mapping[str, Any]) -> None:
