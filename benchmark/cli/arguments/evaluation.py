@@ -135,7 +135,7 @@ def _add_protocol(group: "argparse._ArgumentGroup") -> None:
         default=PROTOCOLS[0],
         choices=PROTOCOLS,
         help="standard, or thinking: 8192 tokens a turn, temperature 0.6, top-p 0.95; what follows "
-        "the thought is the answer; ranked apart (default: standard)",
+        "the thought is the answer; never ranked with standard runs (default: standard)",
     )
     group.add_argument("--temperature", type=float, help="standard: 0, greedy; of aime 0.6")
     group.add_argument("--top-p", type=float, help="standard: 1, off; of aime 0.95")

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from itertools import combinations
 
 from benchmark.engines.core.scripted import POLICIES
+from benchmark.evaluation.protocol import NAME
 from benchmark.evaluation.replay import installed_panel
 from benchmark.evaluation.summary import PanelKey
 from benchmark.models import ModelIdentity
@@ -60,6 +61,9 @@ def _check_run(run: ReadRun) -> Iterator[Finding]:
     if manifest.overrides:
         changed = ", ".join(f"{key} = {value}" for key, value in manifest.overrides.items())
         yield Finding(name, "overrides", f"not the standard protocol: {changed}", STANDARD)
+    if others := sorted({panel.name for panel in manifest.panels} - {NAME}):
+        problem = f"is of the protocol {others[0]}, and the board ranks {NAME} alone"
+        yield Finding(name, "protocol", problem, STANDARD)
     for protocol in manifest.panels:
         where = f"panels, {protocol.task}/{protocol.panel}"
         try:
