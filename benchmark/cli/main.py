@@ -1,7 +1,7 @@
 """The command line: `arlarena-bench COMMAND`.
 
 Options are declared under `benchmark/cli/arguments/`; each command's work is in a module of its own
-under `benchmark/cli/commands/` or `benchmark/cli/training/`, imported when it is called, so that
+under `benchmark/cli/commands/` or the other `ROOMS`, imported when it is called, so that
 help comes at once.
 """
 

@@ -25,7 +25,7 @@ from tasks.alfworld.task import AlfworldTask
 from tasks.base import BUILTIN
 from tasks.panels import INDEX, Panel, PanelEntry, PanelInfo, panel_bytes, read_rows
 from tasks.seeding import stable_seed
-from tasks.trace import trace_panel
+from tasks.trace import measured, trace_panel
 
 DESCRIPTIONS = {
     BUILTIN: "144 generated households, 24 of each task type, in four kinds of rooms",
@@ -125,12 +125,7 @@ def _facts(folder: Path, name: str, shipped: dict[str, Any]) -> dict[str, Any]:
         same = shipped.get("sha256") == info.sha256
         return facts | ({key: shipped[key] for key in _MEASURED if key in shipped} if same else {})
     trace = trace_panel(AlfworldTask(), Panel("alfworld", info, entries))
-    low = max(0.0, round(trace.random_success - _BAND, 3))
-    return facts | {
-        "random_success": [low, round(trace.random_success + _BAND, 3)],
-        "expert_success": trace.expert_success,
-        "trace_sha256": trace.sha256,
-    }
+    return facts | measured(trace, _BAND)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from tasks.sokoban.generator import TRAINING_LENGTHS, Size, generate
 from tasks.sokoban.symmetry import room_key
 from tasks.sokoban.task import SokobanTask
 from tasks.text_task import PANELS
-from tasks.trace import trace_panel
+from tasks.trace import measured, trace_panel
 
 ONE_BOX = "256 levels of 6x6 with one box, spread evenly over optimal lengths 3 to 14"
 TWO_BOXES = "128 levels of 7x7 and 8x8 with two boxes, optimal lengths 8 to 23"
@@ -56,17 +56,13 @@ def write_panels(folder: Path) -> None:
         digest = hashlib.sha256(content).hexdigest()
         info = PanelInfo(name, description, len(entries), max_turns, digest, (0, 1), 1, "")
         trace = trace_panel(SokobanTask(), Panel("sokoban", info, entries))
-        low = max(0.0, round(trace.random_success - _BAND, 3))
-        high = round(trace.random_success + _BAND, 3)
         (folder / f"{name}.jsonl").write_bytes(content)
         index[name] = {
             "description": description,
             "episodes": len(entries),
             "max_turns": max_turns,
             "sha256": digest,
-            "random_success": [low, high],
-            "expert_success": 1.0,
-            "trace_sha256": trace.sha256,
+            **measured(trace, _BAND),
         }
     (folder / INDEX).write_text(json.dumps(index, indent=2) + "\n", "utf-8")
 

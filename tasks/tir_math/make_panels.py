@@ -14,7 +14,7 @@ from tasks.panels import INDEX, Panel, PanelInfo, panel_bytes
 from tasks.registry import load_task
 from tasks.tir_math.hub import field_panels
 from tasks.tir_math.problems.stream import builtin_entries
-from tasks.trace import trace_panel
+from tasks.trace import measured, trace_panel
 
 PANELS = Path(__file__).parent / "panels"
 DESCRIPTION = "250 generated problems that a program solves: 25 kinds, 50 of each level"
@@ -43,10 +43,7 @@ def write_panels(folder: Path, task: Task | None) -> None:
     if task is not None:
         info = PanelInfo(BUILTIN, DESCRIPTION, len(entries), MAX_TURNS, digest, None, None, None)
         trace = trace_panel(task, Panel("tir_math", info, entries))
-        low = max(0.0, round(trace.random_success - _BAND, 3))
-        facts["random_success"] = [low, round(trace.random_success + _BAND, 3)]
-        facts["expert_success"] = trace.expert_success
-        facts["trace_sha256"] = trace.sha256
+        facts |= measured(trace, _BAND)
     index = {BUILTIN: facts}
     for name, panel in field_panels().items():
         index[name] = _facts(panel.description, panel.episodes, "")

@@ -15,7 +15,7 @@ from typing import Any
 
 from tasks.panels import INDEX, Panel, PanelEntry, PanelInfo, panel_bytes, read_rows
 from tasks.seeding import stable_seed
-from tasks.trace import trace_panel
+from tasks.trace import measured, trace_panel
 from tasks.webshop.data.catalogues import (
     BUILTIN,
     BUILTIN_FILE,
@@ -57,7 +57,6 @@ DESCRIPTIONS = {
     FULL: "500 wishes of people in the public shop of 1.18 million products",
     FULL + TRAIN: "5000 wishes of people for other products of this shop",
 }
-_MEASURED = ("random_success", "expert_success", "trace_sha256")
 _BAND = 0.03
 """Half-width of the recorded band around the random policy's measured success."""
 
@@ -146,9 +145,7 @@ def _facts(folder: Path, name: str, shipped: dict[str, Any]) -> dict[str, Any]:
     facts["catalogue_sha256"] = open_catalogue(catalogue_name(name)).sha256
     if not name.endswith(TRAIN):
         trace = trace_panel(WebShopTask(), Panel("webshop", info, entries))
-        low = max(0.0, round(trace.random_success - _BAND, 3))
-        measured = ([low, round(trace.random_success + _BAND, 3)], trace.expert_success)
-        facts |= dict(zip(_MEASURED, (*measured, trace.sha256), strict=True))
+        facts |= measured(trace, _BAND)
     return facts
 
 
