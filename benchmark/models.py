@@ -39,11 +39,36 @@ class ModelIdentity(Strict):
     sha256: Sha256 | None = None
 
     @property
+    def canonical(self) -> "ModelIdentity":
+        """The one form of all names that mean the same.
+
+        The hub finds a repository in any case, and its commit says which files are meant: a hash
+        beside it says nothing more, and could be invented.
+        """
+        if self.kind != "hub":
+            return self
+        return self.model_copy(update={"name": self.name.casefold(), "sha256": None})
+
+    @property
     def text(self) -> str:
         """One line for people."""
         revision = f", revision {self.revision}" if self.revision else ""
         digest = f", SHA-256 {self.sha256[:12]}..." if self.sha256 else ""
         return f"{self.name} ({self.kind}{revision}{digest})"
+
+
+def same_weights(one: ModelIdentity, other: ModelIdentity) -> bool:
+    """Whether two identities are of the same weights, as far as can be seen without them.
+
+    Hub models are compared by name and commit, all others by the hash of their files; only what
+    has none (policies, served models) by name.
+    """
+    one, other = one.canonical, other.canonical
+    if one.kind == "hub" or other.kind == "hub":
+        return one == other
+    if one.sha256 is not None or other.sha256 is not None:
+        return one.sha256 == other.sha256
+    return (one.name, one.revision) == (other.name, other.revision)
 
 
 @dataclass(frozen=True, slots=True)

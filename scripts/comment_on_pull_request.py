@@ -35,8 +35,15 @@ UNTRUSTED: Final = (
     "No verdict is shown: this pull request touches something else than one folder of "
     "`submissions/`, which may be what judges it. A submission adds one folder and nothing else."
 )
+OTHER_BASE: Final = (
+    "No verdict is shown: this commit was judged by another branch than the one that submissions "
+    "go to. Push it again, or close the pull request to the other branch and run the check again."
+)
 NO_VERDICT: Final = "The check of this pull request did not come to an end; its log says why."
 FOLDER: Final = re.compile(r"submissions/([^/]+)/.+", re.DOTALL)
+COMMIT: Final = re.compile(r"[0-9a-f]{40}")
+MAX_BASE: Final = 4096
+"""Bytes of the judge's note on its base."""
 MAX_COMMENT: Final = 64_000
 """Characters; GitHub takes 65,536."""
 MAX_ARCHIVE: Final = 2**24
@@ -110,7 +117,7 @@ def main(environment: Mapping[str, str] = os.environ) -> int:
     if number is None:
         print("the judged commit is no open pull request's last one")
         return 0
-    text = verdict(github, run["id"]) if trusted(github, base, run["head_sha"]) else UNTRUSTED
+    text = verdict(github, run["id"], base) if trusted(github, base, run["head_sha"]) else UNTRUSTED
     # What was pushed meanwhile is not what was looked at.
     if github.get(f"pulls/{number}")["head"]["sha"] != run["head_sha"]:
         print(f"pull request {number} has a newer commit")
@@ -163,8 +170,17 @@ def of_one_folder(files: Sequence[Json]) -> bool:
     return len(files) < MOST_FILES and len(folders) == 1 and None not in folders
 
 
-def verdict(github: GitHub, run: int) -> str:
-    """The comment that a run of the judge has left; a fixed text if there is none."""
+def verdict(github: GitHub, run: int, base: str) -> str:
+    """The comment that a run of the judge has left; a fixed text if there is none.
+
+    One branch can be sent to several others, whose code and submissions may be older: only the
+    verdict of the branch that submissions go to is shown, with the commit that judged.
+
+    Args:
+        github: The repository.
+        run: Number of the run.
+        base: The branch.
+    """
     found = github.get(f"actions/runs/{run}/artifacts", name="verdict")["artifacts"]
     kept = [artifact["id"] for artifact in found if not artifact["expired"]]
     if not kept:
@@ -172,11 +188,17 @@ def verdict(github: GitHub, run: int) -> str:
     # A run that was started again has left one each time.
     content = github.download(f"actions/artifacts/{max(kept)}/zip", MAX_ARCHIVE)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        if "comment.md" not in archive.namelist():
+        if not {"comment.md", "base.json"} <= set(archive.namelist()):
             return NO_VERDICT
+        with archive.open("base.json") as file:
+            judge = json.loads(file.read(MAX_BASE))
+        commit = judge["commit"]
+        if judge["branch"] != base or not COMMIT.fullmatch(commit):
+            return OTHER_BASE
         # Read here and never unpacked: a link in it is a text like any other.
         with archive.open("comment.md") as file:
-            return file.read(4 * MAX_COMMENT).decode("utf-8", "replace")[:MAX_COMMENT].strip()
+            text = file.read(4 * MAX_COMMENT).decode("utf-8", "replace")[:MAX_COMMENT].strip()
+    return f"{text}\n\nJudged by {base} at {commit}."
 
 
 def post(github: GitHub, number: int, text: str) -> None:

@@ -1,15 +1,17 @@
 """What CI runs on a pull request: finds the folder that it adds and checks it.
 
-    python scripts/judge_pull_request.py --repository CLONE --head COMMIT --out DIR
+    python scripts/judge_pull_request.py --repository CLONE --base-branch main --head COMMIT \
+        --out DIR
 
 The clone is the base branch's as it is now, with the pull request's commits fetched into it: git
 runs in it alone, the folder is taken out of the commits byte for byte, and it is compared with the
-submissions that the base branch has by now. Writes `comment.md` whatever happens, and
-`verdict.json` where there is a verdict. Exit code 1 if the submission is not accepted, 2 if the
-check could not be made.
+submissions that the base branch has by now. Writes `comment.md` whatever happens,
+`base.json` with the branch and commit that judge, and `verdict.json` where there is a verdict. Exit
+code 1 if the submission is not accepted, 2 if the check could not be made.
 """
 
 import argparse
+import json
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -24,6 +26,7 @@ from benchmark.submissions.report import escaped, no_verdict
 from tasks.errors import UserError
 
 COMMENT = "comment.md"
+BASE = "base.json"
 MAX_NAMED = 10
 """Folders that are named where there is more than one."""
 
@@ -33,6 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Check the submission of a pull request.")
     parser.add_argument("--repository", type=Path, required=True, help="clone of the base branch")
     parser.add_argument("--base", default="HEAD", help="commit that it goes to (default: HEAD)")
+    parser.add_argument("--base-branch", required=True, help="name of the branch that it goes to")
     parser.add_argument("--head", required=True, help="last commit of the pull request")
     parser.add_argument("--out", type=Path, required=True, help="where the verdict is written")
     arguments = parser.parse_args(argv)
@@ -46,6 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"judge_pull_request: {reason}", file=sys.stderr)
         return 2
     try:
+        _note_base(arguments.repository, arguments.base, arguments.base_branch, arguments.out)
         return judge(arguments.repository, arguments.base, arguments.head, arguments.out)
     except UserError as error:
         _comment(arguments.out, no_verdict("", str(error)))
@@ -91,6 +96,17 @@ def judge(repository: Path, base: str, head: str, out: Path) -> int:
                 *("--json", str(out / "verdict.json"), "--comment", str(out / COMMENT)),
             ]
         )
+
+
+def _note_base(repository: Path, base: str, branch: str, out: Path) -> None:
+    """Write down whose code and submissions judge: a verdict is worth what its base is.
+
+    Raises:
+        UserError: The base is no commit.
+    """
+    commit = Repository.at(repository).commit(base, "--base")
+    content = json.dumps({"branch": branch, "commit": commit}) + "\n"
+    write_atomically(out / BASE, content.encode())
 
 
 def added(paths: Sequence[str]) -> list[str]:

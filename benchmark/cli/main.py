@@ -24,6 +24,7 @@ from benchmark.cli.arguments import (
 )
 from benchmark.cli.parser import Parser
 from tasks.errors import UserError
+from tasks.texts import on_one_line
 
 PROGRAM = "arlarena-bench"
 ROOMS = ("commands", "training", "authors")
@@ -32,6 +33,8 @@ EXIT_USER_ERROR = 2
 EXIT_ENGINE_DOWN = 3
 EXIT_INTERRUPTED = 130
 SHELLS = ("bash", "zsh")
+MAX_MESSAGE = 20_000
+"""Characters of a message: all mistakes of a long file fit."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -113,7 +116,9 @@ def _named(words: Sequence[str]) -> str:
 def _fail(arguments: argparse.Namespace, message: str, code: int) -> int:
     if arguments.debug:
         logging.exception("traceback")
-    print(f"{f'{PROGRAM} {arguments.command}'.strip()}: {message}", file=sys.stderr)
+    # Messages quote files and servers: nothing in them may move the terminal, or hide their end.
+    text = on_one_line(message, MAX_MESSAGE)
+    print(f"{f'{PROGRAM} {arguments.command}'.strip()}: {text}", file=sys.stderr)
     return code
 
 

@@ -23,7 +23,7 @@ from benchmark.stats.shown import p_text, points_text, signed_text
 from tasks.errors import UserError
 from tasks.presentation import Presentation
 from tasks.registry import load_task
-from tasks.texts import counted
+from tasks.texts import counted, printable
 
 Run = tuple[Manifest, Iterable[EpisodeRecord]]
 """A run as `benchmark.evaluation.run_folder.read_run` gives it."""
@@ -286,7 +286,8 @@ def comparison_text(comparison: RunComparison, name_a: str = "A", name_b: str = 
         f"Differences are B minus A, with 95 % intervals. Success: {', '.join(success)}. "
         f"Scores: {', '.join(scores)}.",
     ]
-    return "\n".join(lines)
+    # Names and notes are a run's own words.
+    return "\n".join(map(printable, lines))
 
 
 def _engine_text(manifest: Manifest) -> str:

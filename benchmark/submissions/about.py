@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from benchmark.models import ModelIdentity
 from benchmark.submissions.format.faults import Fault, faults_of
+from benchmark.submissions.format.plain_yaml import read_plain_yaml
 from benchmark.submissions.format.schema import (
     ABOUT_WEIGHTS,
     SCHEMA_VERSION,
@@ -117,7 +118,7 @@ def _yaml(path: Path) -> dict[str, Any]:
     if len(content) > MAX_ABOUT:
         raise UserError(f"{path} is longer than {MAX_ABOUT:,} bytes; shorten it")
     try:
-        about = yaml.safe_load(content.decode("utf-8"))
+        about = read_plain_yaml(content.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not valid YAML: it is not UTF-8; save it as UTF-8") from error
     except yaml.MarkedYAMLError as error:

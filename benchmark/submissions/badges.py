@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import yaml
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
 from benchmark.submissions.check import CheckResult
 from benchmark.submissions.reading.entry import ReadCheckpoint
@@ -35,18 +35,48 @@ class Badges:
     rerun: bool
 
 
+class RerunSample(Strict):
+    """What was repeated of an entry, and what came of it (`benchmark.submissions.rerun`).
+
+    Attributes:
+        commit: Of the code; with the day the seed of the sample.
+        what: Episodes that the weights played again, or updates that were trained again.
+        count: How many.
+        equal: Of these so many were equal: in all answers, or in all numbers.
+        holds: Whether that is what the records say, within their noise.
+    """
+
+    commit: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
+    what: Literal["episodes", "updates"]
+    count: Annotated[int, Field(ge=1)]
+    equal: Annotated[int, Field(ge=0)]
+    holds: bool
+
+    @property
+    def text(self) -> str:
+        """One line for people."""
+        done = "played" if self.what == "episodes" else "trained"
+        verdict = "they hold" if self.holds else "they do not hold"
+        return (
+            f"{self.count} {self.what} {done} again at commit {self.commit[:12]}, {self.equal} "
+            f"equal: {verdict}"
+        )
+
+
 class Rerun(Strict):
-    """One line of maintainers' reruns.
+    """One entry of the maintainers' reruns.
 
     Attributes:
         date: Day, ISO 8601.
         by: Who.
         note: What came out.
+        sample: What was repeated; null where a person has repeated it in another way.
     """
 
     date: str
     by: str
     note: str
+    sample: RerunSample | None = None
 
 
 def badges_of(verdict: CheckResult, reruns: dict[str, Rerun]) -> Badges:
@@ -73,8 +103,13 @@ def badges_of(verdict: CheckResult, reruns: dict[str, Rerun]) -> Badges:
         replayed=verdict.replayed == sum(len(run.records) for run in entry.runs),
         stability="logs" if all(map(_is_judged, entry.checkpoints)) else "none",
         init=init,
-        rerun=verdict.folder.name in reruns,
+        rerun=_held(reruns.get(verdict.folder.name)),
     )
+
+
+def _held(rerun: Rerun | None) -> bool:
+    """Whether something was repeated, and holds."""
+    return rerun is not None and (rerun.sample is None or rerun.sample.holds)
 
 
 def _is_judged(point: ReadCheckpoint) -> bool:

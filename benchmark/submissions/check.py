@@ -94,12 +94,13 @@ def check_submission(
         entry = _read(folder, findings)
     except Rejected as rejected:
         findings.append(rejected.finding)
+    if base is not None:
+        # Before anything is replayed: who touches something else is told at once.
+        findings += check_changes(folder, base, head, repository)
     if entry is not None:
         for check in CHECKS:
             context.sound = not findings
             findings += check(entry, context)
-    if base is not None:
-        findings += check_changes(folder, base, head, repository)
     return CheckResult(
         folder,
         tuple(findings),

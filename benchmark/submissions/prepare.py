@@ -96,7 +96,7 @@ def parts_of(
     played: dict[str, list[Played]] = {}
     for path in runs:
         manifest, records = read_run(path)
-        key = manifest.model.model_dump_json()
+        key = manifest.model.canonical.model_dump_json()
         played.setdefault(key, []).append(Played(path, manifest, records))
     groups = list(played.values())
     paired = _paired([own_log(path) for path in logs], groups)
@@ -235,7 +235,7 @@ def prepare(
             log = f"training/s{part.seed}.jsonl.zst"
             content = part.log.path.read_bytes()
             files[log] = compress(content), len(content)
-        model = part.model.model_dump(mode="json")
+        model = _stated(part.model).model_dump(mode="json")
         checkpoints.append({"seed": part.seed, "model": model, "runs": names, "training_log": log})
     commands = _commands(parts, folder.name)
     return _write(folder, {**about, "checkpoints": checkpoints}, files, commands, judge)
@@ -272,7 +272,13 @@ def _manifest(manifest: Manifest) -> Manifest:
     Runs of earlier versions recorded the name of the file that Python was given.
     """
     _, *words = manifest.command or (PROGRAM,)
-    return manifest.model_copy(update={"command": (PROGRAM, *words)})
+    model = _stated(manifest.model)
+    return manifest.model_copy(update={"command": (PROGRAM, *words), "model": model})
+
+
+def _stated(model: ModelIdentity) -> ModelIdentity:
+    """A model as a submission names it: of the hub by its commit alone."""
+    return model.model_copy(update={"sha256": None}) if model.kind == "hub" else model
 
 
 def _write(

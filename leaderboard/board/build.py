@@ -25,6 +25,7 @@ from benchmark.submissions.checks.context import Context, MethodFault
 from benchmark.submissions.checks.known import Known
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION
+from benchmark.submissions.reading.replays import Replays
 from benchmark.tracks import Track
 from leaderboard.board.entries import facts_of, row_of
 from leaderboard.board.file import (
@@ -88,6 +89,7 @@ def build(
     archives: Sequence[Path] | None = None,
     env_processes: int | None = None,
     *,
+    replays: Replays | None = None,
     shipped: Mapping[str, int] | None = None,
     tracks: Mapping[str, Track] | None = None,
     method_fault: MethodFault | None = None,
@@ -103,6 +105,7 @@ def build(
         archives: Boards of older protocols, the newest first; by default the Parquet files in the
             submissions' folder `ARCHIVES`, by their names, the last one first.
         env_processes: See `benchmark.evaluation.replay.replay_run`.
+        replays: Replays that held before; None to make all of them.
         shipped: See `check_submission`.
         tracks: Likewise.
         method_fault: Likewise.
@@ -129,7 +132,7 @@ def build(
         for folder in sorted(submissions.iterdir())
         if folder.is_dir() and not folder.name.startswith(".")
     ]
-    verdicts = _verdicts(folders, inits, shipped, tracks, method_fault, env_processes)
+    verdicts = _verdicts(folders, inits, shipped, tracks, method_fault, env_processes, replays)
     for number, verdict in enumerate(verdicts, 1):
         if checked is not None:
             checked(verdict, number, len(folders))
@@ -191,11 +194,20 @@ def _verdicts(
     tracks: Mapping[str, Track] | None,
     method_fault: MethodFault | None,
     env_processes: int | None,
+    replays: Replays | None,
 ) -> Iterator[CheckResult]:
     """Check every submission, against those accepted before it: the first one is no copy."""
     before: list[Known] = []
     for folder in folders:
-        context = Context(inits, before, shipped or {}, tracks or {}, method_fault, env_processes)
+        context = Context(
+            inits,
+            before,
+            shipped or {},
+            tracks or {},
+            method_fault,
+            env_processes,
+            replays=replays,
+        )
         try:
             verdict = check_submission(folder, context)
         except Exception as error:

@@ -79,7 +79,9 @@ def table(board: Board, view: View) -> pd.DataFrame:
 def sorted_frame(frame: pd.DataFrame, by: str, descending: bool) -> pd.DataFrame:
     """Sort a frame: texts in any case, infinities as numbers, what is unknown always last.
 
-    Equals stand in the order of mean success, then of their ids: the oldest first.
+    Equals stand in the order of mean success; of entries with equal success those that maintainers
+    have re-run come first, then the oldest. Scripted policies never stand between models: they
+    come last.
 
     Args:
         frame: The frame.
@@ -87,10 +89,14 @@ def sorted_frame(frame: pd.DataFrame, by: str, descending: bool) -> pd.DataFrame
         descending: The largest first.
     """
     frame = frame.sort_index(kind="stable")
+    if "badges" in frame:
+        frame = frame.sort_values("badges", key=_is_not_rerun, kind="stable")
     for name, falling in ((SUCCESS, True), (by, descending)):
         frame = frame.sort_values(
             name, ascending=not falling, na_position="last", kind="stable", key=_sort_key
         )
+    if "kind" in frame:
+        frame = frame.sort_values("kind", key=lambda kinds: kinds == "policy", kind="stable")
     return frame
 
 
@@ -114,6 +120,10 @@ def csv_of(frame: pd.DataFrame, chosen: Sequence[Column]) -> str:
             heads.append(f"{name} [{unit}]" if unit else name)
             values.append(_plain_cells(frame[name], unit in _WHOLE))
     return cells.csv_text(heads, zip(*values, strict=True))
+
+
+def _is_not_rerun(badges: Any) -> Any:
+    return ~badges.str.contains("re-run", regex=False, na=False).astype(bool)
 
 
 def _ranks(board: Board, view: View, panels: Sequence[PanelFacts]) -> Mapping[str, Rank]:

@@ -17,6 +17,7 @@ from scripts.comment_on_pull_request import (
     MARK,
     MAX_COMMENT,
     NO_VERDICT,
+    OTHER_BASE,
     UNTRUSTED,
     main,
     of_one_folder,
@@ -24,17 +25,26 @@ from scripts.comment_on_pull_request import (
 from tests.support.local_hub import Asked, LocalServer, Reply, serving
 
 SHA = "a" * 40
+BASE = "b" * 40
 FILE = "submissions/20260102_x/README.md"
 REPOSITORY = "/repos/owner/bench"
 
 
-def zipped(content: str | bytes, name: str = "comment.md", link: bool = False) -> bytes:
+def zipped(
+    content: str | bytes,
+    name: str = "comment.md",
+    link: bool = False,
+    base: bytes | None = None,
+) -> bytes:
     stored = io.BytesIO()
+    judge = json.dumps({"branch": "main", "commit": BASE}).encode() if base is None else base
     with zipfile.ZipFile(stored, "w") as archive:
         entry = zipfile.ZipInfo(name)
         entry.compress_type = zipfile.ZIP_DEFLATED
         entry.external_attr = (0o120777 if link else 0o100644) << 16
         archive.writestr(entry, content)
+        if judge:
+            archive.writestr("base.json", judge)
     return stored.getvalue()
 
 
@@ -127,7 +137,9 @@ def forge() -> Iterator[Forge]:
 
 
 def comment_of(text: str) -> str:
-    return f"{MARK}\n{text}\n\nCommit {SHA}, [log](https://example.org/run).\n"
+    fixed = text in (UNTRUSTED, NO_VERDICT, OTHER_BASE)
+    judge = "" if fixed else f"\n\nJudged by main at {BASE}."
+    return f"{MARK}\n{text}{judge}\n\nCommit {SHA}, [log](https://example.org/run).\n"
 
 
 def test_the_verdict_on_a_submission_is_posted(forge: Forge, tmp_path: Path) -> None:
@@ -247,3 +259,26 @@ def test_a_forge_that_refuses_is_an_error(forge: Forge, tmp_path: Path) -> None:
     forge.server.answer = lambda asked: Reply(b"{}", 403)
     with pytest.raises(HTTPError, match="403"):
         forge.post(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        {"branch": "old", "commit": BASE},
+        {"branch": "main2", "commit": BASE},
+        {"branch": "refs/heads/main", "commit": BASE},
+        {"branch": "main", "commit": "main"},
+        {"branch": "main", "commit": f"{BASE}\n@someone"},
+    ],
+)
+def test_a_verdict_of_another_branch_is_not_shown(
+    forge: Forge, tmp_path: Path, base: dict[str, str]
+) -> None:
+    """One branch, sent to main and to an older one: the judge of the older one says yes."""
+    forge.archives = {7: zipped("Accepted.", base=json.dumps(base).encode())}
+    assert forge.post(tmp_path) == [comment_of(OTHER_BASE)]
+
+
+def test_a_judge_that_does_not_say_its_base_is_an_older_one(forge: Forge, tmp_path: Path) -> None:
+    forge.archives = {7: zipped("Accepted.", base=b"")}
+    assert forge.post(tmp_path) == [comment_of(NO_VERDICT)]

@@ -67,7 +67,18 @@ def judged(clone: Path, head: str, base: str = "HEAD") -> tuple[int, str, Json |
     """Exit code, comment and verdict."""
     out = clone.parent / "out"
     shutil.rmtree(out, ignore_errors=True)
-    told = ["--repository", str(clone), "--head", head, "--base", base, "--out", str(out)]
+    told = [
+        "--repository",
+        str(clone),
+        "--base-branch",
+        "main",
+        "--head",
+        head,
+        "--base",
+        base,
+        "--out",
+        str(out),
+    ]
     code = main(told)
     file = out / "verdict.json"
     verdict: Json | None = json.loads(file.read_bytes()) if file.exists() else None
@@ -243,7 +254,15 @@ def test_a_folder_that_is_taken_away(clone: Path) -> None:
 )
 def test_commits_that_are_not_there(clone: Path, head: str, base: str, message: str) -> None:
     out = clone.parent / "out"
-    told = ["--repository", str(clone), f"--head={head}", f"--base={base}", f"--out={out}"]
+    told = [
+        "--repository",
+        str(clone),
+        "--base-branch",
+        "main",
+        f"--head={head}",
+        f"--base={base}",
+        f"--out={out}",
+    ]
     assert main(told) == 2
     text = html.unescape((out / "comment.md").read_text())
     assert "The check could not be made, which is no verdict:" in text
@@ -252,7 +271,7 @@ def test_commits_that_are_not_there(clone: Path, head: str, base: str, message: 
 
 def test_a_place_that_cannot_be_written(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = clone / "README.md"
-    told = ["--repository", str(clone), "--head", "main", "--out"]
+    told = ["--repository", str(clone), "--base-branch", "main", "--head", "main", "--out"]
     for place, reason in ((out, "File exists"), (out / "x", "Not a directory")):
         assert main([*told, str(place)]) == 2
         said = f"judge_pull_request: --out {place} cannot be written: {reason}\n"

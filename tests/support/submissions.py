@@ -29,7 +29,13 @@ from benchmark.submissions.checks.known import Known
 from benchmark.submissions.prepare import Played, RunUpload, prepare
 from tasks.errors import UserError
 from tasks.seeding import sha256_text, stable_seed
-from tests.support.training_logs import Line, run_lines, validation_line, write_log
+from tests.support.training_logs import (
+    Line,
+    measured_line,
+    run_lines,
+    validation_line,
+    write_log,
+)
 
 Json = dict[str, Any]
 
@@ -151,7 +157,8 @@ def panel_line(line: Line, fingerprint: str, episodes: int = 256) -> Line:
         return {**line, **of_panel, "fingerprint": fingerprint, **shares}
     share = round(line["rollout/success"] * 128) / 128
     counts = {"rollout/episodes": 128, "rollout/success": share}
-    return {**line, **counts, "rollout/groups": 16, "rollout/uniform_groups": 0.25}
+    counts |= {"rollout/groups": 16, "rollout/uniform_groups": 0.25}
+    return {**measured_line(line["update"]), **line, **counts}
 
 
 def trainer_line(line: Line, updates: int, every: int | None) -> Line:

@@ -7,11 +7,16 @@ from tests.support.small_track import small
 from tests.support.submissions import INITS, SEEDS, Copy
 from tests.support.training_logs import Line
 
-# As the invented logs are: 20 updates, validated after each, from an init with another hash.
+# As the invented logs are: 20 updates of 128 episodes, validated after each, from an init with
+# another hash.
 TRACK = small(
     {
         "init": {"sha256": INITS["tiny-sokoban"]},
-        "settings": {"optimization": {"updates": 20}, "validation": {"every": 1}},
+        "settings": {
+            "rollout": {"groups": 16, "group_size": 8},
+            "optimization": {"updates": 20},
+            "validation": {"every": 1},
+        },
     }
 )
 Change = Callable[[Line], object]
@@ -25,6 +30,9 @@ def on_track(copy: Copy, change: Change = lambda line: None, seed: int | None = 
         def rewrite(lines: list[Line], each: int = each) -> None:
             own = {"configuration": {**configuration, "tasks": {"sokoban": {}}}}
             lines[0] |= {**own, "track": TRACK.claim.model_dump()}
+            for line in lines:
+                if line["kind"] == "update":
+                    line["policy/learning_rate"] = 1e-4
             if seed in (None, each):
                 change(lines[0])
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmark.logs.metrics import METRICS
 from benchmark.logs.training_log import LOG
 from benchmark.stats.intervals import wilson
 from tasks.seeding import sha256_text, stable_seed
@@ -33,6 +34,16 @@ def start_line(recipe: str = "grpo", seed: int = 0, **changes: Any) -> Line:
         "versions": {"python": "3.11.7"},
     }
     return fields | changes
+
+
+def measured_line(update: int, values: Mapping[str, Any] | None = None) -> Line:
+    """An update line with all that this project's trainer measures; what is invented is whole."""
+    names = [name for name in METRICS if name.startswith(("rollout/", "kl_old/", "ratio/"))]
+    names += ["policy/loss", "policy/grad_norm", "policy/grad_norm_max", "policy/entropy"]
+    names += ["policy/learning_rate", "policy/advantage_std", "policy/skipped_steps"]
+    fields = {**dict.fromkeys(names, 0), "policy/optimizer_steps": 8}
+    fields |= dict.fromkeys(("tokens/prompt", "tokens/response", "tokens/trained"), 9_000)
+    return update_line(update, {**dict.fromkeys(METRICS), **fields, **(values or {})})
 
 
 def update_line(update: int, values: Mapping[str, Any] | None = None, **changes: Any) -> Line:

@@ -44,6 +44,12 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "(default: all in the folder .archives of the submissions)",
     )
     action.add_argument(
+        "--replays",
+        metavar="FILE",
+        help="where replays that held are kept; the same records are not replayed again by the "
+        "same code. Whoever can write the file can have anything accepted",
+    )
+    action.add_argument(
         "--eval-results",
         metavar="DIR",
         help="also write the hub's .eval_results files of entries whose models are on the hub, as "

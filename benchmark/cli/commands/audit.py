@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmark.cli.commands.inits import find_model
-from benchmark.models import ModelIdentity
+from benchmark.models import ModelIdentity, same_weights
 from benchmark.submissions.check import read_accepted
 from tasks.errors import UserError
 from tasks.texts import on_one_line
@@ -65,10 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _same_weights(sent: ModelIdentity, given: ModelIdentity) -> bool:
     """Whether two identities are of the same files: by their hash, or by commit on the hub."""
-    if sent.sha256 is not None and sent.sha256 == given.sha256:
-        return True
-    same = (sent.name, sent.revision) == (given.name, given.revision)
-    return same and sent.revision is not None
+    known = sent.sha256 is not None or sent.revision is not None
+    return known and same_weights(sent, given)
 
 
 def _objections(audit: "EpisodeAudit") -> Iterator[str]:

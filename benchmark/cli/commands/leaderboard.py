@@ -49,6 +49,7 @@ def _serve(arguments: argparse.Namespace) -> int:
 
 
 def _build(arguments: argparse.Namespace) -> int:
+    from benchmark.submissions.reading.replays import Replays
     from leaderboard.board.build import Origin, build, write
 
     # What is missing is said before an hour of replays, not after it.
@@ -62,6 +63,7 @@ def _build(arguments: argparse.Namespace) -> int:
         pinned_hashes(),
         archives,
         arguments.env_processes,
+        replays=Replays(Path(arguments.replays)) if arguments.replays else None,
         shipped=shipped_weights(),
         tracks=registered_tracks(),
         method_fault=method_fault,

@@ -11,6 +11,7 @@ from benchmark.evaluation.replay import replay_run
 from benchmark.evaluation.run_folder import SUMMARY, read_run
 from benchmark.evaluation.summary import named, summarize, summary_json
 from tasks.options import parse_settings
+from tasks.texts import printable
 
 _SHOWN = 10
 """Differing records that are spelled out; the others are counted."""
@@ -31,15 +32,15 @@ def run(arguments: argparse.Namespace) -> int:
             continue
         differing += 1
         if differing <= _SHOWN:
-            print(name)
+            print(printable(name))
             for difference in replay.differences:
-                print(f"  {difference}")
+                print(f"  {printable(str(difference))}")
     if differing > _SHOWN:
         print(f"... and {differing - _SHOWN} more")
     if doubts:
         print(f"{len(doubts)} turns can be neither confirmed nor refuted:")
         for doubt in doubts[:_SHOWN]:
-            print(f"  {doubt}")
+            print(f"  {printable(doubt)}")
         if len(doubts) > _SHOWN:
             print(f"  ... and {len(doubts) - _SHOWN} more")
     seconds = time.monotonic() - began
@@ -50,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"{len(records)} records, {turns} turns replayed in {seconds:.1f} s: {verdict}")
     claimed = list(_claims(folder, manifest, records))
     for claim in claimed:
-        print(claim)
+        print(printable(claim))
     return 1 if differing or claimed else 0
 
 

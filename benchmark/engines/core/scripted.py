@@ -5,6 +5,8 @@ from typing import Any
 from benchmark.engines.core.base import Engine, Generation, Request
 
 POLICIES = ("expert", "random")
+SCRIPTED = "scripted"
+"""What this engine calls its kind in a run."""
 
 
 class ScriptedEngine(Engine):
@@ -26,4 +28,4 @@ class ScriptedEngine(Engine):
 
     def describe(self) -> dict[str, Any]:
         """The policy's name."""
-        return {"kind": "scripted", "policy": self.name}
+        return {"kind": SCRIPTED, "policy": self.name}

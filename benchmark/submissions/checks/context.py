@@ -2,17 +2,20 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from benchmark.logs.lines import Start
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.reading.entry import Entry
+from benchmark.submissions.reading.replays import Replays
 from benchmark.tracks import Track
 
 if TYPE_CHECKING:
     from benchmark.submissions.checks.known import Known, Unread
     from benchmark.submissions.checks.results import Peer
 
+REPLAY_S: Final = 1200.0
+"""Twenty minutes: all panels of this project replay in one. CI gives a pull request sixty."""
 MethodFault = Callable[[Track, Start], str | None]
 """Says how the method of a log is not the one that its recipe's name stands for."""
 
@@ -29,6 +32,8 @@ class Context:
         method_fault: Looks at the method of logs on a track; None to leave it out.
         env_processes: See `replay_run`.
         replay: Whether episodes are executed again, without which nothing is accepted.
+        replays: What was executed again before and held; None to execute all.
+        replay_s: Seconds that the replay of a submission may take, sleeping programs included.
         hub: Whether the hub is asked for the models that are named as its own.
         sound: Whether no check before this one has found anything.
         replayed: Episodes that were executed again.
@@ -45,6 +50,8 @@ class Context:
     method_fault: MethodFault | None = None
     env_processes: int | None = None
     replay: bool = True
+    replays: Replays | None = None
+    replay_s: float = REPLAY_S
     hub: bool = False
     sound: bool = True
     replayed: int = 0

@@ -1,26 +1,40 @@
 """Whether a submission, or a part of it, is another one under a new name.
 
-Weights play a panel once, whatever they are called (policies may: their names are no secret). Two
-models do not give a hundred answers log-probabilities with the same first digits. Records without
-log-probabilities can be told apart by their responses alone, which say less: equal greedy answers
-to easy prompts are no proof of anything, so such records are not looked at. Two trainings do not
-have the same gradient norms either. Who changes most of the numbers in one of their first `DIGITS`
-digits (`log_checks`), or of an update more than a fifth, is not seen.
+Weights and policies play a panel once, whatever an entry is called. Two
+models do not give a hundred answers log-probabilities with the same first digits, and they do not
+fail in the same way: whatever the numbers beside them say, records whose answers or actions are
+those of another run, failures among them, are copies. Success alone proves nothing, as an easy
+level has one best solution. An init is no one's work, and weights that hardly left it play as it
+does: a run is not compared with one of an init in this way.
+
+Two trainings do not have the same gradient norms either. Who changes most of the numbers in one of
+their first `DIGITS` digits (`logs`), or of an update more than a fifth, is not seen; nor who plays
+more than a seventh of the episodes, or of the failures, in another way.
 """
 
 from collections.abc import Collection, Iterator
+from typing import Final
 
+from benchmark.models import same_weights
 from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.known import Known, KnownRun, Unread
 from benchmark.submissions.checks.logs import equal_updates, traced
-from benchmark.submissions.checks.protocol import same_weights
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION
+from benchmark.submissions.format.texts import skeleton
 from benchmark.submissions.reading.entry import Entry
 from tasks.texts import on_one_line
 
 COPIED_SHARE = 0.5
 """Of the episodes of a run: more than that with equal answers and log-probabilities are copies."""
+ALIKE_SHARE: Final = 0.85
+"""Of the episodes of a run, and of its failures: from that share on they are those of another run.
+Honest runs of different weights have at most 72 % of their episodes in common, and 57 % of their
+failures (submissions/README.md)."""
+FEWEST_ALIKE: Final = 50
+"""Episodes that two runs must both have played before their likeness says anything."""
+FEWEST_FAILURES: Final = 10
+"""Of these so many must have failed."""
 
 
 def check_copies(entry: Entry, context: Context) -> list[Finding]:
@@ -30,13 +44,13 @@ def check_copies(entry: Entry, context: Context) -> list[Finding]:
     findings: list[Finding] = []
     for number, run in enumerate(mine):
         for before in mine[:number]:
-            findings += _check_run(run, before, before.path)
+            findings += check_run(run, before, before.path)
     for other in _compared(context):
         folder = other.peer.folder
         findings += _check_said(entry, other)
         for theirs in other.runs:
             for run in mine:
-                findings += _check_run(run, theirs, f"{folder}/{theirs.path}")
+                findings += check_run(run, theirs, f"{folder}/{theirs.path}")
         for path, known in other.logs.items():
             for file, numbers in logs:
                 if equal := equal_updates(numbers, known):
@@ -59,13 +73,13 @@ def _compared(context: Context) -> Iterator[Known]:
 def _check_said(entry: Entry, other: Known) -> Iterator[Finding]:
     """Compare names and weights."""
     mine, peer = entry.submission, other.peer
-    if _plain(mine.name) == _plain(peer.name):
-        problem = f"{mine.name} is what {peer.folder} is called"
+    if skeleton(mine.name) == skeleton(peer.name):
+        problem = f"{mine.name} is what {peer.folder} is called, or looks like it: {peer.name}"
         yield Finding(SUBMISSION, "name", problem, "choose another name")
     both_trained = mine.method.kind == "trained" and peer.trained
     played = {key: panel.fingerprint for key, panel in entry.checkpoints[0].panels.items()}
     again = any(played.get(key) == panel.fingerprint for key, panel in peer.panels.items())
-    if mine.method.kind == "policy" or not (both_trained or again):
+    if not (both_trained or again):
         return
     for number, point in enumerate(mine.checkpoints):
         if any(same_weights(point.model, model) for model in other.models):
@@ -74,22 +88,41 @@ def _check_said(entry: Entry, other: Known) -> Iterator[Finding]:
             yield Finding(SUBMISSION, f"checkpoints.{number}.model", problem, fix)
 
 
-def _plain(name: str) -> str:
-    return " ".join(name.casefold().split())
-
-
-def _check_run(mine: KnownRun, theirs: KnownRun, name: str) -> Iterator[Finding]:
+def check_run(mine: KnownRun, theirs: KnownRun, name: str) -> Iterator[Finding]:
     """Compare the records of a run with those of another run, which is called `name`."""
-    if not mine.traces or same_weights(theirs.model, mine.model):
+    if same_weights(theirs.model, mine.model):
         return
-    equal = sum(_alike(trace, theirs.traces.get(key, ())) for key, trace in mine.traces.items())
-    if equal > COPIED_SHARE * len(mine.traces):
-        problem = (
-            f"{equal} of {len(mine.traces)} episodes have the answers and log-probabilities of "
-            f"{name}, which is of {theirs.model.text}"
-        )
+    if (problem := _copied(mine, theirs, name) or _likeness(mine, theirs, name)) is not None:
         fix = "send what the named model has played"
         yield Finding(f"{mine.path}/episodes.jsonl.zst", "", problem, fix)
+
+
+def _copied(mine: KnownRun, theirs: KnownRun, name: str) -> str | None:
+    """Whether answers and their log-probabilities are those of another run."""
+    equal = sum(_alike(trace, theirs.traces.get(key, ())) for key, trace in mine.traces.items())
+    if equal <= COPIED_SHARE * len(mine.traces):
+        return None
+    return (
+        f"{equal} of {len(mine.traces)} episodes have the answers and log-probabilities of "
+        f"{name}, which is of {theirs.model.text}"
+    )
+
+
+def _likeness(mine: KnownRun, theirs: KnownRun, name: str) -> str | None:
+    """Whether what was played is what another run has played, successes and failures."""
+    if "init" in (mine.model.kind, theirs.model.kind):
+        return None
+    common = mine.plays.keys() & theirs.plays.keys()
+    alike = {key for key in common if mine.plays[key].is_like(theirs.plays[key])}
+    failed = {key for key in common if not mine.plays[key].solved}
+    if len(common) < FEWEST_ALIKE or len(failed) < FEWEST_FAILURES:
+        return None
+    if len(alike) < ALIKE_SHARE * len(common) or len(alike & failed) < ALIKE_SHARE * len(failed):
+        return None
+    return (
+        f"{len(alike)} of {len(common)} episodes, {len(alike & failed)} of {len(failed)} failures "
+        f"among them, were played as in {name}, which is of {theirs.model.text}"
+    )
 
 
 def _alike(mine: Collection[int], theirs: Collection[int]) -> bool:

@@ -92,6 +92,14 @@ def check_dates(entry: Entry, today: date) -> list[Finding]:
         elif at - day > ANYWHERE:
             problem = f"{created} is after the submission, which is of {day}"
             findings.append(Finding(file, "created", problem, fix))
+    for point in entry.checkpoints:
+        trained = _day(point.log.start.created) if point.log is not None else None
+        for run in point.runs:
+            played = _day(run.manifest.created)
+            if trained is not None and played is not None and trained - played > ANYWHERE:
+                problem = f"{run.manifest.created} is before the training began, on {trained}"
+                fix = "send the run of the checkpoint that the training made"
+                findings.append(Finding(f"{run.path}/run.json", "created", problem, fix))
     return findings
 
 

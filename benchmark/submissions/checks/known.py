@@ -6,6 +6,7 @@ many submissions reads each of them once.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final, NamedTuple, Self
 
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.models import ModelIdentity
@@ -19,6 +20,38 @@ Traces = Mapping[EpisodeKey, tuple[int, ...]]
 digits of its log-probability; the same in one process alone."""
 SURE = 1e-4
 """Nats: what is more certain, any model may be as certain of."""
+FEW_ACTIONS: Final = 3
+"""Two models often take the same few actions; so many in a row say more."""
+
+
+class Play(NamedTuple):
+    """What an episode looked like, whatever its numbers say; hashes are of one process alone.
+
+    Attributes:
+        answers: Hash of all answers.
+        actions: Hash of all actions; None where they are fewer than `FEW_ACTIONS`.
+        solved: Whether it succeeded.
+    """
+
+    answers: int
+    actions: int | None
+    solved: bool
+
+    @classmethod
+    def of(cls, record: EpisodeRecord) -> Self:
+        """Keep what is needed of an episode."""
+        actions = tuple(turn.action for turn in record.turns)
+        return cls(
+            hash(tuple(turn.response for turn in record.turns)),
+            hash(actions) if len(actions) >= FEW_ACTIONS else None,
+            record.success and record.error is None,
+        )
+
+    def is_like(self, other: "Play") -> bool:
+        """Whether another episode went as this one."""
+        if self.answers == other.answers:
+            return True
+        return self.actions is not None and self.actions == other.actions
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +62,21 @@ class KnownRun:
         path: Its folder in the submission.
         model: The model that it names.
         traces: By episode.
+        plays: Of every episode of a model with at least one turn.
     """
 
     path: str
     model: ModelIdentity
     traces: Traces
+    plays: Mapping[EpisodeKey, Play]
 
     @classmethod
     def of(cls, run: ReadRun) -> "KnownRun":
         """Keep what is needed of a run."""
-        return cls(str(run.path), run.manifest.model, _traces(run.records))
+        model = run.manifest.model
+        records = () if model.kind == "policy" else run.records
+        plays = {record.key: Play.of(record) for record in records if record.turns}
+        return cls(str(run.path), model, _traces(run.records), plays)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from benchmark.logs.lines import Update, Validation
+from benchmark.logs.metrics import METRICS
 from benchmark.logs.training_log import TrainingLog
 from benchmark.stats.intervals import wilson
 from benchmark.submissions.format.findings import Finding
@@ -23,6 +24,24 @@ _COUNTED: Final[Mapping[str, str]] = {
 """Shares that are counts, and of what."""
 _APART: Final = ("seconds/", "memory/")
 """Numbers of the machine and not of the policy."""
+_ALWAYS: Final = (
+    *("rollout/success", "rollout/score", "rollout/return", "rollout/reward", "rollout/penalty"),
+    *("rollout/turns", "rollout/episodes", "rollout/groups", "rollout/uniform_groups"),
+    *("rollout/group_std", "rollout/tries", "rollout/errors", "tokens/prompt", "tokens/response"),
+    *("policy/optimizer_steps", "policy/skipped_steps"),
+)
+"""What the trainer measures in every update."""
+_OF_STEPS: Final = tuple(
+    name
+    for name in METRICS
+    if name.startswith(("kl_old/", "ratio/"))
+    or name
+    in (
+        *("policy/loss", "policy/grad_norm", "policy/grad_norm_max", "policy/entropy"),
+        *("policy/learning_rate", "policy/advantage_std", "tokens/trained"),
+    )
+)
+"""What it measures in every update with an optimizer step."""
 
 
 def check_counts(log: TrainingLog) -> Iterator[Finding]:
@@ -63,8 +82,10 @@ def _fault_of_validation(line: Validation) -> str | None:
 
 
 def _fault_of_update(update: Update) -> str | None:
-    if not (numbers_of(update) or update.nonfinite):
-        return "has no number"
+    there = update.values.keys() | set(update.nonfinite)
+    wanted = (*_ALWAYS, *(_OF_STEPS if update.values.get("policy/optimizer_steps") else ()))
+    if missing := [name for name in wanted if name not in there]:
+        return f"lacks {missing[0]}, which the trainer always measures"
     for share, of in _COUNTED.items():
         rate, count = update.values.get(share), update.values.get(of)
         if rate is not None and count is not None and not _is_count(rate, count):

@@ -5,12 +5,14 @@ collapse. The configuration says how long the run was meant to be and how often 
 whoever changes that, too, is not seen.
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
 
 from benchmark.logs.training_log import TrainingLog
 from benchmark.stability.collapse import diverged, should_stop
+from benchmark.submissions.checks.log_counts import AS_WRITTEN
 from benchmark.submissions.format.findings import Finding
 
 WHOLE: Final = "send the whole log of a run that came to its end"
@@ -32,8 +34,7 @@ class Course:
         """Updates after which a run that ends at `last` has been validated."""
         if self.every is None:
             return set()
-        # Where a run was made longer, `updates` is where it ended the first time.
-        ends = {last} if last >= self.updates else set()
+        ends = {last} if last == self.updates else set()
         return {*range(0, last + 1, self.every)} | ends
 
 
@@ -105,6 +106,11 @@ def check_course(log: TrainingLog) -> Iterator[Finding]:
             yield Finding(file, f"update {expected}", problem, "send the log without gaps")
             return
     last = len(log.updates)
+    if last > course.updates:
+        problem = f"ends at update {last}, the configuration says {course.updates}"
+        fix = "train to the end that the configuration names: a longer run is one of its own"
+        yield Finding(file, "updates", problem, fix)
+        return
     if last < course.updates and early_stop(log) is None:
         problem = (
             f"ends at update {last}, the configuration says {course.updates}, and nothing in it "
@@ -119,13 +125,54 @@ def check_course(log: TrainingLog) -> Iterator[Finding]:
         yield from _check_due(log, course, last)
 
 
+def check_settings(log: TrainingLog) -> Iterator[Finding]:
+    """Look for an update that cannot be of the configuration: its batch, or its learning rate."""
+    configuration = log.start.configuration
+    expected = _counts(configuration)
+    for line in log.updates:
+        wanted = dict(expected)
+        if line.values.get("policy/optimizer_steps"):
+            wanted |= _rate(configuration.get("optimization"), line.update)
+        for name, value in wanted.items():
+            said = line.values.get(name)
+            if said is not None and not math.isclose(said, value, rel_tol=1e-6, abs_tol=1e-12):
+                problem = f"{name} is {said:g}, the configuration gives {value:g}"
+                yield Finding(str(log.path), f"update {line.update}", problem, AS_WRITTEN)
+                return
+
+
+def _counts(configuration: Mapping[str, Any]) -> dict[str, float]:
+    """Groups and episodes of an update, where each is drawn once and played by one policy."""
+    rollout, sampling = configuration.get("rollout"), configuration.get("sampling")
+    if not isinstance(rollout, dict) or not isinstance(sampling, dict) or any(sampling.values()):
+        return {}
+    groups, size = rollout.get("groups"), rollout.get("group_size")
+    if not _is_positive(groups) or not _is_positive(size):
+        return {}
+    return {"rollout/groups": groups, "rollout/episodes": groups * size}
+
+
+def _rate(optimization: Any, number: int) -> dict[str, float]:
+    """The learning rate of an update, as the trainer's schedules have it."""
+    if not isinstance(optimization, dict):
+        return {}
+    rate, warm = optimization.get("learning_rate"), optimization.get("warmup_updates")
+    updates, schedule = optimization.get("updates"), optimization.get("schedule")
+    if not isinstance(rate, float) or type(warm) is not int or not _is_positive(updates):
+        return {}
+    if number <= warm:
+        rate *= number / warm
+    elif schedule == "linear" and updates > warm:
+        rate *= (updates - number + 1) / (updates - warm)
+    return {"policy/learning_rate": rate}
+
+
 def _check_due(log: TrainingLog, course: Course, last: int) -> Iterator[Finding]:
     due = course.due(last)
     validated = {panel: {line.update for line in log.of_panel(panel)} for panel in log.panels}
     for panel, steps in (validated or {"any panel": set()}).items():
         missing = sorted(due - steps)
-        # Where a run was made longer, there may be one at each of its earlier ends.
-        odd = sorted(update for update in steps - due if update < course.updates)
+        odd = sorted(steps - due)
         if missing or odd:
             update = min(missing[:1] + odd[:1])
             what = "is none" if update in missing else "is one"

@@ -78,6 +78,12 @@ def check_panels(point: ReadCheckpoint, log: TrainingLog) -> Iterator[Finding]:
     Stability is computed from the first panel of a log: that one must have been played.
     """
     file = str(log.path)
+    names: dict[str, str] = {}
+    for panel in log.panels:
+        before = names.setdefault(log.of_panel(panel)[0].fingerprint, panel)
+        if before != panel:
+            problem = f"{before} and {panel} are two names for one panel"
+            yield Finding(file, "validations", problem, AS_WRITTEN)
     tied = tied_panels(point, log)
     if log.panels and log.panels[0] not in tied:
         problem = f"{log.panels[0]} is validated under a protocol that no run has played"

@@ -14,12 +14,12 @@ import numpy.typing as npt
 
 from benchmark.logs.curves import run_curves_of
 from benchmark.logs.training_log import TrainingLog
+from benchmark.models import same_weights
 from benchmark.stability.seeds import recipe_stability
 from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.log_counts import AS_WRITTEN, check_counts, numbers_of
-from benchmark.submissions.checks.log_course import check_course
+from benchmark.submissions.checks.log_course import check_course, check_settings
 from benchmark.submissions.checks.log_panels import check_panels
-from benchmark.submissions.checks.protocol import same_weights
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
@@ -36,6 +36,8 @@ MAX_PANELS: Final = 32
 """Of one log: every one is looked for among all lines."""
 DIGITS: Final = 5
 """First digits of a number that two models, or two trainings, do not have in common by chance."""
+FEWEST_VALIDATIONS: Final = 2
+"""Validations after the init's that must be equal in two logs before it is no chance."""
 FRACTIONS: Final = 5
 """Numbers of an update that are not whole, at least, to compare it with others."""
 
@@ -52,6 +54,7 @@ def check_logs(entry: Entry, _context: Context) -> list[Finding]:
             findings.append(Finding(str(log.path), "validations", problem, AS_WRITTEN))
             continue
         findings += check_course(log)
+        findings += check_settings(log)
         findings += check_panels(point, log)
     findings += _check_seeds(entry, [log for _, log in logs])
     if logs and not findings:
@@ -103,6 +106,10 @@ def _check_seeds(entry: Entry, logs: Sequence[TrainingLog]) -> Iterator[Finding]
         if equal := equal_updates(mine, all_hashes(theirs)):
             problem = f"{equal} updates have the numbers of {first.path}"
             yield Finding(str(other.path), "", problem, "send the log of each training")
+    for first, other in combinations(logs, 2):
+        if equal := equal_validations(first, other):
+            problem = f"all {equal} validations after the init's are those of {first.path}"
+            yield Finding(str(other.path), "validations", problem, "send the log of each training")
     missing = [point.checkpoint.seed for point in entry.checkpoints if point.log is None]
     if logs and missing:
         problem = f"seeds {missing} have no training log and others have"
@@ -149,6 +156,36 @@ def equal_updates(mine: Sequence[Hashes], theirs: Hashes) -> int:
     """
     equal = sum(float(np.isin(numbers, theirs).mean()) >= EQUAL_NUMBERS for numbers in mine)
     return equal if equal > COPIED_SHARE * len(mine) else 0
+
+
+def equal_validations(one: TrainingLog, other: TrainingLog) -> int:
+    """How many validations two trainings have in common, if all of them are equal.
+
+    Two seeds solve as many episodes after one update now and then; in as many turns, with as many
+    valid responses and to the same score, every time, they do not. Runs that solve and score
+    nothing more, in all turns that there are, may be equal: they have nothing left to differ in.
+
+    Returns:
+        Their number, without those of the init and of policies that solve nothing; 0 if any
+        differs, or if they are fewer than `FEWEST_VALIDATIONS`.
+    """
+    mine, theirs = _validated(one), _validated(other)
+    common = mine.keys() & theirs.keys()
+    if any(mine[place] != theirs[place] for place in common):
+        return 0
+    telling = sum(mine[place][0] > 0 for place in common)
+    return telling if telling >= FEWEST_VALIDATIONS else 0
+
+
+def _validated(log: TrainingLog) -> dict[tuple[int, str], tuple[float, ...]]:
+    return {
+        (line.update, line.fingerprint): (
+            *(line.success, line.score),
+            *(line.turns, line.format_ok, line.action_ok),
+        )
+        for line in log.validations
+        if line.update
+    }
 
 
 def _settings(log: TrainingLog) -> dict[str, Any]:

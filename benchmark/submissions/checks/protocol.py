@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import combinations
 
-from benchmark.engines.core.scripted import POLICIES
+from benchmark.engines.core.scripted import POLICIES, SCRIPTED
 from benchmark.evaluation.protocol import NAME
 from benchmark.evaluation.replay import installed_panel
 from benchmark.evaluation.summary import PanelKey
-from benchmark.models import ModelIdentity
+from benchmark.models import ModelIdentity, same_weights
 from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.declaration import check_dates
 from benchmark.submissions.format.findings import Finding
@@ -29,7 +29,8 @@ def check_protocol(entry: Entry, context: Context) -> list[Finding]:
     for point in entry.checkpoints:
         seen: dict[PanelKey, str] = {}
         for run in point.runs:
-            if run.manifest.model != point.checkpoint.model:
+            # A run notes a hash of the files that the hub's commit stands for, too.
+            if run.manifest.model.canonical != point.checkpoint.model.canonical:
                 problem = f"{run.manifest.model.text}, {SUBMISSION} says {_of(entry, run)}"
                 fix = "runs of a checkpoint are of its weights"
                 findings.append(Finding(f"{run.path}/run.json", "model", problem, fix))
@@ -58,6 +59,14 @@ def _check_run(run: ReadRun) -> Iterator[Finding]:
         problem = f"begins with {manifest.command[:1]}, not with {PROGRAM}"
         fix = "make the folder with submit prepare, which writes it as everybody types it"
         yield Finding(name, "command", problem, fix)
+    played_by_policy = manifest.model.kind == "policy"
+    policies = [word for word in manifest.command if word in POLICIES]
+    if (manifest.engine.get("kind") == SCRIPTED) != played_by_policy:
+        problem = f"is {manifest.engine.get('kind')!r}, the model is of kind {manifest.model.kind}"
+        yield Finding(name, "engine.kind", problem, "send the run as it was played")
+    if not played_by_policy and "--engine" in manifest.command and policies:
+        problem = f"names the policy {policies[0]}, the model is of kind {manifest.model.kind}"
+        yield Finding(name, "command", problem, "send the run as it was played")
     if manifest.overrides:
         changed = ", ".join(f"{key} = {value}" for key, value in manifest.overrides.items())
         yield Finding(name, "overrides", f"not the standard protocol: {changed}", STANDARD)
@@ -169,13 +178,6 @@ def _check_init(
     elif inits[model.name] != model.sha256:
         problem = f"the init {model.name} has other weights: SHA-256 {inits[model.name]}"
         yield Finding(SUBMISSION, where, problem, "start from the registered init")
-
-
-def same_weights(one: ModelIdentity, other: ModelIdentity) -> bool:
-    """Whether two names are of the same weights."""
-    if one.sha256 is not None and other.sha256 is not None:
-        return one.sha256 == other.sha256
-    return (one.name, one.revision) == (other.name, other.revision)
 
 
 def _identified(model: ModelIdentity) -> bool:

@@ -15,6 +15,8 @@ from benchmark.evaluation.records import EpisodeRecord, TurnRecord
 from benchmark.evaluation.replay import installed_panel
 from benchmark.hosts.choose import parallel_map
 from benchmark.hosts.policy_answers import Asked, first_other_answer
+from benchmark.submissions.checks.known import SURE
+from benchmark.submissions.checks.logs import first_digits
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.reading.entry import REMAKE, ReadRun
 
@@ -33,6 +35,9 @@ MEAN_LETTERS = 32
 """The same, on average over different answers."""
 LEAST_GREEDY = -14.0
 """Log-probability of the most probable of a million tokens, if all are equally probable."""
+CERTAIN_SHARE = 0.9
+"""Of different answers: more than that with one log-probability, or all but certain, were not drawn
+by any model."""
 IN_PROCESS = "evaluate the weights in process (--model DIR or OWNER/NAME, without --endpoint)"
 
 
@@ -149,12 +154,12 @@ def _sequence_fault(record: EpisodeRecord) -> str | None:
 def _check_lengths(run: ReadRun, name: str) -> Iterator[Finding]:
     """Look at all answers together."""
     lengths: defaultdict[str, Counter[int]] = defaultdict(Counter)
-    certain = set()
+    log_probs: dict[str, float] = {}
     for record in run.records:
         for turn in record.turns:
             if turn.finish_reason == "stop" and turn.response.strip():
                 lengths[turn.response][turn.response_tokens or 0] += 1
-                certain.add(turn.log_prob == 0)
+                log_probs.setdefault(turn.response, turn.log_prob or 0.0)
     again = [counts for counts in lengths.values() if counts.total() > 1]
     odd = sum(counts.total() - max(counts.values()) for counts in again)
     total = sum(counts.total() for counts in again)
@@ -167,6 +172,12 @@ def _check_lengths(run: ReadRun, name: str) -> Iterator[Finding]:
     if letters > MEAN_LETTERS * tokens:
         problem = f"{len(lengths)} answers have {letters} letters and {tokens} tokens"
         yield Finding(name, "response_tokens", problem, REMAKE)
-    if certain == {True}:
-        problem = f"all of {len(lengths)} different answers have the probability 1"
+    sure = sum(value > -SURE for value in log_probs.values())
+    if sure > CERTAIN_SHARE * len(lengths):
+        problem = f"{sure} of {len(lengths)} different answers have the probability 1, or nearly so"
+        yield Finding(name, "log_prob", problem, IN_PROCESS)
+        return
+    ((value, count),) = Counter(map(first_digits, log_probs.values())).most_common(1)
+    if count > CERTAIN_SHARE * len(lengths):
+        problem = f"{count} of {len(lengths)} different answers have the log-probability {value}"
         yield Finding(name, "log_prob", problem, IN_PROCESS)

@@ -1,5 +1,6 @@
 """Check that records hold: every episode is executed again, and what a replay takes as given."""
 
+import time
 from collections.abc import Iterator
 
 from benchmark.evaluation.replay import replay_run
@@ -9,7 +10,10 @@ from benchmark.submissions.checks.records import check_records
 from benchmark.submissions.format.findings import Finding, attempt
 from benchmark.submissions.reading.entry import REMAKE, Entry, ReadRun
 from benchmark.submissions.reading.folder import read_plain
+from benchmark.submissions.reading.replays import key_of
 
+Outcome = tuple[list[Finding], int]
+"""Objections to a run, and how many turns of it are in doubt."""
 MAX_SHOWN = 10
 """Findings of one run's replay that are spelled out; the others are counted."""
 
@@ -18,18 +22,35 @@ def check_replay(entry: Entry, context: Context) -> Iterator[Finding]:
     """Replay all runs, unless something was found before: of other panels there is nothing to."""
     if not (context.sound and context.replay):
         return
+    until = time.monotonic() + context.replay_s
     for run in entry.runs:
-        problems, doubted = _replay(run, context.env_processes)
+        problems, doubted = _held_before(run, context) or _executed(run, context, until)
         yield from problems
         yield from _check_summary(entry, run)
-        if not problems:
-            yield from check_records(run, context.env_processes)
         context.replayed += len(run.records)
         context.doubts += doubted
 
 
-def _replay(run: ReadRun, env_processes: int | None) -> tuple[list[Finding], int]:
-    """Execute all episodes of a run again.
+def _held_before(run: ReadRun, context: Context) -> Outcome | None:
+    """What is known of a run that was executed before; None if it was not."""
+    if context.replays is None:
+        return None
+    doubted = context.replays.doubts(key_of(run.manifest, run.records))
+    return None if doubted is None else ([], doubted)
+
+
+def _executed(run: ReadRun, context: Context, until: float) -> Outcome:
+    """Execute a run, and look at what its replay takes as given."""
+    problems, doubted = _replay(run, context, until)
+    if not problems:
+        problems = list(check_records(run, context.env_processes))
+    if not problems and context.replays is not None:
+        context.replays.keep(key_of(run.manifest, run.records), doubted)
+    return problems, doubted
+
+
+def _replay(run: ReadRun, context: Context, until: float) -> Outcome:
+    """Execute all episodes of a run again, as long as there is time.
 
     Returns:
         Where they differ from the records, and how many turns are in doubt.
@@ -37,7 +58,14 @@ def _replay(run: ReadRun, env_processes: int | None) -> tuple[list[Finding], int
     name = f"{run.path}/episodes.jsonl.zst"
     doubts, differing = 0, 0
     findings: list[Finding] = []
-    for replay in replay_run(run.manifest, run.records, env_processes):
+    for number, replay in enumerate(replay_run(run.manifest, run.records, context.env_processes)):
+        if time.monotonic() > until:
+            problem = (
+                f"replays of the submission take more than {context.replay_s / 60:.0f} minutes; "
+                f"{number} of {len(run.records)} records of this run were executed"
+            )
+            fix = "send fewer panels at once, or answers whose programs end sooner"
+            return [Finding(name, "", problem, fix)], doubts
         doubts += len(replay.doubts)
         if replay.differences:
             differing += 1

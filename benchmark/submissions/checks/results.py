@@ -33,7 +33,7 @@ class PanelResult:
             which levels the panel happens to have, not which seeds training happened to have.
         seeds: Success of every checkpoint, by seed.
         format_valid: Share of valid responses, mean over the checkpoints.
-        turns: Mean number of turns of an episode.
+        turns: Mean number of turns of an episode; errors count as the longest.
         errors: Episodes that ended in an error, of all checkpoints; they count as failures.
     """
 
@@ -159,10 +159,31 @@ def panel_results(entry: Entry) -> dict[PanelKey, PanelResult]:
             success=MeanInterval(interval.value, interval.low, interval.high, len(plays)),
             seeds={seed: panel.success.value for seed, panel in panels.items()},
             format_valid=sum(panel.format_valid for panel in panels.values()) / count,
-            turns=sum(panel.turns for panel in panels.values()) / count,
+            turns=sum(_turns(point, key) for point in entry.checkpoints) / count,
             errors=sum(panel.errors for panel in panels.values()),
         )
     return results
+
+
+def _turns(point: ReadCheckpoint, key: PanelKey) -> float:
+    """Mean turns of an episode; one that ended in an error counts as the longest there can be.
+
+    Otherwise errors in the place of long failures would make an entry look quicker.
+    """
+    panel = point.panels[key]
+    if not panel.errors:
+        return panel.turns
+    (limit,) = (
+        protocol.max_turns
+        for run in point.runs
+        for protocol in run.manifest.panels
+        if (protocol.task, protocol.panel) == key
+    )
+    records = [
+        record for run in point.runs for record in run.records if (record.task, record.panel) == key
+    ]
+    turns = [limit if record.error is not None else len(record.turns) for record in records]
+    return sum(turns) / len(turns)
 
 
 def _agreement(point: ReadCheckpoint, log: TrainingLog) -> Agreement | None:

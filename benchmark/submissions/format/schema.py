@@ -14,7 +14,13 @@ from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from benchmark.fields import Sha256
 from benchmark.models import ModelIdentity
-from benchmark.submissions.format.texts import check_link, check_name, check_own, check_visible
+from benchmark.submissions.format.texts import (
+    check_link,
+    check_name,
+    check_own,
+    check_title,
+    check_visible,
+)
 from tasks.strict import Strict
 
 SCHEMA_VERSION: Final = 1
@@ -29,6 +35,7 @@ FOLDER_NAME: Final = re.compile(r"[0-9]{8}_[a-z0-9]+(-[a-z0-9]+)*")
 _PART = r"[a-z0-9][a-z0-9_]*(\.[a-z0-9]+)*"
 _PATH = rf"^(README\.md|{_PART}(/{_PART}){{0,3}})$"
 _MODEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+@-]*")
+_HUB_MODEL: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 
 TITLE: Final = r"^[A-Za-z0-9][A-Za-z0-9._+()/-]*( [A-Za-z0-9._+()/-]+)*$"
@@ -213,6 +220,7 @@ class Declaration(Strict):
     @classmethod
     def _own(cls, name: str) -> str:
         check_own(name)
+        check_title(name)
         return name
 
     @field_validator("authors", "contact")
@@ -316,7 +324,7 @@ def _check_distinct(what: str, values: Sequence[object]) -> None:
 
 
 def check_model(model: ModelIdentity) -> None:
-    """Check that a model's name and revision can be what they are shown as.
+    """Check that a model's name and revision can be what they are shown as, in one spelling.
 
     Raises:
         ValueError: They cannot.
@@ -325,6 +333,12 @@ def check_model(model: ModelIdentity) -> None:
         raise ValueError(f"{model.name!a} is not a plain name: letters, digits and ._/+@-")
     if model.revision is not None and not _COMMIT.fullmatch(model.revision):
         raise ValueError("revision must be a commit: 40 hex digits")
+    if model.kind != "hub":
+        return
+    if not _HUB_MODEL.fullmatch(model.name) or ".." in model.name or "--" in model.name:
+        raise ValueError(f"{model.name!a} is not the name of a hub model: OWNER/NAME")
+    if model.sha256 is not None:
+        raise ValueError("a hub model's commit says which files it has: leave sha256 out")
 
 
 def schema_json() -> str:

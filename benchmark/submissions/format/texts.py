@@ -9,6 +9,9 @@ from tasks.texts import is_seen
 
 _ALIKE = ("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE")
 """Scripts with letters that look like those of another one."""
+_LOOKALIKES: Final = str.maketrans({"0": "o", "1": "l", "i": "l"})
+BOARD_WORDS: Final = ("re run", "rerun", "replayed", "verified", "official", "sota")
+"""What entries may not say of themselves, in small letters and with blanks alone."""
 PLACEHOLDERS: Final = frozenset(
     {
         "My method on tiny-sokoban",
@@ -22,6 +25,29 @@ PLACEHOLDERS: Final = frozenset(
     }
 )
 """What the example in submissions/README.md says where its readers have to say something."""
+
+
+def skeleton(title: str) -> str:
+    """What a title looks like at a glance: equal for titles that are taken for each other.
+
+    The ASCII part of the Unicode consortium's confusables (UTS 39, confusables.txt), without case,
+    blanks and punctuation. Titles are ASCII, so that its few rows are all that is needed; a
+    library would bring six thousand others.
+    """
+    plain = re.sub(r"[^a-z0-9]", "", title.casefold())
+    return plain.translate(_LOOKALIKES).replace("rn", "m")
+
+
+def check_title(title: str) -> None:
+    """Check that a title claims nothing that only the board says.
+
+    Raises:
+        ValueError: It holds the name of a badge, or the like.
+    """
+    words = re.sub(r"[^a-z0-9]+", " ", title.casefold())
+    for claim in BOARD_WORDS:
+        if re.search(rf"\b{claim}\b", words):
+            raise ValueError(f"{claim!r} is what the board says of entries: leave it out")
 
 
 def check_visible(text: str, lines: bool = False) -> None:

@@ -4,6 +4,9 @@ What a mathematical program needs is allowed and everything else refused: no new
 programs, no sockets, no mounts, no namespaces, no tracing, no shared memory outside of the limit on
 memory, no keys, and nothing that the kernel learns in the future.
 
+Programs share the files under the interpreter, read-only. Calls that say what another program did
+with them (what lies in the page cache, who holds a lock, who reads) or that change it are refused.
+
 A filter is a classic BPF program over `struct seccomp_data` (`man 2 seccomp`): number of the call,
 architecture, and arguments.
 """
@@ -16,10 +19,10 @@ from typing import Literal
 # arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h.
 _ALLOWED = """
 read:0:63 write:1:64 readv:19:65 writev:20:66 pread64:17:67 pwrite64:18:68 preadv:295:69
-pwritev:296:70 preadv2:327:286 pwritev2:328:287 open:2:- openat:257:56 openat2:437:437
-creat:85:- close:3:57 close_range:436:436 lseek:8:62 dup:32:23 dup2:33:- dup3:292:24 fcntl:72:25
-flock:73:32 pipe:22:- pipe2:293:59 sendfile:40:71 copy_file_range:326:285 fsync:74:82
-fdatasync:75:83 truncate:76:45 ftruncate:77:46 fallocate:285:47 fadvise64:221:223 stat:4:-
+pwritev:296:70 open:2:- openat:257:56 openat2:437:437
+creat:85:- close:3:57 close_range:436:436 lseek:8:62 dup:32:23 dup2:33:- dup3:292:24
+pipe:22:- pipe2:293:59 sendfile:40:71 copy_file_range:326:285 fsync:74:82
+fdatasync:75:83 truncate:76:45 ftruncate:77:46 fallocate:285:47 stat:4:-
 lstat:6:- fstat:5:80 newfstatat:262:79 statx:332:291 statfs:137:43 fstatfs:138:44 access:21:-
 faccessat:269:48 faccessat2:439:439 readlink:89:- readlinkat:267:78 getdents:78:-
 getdents64:217:61 getcwd:79:17 chdir:80:49 fchdir:81:50 mkdir:83:- mkdirat:258:34 rmdir:84:-
@@ -29,7 +32,7 @@ getxattr:191:8 lgetxattr:192:9
 fgetxattr:193:10 listxattr:194:11 llistxattr:195:12 flistxattr:196:13 poll:7:- ppoll:271:73
 select:23:- pselect6:270:72 epoll_create:213:- epoll_create1:291:20 epoll_ctl:233:21
 epoll_wait:232:- epoll_pwait:281:22 epoll_pwait2:441:441 eventfd:284:- eventfd2:290:19
-mmap:9:222 munmap:11:215 mremap:25:216 mprotect:10:226 madvise:28:233 mincore:27:232
+mmap:9:222 munmap:11:215 mremap:25:216 mprotect:10:226
 msync:26:227 brk:12:214 membarrier:324:283 futex:202:98 futex_waitv:449:449
 set_robust_list:273:99 get_robust_list:274:100 rseq:334:293 set_tid_address:218:96
 restart_syscall:219:128 sched_yield:24:124 sched_getaffinity:204:123 getcpu:309:168
@@ -62,11 +65,17 @@ class Machine:
     clone3: int
     prctl: int
     ioctl: int
+    fcntl: int
+    madvise: int
 
 
 MACHINES = {
-    "x86_64": Machine(0xC000003E, 1, clone=56, clone3=435, prctl=157, ioctl=16),
-    "aarch64": Machine(0xC00000B7, 2, clone=220, clone3=435, prctl=167, ioctl=29),
+    "x86_64": Machine(
+        0xC000003E, 1, clone=56, clone3=435, prctl=157, ioctl=16, fcntl=72, madvise=28
+    ),
+    "aarch64": Machine(
+        0xC00000B7, 2, clone=220, clone3=435, prctl=167, ioctl=29, fcntl=25, madvise=233
+    ),
 }
 
 EPERM, ENOSYS = 1, 38
@@ -84,7 +93,14 @@ _PRCTL = (15, 16)
 _IOCTL = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 """TCGETS (is it a terminal?), TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX."""
 
-_NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24
+_FCNTL = (0, 1, 2, 3, 4, 1030, 1031, 1032)
+"""F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC, F_SETPIPE_SZ, F_GETPIPE_SZ: none
+that locks a file, asks for a lease, or is told of what others do (F_NOTIFY, F_SETSIG, F_SETOWN)."""
+_MADVISE = (0, 4, 8, 14, 15, 16, 17)
+"""MADV_NORMAL, DONTNEED, FREE, HUGEPAGE, NOHUGEPAGE, DONTDUMP, DODUMP: none that reads or drops
+pages of a file for all (WILLNEED, COLD, PAGEOUT, POPULATE_READ)."""
+
+_NUMBER, _ARCHITECTURE, _FIRST, _SECOND, _THIRD = 0, 4, 16, 24, 32
 """Offsets in `struct seccomp_data`; of arguments the low half."""
 
 
@@ -123,6 +139,8 @@ def filter_program(machine: str) -> bytes:
     for number, offset, values in (
         (here.prctl, _FIRST, _PRCTL),
         (here.ioctl, _SECOND, _IOCTL),
+        (here.fcntl, _SECOND, _FCNTL),
+        (here.madvise, _THIRD, _MADVISE),
     ):
         tests = [one for value in values for one in _if_equal(value, ALLOW)]
         code += _with_argument(number, [*_load(offset), *tests])

@@ -1,14 +1,18 @@
 """The submissions, and fresh copies of them."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.support.submissions import Copy, copied
+from benchmark.evaluation.run_folder import read_run
+from tests.support.submissions import Copy, Json, copied, with_tokens
 
 Copies = Callable[[str], Copy]
 """Gives a fresh copy of the submission `policy` or `trained`."""
+OtherPlays = Callable[..., None]
+"""Plays the episodes of a copy, from one to another, in another way."""
 
 
 @pytest.fixture(scope="session")
@@ -27,3 +31,25 @@ def trained(submissions: Path) -> Path:
 def copies(tmp_path: Path, policy: Path, trained: Path) -> Copies:
     """Fresh copies of the submissions, by name."""
     return lambda name: copied({"policy": policy, "trained": trained}[name], tmp_path)
+
+
+@pytest.fixture
+def other_plays(expert_run: Path, random_run: Path) -> OtherPlays:
+    """Plays some episodes in another way: what the expert did is left to the random policy."""
+    policies = [read_run(expert_run)[1], read_run(random_run)[1]]
+
+    def change(copy: Copy, first: int = 0, last: int = 256) -> None:
+        def records(records: list[Json], seed: int) -> None:
+            for place in range(first, last):
+                told = [turn["response"] for turn in records[place]["turns"]]
+                (other,) = [
+                    each[place]
+                    for each in policies
+                    if [turn.response for turn in each[place].turns] != told
+                ]
+                records[place] = with_tokens(other, 77 + seed).model_dump(mode="json")
+
+        for seed in (0, 1):
+            copy.records(partial(records, seed=seed), f"runs/r{seed}")
+
+    return change

@@ -1,5 +1,6 @@
 """`about.yaml`: what is wrong in it is said in plain words, all at once, with an example."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -156,3 +157,34 @@ def test_what_the_example_says_is_refused_as_it_is(tmp_path: Path) -> None:
         example = example.replace(placeholder, placeholder.replace("my", "our") + "s")
     assert text.startswith(f": {len(PLACEHOLDERS)} mistakes: ")
     read(tmp_path, example, "trained")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("name: a\nname: b\n", "line 2, column 1 is not valid YAML: 'name' is given twice"),
+        ("method: {recipe: a, recipe: b}\n", "'recipe' is given twice"),
+        ("a: &x {b: c}\nmethod:\n  <<: {d: e}\n", "merge keys (<<) are not read"),
+        ("a: &x [b]\nc: *x\n", "line 2, column 4 is not valid YAML: aliases (*name) are not"),
+        ("a: &a [1]\nb: &b [*a, *a]\n", "aliases (*name) are not read"),
+        ("name: !!python/object:os.system x\n", "could not determine a constructor"),
+        ("[" * 30_000, "is not valid YAML"),
+    ],
+)
+def test_yaml_is_what_people_write_by_hand(tmp_path: Path, text: str, problem: str) -> None:
+    path = tmp_path / "about.yaml"
+    path.write_text(text, "utf-8")
+    with pytest.raises(UserError) as raised:
+        read_about(path, "policy", "2027-01-02", find_init)
+    assert problem in str(raised.value)
+
+
+def test_a_bomb_of_merge_keys_costs_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "about.yaml"
+    lines = ["a0: &a0 {" + ", ".join(f"k{n}: 1" for n in range(40)) + "}"]
+    lines += [f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 40)}]}}" for n in range(1, 9)]
+    path.write_text("\n".join(lines), "utf-8")
+    began = time.process_time()
+    with pytest.raises(UserError, match="are not read"):
+        read_about(path, "policy", "2027-01-02", find_init)
+    assert time.process_time() - began < 1

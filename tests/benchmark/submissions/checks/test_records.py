@@ -77,15 +77,26 @@ def test_a_few_answers_can_be_certain_and_many_different_ones_cannot() -> None:
     answers = [turn(f"answer {number}", log_prob=0.0) for number in range(20)]
     assert problems(run_of(played(*answers[:19]))) == []
     assert problems(run_of(played(*answers[:19] * 5))) == []
-    refused = ["all of 20 different answers have the probability 1"]
+    refused = ["20 of 20 different answers have the probability 1, or nearly so"]
     assert problems(run_of(played(*answers))) == refused
-    assert problems(run_of(played(*answers, turn("b", log_prob=-1e-7)))) == []
+    drawn = [turn(f"drawn {number}", log_prob=-0.1 * number - 0.1) for number in range(3)]
+    assert len(problems(run_of(played(*answers, *drawn[:2])))) == 1
+    assert problems(run_of(played(*answers, *drawn))) == []
+
+
+@pytest.mark.parametrize("value", [-1e-7, -5e-5, -0.4, -2.0, -2.0000001])
+def test_different_answers_do_not_all_have_one_log_probability(value: float) -> None:
+    answers = [turn(f"answer {number}", log_prob=value) for number in range(20)]
+    (problem,) = problems(run_of(played(*answers)))
+    assert problem.startswith("20 of 20 different answers have the ")
 
 
 def test_the_mean_answer_has_more_tokens_than_its_longest_possible_tokens() -> None:
     def answers(letters: int) -> list[EpisodeRecord]:
         texts = [f"{number:02}" + "x" * (letters - 2) for number in range(20)]
-        return played(*(turn(text, response_tokens=1) for text in texts))
+        return played(
+            *(turn(t, response_tokens=1, log_prob=-0.1 * n) for n, t in enumerate(texts, 1))
+        )
 
     assert problems(run_of(answers(32))) == []
     assert problems(run_of(answers(33))) == ["20 answers have 660 letters and 20 tokens"]

@@ -10,8 +10,8 @@ from pathlib import Path
 from benchmark.stats.intervals import wilson
 from benchmark.submissions.check import read_accepted
 from benchmark.submissions.checks.known import Known
-from tests.benchmark.submissions.checks.test_copies import other_logs, other_records, renamed
-from tests.benchmark.submissions.conftest import Copies
+from tests.benchmark.submissions.checks.test_copies import other_logs, other_numbers, renamed
+from tests.benchmark.submissions.conftest import Copies, OtherPlays
 from tests.support.submissions import Copy, Json, check, trainer_line
 from tests.support.training_logs import Line
 
@@ -63,11 +63,14 @@ def test_a_log_that_ends_early_with_a_configuration_that_does(copies: Copies) ->
     assert check(copy.folder).accepted
 
 
-def test_a_log_of_another_entry_with_every_number_changed(copies: Copies, trained: Path) -> None:
-    """And so records, log-probabilities and weights."""
+def test_a_log_of_another_entry_with_every_number_changed(
+    copies: Copies, trained: Path, other_plays: OtherPlays
+) -> None:
+    """And so are log-probabilities, weights, and a sixth of what was played."""
     copy = copies("trained")
     renamed(copy)
-    other_records(copy)
+    other_numbers(copy, lambda value: value - 0.5)
+    other_plays(copy, 0, 43)
     other_logs(copy)
     assert check(copy.folder, [Known.of(read_accepted(trained))]).accepted
 

@@ -112,7 +112,10 @@ FORGERIES = [
         "served model", "trained", model(kind="endpoint"), "nobody can say which weights these"
     ),
     Forgery(
-        "hub without commit", "trained", model(kind="hub", name="a/b"), "nobody can say which w"
+        "hub without commit",
+        "trained",
+        model(kind="hub", name="a/b", sha256=None),
+        "nobody can say which w",
     ),
     Forgery(
         "hub at a branch",

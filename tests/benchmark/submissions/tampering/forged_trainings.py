@@ -181,7 +181,9 @@ FORGERIES = [
         kept(lambda line: True, every=None),
         "validations: there are some, the configuration says that there are none",
     ),
-    Forgery("updates without a number", "trained", logs(silent), f"{LOG}, update 1: has no number"),
+    Forgery(
+        "updates without a number", "trained", logs(silent), f"{LOG}, update 1: lacks rollout/su"
+    ),
     Forgery(
         "validations of one episode",
         "trained",

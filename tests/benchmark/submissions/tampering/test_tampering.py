@@ -5,6 +5,7 @@ import pytest
 from benchmark.submissions.report import comment, verdict_json
 from tests.benchmark.submissions.conftest import Copies
 from tests.benchmark.submissions.tampering import (
+    forged_contradictions,
     forged_files,
     forged_logs,
     forged_models,
@@ -24,6 +25,7 @@ FORGERIES = [
     *forged_models.FORGERIES,
     *forged_logs.FORGERIES,
     *forged_trainings.FORGERIES,
+    *forged_contradictions.FORGERIES,
 ]
 
 

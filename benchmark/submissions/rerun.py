@@ -1,0 +1,198 @@
+"""Playing a sample of an entry again: the evidence behind the badge `re-run`.
+
+A replay says that actions earn their rewards, not who chose them. Whoever has the weights can ask
+them. A sample is drawn from a seed that nobody knows when an entry is sent (a later commit and a
+day), played by the published weights under the entry's own protocol, and compared with the records.
+A run on a track repeats to the bit instead: its first updates are trained again (`same_start`).
+
+The record of it, with day, commit, sample and result, stands in `reruns.yaml`, which maintainers
+sign off by merging it.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from benchmark.engines.core.base import Engine
+from benchmark.evaluation.records import EpisodeRecord, record_of
+from benchmark.evaluation.replay import installed_panel
+from benchmark.evaluation.rollout import Job, Trajectory, play
+from benchmark.files import write_atomically
+from benchmark.hosts.choose import EnvPool
+from benchmark.logs.training_log import TrainingLog
+from benchmark.reproduction import first_difference
+from benchmark.stats.paired import PairedDifference, Side
+from benchmark.stats.shown import points_text
+from benchmark.submissions.badges import RERUN, Rerun, RerunSample, read_reruns
+from benchmark.submissions.reading.entry import ReadRun
+from tasks.errors import UserError
+from tasks.seeding import stable_seed
+
+Key = tuple[str, str, str, int]
+EPISODES: Final = 32
+"""Of every run, by default."""
+EQUAL_GREEDY: Final = 0.9
+"""Of the episodes of greedy decoding so many must have the recorded answers, to the letter: of
+another batch or machine a token that is nearly as likely as another is chosen now and then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """A sample of a run, played again.
+
+    Attributes:
+        path: The run.
+        recorded: Records of the sample.
+        played: The same episodes, played again.
+        greedy: Tokens were not drawn: the weights have one answer.
+    """
+
+    path: str
+    recorded: Sequence[EpisodeRecord]
+    played: Sequence[EpisodeRecord]
+    greedy: bool
+
+    @property
+    def equal(self) -> int:
+        """Episodes with the same answers."""
+        pairs = zip(self.recorded, self.played, strict=True)
+        return sum(_answers(one) == _answers(other) for one, other in pairs)
+
+    @property
+    def difference(self) -> PairedDifference:
+        """Success of what was played again minus that of the records."""
+        sides = [Side.of([[_solved(r)] for r in each]) for each in (self.played, self.recorded)]
+        return PairedDifference.of(*sides)
+
+    @property
+    def holds(self) -> bool:
+        """Whether these can be the weights: success is a tie, and greedy answers are equal."""
+        ends = self.difference.difference
+        tied = ends.low <= 0 <= ends.high
+        return tied and (not self.greedy or self.equal >= EQUAL_GREEDY * len(self.recorded))
+
+    @property
+    def text(self) -> str:
+        """One line for people."""
+        return (
+            f"{self.path}: {len(self.recorded)} episodes, {self.equal} with equal answers, "
+            f"difference of success {points_text(self.difference.difference, ' points')}"
+        )
+
+
+def drawn(run: ReadRun, commit: str, day: date, count: int = EPISODES) -> list[Key]:
+    """The sample of a run.
+
+    Args:
+        run: The run.
+        commit: The code's commit, which must be later than the entry's.
+        day: The day.
+        count: Episodes; all where a run has fewer.
+    """
+    keys = sorted(record.key for record in run.records)
+    seed = stable_seed("rerun", commit, day.isoformat(), run.path)
+    return sorted(random.Random(seed).sample(keys, min(count, len(keys))))
+
+
+async def play_again(
+    run: ReadRun,
+    engine: Engine,
+    keys: Sequence[Key],
+    concurrency: int = 16,
+    env_processes: int | None = None,
+) -> Again:
+    """Play some episodes of a run again.
+
+    Args:
+        run: The run.
+        engine: Of the weights; started.
+        keys: Which episodes.
+        concurrency: Episodes in flight.
+        env_processes: See `evaluate`.
+
+    Raises:
+        UserError: A panel is not the installed one.
+    """
+    jobs = []
+    for protocol in run.manifest.panels:
+        task, panel = installed_panel(protocol)
+        entries = {entry.id: entry for entry in panel.entries}
+        own = [key for key in keys if key[:2] == (protocol.task, protocol.panel)]
+        jobs += [Job(task, entries[episode], repeat, protocol) for _, _, episode, repeat in own]
+    played: dict[Key, EpisodeRecord] = {}
+
+    async def keep(trajectory: Trajectory) -> None:
+        record = record_of(trajectory)
+        played[record.key] = record
+
+    async with EnvPool(env_processes) as hosts:
+        await play(jobs, engine, concurrency, keep, hosts)
+    recorded = {record.key: record for record in run.records}
+    greedy = all(protocol.sampling.temperature == 0 for protocol in run.manifest.panels)
+    return Again(run.path, [recorded[key] for key in keys], [played[key] for key in keys], greedy)
+
+
+def same_start(theirs: TrainingLog, ours: TrainingLog, updates: int) -> str | None:
+    """Where the first updates of two trainings differ; None if they do not.
+
+    Args:
+        theirs: The entry's log.
+        ours: That of the training that was begun again.
+        updates: How many are compared.
+
+    Raises:
+        UserError: One of them has not as many.
+    """
+    for log in (theirs, ours):
+        if len(log.updates) < updates:
+            raise UserError(f"{log.path} has {len(log.updates)} updates, {updates} are compared")
+    found = first_difference(_until(theirs, updates), _until(ours, updates))
+    return None if found is None else found.text
+
+
+def add_rerun(submissions: Path, entry: str, by: str, day: date, sample: RerunSample) -> Rerun:
+    """Write the record of a rerun beside the submissions; a newer one takes an older one's place.
+
+    Args:
+        submissions: Their folder.
+        entry: Name of the entry's folder.
+        by: Who answers for it.
+        day: When it was made.
+        sample: What was repeated, and what came out.
+
+    Raises:
+        UserError: The records that are there break their schema, or cannot be written.
+    """
+    known: Mapping[str, Rerun] = read_reruns(submissions)
+    made = Rerun(date=day.isoformat(), by=by, note=sample.text, sample=sample)
+    content = {
+        name: each.model_dump(mode="json", exclude_none=True) for name, each in known.items()
+    }
+    content[entry] = made.model_dump(mode="json", exclude_none=True)
+    text = yaml.safe_dump(content, sort_keys=True, allow_unicode=True, width=100)
+    try:
+        write_atomically(submissions / RERUN, text.encode())
+    except OSError as error:
+        raise UserError(f"{submissions / RERUN} cannot be written: {error.strerror}") from error
+    return made
+
+
+def _until(log: TrainingLog, updates: int) -> TrainingLog:
+    return replace(
+        log,
+        updates=log.updates[:updates],
+        validations=tuple(line for line in log.validations if line.update < updates),
+    )
+
+
+def _answers(record: EpisodeRecord) -> tuple[str, ...]:
+    return tuple(turn.response for turn in record.turns)
+
+
+def _solved(record: EpisodeRecord) -> bool:
+    return record.success and record.error is None

@@ -1,0 +1,174 @@
+"""What maintainers run to earn an entry the badge `re-run`.
+
+    python scripts/rerun_entry.py ENTRY --commit COMMIT --by NAME [--model SEED=FOLDER ...]
+    python scripts/rerun_entry.py ENTRY --commit COMMIT --by NAME --updates 3
+
+The first plays a random sample of the entry's episodes with its published weights (a hub model, a
+registered init, or a folder with the stated hash). The second is for entries on a track, whose runs
+repeat to the bit: it begins their trainings again and compares the first updates. Both write
+`submissions/reruns.yaml` if the result holds. Exit code 1 if it does not.
+"""
+
+import argparse
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from baselines.inits.registry import find_model
+from baselines.reproduction import train_command
+from benchmark.engines.transformers.engine import TransformersEngine
+from benchmark.files import write_atomically
+from benchmark.logs.training_log import LOG, read_training_log
+from benchmark.models import ModelSource, same_weights
+from benchmark.reproduction import commands_of
+from benchmark.submissions.badges import RerunSample
+from benchmark.submissions.check import read_accepted
+from benchmark.submissions.checks.tracks import track_of
+from benchmark.submissions.reading.entry import Entry, ReadCheckpoint, ReadRun
+from benchmark.submissions.rerun import (
+    EPISODES,
+    Again,
+    Key,
+    add_rerun,
+    drawn,
+    play_again,
+    same_start,
+)
+from tasks.errors import UserError
+from tasks.texts import on_one_line
+
+POLL_S = 1.0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Repeat a part of an entry, and write down what came out."""
+    parser = argparse.ArgumentParser(description="Repeat a random part of an entry.")
+    parser.add_argument("entry", type=Path, help="the entry's folder")
+    parser.add_argument("--commit", required=True, help="commit of this code, later than the entry")
+    parser.add_argument("--by", required=True, help="who answers for it")
+    parser.add_argument("--day", type=date.fromisoformat, default=datetime.now(UTC).date())
+    parser.add_argument("--episodes", type=int, default=EPISODES, help="of every run")
+    parser.add_argument("--model", action="append", default=[], metavar="SEED=MODEL")
+    parser.add_argument("--updates", type=int, help="train so many updates again, on a track")
+    arguments = parser.parse_args(argv)
+    try:
+        entry = read_accepted(arguments.entry)
+        sample = trained_again(entry, arguments) if arguments.updates else played(entry, arguments)
+        print(on_one_line(sample.text))
+        if sample.holds:
+            folder = entry.folder
+            add_rerun(folder.parent, folder.name, arguments.by, arguments.day, sample)
+    except UserError as error:
+        print(f"rerun_entry: {on_one_line(str(error))}", file=sys.stderr)
+        return 2
+    return 0 if sample.holds else 1
+
+
+def played(entry: Entry, arguments: argparse.Namespace) -> RerunSample:
+    """Play a sample of every run with its weights.
+
+    Raises:
+        UserError: Weights cannot be had, or are not those of the entry.
+    """
+    given = dict(each.split("=", 1) for each in arguments.model if "=" in each)
+    runs = []
+    for point in entry.checkpoints:
+        source = _weights(point, given.get(str(point.checkpoint.seed)))
+        for run in point.runs:
+            keys = drawn(run, arguments.commit, arguments.day, arguments.episodes)
+            assert source.path is not None  # _weights raises
+            runs.append(asyncio.run(_again(source.path, run, keys)))
+            print(on_one_line(runs[-1].text), flush=True)
+    return RerunSample(
+        commit=arguments.commit,
+        what="episodes",
+        count=sum(len(run.recorded) for run in runs),
+        equal=sum(run.equal for run in runs),
+        holds=all(run.holds for run in runs),
+    )
+
+
+async def _again(folder: Path, run: ReadRun, keys: Sequence[Key]) -> Again:
+    async with TransformersEngine(folder) as engine:
+        return await play_again(run, engine, keys)
+
+
+def _weights(point: ReadCheckpoint, given: str | None) -> ModelSource:
+    """The weights of a checkpoint.
+
+    Raises:
+        UserError: They cannot be had, or are others.
+    """
+    model = point.checkpoint.model
+    seed = point.checkpoint.seed
+    named = {"hub": f"{model.name}@{model.revision}", "init": model.name}.get(model.kind)
+    if given is None and named is None:
+        raise UserError(
+            f"seed {seed}: {model.text} is not published; name its folder (--model {seed}=FOLDER)"
+        )
+    source = find_model(given or named or "")
+    if source.path is None or not same_weights(source.identity, model):
+        raise UserError(f"seed {seed}: {source.identity.text} is not {model.text}")
+    return source
+
+
+def trained_again(entry: Entry, arguments: argparse.Namespace) -> RerunSample:
+    """Begin the training of every seed again, and compare the first updates.
+
+    Raises:
+        UserError: The entry is on no track, or a training cannot be begun.
+    """
+    if track_of(entry) is None:
+        raise UserError(f"{entry.folder.name} is on no track: play its episodes instead")
+    equal = 0
+    for point in entry.checkpoints:
+        found = _begun(point, arguments.updates)
+        said = "equal" if found is None else f"first difference: {found}"
+        print(on_one_line(f"seed {point.checkpoint.seed}: {said}"), flush=True)
+        equal += found is None
+    return RerunSample(
+        commit=arguments.commit,
+        what="updates",
+        count=arguments.updates * len(entry.checkpoints),
+        equal=arguments.updates * equal,
+        holds=equal == len(entry.checkpoints),
+    )
+
+
+def _begun(point: ReadCheckpoint, updates: int) -> str | None:
+    """Where the first updates differ from those of the log; None if they do not."""
+    assert point.log is not None  # it is on a track
+    with tempfile.TemporaryDirectory() as place:
+        manifests = [run.manifest for run in point.runs]
+        commands = commands_of(
+            point.checkpoint.seed, manifests, point.log, train_command, f"{place}/out"
+        )
+        if commands.train is None or commands.train_words is None:
+            raise UserError(f"seed {point.checkpoint.seed}: {commands.reason}")
+        for path, text in commands.train.files.items():
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(Path(path), text.encode())
+        log = Path(commands.out) / LOG
+        words = [sys.executable, "-m", "benchmark.cli", *commands.train_words[1:]]
+        # Threads add in another order: runs repeat to the bit on one alone.
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        with subprocess.Popen(words, env=environment) as training:  # noqa: S603 - our own command
+            while training.poll() is None and not _has(log, updates):
+                time.sleep(POLL_S)
+            training.terminate()
+        return same_start(point.log, read_training_log(log, allow_torn=True), updates)
+
+
+def _has(log: Path, updates: int) -> bool:
+    """Whether a log that is being written has so many updates."""
+    return log.exists() and log.read_bytes().count(b'\n{"kind":"update"') > updates
+
+
+if __name__ == "__main__":
+    sys.exit(main())

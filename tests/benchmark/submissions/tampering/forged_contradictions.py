@@ -1,0 +1,216 @@
+"""Forgeries that contradict themselves: names of weights, configurations, curves, runs."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from tests.benchmark.submissions.tampering.forged_logs import LOG, update, updates, validations
+from tests.benchmark.submissions.tampering.forged_models import COMMIT, both, model
+from tests.benchmark.submissions.tampering.forged_texts import about
+from tests.benchmark.submissions.tampering.forged_trainings import Lines, logs
+from tests.benchmark.submissions.tampering.forgery import Forgery
+from tests.support.submissions import Copy, Json
+
+RUN = "runs/r0/run.json"
+NOT_A_NAME = "is not the name of a hub model: OWNER/NAME"
+
+
+def hub(name: str, seed: int = 0, **changes: Any) -> Callable[[Copy], None]:
+    fields = {"name": name, "kind": "hub", "revision": COMMIT, "sha256": None}
+    return model(seed, **(fields | changes))
+
+
+def configured(updates: Any, every: Any, **sections: Json) -> Callable[[Copy], None]:
+    """Changes what both logs say of their settings; their lines stay."""
+
+    def change(lines: Lines) -> None:
+        configuration = lines[0]["configuration"]
+        configuration["optimization"] |= {"updates": updates, **sections.get("optimization", {})}
+        configuration["validation"]["every"] = every
+        configuration |= {k: v for k, v in sections.items() if k != "optimization"}
+
+    return logs(change)
+
+
+def rated(rate: float, schedule: str = "constant", warmup: int = 0) -> Callable[[Copy], None]:
+    """A learning rate of 1e-4 in all updates, and another one in the configuration."""
+
+    def change(lines: Lines) -> None:
+        for line in updates(lines):
+            line["policy/learning_rate"] = 1e-4
+
+    told = {"learning_rate": rate, "schedule": schedule, "warmup_updates": warmup}
+    return both(logs(change), configured(20, 1, optimization=told))
+
+
+def without(*names: str, null: bool = False) -> Callable[[Copy], None]:
+    def change(lines: Lines) -> None:
+        for line in updates(lines):
+            for name in names:
+                line[name] = None
+                if not null:
+                    del line[name]
+
+    return logs(change)
+
+
+def one_curve(*, bare: bool) -> Callable[[Copy], None]:
+    """The validations of seed 0 stand in the log of seed 1, too; updates are its own, or none."""
+
+    def change(copy: Copy) -> None:
+        lines = [json.loads(line) for line in copy.read(LOG).splitlines()]
+        other = {line["update"]: line for line in validations(lines)}
+
+        def replace(own: Lines) -> Lines:
+            for line in updates(own) if bare else ():
+                for name in [name for name in line if name.startswith(("kl", "ratio", "engine"))]:
+                    line[name] = None
+            return [other[line["update"]] if line["kind"] == "validation" else line for line in own]
+
+        copy.log(replace, seed=1)
+
+    return change
+
+
+def two_names(lines: Lines) -> Lines:
+    """A second name for the panel stands first, with the better curve."""
+    made: Lines = []
+    for line in lines:
+        if line["kind"] == "validation":
+            made.append({**line, "panel": "better"})
+        made.append(line)
+    return made
+
+
+def run(**changes: Any) -> Callable[[Copy], None]:
+    return lambda copy: copy.manifest(lambda fields: fields.update(changes))
+
+
+FORGERIES = [
+    *(
+        Forgery(f"hub model {name!r}", "trained", hub(name), NOT_A_NAME)
+        for name in (
+            *("a", "a/b/c", "a//b", "a/../b", "a/..", "a/b..c", "a/b--c", "a/b@c"),
+            *("x/../../datasets/me/data", "datasets/me/data", "spaces/me/space", "a/b/"),
+        )
+    ),
+    *(
+        Forgery(f"hub model {name!r}", "trained", hub(name), "is not a plain name: letters, digits")
+        for name in ("./a", "/a/b", "a/b?x", "a/%2e%2e/b", "a\\b")
+    ),
+    Forgery(
+        "hub model with a hash of its own",
+        "trained",
+        hub("a/b", sha256="1" * 64),
+        "a hub model's commit says which files it has: leave sha256 out",
+    ),
+    *(
+        Forgery(
+            f"one commit as two seeds, {name}",
+            "trained",
+            both(hub("Owner/Name"), hub(name, 1)),
+            "seeds 0 and 1 have the same weights",
+        )
+        for name in ("Owner/Name", "owner/name", "OWNER/NAME", "oWNER/nAME")
+    ),
+    *(
+        Forgery(
+            f"20 updates, configured as {count} with validations every {every}",
+            "trained",
+            configured(count, every),
+            f"{LOG}, updates: ends at update 20, the configuration says {count}",
+        )
+        for count, every in ((1, 10**6), (19, 1), (10, 20))
+    ),
+    Forgery(
+        "other groups",
+        "trained",
+        configured(
+            20,
+            1,
+            rollout={"groups": 4, "group_size": 32},
+            sampling={"dynamic": None, "cross_policy": None},
+        ),
+        f"{LOG}, update 1: rollout/groups is 16, the configuration gives 4",
+    ),
+    Forgery(
+        "another learning rate", "trained", rated(2e-4), "is 0.0001, the configuration gives 0.0002"
+    ),
+    Forgery(
+        "a warm-up that was none",
+        "trained",
+        rated(1e-4, warmup=10),
+        "policy/learning_rate is 0.0001, the configuration gives 1e-05",
+    ),
+    Forgery(
+        "a schedule that was none",
+        "trained",
+        rated(1e-4, "linear"),
+        f"{LOG}, update 2: policy/learning_rate is 0.0001, the configuration gives 9.5e-05",
+    ),
+    *(
+        Forgery(
+            f"updates without {name}, {'as null' if null else 'left out'}",
+            "trained",
+            without(name, null=null),
+            f"{LOG}, update 1: lacks {name}, which the trainer always measures",
+        )
+        for name in ("rollout/return", "policy/grad_norm", "ratio/ess", "kl_old/mean")
+        for null in (False, True)
+    ),
+    Forgery(
+        "an update without its rollouts",
+        "trained",
+        update(rollout__turns=None),
+        f"{LOG}, update 4: lacks rollout/turns",
+    ),
+    *(
+        Forgery(
+            f"one curve for two seeds{', numbers taken out' if bare else ''}",
+            "trained",
+            one_curve(bare=bare),
+            "all 20 validations after the init's are those of training/s0.jsonl.zst",
+        )
+        for bare in (False, True)
+    ),
+    Forgery(
+        "two names for one panel",
+        "trained",
+        logs(two_names),
+        f"{LOG}, validations: better and builtin are two names for one panel",
+    ),
+    Forgery(
+        "a policy's engine",
+        "trained",
+        run(engine={"kind": "scripted", "policy": "expert"}),
+        f"{RUN}, engine.kind: is 'scripted', the model is of kind folder",
+    ),
+    Forgery(
+        "a model's engine for a policy",
+        "policy",
+        run(engine={"kind": "transformers"}),
+        f"{RUN}, engine.kind: is 'transformers', the model is of kind policy",
+    ),
+    Forgery(
+        "a policy's command",
+        "trained",
+        run(command=["arlarena-bench", "eval", "--engine", "expert"]),
+        f"{RUN}, command: names the policy expert, the model is of kind folder",
+    ),
+    Forgery(
+        "evaluated six years before its training",
+        "trained",
+        run(created="2020-01-01T00:00:00+00:00"),
+        f"{RUN}, created: 2020-01-01T00:00:00+00:00 is before the training began, on 2026-01-02",
+    ),
+    *(
+        Forgery(f"named {name}", "policy", about(name=name), f"{word!r} is what the board says of")
+        for name, word in (
+            ("SAMPO (re-run)", "re run"),
+            ("SAMPO RERUN", "rerun"),
+            ("SAMPO v2 - SOTA", "sota"),
+            ("Official SAMPO", "official"),
+            ("SAMPO/verified", "verified"),
+        )
+    ),
+]

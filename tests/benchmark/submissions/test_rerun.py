@@ -1,0 +1,94 @@
+"""A sample of an entry is played again, and the record of it earns the badge."""
+
+import asyncio
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from benchmark.engines.core.scripted import ScriptedEngine
+from benchmark.logs.training_log import parse_training_log
+from benchmark.submissions.badges import RERUN, RerunSample, badges_of, read_reruns
+from benchmark.submissions.check import read_accepted
+from benchmark.submissions.reading.entry import ReadRun
+from benchmark.submissions.rerun import add_rerun, drawn, play_again, same_start
+from tasks.errors import UserError
+from tests.benchmark.submissions.conftest import Copies
+from tests.support.submissions import check
+
+COMMIT, DAY = "a" * 40, date(2026, 3, 1)
+
+
+def run_of(folder: Path) -> ReadRun:
+    return read_accepted(folder).runs[0]
+
+
+def test_a_sample_is_of_a_commit_and_a_day(policy: Path) -> None:
+    run = run_of(policy)
+    keys = drawn(run, COMMIT, DAY, 8)
+    assert keys == drawn(run, COMMIT, DAY, 8)
+    assert len(set(keys)) == 8
+    assert {record.key for record in run.records} >= set(keys)
+    assert keys != drawn(run, "b" * 40, DAY, 8)
+    assert keys != drawn(run, COMMIT, date(2026, 3, 2), 8)
+    assert len(drawn(run, COMMIT, DAY, 10_000)) == len(run.records)
+
+
+def test_who_has_played_plays_the_same_again(policy: Path) -> None:
+    run = run_of(policy)
+    keys = drawn(run, COMMIT, DAY, 8)
+    again = asyncio.run(play_again(run, ScriptedEngine("expert"), keys, env_processes=1))
+    assert (again.equal, again.holds) == (8, True)
+    assert again.text.startswith("runs/r0: 8 episodes, 8 with equal answers, difference of success")
+
+
+def test_who_has_not_played_does_not(policy: Path) -> None:
+    """The expert's records under the name of something that plays at random."""
+    run = run_of(policy)
+    keys = drawn(run, COMMIT, DAY, 16)
+    again = asyncio.run(play_again(run, ScriptedEngine("random"), keys, env_processes=1))
+    assert again.equal == 0
+    assert again.difference.difference.high < 0
+    assert not again.holds
+
+
+def test_the_first_updates_of_a_training_are_compared(copies: Copies) -> None:
+    copy = copies("trained")
+    content = copy.read("training/s0.jsonl.zst")
+    theirs = parse_training_log(content, Path("theirs"))
+    lines = content.splitlines(keepends=True)
+    ours = parse_training_log(b"".join(lines[:12]), Path("ours"))
+    assert same_start(theirs, ours, 3) is None
+    changed = [line.replace(b'"policy/entropy": 0.05', b'"policy/entropy": 0.06') for line in lines]
+    other = parse_training_log(b"".join(changed), Path("other"))
+    assert (same_start(theirs, other, 3) or "").startswith("update 1, policy/entropy: 0.05")
+    with pytest.raises(UserError, match="ours has 5 updates, 6 are compared"):
+        same_start(theirs, ours, 6)
+
+
+def sample(**changes: object) -> RerunSample:
+    fields = {"commit": COMMIT, "what": "episodes", "count": 32, "equal": 31, "holds": True}
+    return RerunSample.model_validate(fields | changes)
+
+
+def test_the_record_is_what_the_badge_is_made_of(tmp_path: Path, policy: Path) -> None:
+    add_rerun(tmp_path, "20260101_older", "Ada", DAY, sample(what="updates", equal=32))
+    made = add_rerun(tmp_path, policy.name, "maintainer", DAY, sample())
+    assert made.note == "32 episodes played again at commit aaaaaaaaaaaa, 31 equal: they hold"
+    reruns = read_reruns(tmp_path)
+    assert sorted(reruns) == ["20260101_older", policy.name]
+    assert reruns[policy.name] == made
+    verdict = check(policy)
+    assert badges_of(verdict, reruns).rerun
+    add_rerun(tmp_path, policy.name, "maintainer", DAY, sample(holds=False, equal=0))
+    assert not badges_of(verdict, read_reruns(tmp_path)).rerun
+
+
+@pytest.mark.parametrize("commit", ["a" * 39, "main", "A" * 40])
+def test_a_record_names_a_commit(tmp_path: Path, commit: str) -> None:
+    (tmp_path / RERUN).write_text(
+        f"20260102_policy: {{date: '2026-03-01', by: a, note: b, sample: {{commit: {commit}, "
+        "what: episodes, count: 1, equal: 1, holds: true}}\n"
+    )
+    with pytest.raises(UserError, match="commit"):
+        read_reruns(tmp_path)
