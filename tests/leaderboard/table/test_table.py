@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import pandas as pd  # type: ignore[import-untyped]  # it comes without types
 import pytest
 
 from benchmark.stability.seeds import recipe_stability
@@ -15,7 +16,7 @@ from leaderboard.board.rows import FullRow
 from leaderboard.board.training_rows import EventCount, NamedValue, Stability
 from leaderboard.page.state import open_query
 from leaderboard.table.columns import COLUMNS, STABILITY, Column, columns_of, success_of
-from leaderboard.table.table import columns, csv_of, shown, table
+from leaderboard.table.table import columns, csv_of, shown, sorted_frame, table
 from leaderboard.table.view import View, default_view
 from leaderboard.tabs.board import board_page
 from tasks.errors import UserError
@@ -250,3 +251,18 @@ def test_a_new_column_is_one_entry_in_one_place(
     assert header[-1] == "turns [count]"
     state = open_query(board, {"panels": "sokoban/builtin", "sort": "turns"}).state
     assert "mean turns of an episode on the panels shown" in board_page(board, state)
+
+
+def test_reruns_come_first_at_equal_success_and_policies_last() -> None:
+    content = {
+        "success": [0.5, 0.5, 0.9, 1.0],
+        "kind": ["trained", "trained", "trained", "policy"],
+        "badges": ["replayed", "replayed, re-run", "replayed", "replayed"],
+    }
+    frame = pd.DataFrame(content, index=["older", "again", "best", "policy"])
+    assert sorted_frame(frame, "success", True).index.tolist() == [
+        *("best", "again", "older", "policy")
+    ]
+    assert sorted_frame(frame, "success", False).index.tolist() == [
+        *("again", "older", "best", "policy")
+    ]
