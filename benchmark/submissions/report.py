@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from benchmark.evaluation.summary import PanelKey
+from benchmark.models import same_weights
 from benchmark.stability.definitions import DEFINITIONS
 from benchmark.stability.table import shown
 from benchmark.stats.paired import PairedDifference
 from benchmark.stats.shown import p_text, points_text
 from benchmark.submissions.badges import Badges
 from benchmark.submissions.check import CheckResult
-from benchmark.submissions.checks.protocol import same_weights
 from benchmark.submissions.checks.results import (
     Agreement,
     PanelResult,
