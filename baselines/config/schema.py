@@ -75,6 +75,11 @@ class Optimization(Part):
         max_grad_norm: Global norm that gradients are clipped to.
         gradient_checkpointing: Recompute activations: less memory, a third more time.
         mixed_precision: Of forward passes.
+        head_chunk: Tokens whose logits exist at a time; None for 2,048 on accelerators and for all
+            of a micro-batch on CPUs. Results differ by rounding alone.
+        skip_empty: Leave out steps whose advantages are all 0 where neither KL nor entropy is part
+            of the loss: they would follow old moments and rounding alone.
+        optimizer: AdamW, or with moments of 8 bits, which needs the library torchao.
         max_skipped: Optimizer steps in a row that may be skipped because a loss or a gradient is
             not finite, before training stops.
     """
@@ -92,6 +97,12 @@ class Optimization(Part):
     max_grad_norm: Positive = 1.0
     gradient_checkpointing: bool = False
     mixed_precision: Literal["no", "bf16"] = "no"
+    # These are not there unless they are set: tracks and checkpoints are older than they.
+    head_chunk: Annotated[Count | None, Field(exclude_if=lambda value: value is None)] = None
+    skip_empty: Annotated[bool, Field(exclude_if=lambda value: not value)] = False
+    optimizer: Annotated[
+        Literal["adamw", "adamw_8bit"], Field(exclude_if=lambda value: value == "adamw")
+    ] = "adamw"
     max_skipped: Count = 10
 
     @model_validator(mode="after")

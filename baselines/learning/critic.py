@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ from accelerate import Accelerator
 from transformers import AutoModel
 
 from baselines.algorithms.advantage.gae import value_loss
+from baselines.config.schema import Optimization
 from baselines.learning.microbatches import PaddedBatch
-from baselines.learning.sharding import whole_norm
+from baselines.learning.optimizer import make_optimizer
+from baselines.learning.sharding import is_sharded, whole_norm
 
 
 class ValueNetwork(torch.nn.Module):
@@ -50,7 +53,7 @@ class Critic:
         folder: Model folder of the init.
         learning_rate: Of AdamW.
         clip_range: How far a value may move in one update before its loss is limited.
-        max_grad_norm: Global norm that gradients are clipped to.
+        optimization: Limit of gradients, optimizer, and whether activations are recomputed.
     """
 
     def __init__(
@@ -59,15 +62,20 @@ class Critic:
         folder: Path,
         learning_rate: float,
         clip_range: float,
-        max_grad_norm: float,
+        optimization: Optimization,
     ) -> None:
-        network = ValueNetwork(folder)
-        optimizer = torch.optim.AdamW(network.parameters(), lr=learning_rate, weight_decay=0.01)
+        # Nothing in it drops out; checkpointing works in a network that is being trained alone.
+        network = ValueNetwork(folder).train()
+        if optimization.gradient_checkpointing:
+            network.body.gradient_checkpointing_enable()
+        kind, device = optimization.optimizer, accelerator.device
+        weights = network.parameters()
+        optimizer = make_optimizer(weights, device, kind, lr=learning_rate, weight_decay=0.01)
         prepared: Any = accelerator.prepare(network, optimizer)
         self.network, self.optimizer = prepared
         self._accelerator = accelerator
         self._clip_range = clip_range
-        self._max_grad_norm = max_grad_norm
+        self._max_grad_norm = optimization.max_grad_norm
 
     def values(self, batch: PaddedBatch) -> torch.Tensor:
         """(rows, T) value before each token of the responses, 0 where masked."""
@@ -93,16 +101,18 @@ class Critic:
             was skipped.
         """
         loss = 0.0
-        for batch in batches:
-            errors = value_loss(
-                self.values(batch),
-                batch.stack(old_values),
-                batch.stack(targets),
-                batch.response_mask.float(),
-                self._clip_range,
-            )
-            share = errors.sum() / tokens
-            self._accelerator.backward(share * self._accelerator.num_processes)
+        for number, batch in enumerate(batches):
+            at_once = number == len(batches) - 1 or is_sharded(self._accelerator)
+            with nullcontext() if at_once else self._accelerator.no_sync(self.network):
+                errors = value_loss(
+                    self.values(batch),
+                    batch.stack(old_values),
+                    batch.stack(targets),
+                    batch.response_mask.float(),
+                    self._clip_range,
+                )
+                share = errors.sum() / tokens
+                self._accelerator.backward(share * self._accelerator.num_processes)
             loss += float(share.detach())
         norm = self._accelerator.clip_grad_norm_(self.network.parameters(), self._max_grad_norm)
         finite = math.isfinite(whole_norm(norm))

@@ -1,5 +1,6 @@
 """Learning from a rollout: what its rows are worth, and the optimizer steps."""
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from baselines.config.run import TrainingRun
 from baselines.config.schema import TrainConfig
 from baselines.learning.critic import Critic
 from baselines.learning.estimation import estimate, penalty_share
+from baselines.learning.head import DEFAULT_CHUNK, use_chunked_head
 from baselines.learning.metrics import (
     Metrics,
     engine_metrics,
@@ -24,6 +26,7 @@ from baselines.learning.metrics import (
     update_metrics,
 )
 from baselines.learning.microbatches import RowValues
+from baselines.learning.optimizer import make_optimizer
 from baselines.learning.sharding import frozen, is_sharded, loaded_once, whole_weights
 from baselines.learning.tally import UpdateStats
 from baselines.learning.update import Tensors, Updater, mini_batches
@@ -35,6 +38,8 @@ from tasks.errors import UserError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+log = logging.getLogger(__name__)
 
 REFERENCE_ROWS = 64
 """Rows of an update whose distance to the init is measured where nothing else needs it."""
@@ -120,9 +125,9 @@ class Learner:
         """Whether so many steps in a row were not finite that training is to stop."""
         return self.updater.diverged
 
-    def weights(self) -> Mapping[str, torch.Tensor]:
-        """The policy's weights by name, whole on every process; all processes must ask."""
-        return whole_weights(self.accelerator, self.model)
+    def weights(self, everywhere: bool = True) -> Mapping[str, torch.Tensor]:
+        """The policy's weights by name; all processes must ask (see `whole_weights`)."""
+        return whole_weights(self.accelerator, self.model, everywhere)
 
     def set_learning_rate(self, rate: float) -> None:
         """Set the rate of the policy's next steps."""
@@ -309,8 +314,17 @@ class Learner:
         model = load_model(self.run.init.path, "float32", "cpu")
         device = self.accelerator.device
         placed: PreTrainedModel = model if is_sharded(self.accelerator) else model.to(device)
-        if device.type == "cpu" and self.config.optimization.mixed_precision == "no":
+        optimization = self.config.optimization
+        if device.type == "cpu" and optimization.mixed_precision == "no":
             use_tree_attention(placed)
+        chunk = optimization.head_chunk
+        if chunk is None and device.type != "cpu":
+            chunk = DEFAULT_CHUNK
+        if chunk is not None and not use_chunked_head(placed, chunk):
+            log.warning(
+                "%s: its last layer cannot work in chunks; logits of whole micro-batches are kept",
+                type(placed).__name__,
+            )
         return placed
 
     def _updater(self) -> Updater:
@@ -319,8 +333,10 @@ class Learner:
         model = self._load_model().train()
         if optimization.gradient_checkpointing:
             model.gradient_checkpointing_enable()
-        optimizer = torch.optim.AdamW(
+        optimizer = make_optimizer(
             model.parameters(),
+            self.accelerator.device,
+            optimization.optimizer,
             lr=optimization.learning_rate,
             betas=optimization.betas,
             weight_decay=optimization.weight_decay,
@@ -335,7 +351,7 @@ class Learner:
                 self.run.init.path,
                 chosen.learning_rate,
                 chosen.clip_range,
-                optimization.max_grad_norm,
+                optimization,
             )
         share_prefix = not is_sharded(self.accelerator) and not optimization.gradient_checkpointing
         return Updater(

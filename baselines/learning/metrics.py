@@ -1,7 +1,7 @@
 """The numbers of an update's log line, from what the optimizer steps left behind."""
 
 import resource
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,27 @@ from baselines.algorithms.kl import kl, masked_statistics
 from baselines.learning.tally import UpdateStats
 from baselines.learning.update import Tensors
 from baselines.rollouts.rows import Row
+from tasks.errors import UserError
 
 Metrics = dict[str, float | None]
 
+MOST_AT_FIRST = 1e-2
+"""Largest divergence, in nats per token, that rounding can explain before anything was trained."""
+_FIRST = (
+    (
+        "kl_init/mean",
+        "the policy differs from its own init",
+        "the reference's weights were not loaded on every process; policy and reference run in "
+        "different precision; the checkpoint lacks tensors",
+    ),
+    (
+        "engine/k3",
+        "the engine that played differs from the policy",
+        "the server serves another model than --init; new weights did not arrive (a tied last "
+        "layer, a stale prefix cache); the engine quantizes, or samples with top-p, top-k or "
+        "another temperature; its chat template or tokenizer differs",
+    ),
+)
 _LIMIT = 20.0
 """Of a log-ratio before it is made a ratio."""
 _HOST_UNIT = 2**20
@@ -126,6 +144,25 @@ def init_metrics(rows: Sequence[Row], trainer: Tensors, reference: Tensors) -> M
         "kl_init/median": found.median,
         "kl_init/clipped_mean": found.clipped_mean,
     }
+
+
+def check_first_update(metrics: Mapping[str, float | None]) -> None:
+    """Check that before the first step policy, init and engine said the same of the same tokens.
+
+    Args:
+        metrics: Of the first update. What is missing was not measured.
+
+    Raises:
+        UserError: They did not; the known causes are named.
+    """
+    for name, what, causes in _FIRST:
+        value = metrics.get(name)
+        if value is not None and not value <= MOST_AT_FIRST:
+            raise UserError(
+                f"after the first update {name} is {value:.3g}, above {MOST_AT_FIRST:g}: {what}, "
+                f"although nothing had been trained yet. Known causes: {causes}. Training on would "
+                "be of no use"
+            )
 
 
 def staleness_metrics(rows: Sequence[Row], version: int) -> Metrics:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers import DynamicCache
 
+from baselines.learning.head import Wanted, chunked_head
 from baselines.learning.microbatches import MicroBatch, PackedBatch, PaddedBatch
 from benchmark.engines.transformers.slots import contents
 
@@ -47,13 +48,24 @@ def evaluate_tokens(
         entropy: Whether entropies are wanted, too.
         entropy_gradient: Whether gradients flow through them.
     """
-    logits, targets = drawn_logits(model, batch)
     mask = batch.response_mask > 0
 
     def by_row(values: torch.Tensor) -> torch.Tensor:
         """(rows, T), 0 where nothing was drawn."""
         return values.new_zeros(mask.shape).masked_scatter(mask, values)
 
+    head = chunked_head(model)
+    if head is not None:
+        places, targets = _drawn_places(batch)
+        with head.asked(Wanted(places, targets, temperature, entropy, entropy_gradient)):
+            found = _forward(model, batch)
+        found_entropy = found[:, 2] if entropy_gradient else found[:, 2].detach()
+        return TokenValues(
+            by_row(found[:, 0]),
+            by_row(found[:, 1].detach()),
+            by_row(found_entropy) if entropy else None,
+        )
+    logits, targets = drawn_logits(model, batch)
     tempered = logits / temperature if temperature != 1.0 else logits
     log_probs = by_row(_log_probs(tempered, targets))
     untempered = log_probs.detach()
@@ -73,26 +85,40 @@ def drawn_logits(model: Any, batch: MicroBatch) -> tuple[torch.Tensor, torch.Ten
     Returns:
         (M, vocabulary) in at least float32, and (M,), in the order of the response mask.
     """
+    places, targets = _drawn_places(batch)
+    logits = _forward(model, batch)[places]
+    narrow = logits.dtype in (torch.bfloat16, torch.float16)
+    return logits.float() if narrow else logits, targets
+
+
+def _drawn_places(batch: MicroBatch) -> tuple[tuple[Any, ...], torch.Tensor]:
+    """What picks the states or logits that predict the drawn tokens, and these tokens (M,)."""
     if isinstance(batch, PackedBatch):
-        logits = model(
+        return (0,), batch.drawn
+    rows, steps = batch.response_mask.nonzero(as_tuple=True)
+    columns = batch.starts[rows] + steps
+    # The token at column c is predicted at column c - 1.
+    width = batch.input_ids.shape[1]
+    return (rows, columns - 1 - (width - _kept(batch))), batch.input_ids[rows, columns]
+
+
+def _kept(batch: PaddedBatch) -> int:
+    """Last columns whose logits may be needed."""
+    return int(batch.input_ids.shape[1]) - int(batch.starts.min()) + 1
+
+
+def _forward(model: Any, batch: MicroBatch) -> torch.Tensor:
+    """The model's logits, or what its head was asked for."""
+    if isinstance(batch, PackedBatch):
+        logits: torch.Tensor = model(
             input_ids=batch.ids[None],
             position_ids=batch.positions[None],
             attention_mask=batch.nodes[None, None],
             use_cache=False,
             logits_to_keep=batch.before,
-        ).logits[0]
-        targets = batch.drawn
-    else:
-        logits, targets = _padded_logits(model, batch)
-    narrow = logits.dtype in (torch.bfloat16, torch.float16)
-    return logits.float() if narrow else logits, targets
-
-
-def _padded_logits(model: Any, batch: PaddedBatch) -> tuple[torch.Tensor, torch.Tensor]:
-    """See `drawn_logits`."""
+        ).logits
+        return logits
     width = batch.input_ids.shape[1]
-    # Logits cost as much as everything else in a small network: only of what may be needed.
-    kept = width - int(batch.starts.min()) + 1
     length = len(batch.prefix_ids)
     positions = torch.arange(length, length + width, device=batch.input_ids.device)[None]
     past = _prefix(model, batch) if length else None
@@ -102,19 +128,17 @@ def _padded_logits(model: Any, batch: PaddedBatch) -> tuple[torch.Tensor, torch.
         position_ids=positions,
         past_key_values=past,
         use_cache=past is not None,
-        logits_to_keep=kept,
+        # Logits cost as much as everything else in a small network: only of what may be needed.
+        logits_to_keep=_kept(batch),
     ).logits
-    rows, steps = batch.response_mask.nonzero(as_tuple=True)
-    columns = batch.starts[rows] + steps
-    # The token at column c is predicted at column c - 1.
-    return logits[rows, columns - 1 - (width - kept)], batch.input_ids[rows, columns]
+    return logits
 
 
 def _prefix(model: Any, batch: PaddedBatch) -> DynamicCache:
     """Keys and values of the shared tokens, once, expanded over the rows."""
     cache = DynamicCache()
     bare = getattr(model, "module", model)
-    bare(batch.prefix_ids[None], past_key_values=cache, use_cache=True, logits_to_keep=1)
+    bare.base_model(batch.prefix_ids[None], past_key_values=cache, use_cache=True)
     rows = len(batch.input_ids)
     return DynamicCache(
         [

@@ -80,7 +80,9 @@ def frozen(accelerator: Accelerator, model: Any) -> "PreTrainedModel":
     model.eval().requires_grad_(False)
     if is_sharded(accelerator):
         if narrow:
-            model.to(torch.bfloat16)
+            # Not the buffers: angles of positions need their digits, and FSDP leaves them alone.
+            for weight in model.parameters():
+                weight.data = weight.data.to(torch.bfloat16)
         sharded: PreTrainedModel = fsdp2_prepare_model(accelerator, model).requires_grad_(False)
         return sharded
     if narrow:
@@ -92,14 +94,20 @@ def frozen(accelerator: Accelerator, model: Any) -> "PreTrainedModel":
     return placed
 
 
-def whole_weights(accelerator: Accelerator, model: Any) -> Mapping[str, torch.Tensor]:
-    """A model's weights by name, whole on every process; all processes must ask.
+def whole_weights(
+    accelerator: Accelerator, model: Any, everywhere: bool = True
+) -> Mapping[str, torch.Tensor]:
+    """A model's weights by name, whole; all processes must ask.
 
-    accelerate gives the weights that FSDP2 has sharded to the main process alone, and every
-    process may have an engine that wants them.
+    Args:
+        accelerator: Processes and devices.
+        model: Prepared.
+        everywhere: Every process gets them, since each has an engine that wants them; otherwise
+            sharded ones go to the main process alone, and to its host memory: no GPU has more
+            than one whole tensor at a time.
     """
     if any(isinstance(weight, DTensor) for weight in model.parameters()):
-        options = StateDictOptions(full_state_dict=True)
+        options = StateDictOptions(full_state_dict=True, cpu_offload=not everywhere)
         whole: Mapping[str, Any] = get_model_state_dict(model, options=options)
         return whole
     weights: Mapping[str, torch.Tensor] = accelerator.get_state_dict(model)

@@ -31,7 +31,7 @@ from baselines.learning.microbatches import (
     split,
 )
 from baselines.learning.policy import evaluate_tokens
-from baselines.learning.sharding import whole_norm
+from baselines.learning.sharding import is_sharded, whole_norm
 from baselines.learning.tally import UpdateStats
 from baselines.rollouts.rows import Row
 from benchmark.engines.transformers.tree_attention import TREE_ATTENTION
@@ -148,7 +148,8 @@ class Updater:
         for chosen in plan:
             if self.diverged:
                 break
-            self._step(rows, values, chosen, tally)
+            if self._teaches(values, chosen):
+                self._step(rows, values, chosen, tally)
             if self.critic is not None and targets is not None and old_values is not None:
                 batches = self._padded_batches(rows, chosen)
                 total = sum(int(rows[row].response_mask.sum()) for row in chosen)
@@ -157,6 +158,17 @@ class Updater:
                 if loss is not None:
                     tally.critic_losses.append(loss)
         return tally
+
+    def _teaches(self, values: RowValues, chosen: Sequence[int]) -> bool:
+        """Whether a step is to be made: not if nothing of it has a gradient, where that is chosen.
+
+        All processes know all advantages and say the same.
+        """
+        config = self.config
+        in_loss = config.kl.coef > 0 and config.kl.place == "loss"
+        if not config.optimization.skip_empty or in_loss or config.entropy_coef != 0:
+            return True
+        return any(bool(values.advantages[row].any()) for row in chosen)
 
     def _step(
         self, rows: Sequence[Row], values: RowValues, chosen: Sequence[int], tally: UpdateStats
@@ -174,7 +186,9 @@ class Updater:
         loss = 0.0
         for number, batch in enumerate(batches):
             last = number == len(batches) - 1
-            with nullcontext() if last else accelerator.no_sync(self.model):
+            # FSDP would keep whole gradients: it sums and deals them out after each micro-batch.
+            at_once = last or is_sharded(accelerator)
+            with nullcontext() if at_once else accelerator.no_sync(self.model):
                 with accelerator.autocast():
                     share = self._loss(batch, values, fresh, whole, kept.of(number), tally)
                 # Gradients are averaged over processes; the shares are to be added.

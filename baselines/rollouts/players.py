@@ -32,6 +32,7 @@ class ProcessShards:
 
     Attributes:
         engine: The engine; one that must not be asked anything where there is none.
+        main_alone: The main process's engine answers for all.
         stopping: Set when this process is asked to stop.
     """
 
@@ -39,18 +40,18 @@ class ProcessShards:
         self._accelerator = accelerator
         self.engine = engine or _Elsewhere()
         self.stopping = asyncio.Event()
-        self._main_alone = False
+        self.main_alone = False
         if accelerator.num_processes > 1:
-            self._main_alone = any(gather_object([engine is None]))
+            self.main_alone = any(gather_object([engine is None]))
 
     @property
     def count(self) -> int:
         """Processes that play."""
-        return 1 if self._main_alone else self._accelerator.num_processes
+        return 1 if self.main_alone else self._accelerator.num_processes
 
     def mine(self, items: Sequence[Item]) -> Sequence[Item]:
         """This process's share."""
-        if self._main_alone:
+        if self.main_alone:
             return items if self._accelerator.is_main_process else items[:0]
         return items[self._accelerator.process_index :: self._accelerator.num_processes]
 

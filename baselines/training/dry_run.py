@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-import torch
 from accelerate import Accelerator
 
 from baselines.learning.learner import Learner
 from baselines.learning.metrics import memory_metrics
+from baselines.learning.sharding import is_sharded
 from baselines.rollouts.collector import Collector, Source
 from baselines.rollouts.players import ProcessShards
-from baselines.rollouts.rows import training_protocol
+from baselines.rollouts.rows import longest_row, training_protocol
+from baselines.training.memory import estimate_memory
 from baselines.training.validation import Validator
 from benchmark.engines.core.base import Engine
 from benchmark.hosts.choose import EnvPool
@@ -21,7 +22,6 @@ from benchmark.hosts.choose import EnvPool
 if TYPE_CHECKING:
     from baselines.config.run import TrainingRun
 
-GIB = 2**30
 MEASURED_GROUPS = 2
 
 
@@ -71,25 +71,17 @@ class RunCost:
 
 def computed(run: "TrainingRun", accelerator: Accelerator) -> str:
     """What follows from the model's configuration alone, for people; nothing is loaded."""
-    from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers import AutoConfig
 
     assert run.init.path is not None
     config = AutoConfig.from_pretrained(
         run.init.path, local_files_only=True, trust_remote_code=False
     )
-    with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(config)
-    parameters = sum(weight.numel() for weight in model.parameters())
-    # Weights, gradients and two moments, sharded by FSDP, and the init, which is not.
-    sharded = accelerator.distributed_type.value == "FSDP"
-    trained = 8 if run.config.advantage.needs_critic else 4
-    numbers = 1 + trained / (accelerator.num_processes if sharded else 1)
-    return (
-        f"policy: {parameters:,} parameters, {accelerator.num_processes} process(es)\n"
-        f"memory for weights, gradients, optimizer and init: {4 * numbers * parameters / GIB:.2f} "
-        "GiB in each process (computed; the engine's weights and cache and the activations come "
-        "on top, and grow with rollout.concurrency and optimization.micro_batch_tokens)"
+    processes = accelerator.num_processes
+    memory = estimate_memory(
+        config, run.config, processes, is_sharded(accelerator), longest_row(run.config, run.tasks)
     )
+    return f"policy: {memory.parameters:,} parameters, {processes} process(es)\n{memory.text()}"
 
 
 async def measure(run: "TrainingRun", engine: Engine | None, accelerator: Accelerator) -> RunCost:

@@ -20,7 +20,7 @@ from accelerate import Accelerator
 from baselines.config.run import Line, TrainingCallbacks, TrainingRun
 from baselines.learning.estimation import penalties_took_over
 from baselines.learning.learner import NOTHING_LEARNED, Learner, is_exact
-from baselines.learning.metrics import Metrics, memory_metrics
+from baselines.learning.metrics import Metrics, check_first_update, memory_metrics
 from baselines.rollouts.async_collector import AsyncCollector
 from baselines.rollouts.collector import Collector, Source
 from baselines.rollouts.cross_policy import CrossPolicyEngine
@@ -188,6 +188,8 @@ class Trainer:
 
         metrics = rollout_metrics(rollout.drawn, rollout.tries)
         metrics |= await self._beside_play(learn) if rows else NOTHING_LEARNED
+        if number == 1:
+            check_first_update(metrics)
         self.state = replace(self.state, update=number, position=collector.position)
         with self._phase("weights"):
             await self._hand_over()
@@ -257,7 +259,7 @@ class Trainer:
 
         Also the init's, before anything is played: a server may still have those of another run.
         """
-        weights = self.learner.weights()
+        weights = self.learner.weights(everywhere=not self.players.main_alone)
         await self.engine.load_weights(weights.items(), self.state.update)
 
     async def _refresh(self) -> None:

@@ -47,7 +47,7 @@ def test_the_recipes_are_those_of_the_paper_and_its_neighbors() -> None:
     expected = "agentrl cispo cispo_sm dapo_gigpo dapo_grpo dr_grpo empg gigpo grpo grpo_sm grpo_st"
     expected += " gspo ppo reinforce_pp rloo sampo sapo sapo_sm"
     assert names(RECIPES) == tuple(expected.split())
-    assert names(SCALES) == ("paper", "tiny")
+    assert names(SCALES) == ("paper", "paper_released", "tiny")
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -320,7 +320,9 @@ def test_groups_of_one_are_for_recipes_without_groups() -> None:
 def test_what_is_unknown_is_named_with_near_matches() -> None:
     assert fault(recipe="samp").startswith("there is no recipe 'samp'; did you mean sampo")
     assert fault(recipe="xyz").startswith("there is no recipe 'xyz'; there are agentrl, cispo, ")
-    assert fault(scale="papper") == "there is no scale 'papper'; did you mean paper?"
+    assert (
+        fault(scale="papper") == "there is no scale 'papper'; did you mean paper or paper_released?"
+    )
     assert fault(task="socoban") == "unknown task 'socoban'; did you mean sokoban?"
     assert fault(recipe="no/such.yaml") == "no/such.yaml does not exist"
 
@@ -428,3 +430,23 @@ def test_merging_keeps_what_nobody_replaces(under: dict[str, Any], over: dict[st
             assert joined[key] == under[key]
         elif not (isinstance(over[key], dict) and isinstance(under.get(key), dict)):
             assert joined[key] == over[key]
+
+
+def test_the_scale_of_the_released_scripts_differs_where_they_do() -> None:
+    def released(recipe: str, task: str) -> TrainConfig:
+        return shipped(recipe, "paper_released", task)
+
+    for task in ENVIRONMENTS:
+        advantage = released("gigpo", task).advantage
+        assert isinstance(advantage, GiGPO)
+        assert (advantage.over, advantage.single) == ("rows", "raw")
+        assert released("grpo", task).regularizer_aggregation == "token-mean"
+    assert released("grpo", "alfworld").entropy_coef == released("grpo", "webshop").entropy_coef
+    assert released("grpo", "alfworld").entropy_coef == 0.001
+    assert released("grpo", "sokoban").entropy_coef == released("grpo", "sokoban").kl.coef == 0
+    assert released("grpo", "sokoban").optimization.warmup_updates == 15
+    assert released("grpo", "tir_math").format_penalty == 0
+    norms = [released(recipe, "webshop").advantage for recipe in ("gigpo", "sampo")]
+    assert [getattr(norm, "step_norm", None) for norm in norms] == ["mean_std", "mean"]
+    # Both are for GPUs, whose engine is not the trainer.
+    assert released("grpo", "alfworld").tis_cap == paper("grpo", "alfworld").tis_cap == 2.0

@@ -29,6 +29,10 @@ def main() -> None:
     norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1e9)
     found = {name: value.clone() for name, value in whole_weights(accelerator, model).items()}
     found["norm"] = torch.tensor(whole_norm(norm))
+    alone = whole_weights(accelerator, model, everywhere=False)
+    assert bool(alone) == accelerator.is_main_process
+    for name, value in alone.items():
+        assert torch.equal(value, found[name]), name
     save_file(found, Path(sys.argv[1]) / f"{accelerator.process_index}.safetensors")
     accelerator.end_training()
 

@@ -4,6 +4,7 @@ import pytest
 import torch
 from accelerate import Accelerator
 
+from baselines.config.schema import Optimization
 from baselines.inits.registry import find_model
 from baselines.learning.critic import Critic
 from baselines.learning.microbatches import split
@@ -20,7 +21,7 @@ def weights(critic: Critic) -> list[torch.Tensor]:
 def test_a_target_that_is_not_finite_is_not_learned(bad: float) -> None:
     folder = find_model("tiny-sokoban").path
     assert folder is not None
-    critic = Critic(Accelerator(cpu=True), folder, 1e-3, 0.5, 1.0)
+    critic = Critic(Accelerator(cpu=True), folder, 1e-3, 0.5, Optimization(max_grad_norm=1.0))
     rows = random_rows(ROWS)
     batches = split(rows, list(range(ROWS)), 10_000, share_prefix=False)
     zeros = [torch.zeros(len(row.response_ids)) for row in rows]
@@ -32,3 +33,22 @@ def test_a_target_that_is_not_finite_is_not_learned(bad: float) -> None:
     assert all(torch.equal(a, b) for a, b in zip(weights(critic), before, strict=True))
     assert critic.step(batches, targets, zeros, tokens) == pytest.approx(0.5)
     assert any(not torch.equal(a, b) for a, b in zip(weights(critic), before, strict=True))
+
+
+def test_recomputed_activations_change_no_step() -> None:
+    folder = find_model("tiny-sokoban").path
+    assert folder is not None
+    rows = random_rows(ROWS)
+    batches = split(rows, list(range(ROWS)), 10_000, share_prefix=False)
+    zeros = [torch.zeros(len(row.response_ids)) for row in rows]
+    targets = [torch.ones(len(row.response_ids)) for row in rows]
+    made = []
+    for recomputed in (False, True):
+        optimization = Optimization(gradient_checkpointing=recomputed)
+        critic = Critic(Accelerator(cpu=True), folder, 1e-3, 0.5, optimization)
+        assert critic.network.body.is_gradient_checkpointing == recomputed
+        losses = [critic.step(batches, targets, zeros, 10) for _ in range(3)]
+        made.append((losses, weights(critic)))
+    (plain, kept), (again, recomputed_weights) = made
+    assert plain == again
+    assert all(torch.equal(a, b) for a, b in zip(kept, recomputed_weights, strict=True))

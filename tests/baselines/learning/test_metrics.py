@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baselines.learning.metrics import (
+    check_first_update,
     engine_metrics,
     explained_variance,
     gathered,
@@ -23,6 +24,7 @@ from baselines.learning.tally import UpdateStats
 from baselines.learning.update import Tensors
 from baselines.rollouts.rows import Row
 from benchmark.logs.metrics import METRICS
+from tasks.errors import UserError
 from tests.support.synthetic_rows import random_rows
 
 
@@ -235,3 +237,18 @@ def test_memory_is_that_of_this_process() -> None:
     # torch alone takes a tenth, and no machine for tests has a thousand.
     assert host is not None and 0.1 < host < 1000
     assert (found["memory/gpu_gib"] is None) == (not torch.cuda.is_available())
+
+
+@pytest.mark.parametrize(
+    ("name", "cause"),
+    [
+        ("kl_init/mean", "reference's weights were not loaded"),
+        ("engine/k3", "serves another model"),
+    ],
+)
+def test_a_first_update_that_cannot_be_right_ends_the_run(name: str, cause: str) -> None:
+    check_first_update({"kl_init/mean": 1e-2, "engine/k3": None})
+    for value in (2.58, float("nan")):
+        with pytest.raises(UserError, match=cause) as caught:
+            check_first_update({name: value})
+        assert len(str(caught.value).splitlines()) == 1

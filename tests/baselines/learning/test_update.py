@@ -105,6 +105,23 @@ def test_a_step_whose_rows_are_all_masked_has_no_gradient(recipe: str, denominat
     assert all((value == 0).all() for value in optimizer.gradients.values())
 
 
+@pytest.mark.parametrize("skip", [False, True])
+def test_a_step_without_advantages_is_left_out_where_that_is_chosen(skip: bool) -> None:
+    own = ["kl.coef=0", f"optimization.skip_empty={str(skip).lower()}"]
+    config = resolve("grpo", "tiny", ["sokoban"], own)
+    torch.set_default_dtype(torch.float64)
+    accelerator = Accelerator(cpu=True)
+    model = accelerator.prepare(random_model())
+    rows = random_rows(6)
+    updater = Updater(accelerator, model, Recorder(model.parameters(), lr=0.0), config)
+    something = [torch.zeros(len(row.response_ids)) for row in rows]
+    something[4] += 1
+    values = RowValues(something, [None] * 6, [None] * 6, [None] * 6)
+    tally = updater.update(rows, values, [range(3), range(3, 6)])
+    assert len(tally.losses) == (1 if skip else 2)
+    assert tally.grad_norms[-1] > 0 and tally.skipped == 0
+
+
 def test_rows_are_dealt_evenly_and_anew_in_every_epoch() -> None:
     steps = mini_batches(10, Optimization(mini_batches=3, epochs=2), seed=0, update=1)
     assert [len(step) for step in steps] == [4, 3, 3, 4, 3, 3]

@@ -18,9 +18,9 @@ from tests.support.ranks import ROOT, run_together
 
 SCRIPT = Path(__file__).parent / "fsdp_train.py"
 SMALL = (
-    "rollout.groups=2",
+    "rollout.groups=3",
     "rollout.group_size=4",
-    "rollout.max_turns=4",
+    "rollout.max_turns=8",
     "optimization.mini_batches=2",
     "optimization.updates=2",
     "validation.every=null",

@@ -1,0 +1,242 @@
+"""What a run needs of each GPU's memory, from the model's configuration alone.
+
+What lasts is counted: weights, gradients, moments, the reference. What one micro-batch needs
+beside it is measured in a run of the real model and of the real last layer on torch's fake tensors,
+which have shapes and no numbers. Nothing is allocated.
+"""
+
+import copy
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map_only
+from torch.utils.weak import WeakIdKeyDictionary
+
+from baselines.config.schema import TrainConfig
+from baselines.learning.head import DEFAULT_CHUNK, Wanted, chunked_head, use_chunked_head
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
+
+GIB: Final = 2**30
+PROMPT: Final = 1024
+"""Prompt tokens of a row that the estimate takes; what counts is a micro-batch's tokens."""
+_DEEP: Final = 4
+"""Layers from which on a model's memory is not measured but extrapolated."""
+OVERHEAD: Final = 2.0
+"""GiB of a GPU that libraries take: the context of CUDA, of NCCL, work spaces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What each process needs of its device, in GiB.
+
+    Attributes:
+        parts: What lasts, and what a micro-batch needs beside it, by name.
+        phases: Peaks, by phase; without an engine.
+        tokens: Of the micro-batch that was measured.
+        parameters: Of the policy.
+    """
+
+    parts: Mapping[str, float]
+    phases: Mapping[str, float]
+    tokens: int
+    parameters: int
+
+    @property
+    def peak(self) -> float:
+        """The highest of the phases."""
+        return max(self.phases.values())
+
+    def text(self) -> str:
+        """For people."""
+        parts = ", ".join(f"{name} {size:.2f}" for name, size in self.parts.items())
+        phases = ", ".join(f"{name} {size:.2f}" for name, size in self.phases.items())
+        return (
+            f"memory of each process in GiB, computed: {parts}\n"
+            f"peaks: {phases} (with {OVERHEAD:g} for libraries, without an engine's share; "
+            f"micro-batches of {self.tokens:,} tokens)"
+        )
+
+
+def estimate_memory(
+    model: "PretrainedConfig", config: TrainConfig, processes: int, sharded: bool, longest: int
+) -> Memory:
+    """Estimate what a process needs.
+
+    Args:
+        model: Of the policy.
+        config: What is chosen.
+        processes: That train.
+        sharded: Whether FSDP spreads the models over them.
+        longest: Response tokens that a row can have.
+    """
+    optimization = config.optimization
+    count, linear = _parameters(model)
+    narrow = optimization.mixed_precision == "bf16"
+    share = processes if sharded else 1
+    moments = 2.1 if optimization.optimizer == "adamw_8bit" else 8.0
+    networks = 2 if config.advantage.needs_critic else 1
+    parts = {
+        "weights": 4 * count * networks / share,
+        "gradients": 4 * count * networks / share,
+        "moments": moments * count * networks / share,
+    }
+    if config.needs_reference or config.kl.measured:
+        # Under autocast, matrices that nothing but products sees are kept in bfloat16.
+        halved = count if sharded else linear
+        parts["reference"] = (4 * count - (2 * halved if narrow else 0)) / share
+    length = PROMPT + longest
+    rows = max(optimization.micro_batch_tokens // length, 1)
+    if sharded:
+        parts["gathered"] = _gathered(model, 2 if narrow else 4)
+    parts["micro-batch"] = _micro_batch(model, config, (rows, length, longest), sharded)
+    lasting = sum(parts.get(name, 0) for name in ("weights", "moments", "reference"))
+    # Each tensor is whole for a moment; without FSDP none is made.
+    phases = {
+        "playing": lasting,
+        "learning": sum(parts.values()),
+        "hand-over": lasting + (parts["gathered"] if sharded else 0),
+    }
+    return Memory(
+        {name: size / GIB for name, size in parts.items()},
+        {name: size / GIB + OVERHEAD for name, size in phases.items()},
+        rows * length,
+        count,
+    )
+
+
+def _parameters(config: "PretrainedConfig") -> tuple[int, int]:
+    """Parameters of a model, and of its matrices that only products see."""
+    model = _empty(config, "meta", torch.float32)
+    shared = model.get_input_embeddings().weight
+    layers = [m for m in model.modules() if isinstance(m, torch.nn.Linear)]
+    linear = {id(m.weight): m.weight.numel() for m in layers if m.weight is not shared}
+    return sum(weight.numel() for weight in model.parameters()), sum(linear.values())
+
+
+def _gathered(config: "PretrainedConfig", size: int) -> float:
+    """Bytes of what FSDP has whole at a time: two layers, the embeddings and the last layer."""
+    model = _empty(config, "meta", torch.float32)
+    layers: Sequence[torch.nn.Module] = model.base_model.layers
+    of_layers = [sum(weight.numel() for weight in layer.parameters()) for layer in layers]
+    rest = sum(weight.numel() for weight in model.parameters()) - sum(of_layers)
+    return float(size * (2 * max(of_layers) + rest))
+
+
+def _empty(config: "PretrainedConfig", device: str, dtype: torch.dtype) -> Any:
+    """A model without numbers."""
+    from transformers import AutoModelForCausalLM
+
+    with torch.device(device):
+        return AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation="sdpa")
+
+
+def _micro_batch(
+    model: "PretrainedConfig", config: TrainConfig, sizes: tuple[int, int, int], sharded: bool
+) -> float:
+    """Peak bytes of one micro-batch's forward and backward pass, without weights and gradients.
+
+    Every layer adds as much: two small models say what one of any depth needs.
+    """
+    layers = model.get_text_config(decoder=True).num_hidden_layers
+    if layers <= _DEEP:
+        return _measured(model, config, sizes, sharded)
+    low, high = (_measured(_cut(model, depth), config, sizes, sharded) for depth in (2, _DEEP))
+    return float(high + (high - low) / (_DEEP - 2) * (layers - _DEEP))
+
+
+def _cut(model: "PretrainedConfig", layers: int) -> "PretrainedConfig":
+    """The configuration of the same model with its first layers alone."""
+    shallow = copy.deepcopy(model)
+    text = shallow.get_text_config(decoder=True)
+    text.num_hidden_layers = layers
+    if getattr(text, "layer_types", None):
+        text.layer_types = text.layer_types[:layers]
+    return shallow
+
+
+def _measured(
+    model_config: "PretrainedConfig",
+    config: TrainConfig,
+    sizes: tuple[int, int, int],
+    sharded: bool,
+) -> float:
+    """See `_micro_batch`; of a micro-batch of rows, tokens of each, and response tokens of each."""
+    rows, length, response = sizes
+    optimization = config.optimization
+    narrow = optimization.mixed_precision == "bf16"
+    with FakeTensorMode():
+        model = _empty(model_config, "cpu", torch.bfloat16 if narrow and sharded else torch.float32)
+        model.train()
+        if optimization.gradient_checkpointing:
+            model.gradient_checkpointing_enable()
+        chunked = use_chunked_head(model, optimization.head_chunk or DEFAULT_CHUNK)
+        for weight in model.parameters():
+            # Gradients are counted by themselves; here only while they are made.
+            weight.register_post_accumulate_grad_hook(_forget)
+        ids = torch.zeros((rows, length), dtype=torch.long)
+        places = tuple(torch.zeros(rows * response, dtype=torch.long) for _ in range(2))
+        targets = torch.zeros(rows * response, dtype=torch.long)
+        bonus = config.entropy_coef != 0
+        wanted = Wanted(places, targets, config.rollout.temperature, True, bonus)
+        peak = _Peak([*model.parameters(), *model.buffers()])
+        with peak, torch.autocast("cpu", torch.bfloat16, enabled=narrow and not sharded):
+            if chunked:
+                head = chunked_head(model)
+                assert head is not None
+                with head.asked(wanted):
+                    values = _forward(model, ids, response)[:, 0]
+            else:
+                logits = _forward(model, ids, response)[places].float()
+                values = torch.nn.functional.cross_entropy(logits, targets, reduction="none")
+            values.sum().backward()
+        return float(peak.peak)
+
+
+def _forward(model: Any, ids: torch.Tensor, response: int) -> torch.Tensor:
+    logits: torch.Tensor = model(input_ids=ids, use_cache=False, logits_to_keep=response + 1).logits
+    return logits
+
+
+def _forget(weight: torch.Tensor) -> None:
+    weight.grad = None
+
+
+class _Peak(TorchDispatchMode):
+    """Counts the bytes of all storages that are alive.
+
+    Args:
+        known: What is there before and is not counted.
+    """
+
+    def __init__(self, known: Sequence[torch.Tensor]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.peak = self._live = 0
+        self._seen: Any = WeakIdKeyDictionary()
+        for tensor in known:
+            self._seen[tensor.untyped_storage()] = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run an operation and count what it makes."""
+        made = func(*args, **(kwargs or {}))
+        tree_map_only(torch.Tensor, self._count, made)
+        return made
+
+    def _count(self, tensor: torch.Tensor) -> None:
+        storage = tensor.untyped_storage()
+        if storage in self._seen:
+            return
+        size = storage.nbytes()
+        self._seen[storage] = size
+        self._live += size
+        self.peak = max(self.peak, self._live)
+        weakref.finalize(storage, self._drop, size)
+
+    def _drop(self, size: int) -> None:
+        self._live -= size

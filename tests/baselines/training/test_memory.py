@@ -1,0 +1,79 @@
+"""What a run is said to need: sums by hand, and a micro-batch that is measured on fake tensors."""
+
+import pytest
+from transformers import Qwen3Config
+
+from baselines.config.layers import resolve
+from baselines.training.memory import GIB, OVERHEAD, _cut, _measured, _micro_batch, estimate_memory
+
+LONGEST = 512
+
+
+def qwen3(hidden: int, wide: int, layers: int, heads: int) -> Qwen3Config:
+    """A Qwen3 with the published vocabulary."""
+    return Qwen3Config(
+        vocab_size=151_936,
+        tie_word_embeddings=True,
+        hidden_size=hidden,
+        intermediate_size=wide,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=8,
+        head_dim=128,
+    )
+
+
+SMALL = qwen3(256, 512, 6, 8)
+LARGE = qwen3(2560, 9728, 36, 32)
+"""Qwen3-4B: 4.02 billion parameters, 3.63 billion of them in matrices of its layers."""
+
+
+def test_a_deep_model_needs_what_two_shallow_ones_say() -> None:
+    config, sizes = resolve("sampo", "paper", ["alfworld"]), (2, 1536, LONGEST)
+    for sharded in (False, True):
+        whole = _measured(SMALL, config, sizes, sharded)
+        assert _micro_batch(SMALL, config, sizes, sharded) == pytest.approx(whole, rel=1e-3)
+        assert _measured(_cut(SMALL, 2), config, sizes, sharded) < whole
+
+
+def test_chunks_of_the_last_layer_spare_logits() -> None:
+    sizes = (8, 1536, LONGEST)
+    made = [
+        _measured(
+            SMALL,
+            resolve("sampo", "paper", ["alfworld"], [f"optimization.head_chunk={n}"]),
+            sizes,
+            sharded=True,
+        )
+        for n in (8 * LONGEST, 256)
+    ]
+    # Of 4096 tokens or 256 at a time: logits in float32, their log-softmax and its exponential.
+    logits = 4 * 151_936 * (8 * LONGEST - 256)
+    assert 2.5 * logits < made[0] - made[1] < 5 * logits
+
+
+def test_qwen3_4b_on_one_gpu_and_on_eight() -> None:
+    config = resolve("sampo", "paper", ["alfworld"])
+    alone = estimate_memory(LARGE, config, 1, sharded=False, longest=LONGEST)
+    parameters = 4_022_468_096
+    assert alone.parts["weights"] == alone.parts["gradients"] == 4 * parameters / GIB
+    assert alone.parts["moments"] == 8 * parameters / GIB
+    # 141 GB are 131 GiB; vLLM gets three tenths of them.
+    assert alone.peak + 0.3 * 131 < 131
+    assert alone.peak == pytest.approx(
+        sum(alone.parts[n] for n in ("weights", "gradients", "moments", "reference"))
+        + alone.parts["micro-batch"]
+        + OVERHEAD
+    )
+    eight = estimate_memory(LARGE, config, 6, sharded=True, longest=LONGEST)
+    assert eight.parts["weights"] == pytest.approx(alone.parts["weights"] / 6)
+    # Sharded weights are bfloat16 where they are whole, and so is the stream between layers.
+    assert eight.peak < 0.5 * 74.5
+    small = estimate_memory(
+        LARGE,
+        resolve("sampo", "paper", ["alfworld"], ["optimization.optimizer=adamw_8bit"]),
+        1,
+        sharded=False,
+        longest=LONGEST,
+    )
+    assert alone.peak - small.peak == pytest.approx(5.9 * parameters / GIB)
