@@ -42,7 +42,7 @@ def accepted(runs: Sequence[Mapping[str, Facts]]) -> dict[str, Facts]:
         spread = 2 * max(abs(ratio - middle) for ratio in ratios) / middle
         facts[name] = {
             "reference": runs[0][name]["reference"],
-            "ratio": round(middle, 4),
+            "ratio": float(f"{middle:.4g}"),
             "noise": round(max(LEAST_NOISE, spread), 2),
         }
     return facts

@@ -57,7 +57,7 @@ def beside(benchmark: BenchmarkFixture) -> Beside:
             assert benchmark.stats is not None
             pairs = zip(benchmark.stats.stats.data, times[1:], strict=True)
             ratio = median(one / another for one, another in pairs)
-            benchmark.extra_info |= {"reference": name, "ratio": round(ratio, 4)}
+            benchmark.extra_info |= {"reference": name, "ratio": float(f"{ratio:.4g}")}
 
     return measure
 
