@@ -26,6 +26,9 @@ SMALL = (
     "validation.every=null",
 )
 
+RECOMPUTED = ("optimization.head_chunk=64", "optimization.gradient_checkpointing=true")
+BF16 = "optimization.mixed_precision=bf16"
+
 
 def readme_environment(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str]:
     """What `accelerate launch` with the README's own flags would set."""
@@ -54,10 +57,11 @@ def updates(folder: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("recipe", "own", "tolerance"),
     [
-        ("sampo", [], 1e-4),
+        # As on GPUs: the last layer in chunks, activations recomputed.
+        ("sampo", [*RECOMPUTED], 1e-4),
         pytest.param("ppo", [], 1e-4, marks=pytest.mark.slow),
         # Sums of bfloat16 numbers depend on their order.
-        pytest.param("grpo", ["optimization.mixed_precision=bf16"], 0.1, marks=pytest.mark.slow),
+        pytest.param("grpo", [*RECOMPUTED, BF16], 0.1, marks=pytest.mark.slow),
     ],
 )
 def test_two_sharded_processes_train_as_one(
@@ -71,7 +75,9 @@ def test_two_sharded_processes_train_as_one(
     AcceleratorState._reset_state(reset_partial_state=True)
     assert main(arguments(one, recipe, *own)) == 0
     AcceleratorState._reset_state(reset_partial_state=True)
-    for alone, together in zip(updates(one), updates(two), strict=True):
+    # One step of rounding in bfloat16 is enough for other draws in the second update.
+    compared = 1 if BF16 in own else 2
+    for alone, together in zip(updates(one)[:compared], updates(two)[:compared], strict=True):
         for name in ("rollout/success", "tokens/response", "rollout/uniform_groups"):
             assert together[name] == alone[name]
         for name in ("policy/loss", "policy/grad_norm", "policy/entropy", "kl_init/mean"):
