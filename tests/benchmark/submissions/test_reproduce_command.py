@@ -102,7 +102,8 @@ def refused(capsys: pytest.CaptureFixture[str], folder: Path, *arguments: str) -
 def test_what_is_not_there_is_named(policy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     around = policy.parent
     assert refused(capsys, around, "20260102_polici") == (
-        f"there is no entry '20260102_polici' in {around}; did you mean 20260102_policy?"
+        f"there is no entry '20260102_polici' in {around}; did you mean "
+        "20260102_policy or 20260102_trained?"
     )
     found = refused(capsys, around, policy.name, "--seed", "5")
     assert found == "20260102_policy has no seed 5; it has 0"
