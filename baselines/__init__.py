@@ -1,1 +1,1 @@
-"""Learning: behavior cloning, fixed inits, and the reference trainer."""
+"""Training: behavior cloning, fixed inits, and the reference trainer."""

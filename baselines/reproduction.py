@@ -1,4 +1,4 @@
-"""From a training log to the command that writes it again.
+"""Turns a training log into the command that reproduces it.
 
 The first line of a log holds the whole configuration. A run on a track is a short command; any
 other run is a recipe at the shipped scale that needs the fewest `--set`. Every command is checked
@@ -98,8 +98,8 @@ def logged_configuration(start: Start) -> tuple[TrainConfig, Mapping[str, Mappin
     except ValidationError as error:
         version = start.versions.get("arlarena-bench", "unknown")
         raise UserError(
-            f"the configuration of the log is not one of this version ({first_fault(error)}): "
-            f"take the version that wrote it ({version})"
+            "the log's configuration is not valid in this version "
+            f"({first_fault(error)}): use the version that wrote it ({version})"
         ) from error
     stated = start.configuration.get("tasks", {})
     tasks = {}
@@ -120,9 +120,10 @@ def check_init(start: Start) -> None:
     found = find_model(_init_word(init)).identity
     if init.sha256 is not None and found.sha256 != init.sha256:
         raise UserError(
-            f"the training started from the init {init.name} with SHA-256 {init.sha256[:12]}..., "
-            f"and here it has {str(found.sha256)[:12]}...: the shipped init has changed since; "
-            "check out the version of this project that ships the former"
+            f"the training started from the init {init.name} with SHA-256 "
+            f"{init.sha256[:12]}..., but here it has {str(found.sha256)[:12]}...: the "
+            "shipped init has changed; check out the version of this project that "
+            "ships the old one"
         )
 
 
@@ -136,18 +137,15 @@ def _init_word(init: ModelIdentity) -> str:
         registry = read_registry()
         if init.name not in registry:
             raise UserError(
-                f"the training started from the init {init.name!r}, which is not in the registry "
-                f"any more{near(init.name, tuple(registry))}"
+                f"the training started from the init {init.name!r}, which is no "
+                f"longer in the registry{near(init.name, tuple(registry))}"
             )
         return init.name
     if init.kind == "hub":
         return f"{init.name}@{init.revision}" if init.revision else init.name
     same = [n for n, each in read_registry().items() if each.sha256 and each.sha256 == init.sha256]
     if not same:
-        raise UserError(
-            f"the training started from weights of the authors' own ({init.text}), which nobody "
-            "else has"
-        )
+        raise UserError(f"the training started from weights that are not public ({init.text})")
     return same[0]
 
 
@@ -174,17 +172,15 @@ def _track_words(
     """
     name, known = claim.name, track_names()
     if name not in known:
-        raise UserError(
-            f"the log is of track {name!r}, which does not exist any more{near(name, known)}"
-        )
+        raise UserError(f"the log is of track {name!r}, which no longer exists{near(name, known)}")
     track = load_track(name)
     if track.sha256 != claim.sha256:
         raise UserError(
-            f"the log is of track {name} with SHA-256 {claim.sha256[:12]}..., and here it has "
-            f"{track.sha256[:12]}...: the track has changed since"
+            f"the log is on track {name} with SHA-256 {claim.sha256[:12]}..., but "
+            f"here it has {track.sha256[:12]}...: the track has changed"
         )
     if found := deviations(track, start):
-        raise UserError(f"the log claims track {name} and has another configuration: {found[0]}")
+        raise UserError(f"the log claims track {name} but has another configuration: {found[0]}")
     rate = config.optimization.learning_rate
     if not files:
         _check_same(resolve_on_track(track, recipe, rate), config, recipe, FREE)
@@ -192,15 +188,15 @@ def _track_words(
         tuned = read_rates(track).get(start.recipe)
         if tuned is None:
             return None, (
-                f"no study has tuned {start.recipe} on track {name} here, so this command names "
-                "all settings instead of the track"
+                f"no study here has tuned {start.recipe} on track {name}, so this "
+                "command lists all settings instead of the track"
             )
     else:
         tuned = rate
     if tuned != rate:
         return None, (
-            f"track {name} has since tuned the learning rate of {start.recipe} to {tuned:g}, so "
-            "this command names all settings instead of the track"
+            f"track {name} has since tuned the learning rate of {start.recipe} to "
+            f"{tuned:g}, so this command lists all settings instead of the track"
         )
     words = (PROGRAM, "train", "--track", name, "--recipe", recipe, "--seed", str(start.seed))
     return (*words, *_engine(start.engine)), ""
@@ -300,8 +296,8 @@ def _check_same(
     if differs is not None:
         name, here, there = differs
         raise UserError(
-            f"no command of this version gives the logged configuration: {name} is {there} in the "
-            f"log and {here} of recipe {recipe}"
+            f"no command of this version gives the logged configuration: {name} is "
+            f"{there} in the log, but {here} in recipe {recipe}"
         )
 
 

@@ -1,4 +1,4 @@
-"""Bounded types of fields that come back from outside: texts, hashes, numbers."""
+"""Bounded types for external input: texts, hashes, numbers."""
 
 from typing import Annotated
 

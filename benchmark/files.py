@@ -1,4 +1,4 @@
-"""Small, careful file writing: whole files appear at once or not at all."""
+"""Atomic file writing: a file appears complete or not at all."""
 
 import contextlib
 import errno

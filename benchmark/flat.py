@@ -1,4 +1,4 @@
-"""Nested settings as one level of dotted names."""
+"""Flattens nested settings to dotted names."""
 
 from collections.abc import Mapping
 from typing import Any

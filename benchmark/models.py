@@ -1,4 +1,4 @@
-"""Finding a model: from what the user names to files on this disk and an identity."""
+"""Finds a model: from the user's name for it to local files and an identity."""
 
 import hashlib
 import math
@@ -175,7 +175,7 @@ def from_hub(
 
     repository, _, revision = hub_id.partition("@")
     if not _HUB_ID.match(repository):
-        raise UserError(f"model {hub_id!r} is no hub id (owner/name or owner/name@revision)")
+        raise UserError(f"model {hub_id!r} is not a hub id (owner/name or owner/name@revision)")
     try:
         folder = snapshot_download(
             repository, revision=revision or None, allow_patterns=list(FILE_PATTERNS)
@@ -183,8 +183,8 @@ def from_hub(
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise UserError(
-            f"model {hub_id} cannot be loaded from the hub: {reason}; check the name, the "
-            "revision and the network, or pass a local folder"
+            f"model {hub_id} cannot be loaded from the hub: {reason}; check the name, "
+            "the revision and the network, or pass a local folder"
         ) from error
     source = from_folder(Path(folder), name, sha256)
     identity = ModelIdentity(

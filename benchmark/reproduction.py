@@ -1,4 +1,4 @@
-"""How an entry is made again: its exact commands, and whether the result is the same.
+"""Reproduces an entry: its exact commands, and whether the result is the same.
 
 Every page and README that prints a command for an entry takes it from `commands_of`. How a training
 log becomes a command is known to `baselines.reproduction`, which callers hand in: this package does

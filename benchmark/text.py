@@ -1,4 +1,4 @@
-"""Text of a report: numbers as people read them, and foreign text that cannot hide anything."""
+"""Text of a report: readable numbers, and external text that cannot hide anything."""
 
 import math
 import re

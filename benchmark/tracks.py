@@ -1,4 +1,4 @@
-"""Tracks: everything of a training run that is pinned, so that methods can be compared.
+"""Tracks: everything that is pinned in a training run to make methods comparable.
 
 A track fixes init, tasks, sizes and the rule for the learning rate; free is the method (advantage,
 clipping, aggregation, sampling). The files and their registry belong to `baselines.tracks`. Here is
@@ -103,7 +103,7 @@ class RateGrid(Strict):
         if list(self.grid) != sorted(set(self.grid)):
             raise ValueError("grid must be ascending, each rate once")
         if self.last > self.updates:
-            raise ValueError(f"last is {self.last}, and there are {self.updates} updates")
+            raise ValueError(f"last is {self.last}, but there are {self.updates} updates")
         return self
 
 
@@ -160,7 +160,9 @@ class Track(Strict):
         for recipe, constants in recipes.items():
             others = [name for name in constants if name not in METHOD]
             if others:
-                raise ValueError(f"{recipe} sets {', '.join(others)}, which is not of the method")
+                raise ValueError(
+                    f"{recipe} sets {', '.join(others)}, which are not part of the method"
+                )
         canonical_json(recipes)
         return recipes
 
@@ -168,7 +170,7 @@ class Track(Strict):
     def _each_once(self) -> Self:
         twice = sorted(flat(self.settings).keys() & flat(self.added).keys())
         if twice:
-            raise ValueError(f"added repeats {', '.join(twice)}: it is pinned among the settings")
+            raise ValueError(f"added repeats {', '.join(twice)}, which settings already pins")
         return self
 
     @property

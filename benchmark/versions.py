@@ -1,4 +1,4 @@
-"""Versions of what a result depends on."""
+"""Versions of the packages that a result depends on."""
 
 import platform
 from importlib.metadata import PackageNotFoundError, version

@@ -1,1 +1,1 @@
-"""The worlds that are played: tasks, their panels, prompts and scripted experts."""
+"""The environments: tasks, their panels, prompts and scripted experts."""

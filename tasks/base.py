@@ -1,4 +1,4 @@
-"""The contract of a task.
+"""The interface of a task.
 
 A task is a folder with a `task.py` that names a subclass of `Task` as `TASK`. The harness knows
 tasks only through this contract: it asks for a panel (`panels.py`), opens an `Episode` per entry

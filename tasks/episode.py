@@ -1,4 +1,4 @@
-"""What is played: an episode, what it shows, what a response does to it.
+"""The interface of an episode: what it shows, and what a response does.
 
 Everything here is immutable (but for the episode itself) and can be pickled, so that an episode may
 live in another process.

@@ -1,4 +1,4 @@
-"""The one exception that stands for a mistake the user can fix, and what helps to fix it."""
+"""The exception for mistakes that the user can fix, and suggestions to fix them."""
 
 from difflib import get_close_matches
 

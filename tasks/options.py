@@ -1,4 +1,4 @@
-"""Options that name a task: `TASK=PATH`, where its data is, and `TASK.NAME=VALUE`, its settings."""
+"""Options that name a task: data folders (`TASK=PATH`) and settings (`TASK.NAME=VALUE`)."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -43,9 +43,7 @@ def use_data(options: Iterable[str]) -> None:
             folder = Path(path).expanduser()
             is_folder = folder.is_dir()
         except (OSError, RuntimeError) as error:
-            raise UserError(
-                f"--data {name}: {path[:300]} cannot be looked into: {error}"
-            ) from error
+            raise UserError(f"--data {name}: {path[:300]} cannot be read: {error}") from error
         if not is_folder:
             raise UserError(f"--data {name}: {folder} is not a folder")
         # Absolute: what runs later may have another working folder.

@@ -1,4 +1,4 @@
-"""What is shown: how reports, the leaderboard and a person who plays see a task."""
+"""How reports, the leaderboard and `play` show a task."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Finds tasks: the benchmark's own, those of installed packages, and those of the user.
+"""Finds tasks: the benchmark's own, those of installed packages, and the user's.
 
 The benchmark's own are the folders beside this file that have a `task.py`. A package brings tasks
 by entry points of the group `arlarena_bench.tasks`, whose values are classes. A user's own are

@@ -1,4 +1,4 @@
-"""The response contract of the environment tasks: `<think>...</think><action>...</action>`.
+"""The response format of the environment tasks: `<think>...</think><action>...</action>`.
 
 One parser for every task. The rule is part of the protocol, so a change of behavior here must
 change `CONTRACT`.

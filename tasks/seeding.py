@@ -1,4 +1,4 @@
-"""Stable hashes and seeds: the same on every machine, in every process, in every order of work."""
+"""Stable hashes and seeds: the same on every machine, in every process and order."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Strict schemas for what comes from outside, and one-line messages about what breaks them."""
+"""Strict schemas for external input, and one-line messages about violations."""
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 

@@ -1,4 +1,4 @@
-"""What tasks of text worlds share: one prompt and one action a turn, in the think-action contract.
+"""Base of text tasks: one prompt and one action per turn, in the think-action format.
 
 A world says what it shows (`Seen`) and what an action did (`Done`). The rest is here: the panels'
 files, the prompt with its history, the parser, the count of turns, the end of an episode.

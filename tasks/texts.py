@@ -1,4 +1,4 @@
-"""Texts that people read: foreign ones made safe to show, long ones cut, nouns counted."""
+"""Text helpers: make external text safe to show, shorten it, pluralize nouns."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Plays panels with the scripted policies, without an engine, and hashes all that happened.
+"""Plays panels with the scripted policies, without an engine, and hashes everything.
 
 The hash pins a world's behavior: its texts, rewards and outcomes. If it changes, so must the
 task's version.

@@ -1,4 +1,4 @@
-"""What is trained on: the stream of training entries, and the scripted players that show how."""
+"""The training side of a task: the stream of entries, and the scripted players to clone."""
 
 import random
 from abc import ABC, abstractmethod

@@ -1,1 +1,1 @@
-"""The four choices of a policy gradient as pure functions: see README.md."""
+"""The four choices of a policy gradient, one class each: see README.md."""

@@ -1,4 +1,4 @@
-"""Third dimension: how the losses of tokens become one number.
+"""Third dimension: how token losses are aggregated to one number.
 
 The number is a mean over a whole optimizer step: over all its micro-batches on all processes. Its
 denominators are counted first (`Totals`); then each micro-batch gives its share, and the shares and

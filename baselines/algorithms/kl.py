@@ -1,4 +1,4 @@
-"""Distance of the policy to another one, estimated token by token on the policy's own samples."""
+"""KL divergence from another policy, estimated per token on the policy's own samples."""
 
 from dataclasses import dataclass
 from typing import Literal, assert_never

@@ -1,4 +1,4 @@
-"""Counted tokens and whitening: what all dimensions share.
+"""Masked statistics and whitening, shared by all dimensions.
 
 Sums are taken in float64, whatever comes in and goes out.
 """

@@ -1,4 +1,4 @@
-"""What a dimension offers: its choices, each a class with its constants and its formula.
+"""The choices of a dimension: each a class with its constants and formula.
 
 A choice is a subclass with a `name`, in a file of its own in the dimension's folder; nothing lists
 the names a second time. A recipe says `clipping: {name: cispo, clip_high: 0.3}`.

@@ -1,4 +1,4 @@
-"""Fourth dimension: which episodes an update learns from, and which policy played them."""
+"""Fourth dimension: which episodes an update uses, and which policy played them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Behavior cloning: supervised training on what a scripted expert does.
+"""Behavior cloning: supervised training on demonstrations of a scripted player.
 
 The loss is the mean negative log-likelihood of the response tokens (end-of-turn token included)
 given the prompt; prompts are not trained on. The batch of a step depends on the recipe's seed and
@@ -135,7 +135,7 @@ def clone(
     longest = max(len(example.prompt) + len(example.response) for example in examples)
     context = model.config.max_position_embeddings
     if longest > context:
-        raise UserError(f"a turn has {longest} tokens, the model's context is {context}")
+        raise UserError(f"a turn has {longest} tokens, but the model's context is {context}")
     # It warns at every checkpoint that tied weights are saved once, which is what is wanted.
     logging.getLogger("accelerate").setLevel(logging.ERROR)
     quiet_transformers()
@@ -348,7 +348,7 @@ def _resume(accelerator: Accelerator, out: Path, started: str) -> int:
         return 0
     step_text, _, made_from = (kept / "step").read_text().partition(" ")
     if made_from != started:
-        raise UserError(f"{out} holds a checkpoint of another recipe; choose another --out")
+        raise UserError(f"{out} has a checkpoint of another recipe; choose another --out")
     accelerator.load_state(str(kept))
     step = int(step_text)
     if accelerator.is_main_process:

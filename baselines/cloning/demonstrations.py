@@ -1,4 +1,4 @@
-"""Demonstrations: what a task's scripted player does on its training stream."""
+"""Demonstrations: episodes of a task's scripted player on the training stream."""
 
 import hashlib
 import random

@@ -1,4 +1,4 @@
-"""The model card of an init: where it comes from and how good it is."""
+"""The model card of an init: its origin and its results."""
 
 from typing import TYPE_CHECKING
 

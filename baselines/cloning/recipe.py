@@ -1,4 +1,4 @@
-"""Recipes of behavior cloning: one YAML file says everything that an init came from."""
+"""Recipes of behavior cloning: one YAML file with everything that defines an init."""
 
 from pathlib import Path
 from typing import Self
@@ -65,7 +65,9 @@ class Stage(_Strict):
     @model_validator(mode="after")
     def _final_needs_a_start(self) -> Self:
         if self.final_learning_rate is not None and self.learning_rate is None:
-            raise ValueError("a stage's final_learning_rate goes with a learning_rate of its own")
+            raise ValueError(
+                "a stage's final_learning_rate needs a learning_rate in the same stage"
+            )
         return self
 
 
@@ -103,20 +105,20 @@ class Training(_Strict):
     def _stages_fit(self) -> Self:
         if self.stages[-1].prompt_tokens is not None or self.stages[-1].first_turns:
             raise ValueError(
-                "the last stage must show all turns and whole prompts: leave out prompt_tokens and "
-                "first_turns"
+                "the last stage must use all turns and whole prompts: leave out "
+                "prompt_tokens and first_turns"
             )
         if self.stages[0].learning_rate is not None:
-            raise ValueError("the first stage has the training's learning_rate: leave its own out")
+            raise ValueError("the first stage uses training.learning_rate: leave out its own")
         return self
 
     @model_validator(mode="after")
     def _enough_ends(self) -> Self:
         falls = 1 + sum(stage.learning_rate is not None for stage in self.stages)
         if self.average_ends > falls:
-            raise ValueError(f"average_ends={self.average_ends}, and the rate falls {falls} times")
+            raise ValueError(f"average_ends={self.average_ends}, but the rate falls {falls} times")
         if self.average_ends > 1 and self.stop_after is not None:
-            raise ValueError("average_ends needs a training that goes to its end: no stop_after")
+            raise ValueError("average_ends needs a full training run: leave out stop_after")
         return self
 
     @property
@@ -186,7 +188,7 @@ class BCRecipe(_Strict):
     @model_validator(mode="after")
     def _one_start(self) -> Self:
         if (self.model is None) == (self.init is None):
-            raise ValueError("give either model (a new one) or init (one to start from)")
+            raise ValueError("give either model (a new model) or init (a starting checkpoint)")
         return self
 
 

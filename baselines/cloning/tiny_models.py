@@ -1,4 +1,4 @@
-"""New models small enough for a CPU: a Qwen3 network and a byte-level BPE tokenizer of its own."""
+"""New models small enough for a CPU: a Qwen3 network with its own byte-level BPE tokenizer."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING

@@ -1,1 +1,1 @@
-"""The configuration of a training: its schema, and recipes and scales laid over each other."""
+"""The configuration of a training run: its schema, and how recipes and scales are merged."""

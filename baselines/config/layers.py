@@ -1,4 +1,4 @@
-"""Recipes and scales: from their names and the user's own settings to one checked configuration.
+"""Merges recipes, scales and user settings into one validated configuration.
 
 Later words win: a preset, the scale's common part, the recipe, what the scale says of this task
 and recipe, the user. So a recipe names its choices and nothing else, and constants that the paper
@@ -194,11 +194,13 @@ def _setting(text: str) -> Settings:
     """`a.b=1` as `{"a": {"b": 1}}`."""
     key, equals, value = text.partition("=")
     if not equals or not all(key.split(".")):
-        raise UserError(f"--set takes KEY=VALUE, as in optimization.learning_rate=1e-4, not {text}")
+        raise UserError(
+            f"--set needs KEY=VALUE, such as optimization.learning_rate=1e-4, not {text}"
+        )
     try:
         parsed: Any = yaml.safe_load(value)
     except yaml.YAMLError as error:
-        raise UserError(f"--set {text}: the value cannot be read") from error
+        raise UserError(f"--set {text}: the value is not valid") from error
     for part in reversed(key.split(".")):
         parsed = {part: parsed}
     settings: Settings = parsed
@@ -227,13 +229,14 @@ def _check_name(file: Path) -> None:
         TypeAdapter(Word).validate_python(name)
     except ValidationError as error:
         raise UserError(
-            f"{file}: the file's name is the recipe's and stands in the log: rename it, with at "
-            "most 100 letters, digits and _ . + @ -, a letter or digit first"
+            f"{file}: the file's name becomes the recipe's name: rename it to at most "
+            "100 letters, digits and _ . + @ -, beginning with a letter or digit"
         ) from error
     if name in names(RECIPES):
         raise UserError(
-            f"{file}: {name} is the name of a shipped recipe, and a log would not tell the two "
-            f"apart: rename the file, as in my_{name}.yaml, or give --recipe {name}"
+            f"{file}: {name} is the name of a shipped recipe, and logs could not tell "
+            f"them apart: rename the file, for example to my_{name}.yaml, or use "
+            f"--recipe {name}"
         )
 
 
@@ -250,7 +253,7 @@ def read_settings(path: Path) -> Settings:
         reason = " ".join(str(error).split())
         raise UserError(f"{path} cannot be read: {reason}") from error
     if not isinstance(content, dict):
-        raise UserError(f"{path} must hold settings, as the shipped ones do")
+        raise UserError(f"{path} must contain settings, like the shipped files")
     return content
 
 
@@ -267,8 +270,9 @@ def _scale(path: Path) -> Scale:
         for recipe in special.recipes:
             if recipe not in names(RECIPES):
                 raise UserError(
-                    f"{path}: tasks.{task}.recipes: no shipped recipe is called {recipe!r}, and a "
-                    f"file of your own has its values itself{near(recipe, names(RECIPES))}"
+                    f"{path}: tasks.{task}.recipes: no shipped recipe is called "
+                    f"{recipe!r}, and a custom recipe contains its own "
+                    f"values{near(recipe, names(RECIPES))}"
                 )
     return scale
 

@@ -1,4 +1,4 @@
-"""What a training run is, and who is told what happens in it."""
+"""A training run, and callbacks for its progress."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -66,8 +66,9 @@ class TrainingRun:
             turns = self.config.advantage.needs_turns
             if turns and unit_of(self.config, task) == "trajectory":
                 raise UserError(
-                    f"{name} compares the turns of episodes, and the rows of {task.info.name} are "
-                    "whole trajectories: use --set unit=turn, or another advantage"
+                    f"{name} compares turns of episodes, but the rows of "
+                    f"{task.info.name} are whole trajectories: use --set unit=turn, "
+                    "or another advantage"
                 )
 
     @property

@@ -189,15 +189,17 @@ class TrainConfig(Part):
         alone = self.rollout.group_size == 1
         if alone and self.advantage.needs_groups:
             raise ValueError(
-                f"{self.advantage.name} compares the episodes of a group, and groups of one "
-                f"(rollout.group_size=1) have nothing to compare: use {_named(needs_groups=False)}"
+                f"{self.advantage.name} compares the episodes of a group, but "
+                "rollout.group_size=1 leaves nothing to compare: use "
+                f"{_named(needs_groups=False)}"
             )
         if alone and self.sampling.dynamic is not None:
             raise ValueError("dynamic sampling would drop every group of one episode")
         if self.tis_cap is not None and self.rollout.temperature != 1:
             raise ValueError(
-                "engines give log-probabilities at temperature 1, so that tis_cap can only "
-                "weigh tokens drawn at it: set rollout.temperature=1, or leave tis_cap out"
+                "engines give log-probabilities at temperature 1, so tis_cap needs "
+                "tokens sampled at it: set rollout.temperature=1, or leave out "
+                "tis_cap"
             )
         if self.kl.place == "reward" and not self.advantage.of_tokens:
             raise ValueError(

@@ -1,1 +1,1 @@
-"""The registry of the fixed starting checkpoints."""
+"""The registry of fixed starting checkpoints."""

@@ -41,9 +41,9 @@ class Init(BaseModel):
     @model_validator(mode="after")
     def _one_place(self) -> Self:
         if (self.folder is None) == (self.hub is None):
-            raise ValueError("an init lives in a folder or on the hub, not both")
+            raise ValueError("an init is in a folder or on the hub, not both")
         if self.folder is not None and self.sha256 is None:
-            raise ValueError("a shipped init has a pinned hash")
+            raise ValueError("a shipped init needs a pinned hash")
         return self
 
     @property
@@ -88,7 +88,7 @@ def find_model(name: str) -> ModelSource:
     guess = near(name, tuple(registry))
     if "/" not in name and not guess.startswith("; did"):
         guess += "; a model behind a server is reached with --endpoint URL"
-    raise UserError(f"there is no init and no folder {name!r}{guess}")
+    raise UserError(f"there is no init or folder {name!r}{guess}")
 
 
 def _never_better(run: Path) -> str:
@@ -104,6 +104,6 @@ def _never_better(run: Path) -> str:
     later = {update: success for update, success in curve.items() if update}
     found = f"; its best validation has {max(later.values()):.1%}" if later else ""
     return (
-        f"the training never beat its init ({curve[0]:.1%}{found}), and keeps only what does; take "
-        f"{run / LAST}, as for every other seed"
+        f"the training never beat its init ({curve[0]:.1%}{found}), so there is no "
+        f"best/; use {run / LAST}, as for every other seed"
     )

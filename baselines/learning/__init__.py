@@ -1,1 +1,1 @@
-"""What is done with a rollout: values of rows, advantages, losses, optimizer steps."""
+"""Training on a rollout: values, advantages, losses, optimizer steps."""

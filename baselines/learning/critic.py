@@ -1,4 +1,4 @@
-"""The critic of PPO: a value for every token, by a network of its own that starts from the init."""
+"""PPO's critic: a value for every token, from a separate network initialized from the init."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Advantages of a rollout's rows, as the recipe chooses them."""
+"""Advantages of a rollout's rows, as configured by the recipe."""
 
 import math
 from collections.abc import Sequence

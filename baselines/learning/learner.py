@@ -1,4 +1,4 @@
-"""Learning from a rollout: what its rows are worth, and the optimizer steps."""
+"""Trains on one rollout: values, advantages, optimizer steps."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence

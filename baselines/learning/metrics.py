@@ -1,4 +1,4 @@
-"""The numbers of an update's log line, from what the optimizer steps left behind."""
+"""The metrics of an update's log line, from the statistics of its optimizer steps."""
 
 import resource
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Micro-batches: rows as tensors, with what they share computed once.
+"""Micro-batches: rows as tensors, with shared prefixes computed once.
 
 All prompts of a task begin with the same instructions, the plays of a group with the same task,
 and many prompts are the same altogether. On a CPU rows are packed as a prefix tree: every shared

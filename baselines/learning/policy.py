@@ -1,4 +1,4 @@
-"""The forward pass of the trainer: log-probabilities and entropies of what was drawn."""
+"""The trainer's forward pass: log-probabilities and entropies of sampled tokens."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any

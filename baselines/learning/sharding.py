@@ -1,4 +1,4 @@
-"""Models that FSDP2 spreads over processes: how they are loaded, sharded and put together again."""
+"""Models sharded over processes by FSDP2: loading, sharding and gathering."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""What the optimizer steps of an update did."""
+"""Statistics of an update's optimizer steps."""
 
 from dataclasses import dataclass, field
 

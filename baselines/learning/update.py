@@ -1,4 +1,4 @@
-"""One update: optimizer steps over a rollout's rows, and what they did.
+"""One update: optimizer steps over a rollout's rows, and their statistics.
 
 Every process holds all rows of the rollout. The rows of an optimizer step are fixed before they
 are dealt to processes and micro-batches, and all sums are divided by totals of the whole step, so

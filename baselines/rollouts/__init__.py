@@ -1,1 +1,1 @@
-"""Groups of episodes for training, and the rows that they become."""
+"""Groups of episodes for training, and the rows made from them."""

@@ -1,4 +1,4 @@
-"""Asynchronous rollouts: batches are played while the policy is updated, with bounded staleness.
+"""Asynchronous rollouts: plays while the policy is updated, with bounded staleness.
 
 After `v` updates at most `max_staleness + 1` batches are under way or waiting. They are taken in
 order, one an update at least, so that a batch that was begun with weights `v` is learned from in

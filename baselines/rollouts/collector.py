@@ -1,4 +1,4 @@
-"""Collecting: groups of episodes from the training stream, until an update has what it wants."""
+"""Collects groups of episodes from the training stream until an update has enough."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which processes play: all of them, each on an engine of its own, or the main one for all."""
+"""Which processes play: all of them, each with its own engine, or only the main one."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence

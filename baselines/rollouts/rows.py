@@ -1,4 +1,4 @@
-"""Rollouts: groups of episodes from the training stream, and the rows that an update learns from.
+"""Rollouts: groups of episodes from the training stream, and their rows for an update.
 
 A row is one sequence: a turn (its prompt, its response) or a whole trajectory. Token ids come from
 the engine as they were drawn; nothing is tokenized again.
@@ -231,7 +231,7 @@ def _check_tokens(trajectory: Trajectory) -> None:
         made = turn.generation
         if made.prompt_ids is None or not made.response_ids or made.token_log_probs is None:
             raise UserError(
-                "training needs an engine that gives token ids and their log-probabilities: vllm "
+                "training needs an engine with token ids and log-probabilities: vllm "
                 "or transformers"
             )
 
@@ -274,8 +274,9 @@ def _trajectory_rows(
     joined = token_sequence(generations)
     if joined is None or not joined.written:
         raise UserError(
-            f"the prompts of {episode.task} do not go on from each other with this model's chat "
-            "template, so an episode is no one sequence: use --set unit=turn"
+            f"with this model's chat template, a prompt of {episode.task} does not "
+            "continue the one before, so an episode is not one sequence: use --set "
+            "unit=turn"
         )
     begin = joined.written[0][0]
     ids = np.array(joined.token_ids, np.int32)

@@ -1,4 +1,4 @@
-"""Finished cells: what is kept of a training run, as small files that are committed one by one.
+"""Finished cells: the results of a training run, as small files that are committed one by one.
 
     <results>/<track>/<recipe>-s<seed>.jsonl.zst            the training log
     <results>/<track>/<recipe>-s<seed>.episodes.jsonl.zst   the panel, played with the last weights
@@ -159,8 +159,8 @@ def read_cell(results: Path, cell: Cell) -> Finished | None:
     facts = _read_facts(place)
     if (facts.track.name, facts.recipe, facts.seed) != (cell.track, cell.recipe, cell.seed):
         raise UserError(
-            f"{place.facts} is of {facts.track.name} {facts.recipe} seed {facts.seed}: its name "
-            "says another cell; restore the file"
+            f"{place.facts} belongs to {facts.track.name} {facts.recipe} seed "
+            f"{facts.seed}, which does not match its name; restore the file"
         )
     log = None
     if facts.log_bytes is not None:
@@ -168,11 +168,11 @@ def read_cell(results: Path, cell: Cell) -> Finished | None:
         log = parse_training_log(content, place.log)
         if (log.start.recipe, log.start.seed) != (cell.recipe, cell.seed):
             raise UserError(
-                f"{place.log} is of {log.start.recipe} seed {log.start.seed}: its name says "
-                "another cell; restore the file"
+                f"{place.log} belongs to {log.start.recipe} seed {log.start.seed}, "
+                "which does not match its name; restore the file"
             )
     elif cell.recipe != INIT:
-        raise UserError(f"{place.facts} says that there is no log; remove it to run the cell again")
+        raise UserError(f"{place.facts} states no log; remove it to run the cell again")
     return Finished(place, facts, log)
 
 
@@ -188,7 +188,7 @@ def read_plays(finished: Finished) -> Plays:
     for record in parse_records(lines, str(place.episodes)):
         panel = found.setdefault((record.task, record.panel), {})
         if record.episode in panel:
-            raise UserError(f"{place.episodes}: {record.episode} is there twice; restore the file")
+            raise UserError(f"{place.episodes}: {record.episode} appears twice; restore the file")
         panel[record.episode] = record.success
     for protocol in facts.evaluation.panels:
         played = len(found.get((protocol.task, protocol.panel), {}))

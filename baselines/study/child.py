@@ -1,4 +1,4 @@
-"""One process of a study: its output in a file, its processor time measured, never left behind."""
+"""One child process of a study: output to a file, CPU time measured, always reaped."""
 
 import ctypes
 import os

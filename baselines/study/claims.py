@@ -1,4 +1,4 @@
-"""Claims and what the finished cells say of them: rules in a YAML file, verdicts computed.
+"""Claims and their verdicts from finished cells: rules in a YAML file.
 
 A verdict has a rule and numbers, and no other words. A claim of which a planned run is missing is
 not run: what happens to be finished decides nothing. Nor do one or two seeds.
@@ -149,7 +149,7 @@ def _judge(claim: Claim, results: TrackResults) -> ClaimVerdict:
     verdict = _by_rule(claim, results)
     if few := [method for method in methods if len(method.runs) < LEAST_SEEDS]:
         seeds = ", ".join(f"{method.recipe} {len(method.runs)}" for method in few)
-        numbers = f"{verdict.numbers}; {LEAST_SEEDS} seeds of each decide, there are: {seeds}"
+        numbers = f"{verdict.numbers}; {LEAST_SEEDS} seeds of each are needed, available: {seeds}"
         return replace(verdict, outcome="not decided", numbers=numbers)
     return verdict
 

@@ -1,4 +1,4 @@
-"""What a study will cost: measured where something was measured, else said to be a guess."""
+"""Estimates the cost of a study from measured runs; unmeasured parts are marked as guesses."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ class TimeLeft:
             jobs: Runs at a time.
         """
         if not self.measured:
-            return "what is left cannot be estimated yet: nothing like it has finished"
+            return "the remaining time cannot be estimated yet: no similar run has finished"
         text = f"about {duration(self.cpu_seconds)} of CPU time left"
         if jobs > 1:
             text += f", {duration(self.cpu_seconds / jobs)} at {jobs} jobs"

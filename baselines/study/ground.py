@@ -1,4 +1,4 @@
-"""What a study's cells stand on: their tracks as they are today, checked before anything runs."""
+"""The base of a study's cells: the current tracks, checked before anything runs."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""From a run that has come to its end to the files of its cell."""
+"""Turns a finished run into the files of its cell."""
 
 import subprocess
 from pathlib import Path
@@ -45,15 +45,16 @@ def keep(cell: Cell, setting: Setting) -> Finished:
         raise UserError(f"{evaluation} was played under another protocol; remove {folder}")
     if log is not None:
         if log.start.track != ground.track.claim:
-            raise UserError(f"{folder} is not a run on today's track {cell.track}; remove it")
+            raise UserError(f"{folder} is not a run on the current track {cell.track}; remove it")
         if (log.start.recipe, log.start.seed) != (cell.recipe, cell.seed):
             raise UserError(f"{folder} is a run of {log.start.recipe} seed {log.start.seed}")
         rate = log.start.configuration["optimization"]["learning_rate"]
         tuned = known_rate(setting.results, ground.track, cell.recipe)
         if rate != tuned:
             raise UserError(
-                f"{folder} was trained at {rate:g}, and {setting.results / cell.track} has {tuned} "
-                f"for {cell.recipe}: remove one of them"
+                f"{folder} was trained at {rate:g}, but "
+                f"{setting.results / cell.track} has {tuned} for {cell.recipe}: "
+                "remove one of them"
             )
         if len(log.updates) != ground.updates and early_stop(log) is None:
             raise UserError(f"{folder / LOG} has {len(log.updates)} of {ground.updates} updates")

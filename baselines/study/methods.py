@@ -1,4 +1,4 @@
-"""What the finished cells of one track say: a method's success, its gain, its collapses.
+"""Results of the finished cells of a track: a method's success, gain and collapses.
 
 Differences between methods, and between a method and the init, are those of
 `benchmark.stats.paired`: episode by episode over the panel, with the spread of the seeds.

@@ -167,8 +167,9 @@ def _rate_rule(track: Track) -> str:
         return f"All methods have the learning rate {rule.fixed:g}."
     rates = ", ".join(f"{rate:g}" for rate in rule.grid)
     return (
-        f"Each method has the learning rate among {rates} whose rollouts succeed most in "
-        f"{rule.updates} updates with seed {rule.seed} ([rates.yaml](rates.yaml))."
+        f"Each method has the learning rate among {rates} with the highest rollout "
+        f"success in {rule.updates} updates with seed {rule.seed} "
+        "([rates.yaml](rates.yaml))."
     )
 
 

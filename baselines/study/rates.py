@@ -1,4 +1,4 @@
-"""Tuned learning rates of a study: one for every track and recipe, shared by the seeds."""
+"""Tuned learning rates of a study: one per track and recipe, shared by the seeds."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -98,7 +98,9 @@ def trials_of(track: Track, folder: Path, recipe: str) -> dict[float, float]:
     for rate, trial in _trials(track, rule, folder, recipe).items():
         success = tuning_success(trial, rule)
         if success is None:
-            raise UserError(f"the short training in {trial.folder} is not whole; remove the folder")
+            raise UserError(
+                f"the short training run in {trial.folder} is incomplete; remove the folder"
+            )
         found[rate] = success
     return found
 

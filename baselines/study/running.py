@@ -1,4 +1,4 @@
-"""Making the runs of a study: processes of their own, some at a time, resumed where stopped."""
+"""Does the runs of a study: separate processes, some in parallel, resumed after a stop."""
 
 import contextlib
 import os

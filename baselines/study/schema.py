@@ -1,4 +1,4 @@
-"""The study file: which tracks, recipes and seeds are run, and in which order.
+"""The study file: tracks, recipes and seeds, and their order.
 
 Blocks are priorities. Within a block coverage comes before depth: one seed of every track and
 recipe before the second seed of any.

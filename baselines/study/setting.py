@@ -1,4 +1,4 @@
-"""Where a study is run, how its runs stand, and what of it is finished."""
+"""The environment of a study: its folders, the state of its runs, its finished cells."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -123,7 +123,7 @@ def read_state(folder: Path) -> State:
         return State(cpu_seconds={}, pid=None, failure=None)
     except ValidationError as error:
         reason = first_fault(error)
-        raise UserError(f"{path}: {reason}; remove it to count its time from 0") from error
+        raise UserError(f"{path}: {reason}; remove it to count the time from 0") from error
 
 
 def write_state(folder: Path, state: State) -> None:

@@ -1,4 +1,4 @@
-"""Where a study is: one row for every track and recipe."""
+"""The status of a study: one row per track and recipe."""
 
 import statistics
 from collections.abc import Sequence

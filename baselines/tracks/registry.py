@@ -151,8 +151,8 @@ def settings_on_track(track: Track, recipe: str, rate: float) -> Settings:
     pinned = [name for name in method if name not in METHOD]
     if pinned and recipe not in names(RECIPES):
         raise UserError(
-            f"recipe {recipe} sets {', '.join(pinned)}, which track {track.name} pins: leave it "
-            "out of the recipe, or train without --track"
+            f"recipe {recipe} sets {', '.join(pinned)}, which track {track.name} "
+            "pins: remove it from the recipe, or train without --track"
         )
     # Of a shipped recipe the track has the last word: REINFORCE++ has its KL where all have theirs.
     method = {name: choice for name, choice in method.items() if name in METHOD}
@@ -255,7 +255,7 @@ def _check_complete(path: Path, track: Track) -> None:
     missing = [name for name in wanted if name not in given and name != LEARNING_RATE]
     if missing:
         defaults = ", ".join(f"{name} ({wanted[name]})" for name in missing)
-        raise UserError(f"{path}: settings lack {defaults}; a track says all of them")
+        raise UserError(f"{path}: settings lack {defaults}; a track needs all of them")
     left = [name for name in _RESOLVED if len(track.tasks) == 1 and given[name] is None]
     if left:
-        raise UserError(f"{path}: {', '.join(left)}: null leaves it to the task; say the value")
+        raise UserError(f"{path}: {', '.join(left)}: null leaves it to the task; give a value")

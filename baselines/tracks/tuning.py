@@ -1,4 +1,4 @@
-"""Which learning rate a recipe gets on a track with a grid: the one whose short training succeeds.
+"""Selects a recipe's learning rate on a track with a grid, by short training runs.
 
 Every rate of the grid is trained for a few updates on the rule's own seed, without a validation.
 Judged are the rollouts, never a panel: what is tuned is not what is reported.

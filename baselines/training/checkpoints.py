@@ -1,4 +1,4 @@
-"""Checkpoints: the last state, to resume from, and the best model, both taken by `eval --model`.
+"""Checkpoints: the last state, to resume from, and the best model; `eval --model` reads both.
 
 A folder is written beside the old one and then takes its place, so that a crash or a full disk
 leaves one that is whole. Resuming reads this program's own files through accelerate; do not resume
@@ -134,8 +134,8 @@ def find_last(
         raise UserError(f"{path} is not a training state: {error}") from error
     if state.configuration != configuration:
         raise UserError(
-            f"{folder} holds a run with another configuration, init or seed; choose another --out"
-            + _what_differs(folder / LOG, facts)
+            f"{folder} has a run with another configuration, init or seed; choose "
+            "another --out" + _what_differs(folder / LOG, facts)
         )
     return state
 
@@ -266,8 +266,8 @@ def _writing(folder: Path, name: str, what: str) -> Iterator[None]:
         if (folder / name).exists():
             shutil.rmtree(folder / f"{name}.new", ignore_errors=True)
         raise UserError(
-            f"the {what} in {folder} cannot be written: {reason}; the one before, if any, is still "
-            "there: make room and run the same command again"
+            f"the {what} in {folder} cannot be written: {reason}; an earlier one is "
+            "kept: free disk space and run the same command again"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""What a run will take: measured on one small batch, the rest by proportion."""
+"""Estimates a run's time and memory: measured on one small batch, then scaled."""
 
 import time
 from contextlib import nullcontext
@@ -62,9 +62,9 @@ class RunCost:
                 f"one validation: about {self.validation_s:.1f} s",
                 f"the run: {self.updates} updates and {self.validations} validations, about "
                 f"{timedelta(seconds=round(whole))} (h:mm:ss)",
-                f"memory at most, with libraries and engine: {self.peak_gib:.2f} GiB (measured)",
-                f"measured: {self.measured}; all else by proportion, with one try of dynamic "
-                "sampling and no episode that becomes longer or shorter as the policy learns",
+                f"peak memory, including libraries and engine: {self.peak_gib:.2f} GiB (measured)",
+                f"measured: {self.measured}; the rest is scaled, assuming one attempt "
+                "of dynamic sampling and a constant episode length",
             ]
         )
 
@@ -132,6 +132,6 @@ async def measure(run: "TrainingRun", engine: Engine | None, accelerator: Accele
         updates=optimization.updates,
         validations=2 + (optimization.updates - 1) // every if every else 0,
         peak_gib=peak,
-        measured=f"{episodes} episodes of {count} groups played, and {len(rows)} rows learned "
-        "from, on this machine, now",
+        measured=f"{episodes} episodes of {count} groups played, and {len(rows)} rows trained "
+        "on, on this machine, now",
     )

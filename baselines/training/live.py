@@ -1,4 +1,4 @@
-"""A training run as it goes, on the terminal: where it is, how long it takes, how it is doing."""
+"""The terminal view of a training run: progress, time, metrics."""
 
 import logging
 import math

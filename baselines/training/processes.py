@@ -1,4 +1,4 @@
-"""The processes of a run: how they are set up, and how all of them end when one fails."""
+"""The processes of a run: their setup, and ending all of them if one fails."""
 
 import asyncio
 import os

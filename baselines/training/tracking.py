@@ -1,4 +1,4 @@
-"""accelerate's trackers: which there are, and settings in the form that they want."""
+"""accelerate's trackers: the available ones, and settings in their format."""
 
 from collections.abc import Sequence
 from pathlib import Path

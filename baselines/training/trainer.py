@@ -1,4 +1,4 @@
-"""The reference trainer: rollouts, advantages, optimizer steps, weights back to the engine.
+"""The reference trainer: rollouts, advantages, optimizer steps, weight updates of the engine.
 
 `Trainer.update` is one update from top to bottom. The four choices of a method stand in
 `algorithms/`: sampling acts in the collector, the advantage in `Learner.advantages`, clipping and

@@ -1,4 +1,4 @@
-"""Validation: all of the held-out panel, played by the policy as it is."""
+"""Validation: the whole validation panel, played by the current policy."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ def validation_plan(config: TrainConfig, tasks: Sequence[Task]) -> Plan:
     """
     chosen = config.validation
     if chosen.panel is not None and len(tasks) > 1:
-        raise UserError("validation.panel names one task's panel, and there are several tasks")
+        raise UserError("validation.panel is one task's panel, but there are several tasks")
     panels = [(task.info.name, chosen.panel or task.default_panel()) for task in tasks]
     choices = SamplingOverrides(
         temperature=chosen.temperature,

@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         return _fail(arguments, str(error), EXIT_USER_ERROR)
     except EngineDown as error:
-        message = f"the engine went down: {error}; run the same command again to resume"
+        message = f"the engine failed: {error}; run the same command again to resume"
         return _fail(arguments, message, EXIT_ENGINE_DOWN)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED

@@ -1,4 +1,4 @@
-"""What the commands have in common: writing a run's summary and report, and printing numbers."""
+"""Shared by commands: writing a run's summary and report, and printing numbers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -81,7 +81,9 @@ def print_summary(
     if manifest.limit:
         print(f"\n{manifest.part}: a quick look, not the panel's result")
     elif manifest.shard:
-        print(f"\n{manifest.part}: these numbers are of a part of the panel; join all with merge")
+        print(
+            f"\n{manifest.part}: these numbers cover a part of the panel; join the parts with merge"
+        )
     if manifest.overrides:
         usual = manifest.panels[0].usual
         changed = ", ".join(
@@ -125,19 +127,22 @@ def _facts(panel: PanelSummary) -> Iterator[tuple[str, str]]:
         return
     yield "success", f"{panel.success.percent}, 95% interval"
     for passed in panel.pass_at:
-        yield f"pass@{passed.k}", f"{passed.success.percent}, solved in one of {passed.k} plays"
+        yield (
+            f"pass@{passed.k}",
+            f"{passed.success.percent}, solved in at least one of {passed.k} repeats",
+        )
     yield panel.score_name, f"{panel.score.value:.2f} {panel.score_unit}"
     yield "return", f"{panel.episode_return.value:.2f}, with format penalties"
     yield "valid format", f"{panel.format_valid:.1%} of turns"
     yield "valid action", f"{panel.action_valid:.1%} of turns"
-    yield "turns", f"{panel.turns:.1f} an episode"
+    yield "turns", f"{panel.turns:.1f} per episode"
     if panel.response_tokens is not None:
-        truncated = f"{panel.truncated:.1%} of responses cut at the limit"
-        yield "tokens", f"{panel.response_tokens:.1f} a response, {truncated}"
+        truncated = f"{panel.truncated:.1%} of responses truncated"
+        yield "tokens", f"{panel.response_tokens:.1f} per response, {truncated}"
     complete = "" if panel.records == panel.expected else f" of {panel.expected}: not complete"
     yield "episodes", f"{panel.records}{complete}"
     if panel.errors:
-        yield "errors", f"{panel.errors}, counted as failures; --retry-errors plays them again"
+        yield "errors", f"{panel.errors}, counted as failures; play them again with --retry-errors"
 
 
 def _speed(session: Session) -> str:

@@ -1,1 +1,1 @@
-"""Where responses come from: vLLM in process, OpenAI-compatible servers, transformers, scripts."""
+"""Inference engines: vLLM in process, OpenAI-compatible servers, transformers, scripts."""

@@ -1,4 +1,4 @@
-"""Chooses and builds the engine that a run asks for."""
+"""Chooses and builds the engine of a run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

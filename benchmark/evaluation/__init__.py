@@ -1,1 +1,1 @@
-"""Playing panels and keeping what was played: protocol, rollout, records, replay, summary."""
+"""Playing and recording panels: protocol, rollout, records, replay, summary."""

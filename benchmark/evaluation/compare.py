@@ -1,4 +1,4 @@
-"""Two runs on the panels that both played: the paired difference, with interval and p-value.
+"""Compares two runs on their common panels: paired difference, interval, p-value.
 
 Both played the same episodes, so the difference is taken episode by episode: what makes one
 problem harder than another cancels out. Only plays (episode and repeat) that both runs hold are
@@ -140,8 +140,8 @@ def compare(
     common = [panel for panel in manifest_a.panels if (panel.task, panel.panel) in protocols_b]
     if not common:
         raise UserError(
-            f"the runs have no panel in common: A played {_names(manifest_a.panels)}, "
-            f"B {_names(manifest_b.panels)}"
+            f"the runs have no common panel: A played {_names(manifest_a.panels)}, B "
+            f"{_names(manifest_b.panels)}"
         )
     for panel in common:
         _check_same_protocol(panel, protocols_b[panel.task, panel.panel])
@@ -160,7 +160,7 @@ def compare(
             left_out.append("/".join(key))
     if not compared:
         raise UserError(
-            f"the runs have no play in common on {_names(common)}; run the same "
+            f"the runs have no common episode on {_names(common)}; run the same "
             "`arlarena-bench eval` commands again to finish them"
         )
     return RunComparison(manifest_a, manifest_b, tuple(compared), tuple(left_out))
@@ -248,7 +248,7 @@ def _check_same_protocol(a: PanelProtocol, b: PanelProtocol) -> None:
         for name, (in_a, in_b) in differing_fields(a, b).items()
     ]
     raise UserError(
-        f"{a.task}/{a.panel} was played under different protocols: they differ in "
+        f"{a.task}/{a.panel} was played under different protocols, which differ in "
         f"{', '.join(differing)}; only runs of the same protocol can be compared"
     )
 
@@ -272,13 +272,13 @@ def comparison_text(comparison: RunComparison, name_a: str = "A", name_b: str = 
         for side, manifest in manifests.items()
     ]
     if len({_engine_text(manifest) for manifest in manifests.values()}) > 1:
-        lines += ["note: the engines differ; a part of the difference may be theirs"]
+        lines += ["note: the engines differ, which may explain part of the difference"]
     for panel in comparison.panels:
         lines += ["", f"{panel.task}/{panel.panel}", f"  success: {_success_text(panel)}"]
         lines += [f"  {panel.score_name}: {_score_text(panel)}"]
         lines += [f"  note: {note}" for note in _notes(panel)]
     if comparison.left_out:
-        lines += ["", f"not compared (no play in common): {', '.join(comparison.left_out)}"]
+        lines += ["", f"not compared (no common episode): {', '.join(comparison.left_out)}"]
     success = dict.fromkeys(panel.success.interval for panel in comparison.panels)
     scores = dict.fromkeys(panel.score.interval for panel in comparison.panels)
     lines += [
@@ -304,7 +304,7 @@ def _success_text(panel: PanelComparison) -> str:
     only_b, only_a = (
         (f"{panel.only_b} only B", f"{panel.only_a} only A")
         if single
-        else (f"{panel.only_b} solved by B alone in any play", f"{panel.only_a} by A alone")
+        else (f"{panel.only_b} solved by B alone in any repeat", f"{panel.only_a} by A alone")
     )
     return (
         f"A {100 * success.a:.1f} %, B {100 * success.b:.1f} %: "
@@ -331,8 +331,9 @@ def _notes(panel: PanelComparison) -> list[str]:
     notes = []
     if panel.plays < panel.expected:
         notes.append(
-            f"not complete: A holds {panel.plays_a} and B {panel.plays_b} of {panel.expected} "
-            f"plays; only the {panel.plays} that both hold are compared"
+            f"incomplete: A has {panel.plays_a} and B {panel.plays_b} of "
+            f"{panel.expected} plays; only the {panel.plays} that both hold are "
+            "compared"
         )
     if panel.errors_a or panel.errors_b:
         notes.append(

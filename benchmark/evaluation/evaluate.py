@@ -1,4 +1,4 @@
-"""One evaluation: what is to be played, playing what is missing, keeping it."""
+"""One evaluation: its plan, playing the missing episodes, storing them."""
 
 import asyncio
 import json

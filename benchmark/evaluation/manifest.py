@@ -1,4 +1,4 @@
-"""The content of `run.json`: what is played, by whom, with what."""
+"""The content of `run.json`: panels, model, engine and versions of a run."""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -89,8 +89,10 @@ class Manifest(Strict):
         """
         keys = {(panel.task, panel.panel) for panel in self.panels}
         if len(keys) != len(self.panels):
-            raise UserError("run.json: a panel is listed twice; it was edited")
+            raise UserError("run.json: a panel is listed twice; the file was edited")
         if run_fingerprint(self.panels) != self.fingerprint:
-            raise UserError("run.json: the fingerprint is not that of its panels; it was edited")
+            raise UserError(
+                "run.json: the fingerprint does not match the panels; the file was edited"
+            )
         if overrides_of(self.panels) != self.overrides:
-            raise UserError("run.json: the overrides are not those of its panels; it was edited")
+            raise UserError("run.json: the overrides do not match the panels; the file was edited")

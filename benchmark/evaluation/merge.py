@@ -1,4 +1,4 @@
-"""Joins the shards of a run that machines played which share nothing."""
+"""Joins the shards of a run from separate machines."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,28 +33,28 @@ def merge(paths: Sequence[Path], out: Path) -> Manifest:
         UserError: The folders are not all shards of one complete run.
     """
     if (out / MANIFEST).exists():
-        raise UserError(f"{out} holds a run already; choose another --out")
+        raise UserError(f"{out} already has a run; choose another --out")
     runs = [read_run(path) for path in paths]
     first = runs[0][0]
     for path, (manifest, _) in zip(paths, runs, strict=True):
         for name, (here, there) in differing_facts(manifest, first).items():
-            raise UserError(f"{path} has another {name} than {paths[0]}: {here}, {there}")
+            raise UserError(f"{path} and {paths[0]} differ in {name}: {here}, {there}")
         if manifest.shard is None or first.shard is None:
             raise UserError(f"{path} is not a shard: it was played without --shard")
         if manifest.shard.count != first.shard.count:
             raise UserError(
-                f"{path} is one of {manifest.shard.count} shards, not {first.shard.count}"
+                f"{path} is one of {manifest.shard.count} shards, not of {first.shard.count}"
             )
     present = sorted(manifest.shard.index for manifest, _ in runs if manifest.shard)
     count = first.shard.count if first.shard else 0
     if present != list(range(1, count + 1)):
-        raise UserError(f"shards {present} of {count} are given; each is needed once")
+        raise UserError(f"shards {present} of {count} are given; give each one once")
     records = {record.key: record for _, shard in runs for record in shard}
     order = _order(first)
     missing = [key for key in order if key not in records]
     if missing:
         raise UserError(
-            f"{len(missing)} episodes are missing, first {missing[0]}; finish the shards"
+            f"{len(missing)} episodes are missing, the first is {missing[0]}; finish the shards"
         )
     manifest = first.model_copy(update={"shard": None})
     _write(out, manifest, [records[key] for key in order], paths)

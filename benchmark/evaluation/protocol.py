@@ -1,4 +1,4 @@
-"""The protocol: everything that can move a number, and its fingerprint.
+"""The protocol: everything that can change a result, and its fingerprint.
 
 Every panel of a run has a fingerprint of its own, so that results on one panel can be compared
 between runs that played different sets of panels; a run's fingerprint covers all of its panels.

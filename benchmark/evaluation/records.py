@@ -1,4 +1,4 @@
-"""Records: what one episode left behind, one JSON line.
+"""Records: one JSON line per episode.
 
 Records come back from outside (submissions, other machines), so the schema is strict: no extra
 fields, no coercion, no NaN, sizes bounded.
@@ -114,7 +114,7 @@ class SequenceRecord(Strict):
         end = 0
         for start, stop in written:
             if not end <= start < stop <= len(info.data.get("token_ids", ())):
-                raise ValueError("ranges must ascend, hold a token each and end with the tokens")
+                raise ValueError("ranges must be ascending and not empty, and end with the tokens")
             end = stop
         return written
 
@@ -199,7 +199,7 @@ def record_of(trajectory: Trajectory) -> EpisodeRecord:
     try:
         return _record(trajectory)
     except ValidationError as error:
-        cause = f"no record can hold this episode: {first_fault(error)}"
+        cause = f"this episode cannot be recorded: {first_fault(error)}"
         return _record(replace(trajectory, turns=(), outcome=None, error=cause))
 
 

@@ -1,4 +1,4 @@
-"""Replay: the recorded responses, fed to the same world without a model, must do the same again.
+"""Replay: feeds recorded responses to the same environment, without a model, and compares.
 
 The world does it again where the task wants it (`execute`, in worker processes if need be); the
 comparison with the record is made here.
@@ -165,8 +165,9 @@ def installed_panel(protocol: PanelProtocol) -> tuple[Task, Panel]:
         recorded, installed = getattr(protocol, field.name), getattr(here, field.name)
         if recorded != installed:
             raise UserError(
-                f"{protocol.task}/{protocol.panel} was played with {field.name} {recorded!r}, "
-                f"installed is {installed!r}: install the version that made the run"
+                f"{protocol.task}/{protocol.panel} was played with {field.name} "
+                f"{recorded!r}, installed is {installed!r}: install the version of "
+                "the run"
             )
     return task, panel
 
@@ -177,9 +178,10 @@ def _check_dangerous(protocol: PanelProtocol, task: Task, chosen: Mapping[str, s
         if value in task.info.settings[name].dangerous and chosen.get(name) != value:
             choice = f"{protocol.task}.{name}={value}"
             raise UserError(
-                f"{protocol.task}/{protocol.panel} was played with {choice}, and a replay does the "
-                f"same on this machine ({task.info.settings[name].description}); if you trust the "
-                f"run, say --set {choice}"
+                f"{protocol.task}/{protocol.panel} was played with {choice}, and a "
+                "replay would do the same on this machine "
+                f"({task.info.settings[name].description}); if you trust the run, "
+                f"pass --set {choice}"
             )
 
 
@@ -247,11 +249,11 @@ def _sequence_faults(record: EpisodeRecord, task: Task) -> Iterator[str]:
     if sequence is None:
         return
     if task.info.unit == "turn":
-        yield "one sequence, and the task's turns are sequences of their own"
+        yield "one sequence, but in this task every turn is a sequence"
     last = record.turns[-1] if record.turns else None
     counted = last and last.prompt_tokens is not None and last.response_tokens is not None
     if not last or not counted:
-        yield "one sequence, and no tokens of turns"
+        yield "one sequence, but no tokens of turns"
     elif len(sequence.token_ids) != (last.prompt_tokens or 0) + (last.response_tokens or 0):
         yield f"{len(sequence.token_ids)} tokens"
     if len(sequence.written) > len(record.turns):

@@ -1,4 +1,4 @@
-"""Playing: episodes as independent coroutines over one engine, with no barrier between turns."""
+"""Rollouts: episodes as independent coroutines over one engine, without turn barriers."""
 
 import asyncio
 import logging

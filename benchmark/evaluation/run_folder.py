@@ -1,4 +1,4 @@
-"""The run folder: what a run leaves on disk, how it is resumed and how it is read.
+"""The run folder: what a run writes to disk, and how it is resumed and read.
 
     run.json         the manifest, written once when the run starts
     episodes.jsonl   one record a line; appended and synced as episodes finish, and put into the
@@ -80,7 +80,7 @@ class RunFolder:
             _check_same_run(self.path, existing, self.manifest)
             self.manifest = existing
         elif any((self.path / name).exists() for name in (RECORDS, SUMMARY)):
-            raise UserError(f"{self.path} holds records but no {MANIFEST}; choose another folder")
+            raise UserError(f"{self.path} has records but no {MANIFEST}; choose another folder")
         else:
             content = self.manifest.model_dump_json(indent=2) + "\n"
             write_atomically(self.path / MANIFEST, content.encode())
@@ -317,7 +317,7 @@ def parse_records(lines: Iterable[bytes], where: str) -> Iterator[EpisodeRecord]
             fault = first_fault(error)
             raise UserError(f"{where}, line {number}: not a record: {fault}") from error
         if record.key in seen:
-            raise UserError(f"{where}, line {number}: {record.key} is there twice")
+            raise UserError(f"{where}, line {number}: {record.key} appears twice")
         seen.add(record.key)
         yield record
 
@@ -423,6 +423,6 @@ def _shard_text(shard: Shard | None) -> str:
 
 def _cannot_write(path: Path, error: OSError) -> str:
     return (
-        f"{path} cannot be written: {error.strerror or error}; what was recorded is kept: "
-        "fix that and run the same command again to resume"
+        f"{path} cannot be written: {error.strerror or error}; the records so far are "
+        "kept: fix this and run the same command again to resume"
     )

@@ -1,4 +1,4 @@
-"""The token sequence of a whole episode, and which of its tokens the model wrote.
+"""The token sequence of a whole episode, and which of its tokens were sampled.
 
 In tasks whose unit is the trajectory, every prompt goes on from the one before. What a model wrote
 is then found by comparing token ids, whatever engine and template made them: a response's tokens

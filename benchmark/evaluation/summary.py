@@ -1,4 +1,4 @@
-"""From records to numbers: a run's summary, derived from its manifest and records alone.
+"""A run's summary, computed from its manifest and records alone.
 
 The order of the records moves no number. Every panel is summarized over what is there: the mean of
 a panel is the unweighted mean over its episodes of the mean over each episode's plays. With all
@@ -249,7 +249,7 @@ def checked_records(
             raise UserError(f"{name}: the run does not play it; records and run.json do not match")
         repeats = plays[key].setdefault(record.episode, set())
         if record.repeat in repeats:
-            raise UserError(f"{name}: there are two records of it; keep one")
+            raise UserError(f"{name}: has two records; keep one")
         repeats.add(record.repeat)
         if len(plays[key]) > panels[key].episodes:
             raise UserError(f"{name}: the panel has only {panels[key].episodes} episodes")
@@ -285,8 +285,8 @@ def read_summary(text: str | bytes) -> RunSummary:
         ) from error
     if summary.schema_version != SUMMARY_VERSION:
         raise UserError(
-            f"the summary has schema version {summary.schema_version}, this program reads "
-            f"{SUMMARY_VERSION}; rebuild it with `arlarena-bench report`"
+            f"the summary has schema version {summary.schema_version}, but this "
+            f"program reads {SUMMARY_VERSION}; rebuild it with `arlarena-bench report`"
         )
     return summary
 

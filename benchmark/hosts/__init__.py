@@ -1,1 +1,1 @@
-"""Where episodes live: in this process, or in worker processes."""
+"""Where episodes run: in this process or in worker processes."""

@@ -1,4 +1,4 @@
-"""The contract of a host: where episodes live."""
+"""The interface of a host, which runs episodes."""
 
 from abc import ABC, abstractmethod
 from types import TracebackType

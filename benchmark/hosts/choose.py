@@ -1,4 +1,4 @@
-"""Which host an episode lives on, and work that is spread over worker processes."""
+"""Chooses the host of an episode, and spreads work over worker processes."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Episodes of this process."""
+"""Episodes in this process."""
 
 from benchmark.hosts.base import EnvHost, LiveEpisode
 from benchmark.hosts.worker import scripted_response

@@ -1,4 +1,4 @@
-"""A scripted policy, asked again at every turn of a record.
+"""Asks a scripted policy again at every turn of a record.
 
 This is called in worker processes: it imports the tasks and the standard library only.
 """

@@ -1,4 +1,4 @@
-"""The other side of a worker process: starting it, asking it, noticing its end.
+"""The parent's side of a worker process: starting it, calling it, detecting its end.
 
 A worker is started as a fresh interpreter and not through `multiprocessing`, which would import
 the main program (and with it, say, torch) into every worker. It is asked through a pair of sockets
@@ -179,7 +179,7 @@ class WorkerProcess:
         if self._ready:
             self._fail_calls(WorkerDied(f"the worker process of this episode {how}"), Lost())
         else:
-            error = UserError(f"a worker process {how} before it could start; it says why above")
+            error = UserError(f"a worker process {how} before it could start; see its error above")
             self._fail_calls(error, error)
 
     def _fail_calls(self, oldest: Exception, others: Exception) -> None:

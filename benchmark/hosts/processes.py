@@ -1,4 +1,4 @@
-"""Episodes of worker processes."""
+"""Episodes in worker processes."""
 
 import asyncio
 import itertools

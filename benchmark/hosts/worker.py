@@ -1,4 +1,4 @@
-"""A worker process's own side: it holds episodes and serves one call after the other.
+"""The worker process's side: it holds episodes and serves one call at a time.
 
 Imports the tasks and the standard library only: a worker must start in a moment and stay small,
 whatever the process that started it has loaded.

@@ -1,1 +1,1 @@
-"""Training logs: schema, reading, grouping by seeds, and those of other trainers."""
+"""Training logs: schema, reading, grouping by seeds, and logs of other trainers."""

@@ -1,4 +1,4 @@
-"""Success of several trainings at equal updates, as papers report it, and at equal episodes.
+"""Success of training runs at equal updates, as papers report it, and at equal episodes.
 
 Methods differ in how many episodes an update plays: dynamic sampling plays more. Who is compared at
 equal updates alone gives them away for nothing.

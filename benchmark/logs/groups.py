@@ -1,4 +1,4 @@
-"""From training logs to curves: which runs belong together, and what is drawn of each."""
+"""Groups training logs into curves: which runs belong together, and what to draw of each."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -110,7 +110,7 @@ def curves_of(logs: Sequence[TrainingLog], by: Literal["recipe", "run"] = "recip
     paths = [log.path.resolve() for log in logs]
     for number, path in enumerate(paths):
         if path in paths[:number]:
-            raise UserError(f"{logs[number].path} is given twice; give every log once")
+            raise UserError(f"{logs[number].path} is given twice; give each log once")
     if by == "run":
         return [Curve(label, (log,)) for label, log in zip(_run_labels(logs), logs, strict=True)]
     groups: dict[str, list[TrainingLog]] = {}
@@ -121,8 +121,9 @@ def curves_of(logs: Sequence[TrainingLog], by: Literal["recipe", "run"] = "recip
         for one, other in pairwise(group):
             if one.start.seed == other.start.seed:
                 raise UserError(
-                    f"{one.path} and {other.path} are of the same recipe, settings and seed; "
-                    "give one of them, or draw every run by itself with --by run"
+                    f"{one.path} and {other.path} have the same recipe, settings and "
+                    "seed; give one of them, or draw each run separately with --by "
+                    "run"
                 )
     labels = _recipe_labels([group[0] for group in groups.values()])
     return [
@@ -223,8 +224,9 @@ def _check_one_protocol(what: Plotted, logs: Sequence[TrainingLog]) -> None:
     if len(seen) > 1:
         one, other, *_ = seen.values()
         raise UserError(
-            f"{one.path} and {other.path} validated {what.panel} under different protocols; draw "
-            "them apart, or leave out what is of validations with --metrics"
+            f"{one.path} and {other.path} validated {what.panel} under different "
+            "protocols; draw them separately, or exclude validation metrics with "
+            "--metrics"
         )
 
 

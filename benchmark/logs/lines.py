@@ -1,4 +1,4 @@
-"""The lines of a training log: three strict schemas and the order that they stand in."""
+"""The lines of a training log: three strict schemas and their order."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -137,7 +137,7 @@ class Validation(Strict):
     @model_validator(mode="after")
     def _interval_holds(self) -> Self:
         if not self.wilson_low - ROUNDING <= self.success <= self.wilson_high + ROUNDING:
-            raise ValueError("the success rate lies outside of its interval")
+            raise ValueError("the success rate is outside its interval")
         return self
 
 
@@ -162,21 +162,21 @@ class Order:
         # Updates are most lines, and cheap to tell: the others are checked by pydantic's metaclass.
         start = not isinstance(line, Update) and isinstance(line, Start)
         if self._started == start:
-            raise ValueError("kind: a log has one start line, its first")
+            raise ValueError("kind: only the first line of a log is a start line")
         if not isinstance(line, Update | Validation):
             self._started = True
             return
         series = "update" if isinstance(line, Update) else f"validation of {line.panel}"
         update, seconds = self._last.get(series, (-1, 0.0))
         if line.update <= update:
-            raise ValueError(f"update: {series} {line.update} stands after {series} {update}")
+            raise ValueError(f"update: {series} {line.update} comes after {series} {update}")
         if line.update < self._update:
-            raise ValueError(f"update: {line.update} stands after update {self._update}")
+            raise ValueError(f"update: {line.update} comes after update {self._update}")
         if line.seconds_total < seconds:
-            raise ValueError(f"seconds_total: {line.seconds_total} stands after {seconds}")
+            raise ValueError(f"seconds_total: {line.seconds_total} comes after {seconds}")
         if not isinstance(line, Update):
             if line.fingerprint != self._fingerprints.get(line.panel, line.fingerprint):
-                raise ValueError(f"fingerprint: {series} was of another protocol before")
+                raise ValueError(f"fingerprint: {series} had another protocol before")
             self._fingerprints[line.panel] = line.fingerprint
         self._update = line.update
         self._last[series] = line.update, line.seconds_total
@@ -264,5 +264,5 @@ def _update(fields: dict[str, Any]) -> Update:
     if nonfinite and (
         len(set(nonfinite)) < len(nonfinite) or not fields.keys().isdisjoint(nonfinite)
     ):
-        raise ValueError("nonfinite: a name stands there twice or has a number")
+        raise ValueError("nonfinite: a name is listed twice or has a number")
     return Update(update, seconds_total, fields, nonfinite)

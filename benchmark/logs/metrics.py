@@ -1,4 +1,4 @@
-"""The numbers of a training log: name, unit and one line of text for each.
+"""The metrics of a training log: name, unit and a one-line description.
 
 The one table that the log's checks, plots, stability metrics and documents read. In the texts, the
 ratio of a token is its probability under the policy that is trained by that under the policy that
@@ -45,14 +45,14 @@ METRICS: Final[Mapping[str, Metric]] = {
     "rollout/return": Metric("points", "reward minus penalty of an episode, mean", signed=True),
     "rollout/reward": Metric("points", "sum of an episode's rewards, mean", signed=True),
     "rollout/penalty": Metric("points", "sum of an episode's format penalties, mean"),
-    "rollout/format_ok": Metric("share", "responses that keep the response contract"),
-    "rollout/action_ok": Metric("share", "responses whose action the world admits"),
+    "rollout/format_ok": Metric("share", "responses with a valid format"),
+    "rollout/action_ok": Metric("share", "responses with a valid action"),
     "rollout/turns": Metric("turns", "turns of an episode, mean"),
     "rollout/episodes": Metric("count", "episodes played, resampled ones included"),
     "rollout/groups": Metric("count", "groups played, resampled ones included"),
     "rollout/uniform_groups": Metric("share", "groups whose returns are all equal"),
     "rollout/group_std": Metric("points", "standard deviation of returns in a group, mean"),
-    "rollout/tries": Metric("count", "tries of dynamic sampling, 1 without resampling"),
+    "rollout/tries": Metric("count", "sampling attempts per update, 1 without resampling"),
     "rollout/errors": Metric("count", "episodes that ended in an error"),
     "rollout/repeated": Metric("share", "responses with more than half repeated 4-grams"),
     "response/tokens_mean": Metric("tokens", "length of a response, mean"),
@@ -67,9 +67,9 @@ METRICS: Final[Mapping[str, Metric]] = {
     "policy/entropy": Metric("nats", "entropy of the next token, full softmax, mean"),
     "policy/learning_rate": Metric("learning rate", "of the last optimizer step"),
     "policy/optimizer_steps": Metric("count", "optimizer steps taken"),
-    "policy/skipped_steps": Metric("count", "optimizer steps left out: not finite"),
+    "policy/skipped_steps": Metric("count", "optimizer steps skipped: not finite"),
     "policy/masked_rows": Metric("share", "sequences dropped by the sequence mask"),
-    "policy/penalty_share": Metric("share", "advantages that come from format penalties alone"),
+    "policy/penalty_share": Metric("share", "advantages due to format penalties"),
     "policy/advantage_std": Metric("advantage", "standard deviation of the advantages"),
     "kl_old/mean": Metric("nats", "k3 of new to old policy, mean", True),
     "kl_old/median": Metric("nats", "k3 of new to old policy, median", True),
@@ -99,7 +99,7 @@ METRICS: Final[Mapping[str, Metric]] = {
     "seconds/old_log_probs": Metric("seconds", "log-probs of the old policy"),
     "seconds/reference": Metric("seconds", "log-probs of the init"),
     "seconds/update": Metric("seconds", "forward, backward and optimizer"),
-    "seconds/weights": Metric("seconds", "handing the weights to the engine"),
+    "seconds/weights": Metric("seconds", "sending the weights to the engine"),
     "seconds/validation": Metric("seconds", "validation"),
     "seconds/checkpoint": Metric("seconds", "writing the checkpoint"),
     "seconds/total": Metric("seconds", "the whole update"),
@@ -111,8 +111,8 @@ METRICS: Final[Mapping[str, Metric]] = {
 VALIDATION_METRICS: Final[Mapping[str, Metric]] = {
     "validation/success": Metric("share", "validation episodes solved"),
     "validation/score": Metric("score", "task score of a validation episode, mean", signed=True),
-    "validation/format_ok": Metric("share", "validation responses that keep the contract"),
-    "validation/action_ok": Metric("share", "validation responses with an admitted action"),
+    "validation/format_ok": Metric("share", "validation responses with a valid format"),
+    "validation/action_ok": Metric("share", "validation responses with a valid action"),
     "validation/turns": Metric("turns", "turns of a validation episode, mean"),
 }
 """The numbers of a validation line that make curves; the part after the slash is the field."""

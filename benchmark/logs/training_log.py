@@ -1,4 +1,4 @@
-"""The training log: what a training run leaves behind, one JSON line at a time.
+"""The training log of a run: one JSON line at a time.
 
 `training_log.jsonl` holds one `start` line, then an `update` line for every update and a
 `validation` line for every panel of every validation. Lines are flat; a number that was not
@@ -86,10 +86,10 @@ def find_log(path: Path) -> Path:
     """
     if path.is_dir():
         if not (path / LOG).exists():
-            raise UserError(f"{path} holds no {LOG}; name a training log or a folder with one")
+            raise UserError(f"{path} has no {LOG}; choose a training log or a folder with one")
         return path / LOG
     if not path.exists():
-        raise UserError(f"{path} does not exist; name a training log or a folder with one")
+        raise UserError(f"{path} does not exist; choose a training log or a folder with one")
     return path
 
 
@@ -120,10 +120,10 @@ def parse_training_log(content: bytes, path: Path, *, allow_torn: bool = False) 
     whole, torn = _split(content)
     if torn and not allow_torn:
         number = len(whole) + 1
-        raise UserError(f"{path}, line {number}: has no end; resuming the training fixes that")
+        raise UserError(f"{path}, line {number}: is incomplete; resume the training run to fix it")
     lines = list(_parsed(path, whole))
     if not lines or not isinstance(lines[0], Start):
-        raise UserError(f"{path} is empty: a training log begins with a start line")
+        raise UserError(f"{path} is empty; a training log begins with a start line")
     updates = tuple(line for line in lines if isinstance(line, Update))
     others = [line for line in lines if not isinstance(line, Update)]
     validations = tuple(line for line in others if isinstance(line, Validation))
@@ -150,8 +150,9 @@ def truncate_after(path: Path, update: int) -> int:
     updates = [line.update for line in lines if isinstance(line, Update)]
     if update and update not in updates:
         raise UserError(
-            f"{path} has no line of update {update}, which the checkpoint is of (its last one is "
-            f"{max(updates, default=0)}): they are not of one run; choose another folder"
+            f"{path} has no line of update {update}, the checkpoint's update (its "
+            f"last is {max(updates, default=0)}), so they are from different runs; "
+            "choose another folder"
         )
     kept = [
         text
@@ -365,6 +366,6 @@ def _locked(path: Path, flags: int) -> int:
 
 def _cannot_write(path: Path, error: OSError) -> str:
     return (
-        f"{path} cannot be written: {error.strerror or error}; what was logged is kept: fix that "
-        "and resume from the last checkpoint"
+        f"{path} cannot be written: {error.strerror or error}; the log so far is "
+        "kept: fix this and resume from the last checkpoint"
     )

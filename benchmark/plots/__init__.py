@@ -1,1 +1,1 @@
-"""What all figures and self-contained pages share, and the page of training curves."""
+"""Shared parts of figures and self-contained pages, and the page of training curves."""

@@ -1,4 +1,4 @@
-"""The style sheet of the pages about training runs: light and dark, from a telephone to a desk."""
+"""The style sheet of pages about training runs: light and dark, from phone to desktop."""
 
 STYLE = """
 :root {

@@ -1,4 +1,4 @@
-"""Success, survival and warning signs of recipes as one figure, whichever trainer they are from.
+"""Success, survival and warning signs of recipes as one figure, for any trainer.
 
 The same runs give the same bytes with the same version of matplotlib, as in `training_plot`, whose
 looks these plots share.

@@ -1,4 +1,4 @@
-"""Stability as a page: the figure, the table, every number with its meaning, and what logs said.
+"""Stability as a page: the figure, the table, definitions of all metrics, notes on the logs.
 
 The page loads nothing and runs nothing. Names in it come from logs of other people: all text is
 escaped, and what is invisible is written as code points.
@@ -261,13 +261,13 @@ def _log(one: LoggedRun) -> _Log:
         source=f"{run.source}, {run.name}",
         parts=(
             ("Notes", reading.notes),
-            ("Read as ours under a condition", tuple(conditions(reading))),
+            ("Recognized under a condition", tuple(conditions(reading))),
             (
                 "Read as ours",
                 [f"{f}: {m.name}" for f, m in reading.read_as.items() if not m.provided],
             ),
             ("Unknown fields", [_unknown(name, reading.because) for name in run.unknown]),
-            ("Numbers of ours that it does not have", [", ".join(run.missing)]),
+            ("Metrics missing in this log", [", ".join(run.missing)]),
         ),
     )
 

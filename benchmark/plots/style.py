@@ -1,4 +1,4 @@
-"""What all figures look like: colours, lines, bands, axes.
+"""The look of all figures: colors, lines, bands, axes.
 
 Nothing depends on the clock, on fonts of the machine, on the user's settings or on the display: the
 same data give the same bytes with the same version of matplotlib.

@@ -1,4 +1,4 @@
-"""Curves of training runs as one figure: small plots side by side, seeds as bands.
+"""Curves of training runs as one figure: small panels side by side, bands over seeds.
 
 The same logs give the same bytes with the same version of matplotlib.
 """
@@ -134,7 +134,10 @@ def _legend(figure: Figure, curves: Sequence[Curve], looks: Sequence[Look]) -> N
         alignment="left",
     )
     if any(len(curve.runs) > 1 for curve in curves):
-        note = "Bold: median of the seeds. Band: lowest to highest, as far as all go. Thin: a run."
+        note = (
+            "Bold: median of the seeds. Band: lowest to highest, as far as all seeds go. "
+            "Thin: a run."
+        )
         legend.set_title(note)
         legend.get_title().set(color=SOFT, fontsize=8)
 

@@ -1,4 +1,4 @@
-"""Curves of training runs as a page: the figure, and the last numbers of every run as a table."""
+"""Curves of training runs as a page: the figure, and a table of the final values."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""Putting the page together."""
+"""Assembles the page."""
 
 import base64
 import hashlib

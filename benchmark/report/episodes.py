@@ -1,4 +1,4 @@
-"""What the report's episode browser shows, replayed and packed into one string.
+"""The data of the report's episode browser, replayed and packed into one string.
 
 Records hold hashes of observations, not the observations: they come from replaying the records in
 the installed world. Everything goes through one JSON document, compressed and in base64, which
@@ -290,4 +290,4 @@ def _info(info: Mapping[str, Any]) -> str | None:
 
 
 def _shorten(text: str) -> str:
-    return without_middle(text, MAX_TEXT, _TAIL, "[... {:,} characters left out ...]")
+    return without_middle(text, MAX_TEXT, _TAIL, "[... {:,} characters omitted ...]")

@@ -1,4 +1,4 @@
-"""The report's figures, as SVG text that follows the page's colours in light, dark and print.
+"""The report's figures, as SVG text that follows the page's colors in light, dark and print.
 
 Drawn by hand and not with matplotlib: the classes below take their colours from the style sheet,
 the text stays text, the same numbers give the same bytes under any version of any library, and a
@@ -195,12 +195,16 @@ def invalid_figure(panel: PanelSummary, key: str, max_turns: int, repeats: int) 
     marks = [axes.frame(), axes.category_ticks([str(turn) for turn in range(1, last + 1)])]
     marks += axes.points(points, [turn - 1 for turn, _, _ in played])
     marks.append(axes.x_label("turn"))
-    note = "95 % Wilson intervals, cut at the axis" if repeats == 1 else "shares of all plays"
+    note = (
+        "95 % Wilson intervals, cut at the axis"
+        if repeats == 1
+        else "shares of all episodes played"
+    )
     bad_total, total = sum(bad for *_, bad in played), sum(total for _, total, _ in played)
     title = "Invalid responses by turn"
     description = (
-        f"Share of responses at each turn that break the response contract or name an action "
-        f"that the world does not admit: {bad_total} of {total} over all turns."
+        "Share of responses at each turn that have an invalid format or an invalid "
+        f"action: {bad_total} of {total} over all turns."
     )
     return Figure(
         title=title,

@@ -1,1 +1,1 @@
-"""How steadily a recipe learns: numbers of one training run, of its seeds, and between recipes."""
+"""Stability metrics: per run, per recipe (over seeds), and between recipes."""

@@ -1,4 +1,4 @@
-"""Several runs along their training: the middle of them at any time, and how far they are apart."""
+"""Several runs over the course of training: their middle and spread at any time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""When a training run has collapsed: rules on its curves alone, without any chance in them.
+"""Detects collapse of a training run: deterministic rules on its curves.
 
 A curve is a sequence of numbers in the order of time. None and NaN stand for what was not
 measured: the rules pass over it, as if the curve did not have that point, and positions count it.
@@ -247,9 +247,9 @@ def should_stop(success: Curve, action_ok: Curve = (), group_std: Curve = ()) ->
         return f"success was below {LOWEST_SUCCESS:.0%} in {LOWEST_PATIENCE} validations in a row"
     if reward_std_stop(group_std) is not None:
         return (
-            f"returns in a group hardly differ any more: their standard deviation was below "
-            f"{STD_SHARE:.0%} of that of the first {BASELINE_STEPS} updates for {STD_PATIENCE} "
-            "updates in a row"
+            "returns within groups hardly differ: their standard deviation was below "
+            f"{STD_SHARE:.0%} of that of the first {BASELINE_STEPS} updates for "
+            f"{STD_PATIENCE} updates in a row"
         )
     return None
 

@@ -1,4 +1,4 @@
-"""Recipes against each other over tasks and seeds: IQM, probability of improvement, profiles.
+"""Compares recipes over tasks and seeds: IQM, probability of improvement, profiles.
 
 Scores are one number for each run, by task, all in one unit (success rates): what has different
 units is never put together. Tasks are the strata of every bootstrap. With 3 seeds the intervals are

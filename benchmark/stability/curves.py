@@ -1,4 +1,4 @@
-"""What one learning curve says of a run's stability: drawdowns, risks, spread, time to a level.
+"""Stability metrics of one learning curve: drawdowns, risks, spread, time to a level.
 
 Every function takes one curve (`Points`: values along updates) and gives one number, or None where
 the curve has too few points to say. Values that are not finite are skipped, as if the curve did

@@ -1,4 +1,4 @@
-"""What every number of stability is: the one table that reports and the leaderboard explain from.
+"""Definitions of all stability metrics: the one table used by reports and the leaderboard.
 
 The functions that compute them have the formulas at length. Success rates are shares in [0, 1].
 "Smoothed" is the mean of the last 3 evaluations. `D_t` is how far evaluation t is below the best

@@ -1,4 +1,4 @@
-"""From logs of any trainer to the recipes that are compared: which runs are seeds of one recipe.
+"""Groups logs of any trainer into recipes: which runs are seeds of one recipe.
 
 Our own logs say so themselves. Logs of other trainers do not: each is a recipe of its own, unless
 the user names the logs that are seeds of one.
@@ -122,7 +122,7 @@ def compared(
             recipe are none, or the user's words fit no log.
     """
     if not (logs or named):
-        raise UserError("no logs; name at least one")
+        raise UserError("no logs; give at least one")
     found = _found(logs, choices.format)
     found_named = [(name, _found(paths, choices.format)) for name, paths in named]
     _check_given_once([*found, *(one for _, founds in found_named for one in founds)])
@@ -171,7 +171,7 @@ def comparisons_of(rows: Sequence[Compared]) -> Comparisons:
     several = {place: group for place, group in grounds.items() if len(group) > 1}
     for place, group in grounds.items():
         if place not in several:
-            left_out.append((group[0].label, "is alone with its panel or protocol"))
+            left_out.append((group[0].label, "has no other recipe with its panel or protocol"))
     each = tuple(
         comparison_of({row.label: {_shown(place): _finals(row)} for row in group})
         for place, group in several.items()
@@ -256,8 +256,7 @@ def _read(
             if not one.run.curves:
                 fields = ", ".join(map(repr, one.run.unknown[:8])) or "none"
                 raise UserError(
-                    f"{path} holds no number that is known; its fields are {fields}: say what "
-                    "they are with --map"
+                    f"{path} has no known metric; its fields are {fields}: map them with --map"
                 )
             foreign.append(LoggedRun(path, one))
     return own, foreign
@@ -266,7 +265,7 @@ def _read(
 def _own_run(log: TrainingLog) -> LoggedRun:
     run = run_curves_of(log)
     name = log.path.resolve().parent.name if log.path.name == LOG else log.path.stem
-    notes = ("the last line has no end and was skipped",) if log.torn else ()
+    notes = ("the last line is incomplete and was skipped",) if log.torn else ()
     protocols = {line.panel: line.fingerprint for line in log.validations}
     return LoggedRun(
         log.path,
@@ -324,7 +323,7 @@ def _check_given_once(founds: Sequence[Found]) -> None:
     places = [found.files[0].resolve() for found in founds]
     for number, place in enumerate(places):
         if place in places[:number]:
-            raise UserError(f"{founds[number].files[0]} is given twice; give every log once")
+            raise UserError(f"{founds[number].files[0]} is given twice; give each log once")
 
 
 def _check_one_protocol(logs: Sequence[TrainingLog]) -> None:
@@ -344,4 +343,4 @@ def _check_used(meanings: Mapping[str, Meaning], runs: Sequence[LoggedRun]) -> N
     for foreign in meanings:
         if not any(foreign in one.reading.read_as for one in runs):
             there = tuple({name for one in runs for name in one.run.unknown})
-            raise UserError(f"--map: no log has numbers under {foreign!r}{near(foreign, there)}")
+            raise UserError(f"--map: no log has values for {foreign!r}{near(foreign, there)}")

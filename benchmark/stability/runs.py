@@ -1,4 +1,4 @@
-"""What one training run comes to: every number of its stability, from its curves."""
+"""All stability metrics of one training run, from its curves."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What the seeds of one recipe come to: how many collapse, the worst of them, middle and spread."""
+"""Stability metrics over the seeds of a recipe: collapses, worst seed, middle and spread."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -180,14 +180,14 @@ def _check_seeds(runs: Sequence[RunStability]) -> None:
     for one, other in pairwise(runs):
         if one.seed is not None and one.seed == other.seed:
             raise UserError(
-                f"{one.name} and {other.name} both have seed {one.seed}; give every run of a "
-                "recipe once"
+                f"{one.name} and {other.name} both have seed {one.seed}; give each "
+                "run of a recipe once"
             )
     names = sorted({run.success_curve for run in runs if run.success_curve is not None})
     if len(names) > 1:
         raise UserError(
-            f"runs of one recipe were validated on different panels ({', '.join(names)}); name "
-            "the panel that they share"
+            "runs of one recipe were validated on different panels "
+            f"({', '.join(names)}); give the panel that they share"
         )
 
 

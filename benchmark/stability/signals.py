@@ -1,4 +1,4 @@
-"""Warning signs in the numbers of the updates: gradient spikes, entropy, degenerate text.
+"""Warning signs in the metrics of the updates: gradient spikes, entropy, degenerate text.
 
 Rules on one curve with one value for each update. Values that are not finite are skipped here
 and counted by whoever asks: a spike that overflowed is another kind of fault.

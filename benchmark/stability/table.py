@@ -1,4 +1,4 @@
-"""Stability as a table for the terminal, with a legend, and as JSON."""
+"""Stability metrics as a table for the terminal, with a legend, and as JSON."""
 
 import json
 import math
@@ -26,8 +26,8 @@ COLUMNS: Final = (
 COMPARED: Final = ("iqm", "probability_of_improvement")
 """What recipes are compared by, by names of `DEFINITIONS`."""
 FEW_SEEDS: Final = (
-    "Intervals are of a stratified bootstrap over the seeds. With 3 to 5 of them they are too "
-    "narrow: look at every seed, too."
+    "Intervals are from a stratified bootstrap over the seeds. With 3 to 5 seeds "
+    "they are too narrow, so also look at each seed."
 )
 UNKNOWN: Final = "-"
 JSON_VERSION: Final = 1
@@ -187,7 +187,7 @@ def _comparison_text(one: Comparison) -> str:
 
 def legend_text() -> str:
     """What the columns of the short table mean, a line each."""
-    lines = ["Medians over seeds; - where a log cannot say. Success is of the validation."]
+    lines = ["Medians over seeds; - if a log lacks the data. Success is that of validations."]
     lines.append(f"a run collapses where {DEFINITIONS['collapse'].text}")
     for name in COLUMNS:
         what = DEFINITIONS[name]
@@ -216,20 +216,17 @@ def _log_lines(one: LoggedRun, stability: RunStability) -> Iterator[str]:
         yield f"{one.log}: {note}"
     if run.source == "arlarena-bench":
         return
-    yield f"{one.log}: {run.source}, {len(reading.read_as)} fields read as ours"
+    yield f"{one.log}: {run.source}, {len(reading.read_as)} fields recognized"
     if stability.success_curve is None:
         there = _IN_TRAINING in run.curves
-        other = f", or take that of training (--success {_IN_TRAINING})" if there else ""
-        yield (
-            "  no success of a validation: say which field it is (--map validation/success=FIELD)"
-            + other
-        )
+        other = f", or use the training success (--success {_IN_TRAINING})" if there else ""
+        yield ("  no validation success: give its field (--map validation/success=FIELD)" + other)
     for text in conditions(reading):
         yield f"  {text}"
     if run.unknown:
         names = [*run.unknown[:_SHOWN], *([ELLIPSIS] if len(run.unknown) > _SHOWN else [])]
         yield f"  {len(run.unknown)} unknown: {', '.join(names)}"
-    yield f"  {len(run.missing)} of our numbers are not in it; --json and --out list all"
+    yield f"  {len(run.missing)} metrics are not in the log; --json and --out list them"
 
 
 def conditions(reading: Reading) -> Iterator[str]:

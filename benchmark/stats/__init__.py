@@ -1,1 +1,1 @@
-"""Intervals, paired comparison, bootstrap and survival: the only statistics of the project."""
+"""Intervals, paired comparison, bootstrap and survival: all statistics of the project."""

@@ -1,4 +1,4 @@
-"""What the arrays of statistics hold."""
+"""Types of arrays in statistics."""
 
 import numpy as np
 import numpy.typing as npt

@@ -1,4 +1,4 @@
-"""Several runs of one curve at the same places, from which bands over seeds are drawn."""
+"""Several runs of one curve at common positions, for drawing bands over seeds."""
 
 from collections.abc import Sequence
 

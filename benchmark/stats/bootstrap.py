@@ -1,4 +1,4 @@
-"""Middles of a few runs, and how sure they are: IQM, median, stratified bootstrap.
+"""Averages of a few runs with their uncertainty: IQM, median, stratified bootstrap.
 
 Runs are drawn with replacement within their stratum (the task), since tasks are fixed and runs are
 not. Draws come from a fixed seed and look at sorted runs: the same numbers give the same interval

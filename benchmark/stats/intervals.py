@@ -1,4 +1,4 @@
-"""Intervals and tests, as pure functions of numbers.
+"""Intervals and tests as pure functions of numbers.
 
 All intervals are two-sided and cover 95 % unless told otherwise. Random ones (bootstrap, sampled
 sign flips) draw from a fixed seed and look at sorted data, so that the same numbers always give

@@ -1,4 +1,4 @@
-"""The estimator for "method A against method B": the difference of success, with its interval.
+"""The estimator for "method A against method B": the difference of success, with an interval.
 
 Everything that compares two entries, recipes or runs calls this module, so that one contrast has
 one interval everywhere: `compare`, the comment of `submit check`, the ranks and pages of the board,

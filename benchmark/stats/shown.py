@@ -1,4 +1,4 @@
-"""How rates, differences and tests are written in messages, tables and pages of Markdown."""
+"""Formats rates, differences and tests in messages, tables and Markdown pages."""
 
 from typing import Final
 

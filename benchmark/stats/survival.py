@@ -1,4 +1,4 @@
-"""When something happened to a run, or until when it did not; and how many runs last how long."""
+"""Time to an event, or censoring, per run; and how many runs survive how long."""
 
 import math
 from collections.abc import Sequence

@@ -1,1 +1,1 @@
-"""Submissions: folders that are proven by replaying every episode, and what is computed of them."""
+"""Submissions: folders verified by replaying every episode, and what is computed from them."""

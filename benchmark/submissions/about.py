@@ -1,4 +1,4 @@
-"""`about.yaml`: what people write of a submission before its folder is made."""
+"""`about.yaml`: what authors write about a submission before its folder is created."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -73,7 +73,7 @@ def read_about(
         head, _, last = name.rpartition(".")
         place = method if head else written
         if isinstance(place, dict) and last in place:
-            faults.append(Fault(name, "the command fills it in; leave it out"))
+            faults.append(Fault(name, "leave it out: the command fills it in"))
     about = {**dict.fromkeys(ABOUT_WEIGHTS), **written}
     if isinstance(about["init"], str) and kind == "trained":
         try:
@@ -125,15 +125,16 @@ def _yaml(path: Path) -> dict[str, Any]:
         mark = error.problem_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise UserError(
-            f"{path}{where} is not valid YAML: {on_one_line(error.problem or 'unknown fault')}; "
-            "put texts with special characters between quotes"
+            f"{path}{where} is not valid YAML: "
+            f"{on_one_line(error.problem or 'unknown fault')}; quote texts with "
+            "special characters"
         ) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UserError(f"{path} is not valid YAML: {on_one_line(str(error))}; fix it") from error
     if not isinstance(about, dict):
         raise UserError(f"{path} must be lines of the form `name: ...` (see submissions/README.md)")
     if odd := [key for key in about if not isinstance(key, str)]:
-        raise UserError(f"{path}: {odd[0]!r} is not a name of a field; put names that are texts")
+        raise UserError(f"{path}: {odd[0]!r} is not a field name; field names are strings")
     return about
 
 

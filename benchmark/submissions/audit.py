@@ -1,4 +1,4 @@
-"""Would the named model have said that? Recorded responses, scored under its weights.
+"""Could the named model have said that? Scores recorded responses under its weights.
 
 A replay shows that actions earn their rewards, not who chose them. With the weights at hand, a few
 episodes can be looked at: each recorded token is given to the model after everything before it

@@ -1,4 +1,4 @@
-"""Badges: what is proven of a submission, computed, and what maintainers have done beyond it."""
+"""Badges: what is proven about a submission, computed, plus reruns by maintainers."""
 
 from dataclasses import dataclass
 from pathlib import Path

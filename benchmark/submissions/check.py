@@ -1,4 +1,4 @@
-"""The check of a submission: what an author runs, and what decides on a pull request."""
+"""The check of a submission: run by authors, and decisive for pull requests."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -168,10 +168,10 @@ def _read(folder: Path, findings: list[Finding]) -> Entry | None:
         there = list_files(folder)
     except OSError as error:
         problem = f"cannot be read: {error.strerror}"
-        raise Rejected(Finding("", "", problem, "make all of it readable")) from error
+        raise Rejected(Finding("", "", problem, "make the whole folder readable")) from error
     submission = read_submission(folder)
     if submission.date.replace("-", "") != folder.name[:8]:
-        problem = f"{submission.date}, the folder is called {folder.name}"
+        problem = f"{submission.date}, but the folder is named {folder.name}"
         findings.append(Finding("submission.json", "date", problem, "make them agree"))
     inventory = check_inventory(folder, there, submission)
     findings += inventory

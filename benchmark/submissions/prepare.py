@@ -1,4 +1,4 @@
-"""Makes a submission's folder from runs and training logs."""
+"""Creates a submission's folder from runs and training logs."""
 
 import hashlib
 import shutil
@@ -131,8 +131,8 @@ def _paired(logs: Sequence[Path], groups: Sequence[Sequence[Played]]) -> list[Tr
         return []
     if len(logs) != len(groups):
         raise UserError(
-            f"{len(groups)} checkpoints have played and {len(logs)} training logs are given: give "
-            "one log for each checkpoint"
+            f"there are runs of {len(groups)} checkpoints but {len(logs)} training "
+            "logs: give one log per checkpoint"
         )
     places: dict[int, Path] = {}
     alone = []
@@ -142,7 +142,7 @@ def _paired(logs: Sequence[Path], groups: Sequence[Sequence[Played]]) -> list[Tr
             alone.append(log)
         elif place in places:
             model = groups[place][0].manifest.model.name
-            raise UserError(f"{places[place]} and {log} both lie beside the weights of {model}")
+            raise UserError(f"{places[place]} and {log} are both next to the weights of {model}")
         else:
             places[place] = log
     free = [place for place in range(len(groups)) if place not in places]
@@ -164,12 +164,14 @@ def _place(log: Path, groups: Sequence[Sequence[Played]]) -> int | None:
     found = [n for n, group in enumerate(groups) if group[0].manifest.model.sha256 in hashes]
     if len(found) > 1:
         names = " and ".join(str(groups[place][0].path) for place in found)
-        raise UserError(f"{names} were played by checkpoints of one training, {log}: send one")
+        raise UserError(
+            f"{names} were played by checkpoints of one training run, {log}: send one of them"
+        )
     if not found:
         names = " or ".join(map(str, beside))
         raise UserError(
-            f"{log}: no run was played by the weights beside it; play with {names}, or give a copy "
-            "of the log alone if its weights are elsewhere"
+            f"{log}: no run was played by the weights next to it; evaluate {names}, "
+            "or pass a copy of the log without weights"
         )
     return found[0]
 
@@ -181,7 +183,7 @@ def _seeds(logged: Sequence[int], told: Sequence[int] | None, count: int) -> Seq
         UserError: Nothing says them, or two things that differ do.
     """
     if told is not None and len(told) != count:
-        raise UserError(f"--seeds names {len(told)} seeds, but {count} checkpoints have played")
+        raise UserError(f"--seeds has {len(told)} seeds, but there are {count} checkpoints")
     if logged:
         if told is not None and list(told) != list(logged):
             raise UserError(
@@ -190,8 +192,9 @@ def _seeds(logged: Sequence[int], told: Sequence[int] | None, count: int) -> Seq
         return logged
     if told is None and count > 1:
         raise UserError(
-            f"{count} checkpoints have played: give the logs of their trainings (--training-log), "
-            "or their seeds in the order of their first runs, as --seeds 0,1,2"
+            f"there are {count} checkpoints: give their training logs "
+            "(--training-log), or their seeds in the order of their first runs, such "
+            "as --seeds 0,1,2"
         )
     return told or [0]
 
@@ -219,7 +222,7 @@ def prepare(
         NotAccepted: The judge objects; nothing is left behind.
     """
     if not FOLDER_NAME.fullmatch(folder.name):
-        raise UserError(f"{folder.name!r}: a submission's folder is called <yyyymmdd>_<name>")
+        raise UserError(f"{folder.name!r}: a submission's folder must be named <yyyymmdd>_<name>")
     files: dict[str, tuple[bytes, int | None]] = {}
     checkpoints = []
     number = 0
@@ -314,7 +317,7 @@ def _write(
     fresh = around / folder.name
     try:
         if folder.exists():
-            raise UserError(f"{folder} is there already; choose another name")
+            raise UserError(f"{folder} already exists; choose another name")
         for name, content in {**contents, README: readme, SUBMISSION: stated}.items():
             (fresh / name).parent.mkdir(parents=True, exist_ok=True)
             write_atomically(fresh / name, content)
@@ -343,7 +346,7 @@ def _readme(submission: Submission, folder: str, commands: Sequence[str]) -> str
         weights=submission.weights or "not given",
         code=method.code or "not given",
         paper=method.paper or "not given",
-        training_data=data.statement if data else "Nothing: this is a policy without weights.",
+        training_data=data.statement if data else "None: this is a policy without weights.",
         commands="\n".join(["```", *commands, "```"]),
         program=PROGRAM,
         folder=folder,

@@ -1,4 +1,4 @@
-"""What a check says: to programs, and as the comment on a pull request."""
+"""The result of a check: as JSON, and as the comment on a pull request."""
 
 import json
 import math
@@ -37,10 +37,10 @@ TRAINING_HEAD: Final = ("seed", "updates", "validations", "the checkpoint agrees
 STABILITY_HEAD: Final = ("stability", "value", "what it is")
 DIFFERENCE_HEAD: Final = ("panel", "compared with", "difference in points")
 ALONE: Final = "Nothing to compare with yet."
-NO_LOGS: Final = "No training logs: nothing can be said of stability."
+NO_LOGS: Final = "No training logs, so no stability metrics."
 METHODS: Final = {
     "policy": "a policy without weights",
-    "init": "a starting checkpoint as it is",
+    "init": "an unchanged starting checkpoint",
     "trained": "trained checkpoints",
 }
 """What `Method.kind` means."""
@@ -134,7 +134,7 @@ def comment(verdict: CheckResult, badges: Badges | None, compared: Sequence[Comp
     """
     lines = _title(verdict.folder.name)
     if not verdict.accepted:
-        lines += [f"Not accepted: {len(verdict.findings)} finding(s).", ""]
+        lines += [f"Rejected: {len(verdict.findings)} finding(s).", ""]
         where = [", ".join(filter(None, (f.file, f.field))) for f in verdict.findings]
         found = [
             (escaped(place or "the folder"), escaped(f.problem), escaped(f.fix))
@@ -144,9 +144,9 @@ def comment(verdict: CheckResult, badges: Badges | None, compared: Sequence[Comp
         return _limited(lines + _notes(verdict))
     entry = verdict.entry
     assert entry is not None and badges is not None
-    lines += [f"Accepted. {verdict.replayed:,} episodes were executed again and all hold."]
+    lines += [f"Accepted. {verdict.replayed:,} episodes were replayed; all match."]
     if verdict.doubts:
-        lines += [f"{verdict.doubts:,} turns could be neither confirmed nor refuted."]
+        lines += [f"{verdict.doubts:,} turns were inconclusive."]
     rows = [(name, escaped(value)) for name, value in head_rows(entry)]
     lines += ["", *_table(("", ""), [*rows, ("badges", badges_text(badges))]), ""]
     results = panel_results(entry)
@@ -163,9 +163,9 @@ def comment(verdict: CheckResult, badges: Badges | None, compared: Sequence[Comp
     lines += _notes(verdict)
     lines += [
         "",
-        "A replay proves that the actions earn the rewards, not which model chose them. "
-        "Brackets are 95 % intervals: of success over the panel's episodes, of a difference as "
-        "its row says.",
+        "A replay proves that the actions earn the rewards, not which model chose "
+        "them. Brackets are 95 % intervals: for success over the panel's episodes, "
+        "for a difference as stated in its row.",
     ]
     return _limited(lines)
 
@@ -223,7 +223,7 @@ def training_rows(entry: Entry) -> list[tuple[str, ...]]:
             rows.append((seed, "no log", "no log", "no log"))
             continue
         made = Training.of(point, point.log)
-        planned = " (planned: not said)" if made.planned is None else f" of {made.planned:,}"
+        planned = " (planned: unknown)" if made.planned is None else f" of {made.planned:,}"
         updates = f"{made.updates:,}{planned}"
         rows.append((seed, updates, f"{made.validations:,}", agreement_text(made.agreement)))
     return rows
@@ -252,7 +252,7 @@ def no_verdict(name: str, reason: str) -> str:
         reason: Why.
     """
     lines = _title(name)
-    lines += ["The check could not be made, which is no verdict:", "", escaped(reason)]
+    lines += ["The check could not be completed, so there is no verdict:", "", escaped(reason)]
     return _limited(lines)
 
 
@@ -264,7 +264,12 @@ def _notes(verdict: CheckResult) -> list[str]:
     """What was left out of the check."""
     if not verdict.notes:
         return []
-    return ["", "Left out of this check:", "", *(f"- {escaped(note)}" for note in verdict.notes)]
+    return [
+        "",
+        "Not included in this check:",
+        "",
+        *(f"- {escaped(note)}" for note in verdict.notes),
+    ]
 
 
 def badges_text(badges: Badges) -> str:
@@ -374,4 +379,4 @@ def _limited(lines: Sequence[str]) -> str:
     text = "\n".join(lines) + "\n"
     if len(text) <= _MAX_COMMENT:
         return text
-    return text[:_MAX_COMMENT].rpartition("\n")[0] + "\n\n(the rest is left out)\n"
+    return text[:_MAX_COMMENT].rpartition("\n")[0] + "\n\n(truncated)\n"

@@ -1,4 +1,4 @@
-"""Proves a task without a model: does it keep the promises of the contract?"""
+"""Tests a task without a model: does it satisfy its interface?"""
 
 import asyncio
 import random
@@ -78,7 +78,7 @@ def _trace_checks(task: Task, panel: Panel, env_processes: int | None) -> Iterat
     ok, pinned = True, "not pinned"
     if info.trace_sha256 is not None:
         ok, pinned = trace.sha256 == info.trace_sha256, f"pinned {info.trace_sha256[:12]}..."
-    name = "texts, rewards and outcomes are those of this version"
+    name = "texts, rewards and outcomes match this version"
     advice = "" if ok else f"; raise the task's version, then run {pin_command(task.info.name)}"
     yield Check(name, ok, f"trace {trace.sha256[:12]}..., {pinned}{advice}")
 
@@ -103,9 +103,11 @@ def _play_checks(task: Task, panel: Panel, env_processes: int | None) -> Iterato
         shuffled = random.Random(stable_seed("validate")).sample(jobs, len(jobs))
         parallel = _play(shuffled, policy, CONCURRENCY, env_processes)
         count = f"{len(jobs)} {policy} episodes"
-        yield Check("the same play gives the same result", sequential == again, count)
+        yield Check("results are reproducible", sequential == again, count)
         yield Check(
-            f"{CONCURRENCY} in parallel equal one after another", sequential == parallel, count
+            f"{CONCURRENCY} in parallel, compared with one after another",
+            sequential == parallel,
+            count,
         )
         claims = ((_from_disk(sequential[j.key[:3]]), protocol, task, j.entry) for j in jobs)
         replays = replay_records(claims, env_processes)

@@ -1,4 +1,4 @@
-"""The world: a household in play, with the texts and commands of TextWorld's ALFWorld."""
+"""The environment: a household with the texts and commands of TextWorld's ALFWorld."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""The scripted expert: knows the whole state, walks straight to what is needed.
+"""The scripted expert: knows the whole state and goes straight to the target.
 
 It plays generated and real games alike. In a generated game it plays the walkthrough that the
 generator kept, as long as the episode follows it; otherwise, and in real games, it decides again at

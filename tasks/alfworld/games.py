@@ -1,4 +1,4 @@
-"""The real games: where their files are, whether they are the pinned ones, what is taken of them.
+"""The real games: finding their files, checking their hashes, extracting their problems.
 
 Of a game's file only the PDDL problem and the task's text are used. Domain and text grammar come
 from the pinned package, so that nothing that is seen depends on the release of the data.
@@ -34,7 +34,7 @@ _TASK = re.compile(r"Your task is to: ([^\"\n]{1,200})\.\"")
 _SHOWN = 2
 """Games that a message about missing data names."""
 _LONGEST_PATH = 300
-_SETTING = f"name the folder that holds {_RELEASE} with ${VARIABLE} or --data alfworld=FOLDER"
+_SETTING = f"give the folder that contains {_RELEASE} with ${VARIABLE} or --data alfworld=FOLDER"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +131,14 @@ def _check_folder(panel: str) -> None:
     try:
         if root.name == _RELEASE and root.is_dir():
             raise UserError(
-                f"alfworld/{panel}: {root} is the folder in the data's folder; name {root.parent}"
+                f"alfworld/{panel}: {root} is inside the data folder; use {root.parent}"
             )
         if root.exists() and not root.is_dir():
             raise UserError(f"alfworld/{panel}: {root} is not a folder; {_SETTING}")
         if not root.exists():
             raise UserError(f"alfworld/{panel}: there is no folder {root}; {_how_to_get()}")
     except OSError as error:
-        raise UserError(f"cannot look into {_cut(root)}: {error.strerror}") from error
+        raise UserError(f"cannot read {_cut(root)}: {error.strerror}") from error
 
 
 def _is_there(game: RealGame) -> bool:
@@ -146,7 +146,7 @@ def _is_there(game: RealGame) -> bool:
     try:
         return path.is_file()
     except OSError as error:
-        raise UserError(f"cannot look into {_cut(path.parent)}: {error.strerror}") from error
+        raise UserError(f"cannot read {_cut(path.parent)}: {error.strerror}") from error
 
 
 def _cut(path: Path) -> str:
@@ -166,19 +166,21 @@ def read_game(game: RealGame) -> tuple[str, str]:
     path = file_of(game)
     try:
         if path.stat().st_size > _LARGEST_FILE:
-            raise UserError(f"{path} has more than {_LARGEST_FILE} bytes: it is no game")
+            raise UserError(f"{path} has more than {_LARGEST_FILE} bytes: it is not a game")
         content = json.loads(path.read_bytes())
         problem, grammar = content["pddl_problem"], content["grammar"]
         if not isinstance(problem, str) or not isinstance(grammar, str):
-            raise TypeError("problem and grammar must be texts")
+            raise TypeError("problem and grammar must be strings")
         digest = hashlib.sha256(problem.encode()).hexdigest()
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UserError(f"{path} is no ALFWorld game ({type(error).__name__}: {error})") from error
+        raise UserError(
+            f"{path} is not an ALFWorld game ({type(error).__name__}: {error})"
+        ) from error
     if digest != game.sha256:
         raise UserError(
-            f"{path} is another game: its problem has SHA-256 {digest[:12]}..., "
+            f"{path} is a different game: its problem has SHA-256 {digest[:12]}..., "
             f"pinned is {game.sha256[:12]}..."
         )
     if game.text is not None:
@@ -196,4 +198,4 @@ def _some(paths: list[str]) -> str:
 
 def _how_to_get(option: str = "") -> str:
     command = [DOWNLOAD, *([option] if option else []), "--data-dir", str(folder())]
-    return f"fetch them with `{shlex.join(command)}`, or {_SETTING}"
+    return f"download them with `{shlex.join(command)}`, or {_SETTING}"

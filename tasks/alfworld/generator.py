@@ -1,4 +1,4 @@
-"""Makes households: a furnished room, a task that fits it, and its solution.
+"""Generates households: a furnished room, a matching task, and its solution.
 
 A task can be solved by construction: what it asks for is there, outside the destination, and what
 it needs to be done to it can be done in the room. It never holds at the start:

@@ -1,4 +1,4 @@
-"""A generated household: what stands where, what lies where, what is asked, how it is solved."""
+"""A generated household: furniture, objects, task and solution."""
 
 import re
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ def type_of(identifier: str) -> str:
     """
     match = _ID.fullmatch(identifier)
     if match is None:
-        raise UserError(f"household: {identifier[:80]!r} is no id such as 'Cabinet_bar_03'")
+        raise UserError(f"household: {identifier[:80]!r} is not an id such as 'Cabinet_bar_03'")
     return match[2] or match[1]
 
 
@@ -211,7 +211,7 @@ def _check_whole(household: Household) -> None:
     identifiers = [item.id for item in household.receptacles]
     identifiers += [thing.id for thing in household.objects]
     types = {identifier: type_of(identifier) for identifier in identifiers}
-    _check(len(set(identifiers)) == len(identifiers), "an id stands twice")
+    _check(len(set(identifiers)) == len(identifiers), "an id appears twice")
     locations = {item.location for item in household.receptacles}
     _check(
         locations == set(range(1, len(locations) + 1)), "locations must be numbered 1, 2, 3, ..."
@@ -219,10 +219,10 @@ def _check_whole(household: Household) -> None:
     for thing in household.objects:
         _check(
             thing.inside in receptacles,
-            f"{thing.id} lies in {thing.inside[:80]!r}, which is no receptacle of the room",
+            f"{thing.id} lies in {thing.inside[:80]!r}, which is not a receptacle in the room",
         )
     _check(
         household.target in {types[thing.id] for thing in household.objects},
-        f"no {household.target} is there",
+        f"there is no {household.target}",
     )
-    _check(household.destination in types.values(), f"no {household.destination} is there")
+    _check(household.destination in types.values(), f"there is no {household.destination}")

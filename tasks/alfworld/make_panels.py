@@ -1,4 +1,4 @@
-"""Makes the frozen panels: `python -m tasks.alfworld.make_panels [--manifest FILE]`.
+"""Builds the frozen panels: `python -m tasks.alfworld.make_panels [--manifest FILE]`.
 
 The files are shipped; this is how they came about and how they can be checked. Running it again
 gives the same bytes. The field's panels are made from a manifest, a CSV file with the columns

@@ -1,4 +1,4 @@
-"""A game in play: what it shows, what a command does, and what the scripted players make of it."""
+"""A game in play: observations, effects of commands, and the scripted players."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Writes a household as the PDDL problem that the package's domain takes.
+"""Writes a household as a PDDL problem for the package's domain.
 
 The real games declare every type of the whole data set and carry pieces that no text and no command
 ever names (windows, light switches). Here only what can be seen or acted on is written.

@@ -1,4 +1,4 @@
-"""The four kinds of rooms: what stands in them and what may lie around.
+"""The four kinds of rooms: their furniture and possible objects.
 
 What can lie in what, what opens and what a task can ask for come from the installed package's
 tables. The package has no table of what a kitchen holds, so that is written here, after how often

@@ -1,4 +1,4 @@
-"""A scripted player that uses nothing but what the prompt shows.
+"""A scripted player that uses only the prompt.
 
 The expert knows where everything is; a model that is cloned from it would learn to guess. This
 player looks for things: it goes from receptacle to receptacle in the order in which the commands

@@ -1,4 +1,4 @@
-"""The training stream: endless, open at any index, and without the households of the panel."""
+"""The training stream: infinite, randomly accessible, without the households of the panel."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""The shortest natural solution of a household whose contents are known."""
+"""The shortest natural solution of a household with known contents."""
 
 import itertools
 from collections.abc import Iterator, Mapping

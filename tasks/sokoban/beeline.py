@@ -1,4 +1,4 @@
-"""A player without a plan: pushes a box straight at a target, past all that it does not look at."""
+"""A player without a plan: pushes a box straight at a target and ignores obstacles."""
 
 from collections.abc import Sequence
 

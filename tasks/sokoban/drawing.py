@@ -1,4 +1,4 @@
-"""How the task is shown: its name, the look of levels in the report, the keys of a player."""
+"""How the task is shown: its name, the look of levels in the report, the keys."""
 
 from tasks.presentation import Presentation, Tile
 

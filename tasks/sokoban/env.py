@@ -1,4 +1,4 @@
-"""The world: rules and rewards of gym-sokoban, on a board in standard Sokoban notation.
+"""The environment: rules and rewards of gym-sokoban, in standard Sokoban notation.
 
 The notation is that of published level collections, with `_` for an empty floor so that columns
 stay visible in text: `#` wall, `_` floor, `.` target, `@` player, `+` player on a target, `$` box,

@@ -1,4 +1,4 @@
-"""The scripted expert: plays a shortest solution and says which push it is heading for."""
+"""The scripted expert: plays a shortest solution and names its next push."""
 
 from collections.abc import Sequence
 

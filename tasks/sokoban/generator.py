@@ -1,4 +1,4 @@
-"""Levels by reverse play: carve a room, solve it backwards, pick a state at the wanted distance."""
+"""Levels by reverse play: carve a room, solve it backward, pick a state at a given distance."""
 
 import random
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Makes the frozen panels: `python -m tasks.sokoban.make_panels`.
+"""Builds the frozen panels: `python -m tasks.sokoban.make_panels`.
 
 The files are shipped; this is how they came about and how they can be checked. Running it again
 gives the same bytes.

@@ -1,4 +1,4 @@
-"""A level in play: what it shows, and what an action does."""
+"""A level in play: observations, and effects of actions."""
 
 from functools import cached_property
 

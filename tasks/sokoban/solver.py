@@ -1,4 +1,4 @@
-"""Exact distances by reverse play: from all solved states backwards, over pulls and steps."""
+"""Exact distances by reverse play: backward from all solved states, over pulls and steps."""
 
 from collections import deque
 from collections.abc import Sequence

@@ -1,1 +1,1 @@
-"""Tool-integrated mathematics: reason, run Python in a sandbox, read what it printed, answer."""
+"""Tool-integrated math: reason, run Python in a sandbox, read its output, answer."""

@@ -1,4 +1,4 @@
-"""One problem in play: a conversation of programs and what they printed, up to an answer."""
+"""One problem in play: a conversation of programs and their output, up to an answer."""
 
 import time
 from collections.abc import Callable, Mapping

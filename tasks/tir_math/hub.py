@@ -1,4 +1,4 @@
-"""The field's own problems: AIME 2024, AIME 2025 and MATH-500.
+"""Public problems: AIME 2024, AIME 2025 and MATH-500.
 
 Each is read from one file: of the Hugging Face hub, where repository, revision and the file's
 SHA-256 are pinned, or the user's own. Such a file may be in another form with the same content, so
@@ -139,9 +139,9 @@ def how_to_get(panel: FieldPanel) -> str:
     command = ["hf", "download", panel.hub_id, panel.file, "--repo-type", "dataset"]
     command += ["--revision", panel.revision]
     return (
-        f"fetch it where there is a network with `{shlex.join(command)}`, or name a folder that "
-        f"holds {panel.name}{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]} with ${VARIABLE} or "
-        "--data tir_math=FOLDER"
+        f"download it on a machine with network access with `{shlex.join(command)}`, "
+        f"or give a folder that contains {panel.name}{', '.join(SUFFIXES[:-1])} or "
+        f"{SUFFIXES[-1]} with ${VARIABLE} or --data tir_math=FOLDER"
     )
 
 
@@ -159,9 +159,11 @@ def _folder() -> Path | None:
         folder = Path(named).expanduser()
         is_folder = folder.is_dir()
     except (OSError, RuntimeError, ValueError) as error:
-        raise UserError(f"${VARIABLE}: {named[:300]} cannot be looked into: {error}") from error
+        raise UserError(f"${VARIABLE}: {named[:300]} cannot be read: {error}") from error
     if not is_folder:
-        raise UserError(f"${VARIABLE}: {folder} is not a folder; name the one that holds the files")
+        raise UserError(
+            f"${VARIABLE}: {folder} is not a folder; give the one that contains the files"
+        )
     return folder
 
 
@@ -171,17 +173,17 @@ def _own_file(panel: FieldPanel, folder: Path) -> Path:
     try:
         found = [path for path in possible if path.is_file()]
     except OSError as error:
-        raise UserError(f"cannot look into {folder}: {error.strerror}") from error
+        raise UserError(f"cannot read {folder}: {error.strerror}") from error
     if not found:
         raise UserError(
-            f"tir_math/{panel.name}: {folder} (${VARIABLE}) holds none of "
-            f"{', '.join(path.name for path in possible)}; put one there, or unset ${VARIABLE} to "
-            f"read {panel.hub_id} from the hub"
+            f"tir_math/{panel.name}: {folder} (${VARIABLE}) has none of "
+            f"{', '.join(path.name for path in possible)}; put one there, or unset "
+            f"${VARIABLE} to read {panel.hub_id} from the hub"
         )
     if len(found) > 1:
         raise UserError(
-            f"tir_math/{panel.name}: {folder} holds {' and '.join(path.name for path in found)}; "
-            "leave one of them there"
+            f"tir_math/{panel.name}: {folder} has "
+            f"{' and '.join(path.name for path in found)}; keep only one of them"
         )
     return found[0]
 
@@ -223,6 +225,6 @@ def _fetch(panel: FieldPanel) -> Path:
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         reason = " ".join(str(error).split()).partition(". ")[0][:200]
         raise UserError(
-            f"tir_math/{panel.name}: {panel.hub_id} is not on this machine and cannot be fetched "
-            f"({type(error).__name__}: {reason}); {how_to_get(panel)}"
+            f"tir_math/{panel.name}: {panel.hub_id} is not on this machine and cannot "
+            f"be downloaded ({type(error).__name__}: {reason}); {how_to_get(panel)}"
         ) from error

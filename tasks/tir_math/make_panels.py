@@ -1,4 +1,4 @@
-"""Makes the frozen panel and the index: `python -m tasks.tir_math.make_panels`.
+"""Builds the frozen panel and the index: `python -m tasks.tir_math.make_panels`.
 
 The files are shipped; this is how they came about and how they can be checked. Running it again
 gives the same bytes. The field's panels have no file here: reading their data computes their hash.

@@ -1,4 +1,4 @@
-"""What the model is shown of a program's execution, and what is kept of it."""
+"""The part of a program's output that the model sees, and the part that is stored."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass

@@ -1,4 +1,4 @@
-r"""The response contract of this task: a fenced block of Python, or an answer in `\boxed{...}`.
+r"""The response format of this task: a fenced block of Python, or an answer in `\boxed{...}`.
 
 The rule is part of the protocol, so a change of behavior here must change `CONTRACT`.
 

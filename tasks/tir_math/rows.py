@@ -1,4 +1,4 @@
-r"""Reads the files of the field's data sets and checks every row.
+r"""Reads the files of public datasets and checks every row.
 
 The columns are those of the data sets that are in use: `id`, `problem`, `answer` or `solution` (a
 `\boxed` number) and `url` of the AIME; `unique_id`, `problem`, `answer` and `level` of MATH-500.
@@ -48,7 +48,7 @@ def read_rows(path: Path, largest: int) -> Sequence[Row]:
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
     if size > largest:
-        raise UserError(f"{path} has {size} bytes, more than {largest}: it is another file")
+        raise UserError(f"{path} has {size} bytes, more than {largest}: it is the wrong file")
     if size == 0:
         raise UserError(f"{path} is empty")
 
@@ -81,7 +81,7 @@ def _load(path: Path, cache: str) -> list[Row]:
     else:
         dataset = Dataset.from_json(str(path), **options)
     if dataset.num_rows > _MOST_ROWS:
-        raise UserError(f"{path} has {dataset.num_rows} rows: it is another file")
+        raise UserError(f"{path} has {dataset.num_rows} rows: it is the wrong file")
     rows: list[Row] = dataset.to_list()
     return rows
 
@@ -91,11 +91,11 @@ def _csv_columns(path: Path) -> list[str]:
     with path.open(encoding="utf-8", newline="") as file:
         columns, *rows = csv.reader(file)
     if len(set(columns)) < len(columns):
-        raise UserError(f"{path} has two columns of one name: {', '.join(columns)[:200]}")
+        raise UserError(f"{path} has duplicate columns: {', '.join(columns)[:200]}")
     for number, row in enumerate(filter(None, rows), start=1):
         if len(row) != len(columns):
             raise UserError(
-                f"{path}, row {number}: has {len(row)} cells, the first line {len(columns)}"
+                f"{path}, row {number}: has {len(row)} cells, but the first line has {len(columns)}"
             )
     return columns
 
@@ -111,8 +111,8 @@ def to_entries(
     """
     if len(rows) != episodes:
         raise UserError(
-            f"{path} has {len(rows)} problems, {panel} has {episodes}: it is incomplete or "
-            "another file"
+            f"{path} has {len(rows)} problems, but {panel} has {episodes}: it is "
+            "incomplete or the wrong file"
         )
     entries = []
     seen: dict[str, dict[str, int]] = {"id": {}, "problem": {}, "name": {}}
@@ -140,7 +140,7 @@ def _math500(path: Path, number: int, row: Row) -> PanelEntry:
 def _aime(panel: str, path: Path, number: int, row: Row) -> PanelEntry:
     value = _present(path, number, row, "id")
     if isinstance(value, bool) or not isinstance(value, int | str) or not str(value).strip():
-        raise _fault(path, number, "id", "must be an integer or a text")
+        raise _fault(path, number, "id", "must be an integer or a string")
     source = str(value)
     if len(source) > _LONGEST_ID:
         raise _fault(path, number, "id", f"has more than {_LONGEST_ID} characters")
@@ -202,7 +202,7 @@ def _aime_band(number: int, row: Row) -> str:
 def _text(path: Path, number: int, row: Row, field: str, longest: int) -> str:
     value = _present(path, number, row, field)
     if not isinstance(value, str):
-        raise _fault(path, number, field, f"must be a text, not {type(value).__name__}")
+        raise _fault(path, number, field, f"must be a string, not {type(value).__name__}")
     if not value.strip():
         raise _fault(path, number, field, "is empty")
     if len(value) > longest:

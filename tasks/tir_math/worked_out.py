@@ -1,4 +1,4 @@
-"""Whether an answer is a number, or a computation that is still to be done.
+"""Whether an answer is a number, or an unfinished computation.
 
 Mathematics does not tell 9648 from 4586 + 5062. Where a problem was generated from one operation on
 two numbers, the second is the question itself, and a model that copies it has solved nothing.

@@ -1,4 +1,4 @@
-"""Colour names, by which the original compares option values."""
+"""Color names that the original uses to compare option values."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Makes the frozen catalogue and panels: `python -m tasks.webshop.make_panels`.
+"""Builds the frozen catalogue and panels: `python -m tasks.webshop.make_panels`.
 
 The files are shipped; this is how they came about and how they can be checked. Running it again
 gives the same bytes. The panels of the public data are made where `$WEBSHOP_DATA` has the files;
@@ -140,7 +140,7 @@ def _facts(folder: Path, name: str, shipped: dict[str, Any]) -> dict[str, Any]:
     facts = _index_entry(name, len(entries), digest)
     if not is_there(catalogue_name(name)):
         if shipped.get("sha256") != digest:
-            raise SystemExit(f"{name} is another panel than the index has, and its data is missing")
+            raise SystemExit(f"{name} differs from the panel in the index, and its data is missing")
         return shipped
     facts["catalogue_sha256"] = open_catalogue(catalogue_name(name)).sha256
     if not name.endswith(TRAIN):

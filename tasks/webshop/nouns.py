@@ -1,4 +1,4 @@
-"""The nouns of a product's name, which decide whether two products are of one type.
+"""The nouns of a product's name, which decide whether two products have the same type.
 
 The original takes the nouns that spaCy's English model finds. Such a model is no package of the
 index that this project installs from, so the default takes all content words. Both agree in 90 to

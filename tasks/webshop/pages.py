@@ -1,4 +1,4 @@
-"""The pages as they are shown by default, and what can be done on them."""
+"""The default pages, and the actions on them."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Panels and the goals that their entries stand for.
+"""Panels, and the goals of their entries.
 
 The built-in panel holds its goals. Of the public data a panel pins which wish of which product is
 asked for and a hash of the goal that it gives; the texts come from the user's files. The panels of
@@ -51,8 +51,8 @@ def open_panel(task: str, name: str) -> Panel:
     catalogue = open_catalogue(catalogue_name(name))
     if catalogue.sha256 != pinned:
         raise UserError(
-            f"{task}/{name}: these {len(catalogue)} products are other ones than the panel's "
-            f"(SHA-256 of what is taken of them is {catalogue.sha256[:12]}..., pinned is "
+            f"{task}/{name}: these {len(catalogue)} products differ from the panel's "
+            f"(SHA-256 of the fields in use is {catalogue.sha256[:12]}..., pinned is "
             f"{pinned[:12]}...); {how_to_get(catalogue_name(name))}"
         )
     for entry in panel.entries:
@@ -77,7 +77,7 @@ def goal_of(entry: PanelEntry) -> Goal:
         )
     goal = _public_goal(open_catalogue(data["catalogue"]), data)
     if goal_sha256(goal) != data["sha256"]:
-        raise UserError(f"goal {entry.id} is another one than the panel pins; the data differs")
+        raise UserError(f"goal {entry.id} differs from the pinned one; the data has changed")
     return goal
 
 
@@ -125,8 +125,9 @@ def full_entries(catalogue: Catalogue, name: str) -> tuple[PanelEntry, ...]:
     chosen = list(islice((asin for asin in asins if asin not in kept_out), info.episodes))
     if len(chosen) < info.episodes:
         raise UserError(
-            f"webshop/{name}: people's wishes are known for {len(listings)} products of these "
-            f"files, {first + info.episodes} are needed: they are not the full set"
+            f"webshop/{name}: these files have goals written by people for "
+            f"{len(listings)} products, but {first + info.episodes} are needed: they "
+            "are not the full set"
         )
     return tuple(public_entry(catalogue, FULL, asin, "people", 0) for asin in chosen)
 
@@ -139,4 +140,4 @@ def _public_goal(catalogue: Catalogue, data: Mapping[str, Any]) -> Goal:
             return template_goal(listing, data["template"], price)
         return people_goal(listing, data["people"], price)
     except (KeyError, IndexError) as error:
-        raise UserError(f"{data['catalogue']} has no such wish for {data['asin']}") from error
+        raise UserError(f"{data['catalogue']} has no such goal for {data['asin']}") from error

@@ -1,4 +1,4 @@
-"""A visit to the shop: what it shows, what an action does, and what the scripted players do."""
+"""A visit to the shop in play: observations, effects of actions, and the scripted players."""
 
 import random
 import re

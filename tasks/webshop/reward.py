@@ -1,4 +1,4 @@
-"""What a purchase is worth: the original's formula, with its oddities or without.
+"""The reward of a purchase: the original's formula, with or without its quirks.
 
     r = r_type * (attributes found + options chosen + [price within the limit])
                / (attributes asked + options asked + 1)

@@ -1,4 +1,4 @@
-"""A scripted shopper that uses nothing but what the prompt shows. The inits are cloned from it.
+"""A scripted shopper that uses only the prompt. The inits are cloned from it.
 
 It searches for what the task asks, opens the first product that costs no more than the limit,
 chooses the options and buys. A product that does not offer an option is left for the next one on

@@ -1,4 +1,4 @@
-"""The training stream: wishes for products of the built-in catalogue that no test asks for."""
+"""The training stream: goals for products of the built-in catalogue that no test asks for."""
 
 import random
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""A visit to the shop: where the shopper is, what was chosen, what each click does.
+"""The state of a visit: the current page, chosen options, and effects of clicks.
 
 How a page looks and what it offers is another matter: see `pages.py` and `compat.py`.
 """

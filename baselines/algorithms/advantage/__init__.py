@@ -1,4 +1,4 @@
-"""First dimension: advantages. One file a choice; `groups.py` is what several share."""
+"""First dimension: advantages. One file per choice; `groups.py` has shared statistics."""
 
 from baselines.algorithms.part import load_choices
 

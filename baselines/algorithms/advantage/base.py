@@ -1,4 +1,4 @@
-"""What every advantage takes and gives."""
+"""The interface of advantages."""
 
 from abc import abstractmethod
 from collections.abc import Sequence

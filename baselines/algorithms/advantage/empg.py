@@ -1,4 +1,4 @@
-"""EMPG: advantages modulated by how sure the policy was.
+"""EMPG: advantages modulated by the policy's uncertainty.
 
 Sure turns learn more, unsure turns less, and a turn gains a little if the next turn of its
 trajectory is a sure one. Source: Wang et al. (arXiv 2509.09265). There a step is a segment

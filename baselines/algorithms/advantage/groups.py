@@ -1,4 +1,4 @@
-"""Statistics of groups: how much better a row is than the others of its group.
+"""Group statistics: how much better a row is than the others in its group.
 
 A row is one sequence, N of them in a rollout: a turn where every turn has its own prompt, else a
 trajectory. All functions need the rows of the whole rollout: a group must never be cut in two.
@@ -152,7 +152,7 @@ def trajectory_means(
     means = zeros.index_add(0, row_trajectory, scores) / count
     group = row_group.new_zeros(len(names)).scatter(0, row_trajectory, row_group)
     if not torch.equal(group[row_trajectory], row_group):
-        raise ValueError("a trajectory stands in two groups: its id must be unique in the rollout")
+        raise ValueError("a trajectory is in two groups: its id must be unique in the rollout")
     return means, group, row_trajectory
 
 

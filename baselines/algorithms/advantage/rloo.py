@@ -1,4 +1,4 @@
-"""RLOO: leave one out."""
+"""RLOO: leave-one-out baseline."""
 
 from typing import Literal
 

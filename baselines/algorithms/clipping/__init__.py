@@ -1,4 +1,4 @@
-"""Second dimension: importance ratios between new and old policy, and what limits them.
+"""Second dimension: importance ratios of new to old policy, and how they are limited.
 
 A rule is one file with one class. Its `losses` takes (N, T) matrices and gives the loss of each
 token, to be minimized; the third dimension (`aggregation`) makes one number of them. The gradient

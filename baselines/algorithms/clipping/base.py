@@ -1,4 +1,4 @@
-"""What every clipping rule takes and gives, and the mask of rows that any can be used with."""
+"""The interface of clipping rules, and the sequence mask that works with any of them."""
 
 from abc import abstractmethod
 from dataclasses import dataclass

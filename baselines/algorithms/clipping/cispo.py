@@ -1,4 +1,4 @@
-"""CISPO: clipped weights, whole gradients."""
+"""CISPO: clipped weights, full gradients."""
 
 from typing import Literal
 

@@ -1,1 +1,1 @@
-"""The options of every command: one module for each family."""
+"""Command-line options: one module per family of commands."""

@@ -1,4 +1,4 @@
-"""What the options of several commands have in common."""
+"""Options shared by several commands."""
 
 import argparse
 import json
@@ -25,8 +25,8 @@ def add_data(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> Non
         action="append",
         default=[],
         metavar="TASK=PATH",
-        help="folder of a task's downloaded data (default: what its environment variable names); "
-        "repeat for several",
+        help="folder of a task's downloaded data (default: the task's environment "
+        "variable); repeatable",
     )
 
 
@@ -44,7 +44,7 @@ def add_settings(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") ->
         action="append",
         default=[],
         metavar="TASK.NAME=VALUE",
-        help="a setting of a task that is not the standard one (see `tasks`); repeat for several",
+        help="change a setting of a task (see `tasks`); repeatable",
     )
 
 
@@ -61,8 +61,8 @@ def add_env_processes(parser: "argparse.ArgumentParser | argparse._ArgumentGroup
         "--env-processes",
         type=processes,
         metavar="N",
-        help="worker processes for the episodes of tasks with slow steps, at most; no result "
-        "depends on it (default: one for each usable core, at most 32)",
+        help="maximum number of worker processes for tasks with slow steps; does not "
+        "change results (default: one per usable core, at most 32)",
     )
 
 
@@ -87,7 +87,8 @@ def add_model_options(engine: "argparse._ArgumentGroup") -> None:
         "--max-model-len",
         type=count,
         metavar="TOKENS",
-        help="vLLM: context to reserve (default: what the protocol can need, at most the model's)",
+        help="vLLM: context length to reserve (default: what the protocol can need, at "
+        "most the model's)",
     )
 
 
@@ -116,14 +117,14 @@ def count(text: str) -> int:
     """A whole number of at least 1."""
     value = int(text) if text.isascii() and text.isdigit() else 0
     if value < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
+        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, not {text!r}")
     return value
 
 
 def seed(text: str) -> int:
     """A whole number from 0 on, below 2**63."""
     if not (text.isascii() and text.isdigit() and int(text) < 2**63):
-        raise argparse.ArgumentTypeError(f"must be a whole number from 0 on, not {text!r}")
+        raise argparse.ArgumentTypeError(f"must be an integer of at least 0, not {text!r}")
     return int(text)
 
 
@@ -131,5 +132,5 @@ def processes(text: str) -> int:
     """A number of worker processes that this machine can use."""
     value, most = count(text), PROCESSES_PER_CORE * len(os.sched_getaffinity(0))
     if value > most:
-        raise argparse.ArgumentTypeError(f"at most {most} ({PROCESSES_PER_CORE} a core)")
+        raise argparse.ArgumentTypeError(f"at most {most} ({PROCESSES_PER_CORE} per core)")
     return value

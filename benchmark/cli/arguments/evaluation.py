@@ -29,8 +29,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parser = commands.add_parser(
         "eval",
         help="evaluate a model on one or more panels",
-        description="Play every episode of a panel with a model and write a run folder. The same "
-        "command again plays only what is missing.",
+        description="Play every episode of a panel with a model and write a run folder. Run the "
+        "same command again to play only what is missing.",
         epilog=EXAMPLES,
     )
     _add_what(parser.add_argument_group("what is played"))
@@ -38,13 +38,13 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     _add_protocol(
         parser.add_argument_group(
             "protocol",
-            "another value than the panel's standard makes another protocol, with another "
-            "fingerprint",
+            "values that differ from the panel's standard give another protocol, "
+            "with another fingerprint",
         )
     )
     more = parser.add_argument_group("more")
     more.add_argument(
-        "--retry-errors", action="store_true", help="play episodes recorded as errors again"
+        "--retry-errors", action="store_true", help="play episodes that ended in an error again"
     )
     more.add_argument(
         "--show-prompts",
@@ -73,7 +73,8 @@ def _add_what(group: "argparse._ArgumentGroup") -> None:
     )
     group.add_argument(
         "--panel",
-        help="panel of the one --task (default: the field's panel where its data is, else builtin)",
+        help="panel, if there is one --task (default: the public panel if its data is "
+        "found, otherwise builtin)",
     )
     group.add_argument(
         "--limit",
@@ -92,7 +93,7 @@ def _add_engine(group: "argparse._ArgumentGroup") -> None:
         "--engine",
         default="auto",
         choices=("auto", "vllm", "transformers", "openai", "expert", "random"),
-        help="where responses come from (default: openai with --endpoint; vllm on a GPU; else "
+        help="inference engine (default: openai with --endpoint; vllm on a GPU; otherwise "
         "transformers). expert and random are scripted and need no model",
     )
     group.add_argument(
@@ -100,7 +101,7 @@ def _add_engine(group: "argparse._ArgumentGroup") -> None:
         action="append",
         default=[],
         metavar="URL",
-        help="OpenAI-compatible server; repeat for several",
+        help="OpenAI-compatible server; repeatable",
     )
     group.add_argument(
         "--concurrency",
@@ -137,23 +138,23 @@ def _add_protocol(group: "argparse._ArgumentGroup") -> None:
         help="standard, or thinking: 8192 tokens a turn, temperature 0.6, top-p 0.95; what follows "
         "the thought is the answer; never ranked with standard runs (default: standard)",
     )
-    group.add_argument("--temperature", type=float, help="standard: 0, greedy; of aime 0.6")
-    group.add_argument("--top-p", type=float, help="standard: 1, off; of aime 0.95")
-    group.add_argument("--top-k", type=int, help="standard: 0, off; of aime 20")
+    group.add_argument("--temperature", type=float, help="standard: 0, greedy; 0.6 for aime")
+    group.add_argument("--top-p", type=float, help="standard: 1, off; 0.95 for aime")
+    group.add_argument("--top-k", type=int, help="standard: 0, off; 20 for aime")
     group.add_argument(
         "--max-tokens",
         type=count,
         metavar="N",
-        help="longest response (standard: 512, in tir_math 4096)",
+        help="longest response (standard: 512; 4096 for tir_math)",
     )
     group.add_argument(
         "--repeats",
         type=count,
         metavar="N",
-        help="plays of every episode (standard: 1; of aime 8)",
+        help="times each episode is played (standard: 1; 8 for aime)",
     )
     group.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="base of all sampling seeds (default: 0)"
+        "--seed", type=int, default=0, metavar="N", help="base seed for sampling (default: 0)"
     )
     group.add_argument(
         "--chat-template-kwargs",

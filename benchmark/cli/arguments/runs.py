@@ -10,8 +10,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parser = commands.add_parser(
         "replay",
         help="re-execute a run's records without a model",
-        description="Feed every recorded response to the same world again and say which records "
-        "differ. Exit code 1 if any does, or if plays are missing.",
+        description="Feed every recorded response to the same environment again and report the "
+        "records that differ. Exit code 1 if any record differs or is missing.",
         parents=[env_options(), settings()],
     )
     parser.add_argument("run", metavar="RUN", help="run folder")
@@ -22,13 +22,13 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         parents=[env_options()],
     )
     parser.add_argument("run", metavar="RUN", help="run folder")
-    parser.add_argument("--html", metavar="FILE", help="where to write the report")
+    parser.add_argument("--html", metavar="FILE", help="output file of the report")
     parser = commands.add_parser(
         "compare",
         help="paired comparison of two runs, or a table of more",
-        description="Two runs: their difference on the panels that both played, episode by "
-        "episode, with interval and p-value. More: success of every run on every panel, and the "
-        "differences from the first. Runs of different protocols are refused.",
+        description="Two runs: their difference on common panels, episode by episode, with "
+        "interval and p-value. More: success of every run on every panel, and the "
+        "differences from the first. Runs with different protocols are rejected.",
         epilog="examples:\n  arlarena-bench compare runs/base runs/trained\n"
         "  arlarena-bench compare runs/*_transformers_* --json\n",
     )
@@ -37,27 +37,29 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parser = commands.add_parser(
         "reproduce",
         help="train and evaluate an entry again, and compare",
-        description="Run the training and evaluation commands of an entry's own log and runs, then "
-        "compare the weights' hashes, the logs line by line, and success. The same command "
-        "resumes. Exit code 1 if the weights differ and success does, too.",
+        description="Run the training and evaluation commands of an entry's own log and runs, "
+        "then compare the weights' hashes, the logs line by line, and success. The "
+        "same command resumes. Exit code 1 if both the weights and success differ.",
     )
     parser.add_argument("entry", metavar="ENTRY", help="an entry's name, or its folder")
-    parser.add_argument("--seed", type=seed, help="of one training (default: all, one by one)")
-    parser.add_argument("--dry-run", action="store_true", help="print the commands, and end")
     parser.add_argument(
-        "--out", metavar="DIR", help="folder of everything (default: runs/reproduce-ENTRY)"
+        "--seed", type=seed, help="seed of one training run (default: all, one by one)"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="print the commands and exit")
+    parser.add_argument(
+        "--out", metavar="DIR", help="output folder (default: runs/reproduce-ENTRY)"
     )
     parser.add_argument(
         "--submissions",
         metavar="DIR",
         default="submissions",
-        help="folder of the entries (default: submissions)",
+        help="folder with the entries (default: submissions)",
     )
     parser = commands.add_parser(
         "merge",
         help="join the shards of a run",
-        description="Join run folders that were played with --shard into one.",
+        description="Join run folders played with --shard into one.",
         parents=[env_options()],
     )
     parser.add_argument("runs", metavar="RUN", nargs="+", help="run folders of all shards")
-    parser.add_argument("--out", metavar="DIR", required=True, help="folder of the joined run")
+    parser.add_argument("--out", metavar="DIR", required=True, help="folder for the joined run")

@@ -29,19 +29,19 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parser.add_argument("--prompt", action="store_true", help="show the whole prompt of a turn")
     parser = commands.add_parser(
         "validate",
-        help="prove a task without a model",
-        description="Check that a task keeps its promises: the expert wins, the random policy "
-        "stays in its band, the same play gives the same result in any order of work, panels are "
-        "the pinned ones and training holds none of them. Exit code 1 if a check fails.",
+        help="test a task without a model",
+        description="Test a task: the expert wins, the random policy stays in its band, results "
+        "do not depend on the order of execution, panels match their pins, and "
+        "training contains no panel problem. Exit code 1 if a check fails.",
         parents=[env_options(), settings()],
     )
     parser.add_argument("task", metavar="TASK", type=task, help="a task's name or folder")
-    parser.add_argument("--panel", action="append", help="repeat for several (default: all)")
+    parser.add_argument("--panel", action="append", help="repeatable (default: all)")
     parser.add_argument(
         "--training-entries",
         type=count,
         default=2000,
-        help="entries of the training stream to hold against the panels (default: 2000)",
+        help="entries of the training stream to compare with the panels (default: 2000)",
     )
     parser.add_argument(
         "--pin",

@@ -14,27 +14,29 @@ def add(
     parser = commands.add_parser(
         "bc",
         help="train an init from expert demonstrations",
-        description="Behavior cloning: train a model on what a task's scripted expert does on "
-        "its training stream, evaluate it, and write a folder that --model takes.",
+        description="Behavior cloning: train a model on demonstrations of a task's scripted "
+        "expert on the training stream, evaluate it, and write a folder for --model.",
         parents=[env_options()],
     )
     parser.add_argument("recipe", metavar="RECIPE", help="an init's name or a recipe file")
     parser.add_argument("--out", metavar="DIR", help="folder (default: runs/bc-<recipe>)")
-    parser.add_argument("--tracker", action="append", default=[], help="accelerate tracker, too")
+    parser.add_argument(
+        "--tracker", action="append", default=[], help="also log to an accelerate tracker"
+    )
     _add_train(commands)
     parser = commands.add_parser(
         "tracks",
-        help="list the tracks that training runs can be compared on",
-        description="A track pins everything of a training run but the method: init, tasks, sizes "
-        "and the rule for the learning rate.",
+        help="list the tracks, on which training runs are comparable",
+        description="A track pins everything in a training run except the method: init, tasks, "
+        "sizes and the rule for the learning rate.",
     )
-    parser.add_argument("--json", action="store_true", help="all facts, for programs")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
 
 
 def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = commands.add_parser(
         "train",
-        help="train a policy by a recipe, from an init",
+        help="train a policy with a recipe, from an init",
         description="Reinforcement learning: one recipe (a choice of advantage, clipping, "
         "aggregation and sampling) on a track, which pins everything else, or at one scale (sizes) "
         "from one init. The same command resumes from the last checkpoint.",
@@ -44,57 +46,56 @@ def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "--track",
         metavar="NAME",
-        help="pins init, tasks, sizes and the rule for the learning rate (see `tracks`): runs on "
-        "one track can be compared",
+        help="pins init, tasks, sizes and the rule for the learning rate (see `tracks`); "
+        "runs on one track are comparable",
     )
     parser.add_argument(
         "--init",
-        help="without a track: an init's name, a folder or a hub id: where weights start",
+        help="without a track: the starting weights, as an init's name, a folder or a hub id",
     )
     parser.add_argument(
         "--task",
         action="append",
         type=task,
-        help="what to train on: a task's name or folder; repeat for several (default: the init's)",
+        help="task to train on, by name or folder; repeatable (default: the init's task)",
     )
     parser.add_argument(
         "--plugin",
         action="append",
         default=[],
         metavar="MODULE",
-        help="a module or a .py file with advantages or clipping rules of your own; repeat for "
-        "several",
+        help="a module or .py file with custom advantages or clipping rules; repeatable",
     )
     parser.add_argument(
         "--results",
         metavar="DIR",
-        help="on a track: a study's results, whose tuned learning rate is taken (default: "
+        help="on a track: a study's results, for the tuned learning rate (default: "
         "baselines/results)",
     )
     parser.add_argument("--scale", help=f"tiny, paper or a YAML file (default: {DEFAULT_SCALE})")
-    parser.add_argument("--seed", type=seed, default=0, help="of streams, draws and order")
+    parser.add_argument("--seed", type=seed, default=0, help="seed of streams, sampling and order")
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="a value of your own, as optimization.learning_rate=1e-4 or, of a task, "
-        "TASK.NAME=VALUE; repeat for several; on a track the run is then an open one",
+        help="change a value, such as optimization.learning_rate=1e-4, or a task's "
+        "setting, TASK.NAME=VALUE; repeatable; a run on a track becomes an open run",
     )
     parser.add_argument("--out", metavar="DIR", help="folder (default: runs/train-...)")
     parser.add_argument(
         "--dry-run",
         action="store_true",
-        help="print the whole configuration and what memory and time it will take, and end",
+        help="print the full configuration and the estimated memory and time, and exit",
     )
     parser.add_argument(
-        "--stop-on-collapse", action="store_true", help="end when the policy has collapsed"
+        "--stop-on-collapse", action="store_true", help="stop when the policy has collapsed"
     )
     parser.add_argument(
         "--tracker",
         action="append",
         default=[],
-        help="accelerate tracker that gets the log, too: tensorboard, wandb, trackio, ...",
+        help="also log to an accelerate tracker: tensorboard, wandb, trackio, ...",
     )
     parser.add_argument(
         "--async-rollouts",
@@ -110,22 +111,22 @@ def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--engine",
         default="auto",
         choices=("auto", "vllm", "transformers", "openai"),
-        help="where responses come from (default: vllm on a GPU, else transformers)",
+        help="inference engine (default: vllm on a GPU, otherwise transformers)",
     )
     engine.add_argument(
         "--endpoint",
         action="append",
         default=[],
         metavar="URL",
-        help="vLLM server with VLLM_SERVER_DEV_MODE=1, serving the init; repeat for several",
+        help="vLLM server with VLLM_SERVER_DEV_MODE=1 that serves the init; repeatable",
     )
     engine.add_argument(
-        "--served-model", metavar="NAME", help="the servers' name for it (default: the init's)"
+        "--served-model", metavar="NAME", help="the served model's name (default: the init's)"
     )
     engine.add_argument(
         "--weights-folder",
         metavar="DIR",
-        help="where new weights are put for the servers to read (default: in the run folder)",
+        help="folder where the servers read new weights (default: in the run folder)",
     )
     engine.add_argument(
         "--weights-nccl",

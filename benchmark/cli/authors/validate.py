@@ -1,4 +1,4 @@
-"""`arlarena-bench validate`: prove a task without a model."""
+"""`arlarena-bench validate`: test a task without a model."""
 
 import argparse
 import time
@@ -20,7 +20,7 @@ def run(arguments: argparse.Namespace) -> int:
         task.panel(panel)
     for panel in arguments.panel or tuple(task.panels()):
         if arguments.panel is None and not task.available(panel):
-            print(f"{task.info.name}/{panel}: its data is not here or not whole, not checked")
+            print(f"{task.info.name}/{panel}: data missing or incomplete, not checked")
             continue
         began = time.monotonic()
         print(f"{task.info.name}/{panel}")
@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
             failed += not check.ok
             print(f"  {'ok  ' if check.ok else 'FAIL'} {check.name}: {check.detail}")
         print(f"  {time.monotonic() - began:.1f} s")
-    print(f"{failed} checks failed" if failed else "all checks hold")
+    print(f"{failed} checks failed" if failed else "all checks passed")
     return 1 if failed else 0
 
 

@@ -1,1 +1,1 @@
-"""The commands of the command line, one module each with a `run` function."""
+"""The commands, one module each with a `run` function."""

@@ -1,4 +1,4 @@
-"""`arlarena-bench audit`: score recorded responses under the weights that are named."""
+"""`arlarena-bench audit`: score recorded responses under the named weights."""
 
 import argparse
 from collections.abc import Iterator
@@ -28,8 +28,8 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     if not named and not arguments.any_weights:
         raise UserError(
-            f"{arguments.model} is none of the submission's checkpoints; --any-weights scores the "
-            "records of all of them nevertheless"
+            f"{arguments.model} is not a checkpoint of the submission; use "
+            "--any-weights to score the records of all its checkpoints anyway"
         )
     import torch
 
@@ -51,14 +51,14 @@ def run(arguments: argparse.Namespace) -> int:
     flagged = sum(not audit.credible for audit in audits)
     evidence = evidence_of(audits) or 0.0
     if unlikely := evidence >= EVIDENCE:
-        print(f"the draws of all episodes together are unlikely (evidence {evidence:.1f} nats)")
+        print(f"all sampled tokens together are unlikely (evidence {evidence:.1f} nats)")
     unscored = sum(audit.unscored for audit in audits)
     if hidden := too_many_unscored(audits):
-        print("more turns than by chance have other lengths than their texts: they hide something")
+        print("too many turns have token counts that do not match their texts")
     turns = sum(audit.turns for audit in audits)
     print(
-        f"{len(audits)} episodes scored under {source.identity.text}: {flagged} not credible, "
-        f"{unscored} of {turns} turns not scored"
+        f"{len(audits)} episodes scored under {source.identity.text}: {flagged} not "
+        f"plausible, {unscored} of {turns} turns not scored"
     )
     return 1 if flagged or unlikely or hidden else 0
 
@@ -72,10 +72,10 @@ def _same_weights(sent: ModelIdentity, given: ModelIdentity) -> bool:
 def _objections(audit: "EpisodeAudit") -> Iterator[str]:
     """What speaks against an episode."""
     if not audit.of_its_text:
-        yield "the recorded tokens are not those of its texts"
+        yield "the recorded tokens do not match the texts"
     if audit.far > audit.tolerance.far:
-        yield f"{audit.far:.1%} of {audit.tokens} tokens are no choice of these weights"
+        yield f"{audit.far:.1%} of {audit.tokens} tokens could not come from these weights"
     elif not audit.plausible:
-        yield f"{audit.tokens} tokens are unlikely draws (evidence {audit.evidence:.1f} nats)"
+        yield (f"{audit.tokens} tokens are unlikely samples (evidence {audit.evidence:.1f} nats)")
     if not audit.agrees:
-        yield f"recorded log-probabilities are off by {audit.off:.3f} nats a token"
+        yield f"recorded log-probabilities are off by {audit.off:.3f} nats per token"

@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UserError("compare takes two runs or more; `report` shows one")
     for name in names:
         if names.count(name) > 1:
-            raise UserError(f"{name} is named twice; a run does not differ from itself")
+            raise UserError(f"{name} is given twice; compare different runs")
     runs = {name: read_run(Path(name)) for name in names}
     if arguments.json:
         print(json.dumps(_facts(runs), indent=2, sort_keys=True, allow_nan=False))

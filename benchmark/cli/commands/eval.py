@@ -43,7 +43,7 @@ def _check_model(arguments: argparse.Namespace) -> None:
     engine, endpoints = arguments.engine, arguments.endpoint
     if engine in POLICIES:
         if arguments.model is not None:
-            raise UserError(f"--engine {engine} plays by itself; leave out --model")
+            raise UserError(f"--engine {engine} needs no model; leave out --model")
     elif engine == "openai" and not endpoints:
         raise UserError("--engine openai needs at least one --endpoint URL")
     elif not arguments.model and not endpoints:
@@ -72,7 +72,7 @@ def panels_of(
         own_task = None
     names = [task_name(name) for name in named] or ([own_task] if own_task else _own_tasks(say))
     if panel is not None and (len(names) > 1 or "/" in names[0]):
-        raise UserError("--panel goes with one --task; for several, write --task TASK/PANEL")
+        raise UserError("--panel needs exactly one --task; for several, use --task TASK/PANEL")
     pairs: list[tuple[str, str]] = []
     for name in names:
         base, _, panel_name = name.partition("/")
@@ -81,7 +81,7 @@ def panels_of(
         if pair[1] not in task.panels():
             task.panel(pair[1])  # says which there are
         if pair in pairs:
-            raise UserError(f"{base}/{pair[1]} is named twice")
+            raise UserError(f"{base}/{pair[1]} is given twice")
         pairs.append(pair)
     return pairs
 
@@ -105,8 +105,9 @@ def _default_panel(task: Task, say: bool) -> str:
     default = task.default_panel()
     if say and task.info.field_panel not in {None, default}:
         print(
-            f"{task.info.name}/{task.info.field_panel} is not on this machine, so {default} is "
-            f"played (name a panel with --task {task.info.name}/PANEL)"
+            f"{task.info.name}/{task.info.field_panel} is not on this machine; "
+            f"playing {default} instead (choose a panel with --task "
+            f"{task.info.name}/PANEL)"
         )
     return default
 

@@ -1,4 +1,4 @@
-"""What commands ask of `baselines`: its inits and tracks, and how a training log is repeated."""
+"""What commands need from `baselines`: inits, tracks, and how to repeat a training log."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING

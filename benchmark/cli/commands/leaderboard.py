@@ -33,7 +33,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     from leaderboard.board.board import load
 
     def ready(address: str) -> None:
-        print(f"the leaderboard is at {address} (Ctrl-C ends it)", flush=True)
+        print(f"the leaderboard is at {address} (press Ctrl-C to stop)", flush=True)
 
     # Before Gradio is imported, which takes seconds: a wrong file is said at once.
     board = load(Path(arguments.board))
@@ -73,12 +73,12 @@ def _build(arguments: argparse.Namespace) -> int:
     )
     parquet, json = write(built, Path(arguments.out))
     for name in built.archived:
-        print(f"{name}: of an older protocol, shown as it is archived")
+        print(f"{name}: older protocol, shown from the archive")
     for name in built.dropped:
-        print(f"{name}: archived, and not shown: its folder is gone or changed")
+        print(f"{name}: archived but not shown, because its folder is missing or has changed")
     for refused in built.refused:
         more = f" (and {len(refused.reasons) - 1} more)" if len(refused.reasons) > 1 else ""
-        print(f"{refused.id}: not accepted: {refused.reasons[0]}{more}", file=sys.stderr)
+        print(f"{refused.id}: rejected: {refused.reasons[0]}{more}", file=sys.stderr)
     odd = _write_results(built, source, Path(arguments.eval_results)) if source else 0
     print(f"{len(built.accepted)} entries: {parquet} and {json}")
     return 1 if built.refused or odd else 0
@@ -137,12 +137,12 @@ def _source(arguments: argparse.Namespace) -> "Source | None":
 
     if arguments.eval_results is None:
         if arguments.dataset or arguments.source:
-            raise UserError("--dataset and --source belong to --eval-results; give it, too")
+            raise UserError("--dataset and --source need --eval-results")
         return None
     if arguments.dataset is None:
         raise UserError(
-            "--eval-results needs --dataset OWNER/NAME: the hub shows results in the table of a "
-            "dataset that is registered as a benchmark"
+            "--eval-results needs --dataset OWNER/NAME: the hub shows results on the "
+            "page of a dataset registered as a benchmark"
         )
     hubs = {name: init.hub for name, init in registered_inits().items() if init.hub is not None}
     return Source(arguments.dataset, arguments.source, hubs)

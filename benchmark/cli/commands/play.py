@@ -1,4 +1,4 @@
-"""`arlarena-bench play`: a person plays one episode in the terminal."""
+"""`arlarena-bench play`: play one episode in the terminal."""
 
 import argparse
 import random
@@ -71,8 +71,9 @@ def _entry(panel: Panel, wanted: str | None) -> PanelEntry:
             return entry
     last = panel.entries[-1].id
     raise UserError(
-        f"panel {panel.name} has no episode {wanted!r}; give an id from {panel.entries[0].id} "
-        f"to {last}, or a number from 0 to {len(panel.entries) - 1}"
+        f"panel {panel.name} has no episode {wanted!r}; use an id from "
+        f"{panel.entries[0].id} to {last}, or a number from 0 to "
+        f"{len(panel.entries) - 1}"
     )
 
 

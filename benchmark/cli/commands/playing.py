@@ -127,7 +127,7 @@ async def _evaluate(
             if folder.dropped_bytes:
                 print(f"dropped {folder.dropped_bytes} bytes of a record that a crash cut off")
             if arguments.retry_errors and (retried := folder.drop_errors()):
-                print(f"playing {retried} episodes again that were recorded as errors")
+                print(f"playing {retried} episodes that ended in an error again")
             if folder.records:
                 print(f"resuming {out}: {len(folder.records)} episodes are there")
             sys.stdout.flush()
@@ -151,7 +151,9 @@ def _announce(plan: Plan, source: ModelSource) -> None:
         protocol = planned.protocol
         print(f"{protocol.task}/{protocol.panel}: {planned.panel.info.description}")
         if protocol.repeats > 1 and protocol.sampling.temperature == 0:
-            print("note: greedy plays of an episode are alike; --temperature makes them differ")
+            print(
+                "note: greedy repeats of an episode are identical; set --temperature to vary them"
+            )
     played = {planned.protocol.task for planned in plan.panels}
     if source.task is not None and source.task not in played:
         print(
@@ -180,8 +182,8 @@ def _say_what_runs(folder: RunFolder, plan: Plan, engine: Engine) -> None:
     longest = max(map(_room, plan.panels))
     if context is not None and context <= longest:
         print(
-            f"note: the model's context of {context} tokens leaves less than the protocol's "
-            f"{longest} for responses: some may be cut"
+            f"note: the model's context of {context} tokens leaves less than the "
+            f"protocol's {longest} for responses: some may be truncated"
         )
 
 
@@ -261,9 +263,9 @@ def _only_served(endpoint: str) -> str:
 def _choices(arguments: argparse.Namespace) -> SamplingOverrides:
     temperature, top_p, top_k = arguments.temperature, arguments.top_p, arguments.top_k
     if temperature is not None and not 0 <= temperature <= 10:
-        raise UserError(f"--temperature must lie in 0 to 10, not {temperature}")
+        raise UserError(f"--temperature must be from 0 to 10, not {temperature}")
     if top_p is not None and not 0 < top_p <= 1:
-        raise UserError(f"--top-p must lie above 0 and up to 1, not {top_p}")
+        raise UserError(f"--top-p must be above 0 and at most 1, not {top_p}")
     if top_k is not None and top_k < 0:
         raise UserError(f"--top-k must be 0 (off) or more, not {top_k}")
     return SamplingOverrides(

@@ -1,4 +1,4 @@
-"""`arlarena-bench plot`: curves of training runs, with seeds as bands."""
+"""`arlarena-bench plot`: curves of training runs, with bands over seeds."""
 
 import argparse
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     out = Path(arguments.out or _DEFAULT_NAME)
     if out.suffix not in _FORMATS:
-        raise UserError(f"--out {out}: end the name in one of {', '.join(_FORMATS)}")
+        raise UserError(f"--out {out}: the name must end in one of {', '.join(_FORMATS)}")
     logs = [read_training_log(path, allow_torn=True) for path in _found(arguments.logs)]
     for log in logs:
         if log.torn:
@@ -72,7 +72,7 @@ def _found(names: Sequence[str]) -> list[Path]:
     paths = [log for path in given for log in (cells_in(path) or [path])]
     without = [path for path in paths if path.is_dir() and not (path / LOG).exists()]
     if len(without) == len(paths) > 1:
-        raise UserError(f"none of the {len(paths)} folders holds a {LOG}; name one that does")
+        raise UserError(f"none of the {len(paths)} folders has a {LOG}; choose one that does")
     passed = without if len(paths) > 1 else []
     found = [find_log(path) for path in paths if path not in passed]
     for path in passed:

@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     if differing > _SHOWN:
         print(f"... and {differing - _SHOWN} more")
     if doubts:
-        print(f"{len(doubts)} turns can be neither confirmed nor refuted:")
+        print(f"{len(doubts)} turns are inconclusive:")
         for doubt in doubts[:_SHOWN]:
             print(f"  {printable(doubt)}")
         if len(doubts) > _SHOWN:
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     turns = sum(len(record.turns) for record in records)
     verdict = f"{differing} differ" if differing else "all hold"
     if doubts:
-        verdict += f", {len(doubts)} turns in doubt"
+        verdict += f", {len(doubts)} turns inconclusive"
     print(f"{len(records)} records, {turns} turns replayed in {seconds:.1f} s: {verdict}")
     claimed = list(_claims(folder, manifest, records))
     for claim in claimed:
@@ -69,4 +69,4 @@ def _claims(folder: Path, manifest: Manifest, records: list[EpisodeRecord]) -> I
     # Summaries that older versions wrote do not name the model.
     holds = (summary_json(named(summary, manifest)), summary_json(summary))
     if path.is_file() and path.read_text("utf-8") not in holds:
-        yield f"{path} is not what the records give: `arlarena-bench report` rebuilds it"
+        yield f"{path} does not match the records: rebuild it with `arlarena-bench report`"

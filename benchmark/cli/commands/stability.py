@@ -1,4 +1,4 @@
-"""`arlarena-bench stability`: how steadily recipes learn, from logs of any trainer."""
+"""`arlarena-bench stability`: stability metrics of recipes, from logs of any trainer."""
 
 import argparse
 from pathlib import Path
@@ -21,10 +21,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     page = Path(arguments.out) if arguments.out else None
     if page is not None and page.suffix != ".html":
-        raise UserError(f"--out {page}: end the name in .html")
+        raise UserError(f"--out {page}: the name must end in .html")
     for name, *logs in arguments.recipe:
         if not logs:
-            raise UserError(f"--recipe {name}: name the logs of its seeds behind it")
+            raise UserError(f"--recipe {name}: add the logs of its seeds after the name")
     choices = LogReadingOptions(
         format=arguments.format,
         meanings=own_words(arguments.map),

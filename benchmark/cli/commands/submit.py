@@ -1,4 +1,4 @@
-"""`arlarena-bench submit`: make a submission's folder, and check one as CI does."""
+"""`arlarena-bench submit`: create a submission's folder, and check one like CI."""
 
 import argparse
 import re
@@ -78,8 +78,8 @@ def _to_hub(arguments: argparse.Namespace) -> int:
     dataset, _, revision = arguments.dataset.partition("@")
     if not DATASET.fullmatch(arguments.dataset):
         raise UserError(
-            f"--dataset {arguments.dataset}: name the dataset and its commit, OWNER/NAME@COMMIT "
-            "with 40 hex digits; a branch may change"
+            f"--dataset {arguments.dataset}: give the dataset and its commit, "
+            "OWNER/NAME@COMMIT with 40 hex digits; branches can change"
         )
     try:
         submission = read_submission(folder)
@@ -88,7 +88,7 @@ def _to_hub(arguments: argparse.Namespace) -> int:
         raise UserError(f"{folder}: {rejected}") from rejected
     except ValidationError as error:
         raise UserError(f"--dataset {arguments.dataset}: {first_fault(error)}") from error
-    print(f"{count} file(s) of {folder} lie on the hub now; check the folder again")
+    print(f"{count} file(s) of {folder} are now on the hub; check the folder again")
     return 0
 
 
@@ -99,15 +99,16 @@ def _prepare(arguments: argparse.Namespace) -> int:
     runs += [path for path in given if (path / MANIFEST).exists()]
     logs = [path for path in given if path not in runs]
     if not runs:
-        raise UserError("submit prepare: name at least one run folder, as `eval` has written it")
+        raise UserError("submit prepare: give at least one run folder written by `eval`")
     folder = Path(arguments.out)
     if not FOLDER_NAME.fullmatch(folder.name):
         raise UserError(
-            f"--out {arguments.out}: the folder must be called <yyyymmdd>_<name>, in small "
-            f"letters, digits and hyphens, such as submissions/{datetime.now(UTC):%Y%m%d}_my-method"
+            f"--out {arguments.out}: the folder must be named <yyyymmdd>_<name>, with "
+            "lowercase letters, digits and hyphens, such as "
+            f"submissions/{datetime.now(UTC):%Y%m%d}_my-method"
         )
     if folder.exists():
-        raise UserError(f"{folder} is there already; choose another name")
+        raise UserError(f"{folder} already exists; choose another name")
     parts = parts_of(runs, logs, arguments.seeds)
     kind = KINDS.get(parts[0].model.kind, "trained")
     day = f"{folder.name[:4]}-{folder.name[4:6]}-{folder.name[6:8]}"
@@ -118,11 +119,11 @@ def _prepare(arguments: argparse.Namespace) -> int:
     except NotAccepted as refused:
         for finding in refused.findings:
             print(_of_author(finding, file).text)
-        print(f"{folder} is not made: {refused} to fix first")
+        print(f"{folder} was not created: {refused} to fix first")
         return 1
     print(_table(PART_HEAD, [_part_row(part) for part in parts]))
     print(f"{folder}: {len(parts)} checkpoint(s), {len(runs)} run(s)")
-    print(f"look at {folder / SUBMISSION}, then: arlarena-bench submit check {folder}")
+    print(f"review {folder / SUBMISSION}, then run: arlarena-bench submit check {folder}")
     return 0
 
 
@@ -187,11 +188,11 @@ def _check(arguments: argparse.Namespace) -> int:
     for note in verdict.notes:
         print(f"note: {note}")
     if badges is None or verdict.entry is None:
-        print(f"{on_one_line(folder.name)}: not accepted, {len(verdict.findings)} finding(s)")
+        print(f"{on_one_line(folder.name)}: rejected, {len(verdict.findings)} finding(s)")
         return 1
     print(_numbers(verdict.entry, badges, compared))
-    doubts = f", {verdict.doubts} turns in doubt" if verdict.doubts else ""
-    print(f"{folder.name}: accepted, {verdict.replayed} episodes replayed and all hold{doubts}")
+    doubts = f", {verdict.doubts} turns inconclusive" if verdict.doubts else ""
+    print(f"{folder.name}: accepted, {verdict.replayed} episodes replayed, all match{doubts}")
     return 0
 
 
@@ -208,7 +209,11 @@ def _numbers(entry: Entry, badges: Badges, compared: Sequence[Compared]) -> str:
         rows = stability_rows(entry)
         parts.append(_table(STABILITY_HEAD, rows) if rows else NO_LOGS)
         for seed, reason in early_stops(entry).items():
-            parts.append(on_one_line(f"seed {seed} was stopped early, a collapse: {reason}", WIDTH))
+            parts.append(
+                on_one_line(
+                    f"seed {seed} was stopped early, which counts as a collapse: {reason}", WIDTH
+                )
+            )
     differences = [
         (panel, f"{what} ({name})", found)
         for panel, what, name, found in difference_rows(entry, results, compared)
@@ -241,7 +246,7 @@ def _judged(arguments: argparse.Namespace, folder: Path, around: Path) -> CheckR
     if arguments.submissions and not around.is_dir():
         raise UserError(f"--submissions {around} is not a folder")
     if arguments.base is None and (arguments.head or arguments.repository):
-        raise UserError("--head and --repository say where to look for changes since --base")
+        raise UserError("--head and --repository need --base")
     others = read_others(around, folder) if around.is_dir() else ()
     return check_submission(
         folder,
@@ -259,7 +264,7 @@ def _try(path: Path) -> None:
         UserError: It cannot.
     """
     if path.is_dir():
-        raise UserError(f"{path} cannot be written: it is a folder; name a file")
+        raise UserError(f"{path} cannot be written: it is a folder; choose a file name")
     try:
         with tempfile.TemporaryFile(dir=path.parent):
             pass

@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     out = Path(arguments.out) if arguments.out else Path("runs") / f"bc-{name}"
     load_task(recipe.task)
     if (out / "README.md").exists():
-        raise UserError(f"{out} holds a finished model; choose another --out")
+        raise UserError(f"{out} already has a finished model; choose another --out")
     with _bar() as bar:
         steps, shown = recipe.training.steps, time.monotonic()
         line = bar.add_task("demonstrations", total=steps)
@@ -63,7 +63,9 @@ def run(arguments: argparse.Namespace) -> int:
             why = error.strerror or error
             raise UserError(f"{out} cannot be written: {why}; the same command resumes") from error
         except KeyboardInterrupt:
-            bar.console.print(f"stopped; the same command goes on from the checkpoint in {out}")
+            bar.console.print(
+                f"stopped; run the same command to resume from the checkpoint in {out}"
+            )
             raise
     if not cloned.main_process:
         return 0

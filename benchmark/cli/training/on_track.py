@@ -1,4 +1,4 @@
-"""`arlarena-bench train --track`: what the track pins, and how the learning rate is found."""
+"""`arlarena-bench train --track`: settings pinned by the track, and the tuned learning rate."""
 
 import argparse
 import os
@@ -28,15 +28,15 @@ def find_track(arguments: argparse.Namespace) -> Track | None:
 
     if arguments.track is None:
         if arguments.results is not None:
-            raise UserError("--results is for tuned learning rates of a track: name a --track")
+            raise UserError("--results needs a --track: it holds a track's tuned learning rates")
         return None
     track = load_track(arguments.track)
     given = [name for name in ("init", "task", "scale") if getattr(arguments, name) is not None]
     if given:
         options = ", ".join(f"--{name}" for name in given)
         raise UserError(
-            f"{options} beside --track: {track.name} pins the init, the tasks and the sizes; leave "
-            f"{options} out, or --track"
+            f"{options} beside --track: {track.name} pins the init, the tasks and the "
+            f"sizes; leave out {options} or --track"
         )
     return track
 
@@ -51,9 +51,9 @@ def track_init(track: Track) -> ModelSource:
     found, pinned = init.identity.sha256, track.init.sha256
     if pinned is not None and found != pinned:
         raise UserError(
-            f"track {track.name} starts from {track.init.name} with SHA-256 {pinned[:12]}..., and "
-            f"the one that is here has {str(found)[:12]}...: it is another init; take the version "
-            "of this project that has both, or train without --track"
+            f"track {track.name} starts from {track.init.name} with SHA-256 "
+            f"{pinned[:12]}..., but the one found here has {str(found)[:12]}...; use "
+            "the version of this project that has both, or train without --track"
         )
     return init
 
@@ -115,13 +115,14 @@ def tuning_text(track: Track) -> str:
     assert isinstance(rule, RateGrid)
     if os.environ.get("WORLD_SIZE", "1") != "1":
         raise UserError(
-            f"the learning rate on track {track.name} is tuned by one process first: give the "
-            "command without accelerate launch, or choose it with --set optimization.learning_rate"
+            f"the learning rate on track {track.name} is tuned by a single process "
+            "first: run the command without accelerate launch, or set "
+            "optimization.learning_rate with --set"
         )
     rates = ", ".join(f"{rate:g}" for rate in rule.grid)
     return (
-        f"learning rate: tuned among {rates} first, {rule.updates} updates each on seed "
-        f"{rule.seed}, judged by the rollouts"
+        f"learning rate: tuning over {rates} first, with {rule.updates} updates each "
+        f"on seed {rule.seed}, judged by the rollouts"
     )
 
 
@@ -160,9 +161,7 @@ def tune(
             train(run)
         success = tuning_success(run, rule)
         if success is None:
-            raise UserError(
-                f"the tuning in {run.folder} did not come to its end: remove the folder"
-            )
+            raise UserError(f"the tuning in {run.folder} did not finish: remove the folder")
         successes[rate] = success
     rate = best_rate(successes)
     return replace(training, config=with_rate(training.config, rate)), _found(rate, successes)

@@ -1,4 +1,4 @@
-"""`arlarena-bench reproduce`: make an entry again by its own commands, and compare."""
+"""`arlarena-bench reproduce`: rerun an entry's own commands, and compare."""
 
 import argparse
 import os
@@ -57,7 +57,9 @@ def _find(name: str, submissions: Path) -> Path:
         if (folder / SUBMISSION).is_file():
             return folder.absolute()
     if not submissions.is_dir():
-        raise UserError(f"{submissions} is not a folder; name the entries' (--submissions)")
+        raise UserError(
+            f"{submissions} is not a folder; give the folder with the entries (--submissions)"
+        )
     known = tuple(sorted(path.parent.name for path in submissions.glob(f"*/{SUBMISSION}")))
     raise UserError(f"there is no entry {name!r} in {submissions}{near(name, known)}")
 
@@ -87,8 +89,9 @@ def _problems(point: ReadCheckpoint, commands: Commands) -> list[str]:
     found = [commands.reason] if commands.reason else []
     if commands.model is not None and commands.model.startswith("<") and not commands.reason:
         found.append(
-            "there is no training log, and the weights are the authors' own: only the evaluation "
-            "can be repeated, by whoever has them (--dry-run prints its command)"
+            "the entry has no training log, and its weights are not public: only the "
+            "evaluation can be repeated, with the authors' weights (--dry-run prints "
+            "the command)"
         )
     try:
         if commands.train is not None and point.log is not None:
@@ -128,7 +131,7 @@ def _compare_weights(point: ReadCheckpoint, commands: Commands) -> bool:
     """Say whether the weights are the entry's, and if not, where the logs part."""
     theirs, ours = point.checkpoint.model.sha256, folder_sha256(Path(str(commands.model)))
     if ours == theirs:
-        print(f"the weights are equal: SHA-256 {ours}")
+        print(f"the weights are identical: SHA-256 {ours}")
         return True
     print(f"the weights differ: SHA-256 {theirs} (entry), {ours} (here)")
     assert point.log is not None  # there is no command without one
@@ -140,7 +143,7 @@ def _compare_weights(point: ReadCheckpoint, commands: Commands) -> bool:
 def _log_lines(theirs: TrainingLog, ours: TrainingLog) -> list[str]:
     """Where two logs differ first, and which versions do."""
     found = first_difference(theirs, ours)
-    lines = [f"first difference of the logs: {found.text}" if found else "the logs are equal"]
+    lines = [f"first difference of the logs: {found.text}" if found else "the logs are identical"]
     before, here = theirs.start.versions, versions()
     differing = [
         f"{name} {before[name]} (entry) and {here.get(name, 'none')} (here)"
@@ -180,5 +183,6 @@ def _call(words: Sequence[str]) -> None:
         raise KeyboardInterrupt
     if code:
         raise UserError(
-            f"`{command_text(words)}` ended with code {code}; the same command of reproduce resumes"
+            f"`{command_text(words)}` ended with code {code}; run the same reproduce "
+            "command to resume"
         )

@@ -1,4 +1,4 @@
-"""`arlarena-bench study`: make the runs of a study file, show where they are, write their pages."""
+"""`arlarena-bench study`: do the runs of a study file, show their state, write their pages."""
 
 import argparse
 import json
@@ -68,10 +68,10 @@ def _run(_arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "Se
     try:
         run_cells(found.missing, setting, finished, failed)
     except KeyboardInterrupt:
-        print("stopped; the same command goes on from the last checkpoints", file=sys.stderr)
+        print("stopped; run the same command to resume from the last checkpoints", file=sys.stderr)
         raise
     if failures:
-        print(f"{failures} of {len(cells)} runs failed; the same command tries them again")
+        print(f"{failures} of {len(cells)} runs failed; run the same command to retry them")
     return 1 if failures or found.outdated else 0
 
 
@@ -88,7 +88,7 @@ def _left(missing: "list[Cell] | tuple[Cell, ...]", done: "list[Finished]", at: 
     from baselines.tracks.registry import read_index
 
     if not missing:
-        return "nothing is left"
+        return "nothing left to do"
     minutes = {name: pin.cpu_minutes for name, pin in read_index().items()}
     return estimate(missing, done, at.grounds, minutes).text(at.jobs)
 

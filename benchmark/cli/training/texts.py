@@ -1,4 +1,4 @@
-"""What `arlarena-bench train` says and writes of a run: a title, how to repeat it, how it ended."""
+"""Texts of `arlarena-bench train` about a run: its title, how to repeat it, how it ended."""
 
 import argparse
 import os
@@ -95,7 +95,7 @@ def closing_lines(
     best = _best(validations)
     lines, model = [], "last"
     if best is None:
-        lines.append("nothing was validated: the log does not say how good the policy is")
+        lines.append("there was no validation, so the log has no measure of success")
     elif best:
         model = "best" if (training.folder / "best").is_dir() else "last"
         lines.append(_compared(f"best of {len(validations)} validations", best, validations))

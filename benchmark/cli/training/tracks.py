@@ -1,4 +1,4 @@
-"""`arlarena-bench tracks`: list the tracks that training runs can be compared on."""
+"""`arlarena-bench tracks`: list the tracks."""
 
 import argparse
 import json
@@ -38,8 +38,8 @@ def run(arguments: argparse.Namespace) -> int:
         )
     console.print(table)
     console.print(
-        "episodes: of one update, dynamic sampling plays more; CPU min.: of one run on one thread, "
-        "as measured"
+        "episodes: per update (dynamic sampling plays more); CPU min.: measured, for "
+        "one run on one thread"
     )
     console.print("arlarena-bench train --track NAME --recipe RECIPE --seed 0", highlight=False)
     return 0

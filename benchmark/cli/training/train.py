@@ -1,4 +1,4 @@
-"""`arlarena-bench train`: train a policy by a recipe, from an init."""
+"""`arlarena-bench train`: train a policy with a recipe, from an init."""
 
 import argparse
 import asyncio
@@ -80,7 +80,9 @@ def _open_run(arguments: argparse.Namespace) -> "tuple[TrainingRun, None]":
     from baselines.config.layers import resolve
 
     if arguments.init is None:
-        raise UserError("--init is missing: name where weights start, or a --track, which pins it")
+        raise UserError(
+            "--init is missing: give the starting weights, or a --track, which pins them"
+        )
     init = find_model(arguments.init)
     names = arguments.task or ([init.task] if init.task else [])
     for name in names:
@@ -91,7 +93,7 @@ def _open_run(arguments: argparse.Namespace) -> "tuple[TrainingRun, None]":
                 f"{task}, and --set validation.panel={panel} to be validated on that one"
             )
     if not names:
-        raise UserError("--task is missing: the init was made for none in particular")
+        raise UserError("--task is missing: the init belongs to no particular task")
     own, of_tasks = _split_settings(arguments, names)
     config = resolve(arguments.recipe, arguments.scale or DEFAULT_SCALE, names, own)
     return _run_of(arguments, init, config, _tasks(names, of_tasks)), None
@@ -105,7 +107,7 @@ def _track_run(arguments: argparse.Namespace, track: Track) -> "tuple[TrainingRu
     tasks = _tasks(track.tasks, of_tasks)
     training = _run_of(arguments, track_init(track), config, tasks)
     if leaving := leaves_track(own, of_tasks):
-        _note(f"open run, not on track {track.name}: your own {', '.join(leaving)}")
+        _note(f"open run, not on track {track.name}: changed {', '.join(leaving)}")
         return training, origin
     return replace(training, track=track.claim), origin
 
@@ -158,7 +160,7 @@ def _train(training: "TrainingRun", arguments: argparse.Namespace) -> str | None
         if not _is_main():
             raise KeyboardInterrupt from None
         begun = (training.folder / "last").exists()
-        how = f"goes on from the last checkpoint in {training.folder}" if begun else "begins again"
+        how = f"resumes from the last checkpoint in {training.folder}" if begun else "starts over"
         print(f"\nstopped; the same command {how}", file=sys.stderr)
         raise KeyboardInterrupt from None
 
@@ -233,8 +235,8 @@ def _earlier(training: "TrainingRun") -> list[dict[str, Any]]:
     if claimed != training.track:
         there, wanted = (_named(claim) for claim in (claimed, training.track))
         raise UserError(
-            f"{path} is of a run on the track {there}, and this one is on {wanted}: choose another "
-            "--out"
+            f"{path} belongs to a run on the track {there}, but this one is on "
+            f"{wanted}: choose another --out"
         )
     whole = path.read_text("utf-8").rpartition("\n")[0].splitlines()[1:]
     lines: list[dict[str, Any]] = [json.loads(line) for line in whole]
@@ -298,9 +300,9 @@ def _has_engine(
         return True
     if kind == "vllm":
         raise UserError(
-            "vLLM in process wants the process group for itself, and there are several training "
-            "processes: serve the init with vLLM and name the servers (--engine openai --endpoint "
-            "URL), or use --engine transformers"
+            "in-process vLLM needs its own process group, but there are several "
+            "training processes: serve the init with vLLM (--engine openai "
+            "--endpoint URL), or use --engine transformers"
         )
     return kind == "transformers" or accelerator.is_main_process
 
@@ -323,8 +325,8 @@ def _servers(
 
     if training.config.sampling.cross_policy is not None:
         raise UserError(
-            "cross-policy sampling needs a second engine with older weights, and servers have one "
-            "set: use --engine vllm or transformers"
+            "cross-policy sampling needs a second engine with older weights, but "
+            "servers have one set of weights: use --engine vllm or transformers"
         )
     return OpenAIEngine(
         options.endpoints,
@@ -347,7 +349,7 @@ def _transfer(training: "TrainingRun", arguments: argparse.Namespace) -> "Weight
         exchange = Path(arguments.weights_folder or training.folder / "weights").absolute()
         return FolderTransfer(training.init.path, exchange)
     if arguments.weights_folder is not None:
-        raise UserError("weights go by --weights-folder or by --weights-nccl, not by both")
+        raise UserError("use --weights-folder or --weights-nccl, not both")
     host, _, port = arguments.weights_nccl.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
         raise UserError(

@@ -1,4 +1,4 @@
-"""The contract of an engine: where responses come from."""
+"""The interface of an engine: requests in, generations out."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -30,8 +30,9 @@ class PromptTooLong(EngineError):
     def __init__(self, prompt_tokens: int, context: int) -> None:
         self._facts = prompt_tokens, context
         super().__init__(
-            f"the prompt has {prompt_tokens} tokens and the model's context {context}: "
-            "no room for a response; use a model with a longer context"
+            f"the prompt has {prompt_tokens} tokens and the model's context "
+            f"{context}, which leaves no room for a response; use a model with a "
+            "longer context"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -162,7 +163,7 @@ def checked_version(version: object) -> int:
         UserError: It is not a whole number of at least 0.
     """
     if isinstance(version, bool) or not isinstance(version, int) or version < 0:
-        raise UserError(f"a version of weights is a whole number of at least 0, not {version!r}")
+        raise UserError(f"a weights version must be an integer of at least 0, not {version!r}")
     return version
 
 
@@ -241,8 +242,8 @@ class Engine(ABC):
             EngineDown: The engine failed while its weights were being replaced.
         """
         raise UserError(
-            f"the weights of the {self.name} engine cannot be replaced; train with the engines "
-            "transformers or vllm, or with vLLM servers"
+            f"the weights of the {self.name} engine cannot be replaced; train with "
+            "transformers, vllm or vLLM servers"
         )
 
     @abstractmethod

@@ -36,7 +36,7 @@ def check_folder(folder: Path) -> None:
             refused), a shard that its index names is not there, or no tokenizer.
     """
     if not folder.is_dir():
-        raise UserError(f"{folder} is not a folder; --model takes a folder, an init or a hub id")
+        raise UserError(f"{folder} is not a folder; --model needs a folder, an init or a hub id")
     if not (folder / "config.json").is_file():
         raise UserError(f"{folder} has no config.json: it is not a model folder")
     _check_weights(folder)
@@ -52,8 +52,9 @@ def _check_weights(folder: Path) -> None:
         pickles = sorted(p.name for p in folder.iterdir() if p.suffix in PICKLE_SUFFIXES)
         if pickles:
             raise UserError(
-                f"{folder} has pickle weights only ({pickles[0]}), and loading a pickle can run "
-                "any code; convert them with save_pretrained(..., safe_serialization=True)"
+                f"{folder} has only pickle weights ({pickles[0]}); loading a pickle "
+                "can run arbitrary code; convert them with save_pretrained(..., "
+                "safe_serialization=True)"
             )
         raise UserError(f"{folder} has no weights: no *.safetensors file")
     index = folder / "model.safetensors.index.json"
@@ -61,10 +62,10 @@ def _check_weights(folder: Path) -> None:
         return
     weight_map = read_json(index).get("weight_map")
     if not isinstance(weight_map, dict) or not all(isinstance(v, str) for v in weight_map.values()):
-        raise UserError(f"{index} has no weight_map of names to files; fetch the model again")
+        raise UserError(f"{index} has no weight_map of names to files; download the model again")
     for shard in sorted(set(weight_map.values())):
         if Path(shard).name != shard or not (folder / shard).is_file():
-            raise UserError(f"{folder} lacks the weights file {shard!r}; fetch the model again")
+            raise UserError(f"{folder} lacks the weights file {shard!r}; download the model again")
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -78,7 +79,7 @@ def read_json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise UserError(f"{path} cannot be read: {error}") from error
     if not isinstance(value, dict):
-        raise UserError(f"{path} must hold a JSON object")
+        raise UserError(f"{path} must be a JSON object")
     return value
 
 
@@ -133,8 +134,9 @@ class Chat:
         stop_ids = _stop_ids(folder, tokenizer.eos_token_id)
         if not stop_ids:
             raise UserError(
-                f"{folder} names no end-of-turn token (eos_token_id in generation_config.json or "
-                "eos_token in tokenizer_config.json); responses would never end"
+                f"{folder} has no end-of-turn token (eos_token_id in "
+                "generation_config.json or eos_token in tokenizer_config.json); "
+                "responses would never end"
             )
         return cls(tokenizer, stop_ids)
 
@@ -184,7 +186,9 @@ class Chat:
         shown = self._text([*messages[:-2], stand_in, messages[-1]], template_kwargs)
         before, found, after = shown.partition(mark)
         if not found or mark in after or not before:
-            raise UserError("the model's chat template does not show a response once as it is")
+            raise UserError(
+                "the model's chat template does not render a response exactly once and unchanged"
+            )
         kept = kept[len(self.opened(prompt_ids)) :]
         return [*prompt_ids, *self._beginning(response_ids, kept), *self._encode(after)]
 
@@ -237,7 +241,7 @@ class Chat:
             )
         except jinja2.TemplateError as error:
             raise UserError(
-                f"the model's chat template refuses the prompt: {first_line(error)}"
+                f"the model's chat template rejects the prompt: {first_line(error)}"
             ) from error
         return text
 

@@ -1,4 +1,4 @@
-"""Counts what an engine did: requests, tokens, and the time in which nobody asked it anything."""
+"""Counts an engine's requests, tokens and idle time."""
 
 import time
 from collections.abc import Callable, Iterable

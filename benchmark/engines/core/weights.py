@@ -1,4 +1,4 @@
-"""Which tensors a model consists of, and new values for all of them."""
+"""The tensors of a model, and new values for all of them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -45,22 +45,22 @@ class WeightLayout:
         given: dict[str, torch.Tensor] = {}
         for name, tensor in weights:
             if name not in self.shapes:
-                raise UserError(f"the new weights hold {name}, which the model does not have")
+                raise UserError(f"the new weights have {name}, which the model does not have")
             if name in given:
-                raise UserError(f"the new weights hold {name} twice")
+                raise UserError(f"the new weights have {name} twice")
             shape = tuple(tensor.shape)
             if shape != self.shapes[name]:
                 raise UserError(
-                    f"the new weights hold {name} with shape {shape}; "
-                    f"the model has {self.shapes[name]}"
+                    f"the new weights have {name} with shape {shape}; the model has "
+                    f"{self.shapes[name]}"
                 )
             given[name] = tensor.detach()
         for name, first in self.tied.items():
             one, other = given.get(first), given.get(name)
             if one is not None and other is not None and not _same(one, other):
                 raise UserError(
-                    f"{name} and {first} are one tensor in this model, "
-                    "and the new weights hold different values for them"
+                    f"{name} and {first} are one tensor in this model, but the new "
+                    "weights have different values for them"
                 )
             found = one if one is not None else other
             if found is not None:

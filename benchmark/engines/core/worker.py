@@ -1,4 +1,4 @@
-"""Engines whose model lives in this process: a worker thread between the event loop and the model.
+"""In-process engines: a worker thread between the event loop and the model.
 
 The event loop renders prompts and waits for futures; the thread loads the model and advances all
 running requests together. They share one queue in and `call_soon_threadsafe` out, so the event

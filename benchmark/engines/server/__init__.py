@@ -1,1 +1,1 @@
-"""OpenAI-compatible servers, and weights sent to those of vLLM."""
+"""OpenAI-compatible servers, and weight updates for vLLM servers."""

@@ -1,4 +1,4 @@
-"""Reads the body of a completion; it comes from outside and nothing in it is trusted."""
+"""Parses the body of a completion, which is untrusted."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -42,8 +42,8 @@ def read_completion(reply: Reply, vllm: bool, join_reasoning: bool = False) -> G
         )
     if reasoning and not join_reasoning:
         raise UserError(
-            "the server takes the reasoning out of responses; start it without "
-            "--reasoning-parser, so that the task sees what the model wrote, or choose "
+            "the server removes the reasoning from responses; start it without "
+            "--reasoning-parser so that the task sees the full response, or choose "
             "--protocol thinking, which joins reasoning and answer"
         )
     if reasoning:
@@ -97,7 +97,7 @@ def read_token_completion(reply: Reply, prompt_ids: Sequence[int]) -> Generation
         )
     prompt_tokens = tokens["prompt_tokens"]
     if answered not in (None, tokens["prompt_ids"]) or prompt_tokens not in (None, len(prompt_ids)):
-        raise EngineError("the server answered another prompt than the token ids that it was sent")
+        raise EngineError("the server answered a different prompt from the token ids sent")
     return _generation(content, finish_reason, tokens)
 
 
@@ -118,7 +118,7 @@ def _expecting(what: str) -> Iterator[None]:
     try:
         yield
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
-        raise Trouble(f"HTTP 200 with a body that is no {what}") from error
+        raise Trouble(f"HTTP 200 with a body that is not a {what}") from error
 
 
 def _tokens(

@@ -1,4 +1,4 @@
-"""One OpenAI-compatible endpoint: its address, what it serves, and bounded HTTP exchanges.
+"""One OpenAI-compatible endpoint: its address, its models, and bounded HTTP exchanges.
 
 Nothing here puts an API key or a password into a message. The texts of `Trouble` name no address
 either: they end in records, which are published.
@@ -147,8 +147,8 @@ def parse_endpoint(text: str) -> tuple[tuple[URL, ...], str | None]:
     if not host or url.scheme not in ("http", "https") or url.query_string or url.fragment:
         shown = text.rpartition("@")[2][:200]
         raise UserError(
-            f"--endpoint {shown!r} is not the address of a server; "
-            "give one such as http://localhost:8000/v1"
+            f"--endpoint {shown!r} is not a server address; use one such as "
+            "http://localhost:8000/v1"
         )
     authorization = None
     if url.user is not None or url.password is not None:
@@ -291,14 +291,14 @@ class Endpoint:
                 self._settle(base)
                 return await self._served(session, cards, model, limit)
             if reply.status in (401, 403):
-                raise UserError(f"{base} refused access (HTTP {reply.status}); {self.key_hint}")
+                raise UserError(f"{base} denied access (HTTP {reply.status}); {self.key_hint}")
             if reply.status == 429 or reply.status >= 500:
                 raise Trouble(f"HTTP {reply.status}", reply.retry_after)
             found = f"redirects to {_shown(reply.location)}" if reply.location else ""
             tried.append(f"GET {base / 'models'}: {found or f'HTTP {reply.status}'}")
         raise UserError(
-            f"{self.label} is not an OpenAI-compatible API ({'; '.join(tried)}; no list of models);"
-            " check the address"
+            f"{self.label} is not an OpenAI-compatible API ({'; '.join(tried)}; no "
+            "model list); check the address"
         )
 
     @property
@@ -358,7 +358,7 @@ class Endpoint:
     async def _version(self, session: aiohttp.ClientSession, limit: float | None) -> str | None:
         health = await self._get(session, self._root / "health", limit)
         if health.status >= 500:
-            raise Trouble(f"the server says that it is not well (HTTP {health.status})")
+            raise Trouble(f"the server reports that it is unhealthy (HTTP {health.status})")
         reply = await self._get(session, self._root / "version", limit)
         try:
             value = reply.json() if reply.status == 200 else None
@@ -420,13 +420,13 @@ async def _read_bounded(response: aiohttp.ClientResponse) -> bytes:
 def _cause(error: Exception, total: float | None) -> str:
     """Say what happened on the wire; aiohttp's own texts name the address."""
     if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return "no connection in time"
+        return "connection timed out"
     if isinstance(error, TimeoutError):
-        return f"no answer within {total:g} s" if total else "no answer in time"
+        return f"no answer within {total:g} s" if total else "no response in time"
     if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return "the host's name is not known"
+        return "unknown host name"
     if isinstance(error, aiohttp.ClientSSLError):
-        return "no secure connection (TLS): " + type(error).__name__
+        return "TLS error: " + type(error).__name__
     if isinstance(error, aiohttp.ClientConnectorError):
         number = error.os_error.errno
         return os.strerror(number).lower() if number else "no connection"
@@ -434,7 +434,7 @@ def _cause(error: Exception, total: float | None) -> str:
         error, aiohttp.ServerDisconnectedError | aiohttp.ClientPayloadError | ConnectionError
     ):
         return "the server closed the connection"
-    return f"no valid HTTP answer ({type(error).__name__})"
+    return f"invalid HTTP response ({type(error).__name__})"
 
 
 def _model_cards(reply: Reply) -> dict[str, dict[str, Any]] | None:
@@ -457,4 +457,4 @@ def _shown(location: str) -> str:
         url = URL(location)
         return str(url.with_user(None) if url.user else url)[:200]
     except ValueError:
-        return "an address that is not valid"
+        return "an invalid address"

@@ -1,4 +1,4 @@
-"""Weights from the trainer's GPU to the servers' GPUs with vLLM's own NCCL weight transfer.
+"""Sends weights from the trainer's GPU to the servers' GPUs with vLLM's NCCL weight transfer.
 
 Start every server with `VLLM_SERVER_DEV_MODE=1` and `--weight-transfer-config
 '{"backend": "nccl"}'`. The trainer's process is rank 0 of one NCCL group with all workers of all
@@ -53,8 +53,8 @@ class NcclTransfer(WeightTransfer):
         if len(devices) != 1 or next(iter(devices)).type != "cuda":
             found = ", ".join(sorted(map(str, devices)))
             raise UserError(
-                f"NCCL sends weights that are on one GPU, and these are on {found}; "
-                "use a folder transfer"
+                f"NCCL needs all weights on one GPU, but these are on {found}; use a "
+                "folder transfer"
             )
 
     async def send(

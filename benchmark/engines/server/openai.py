@@ -122,7 +122,7 @@ class OpenAIEngine(Engine):
         sampling: Sampling = GREEDY,
     ) -> None:
         if not endpoints:
-            raise UserError("no server is named; give its address with --endpoint")
+            raise UserError("no server is given; pass its address with --endpoint")
         self._key = api_key()
         pool = [Endpoint(address, self._key) for address in endpoints]
         labels = [endpoint.label for endpoint in pool]
@@ -266,8 +266,8 @@ class OpenAIEngine(Engine):
             ):
                 if here != there:
                     raise UserError(
-                        f"the endpoints do not serve the same: {what} {there} at {first}, "
-                        f"{here} at {endpoint.label}; give only endpoints that agree"
+                        f"the endpoints differ: {what} {there} at {first}, {here} at "
+                        f"{endpoint.label}; give only endpoints that agree"
                     )
 
     async def _try_out(self, endpoint: Endpoint) -> None:
@@ -312,7 +312,7 @@ class OpenAIEngine(Engine):
         served = await endpoint.inspect(self._http, self._dialect.model, self._connect_timeout)
         known = self._dialect.served
         if known and (served.server, served.context) != (known.server, known.context):
-            raise Trouble("it came back with another server or context length")
+            raise Trouble("it came back with a different server or context length")
         control = VllmControl(endpoint, self._http, self._timeout)
         await self._weights.verify(control, self._connect_timeout)
 
@@ -399,7 +399,7 @@ class OpenAIEngine(Engine):
         if status == 200:
             return read_completion(reply, self._dialect.vllm, join_reasoning)
         if status in (401, 403):
-            raise EngineDown(f"access was refused (HTTP {status}); {endpoint.key_hint}")
+            raise EngineDown(f"access was denied (HTTP {status}); {endpoint.key_hint}")
         message = f"HTTP {status}: {endpoint.message(reply)}"
         # A model that was served at the start and is not found now: the probe looks into it.
         if status in (404, 408, 429) or status >= 500:
@@ -434,7 +434,8 @@ async def only_model(address: str) -> str:
 
 def _no_answer(endpoint: Endpoint, trouble: Trouble) -> UserError:
     return UserError(
-        f"no answer from {endpoint.label}: {trouble}; check the address and that the server runs"
+        f"no answer from {endpoint.label}: {trouble}; check that the address is right "
+        "and the server is running"
     )
 
 

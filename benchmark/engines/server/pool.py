@@ -1,4 +1,4 @@
-"""Several endpoints as one: which of them gets a request, and which are out of service."""
+"""Several endpoints as one: routes requests, and tracks endpoints out of service."""
 
 import asyncio
 import logging

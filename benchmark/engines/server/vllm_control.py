@@ -1,4 +1,4 @@
-"""The routes of a vLLM server through which its weights change.
+"""The routes of a vLLM server that change its weights.
 
 A server has them with `VLLM_SERVER_DEV_MODE=1` in its environment. Then anyone who reaches its
 address can stop it or change its weights: such a server belongs into a trusted network.
@@ -60,8 +60,8 @@ class VllmControl:
             return await self.version()
         except Trouble as trouble:
             raise UserError(
-                f"{self.label} takes no new weights ({trouble}); start it as vLLM 0.32 or later "
-                "with VLLM_SERVER_DEV_MODE=1 in its environment"
+                f"{self.label} does not accept new weights ({trouble}); start it as "
+                "vLLM 0.32 or later with VLLM_SERVER_DEV_MODE=1 in its environment"
             ) from trouble
 
     async def version(self, limit: float | None = None) -> str:
@@ -108,7 +108,7 @@ class VllmControl:
         value = await self._done("get_world_size", None, "GET")
         size = value.get("world_size") if isinstance(value, dict) else None
         if type(size) is not int or size < 1:
-            raise EngineDown(f"{self.label} does not say how many workers it has: {value!r:.100}")
+            raise EngineDown(f"{self.label} does not report its number of workers: {value!r:.100}")
         return size
 
     async def post(self, path: str, fields: dict[str, Any] | None = None) -> Any:
@@ -124,8 +124,8 @@ class VllmControl:
         except Trouble as trouble:
             cause = str(trouble)
         raise EngineDown(
-            f"{self.label} failed while its weights were being replaced ({method} /{path}: "
-            f"{cause}); look into its log and restart it"
+            f"{self.label} failed while its weights were being replaced ({method} "
+            f"/{path}: {cause}); check its log and restart it"
         )
 
     async def _ask(
@@ -135,7 +135,7 @@ class VllmControl:
         try:
             return await self._endpoint.ask(self._session, method, path, body, limit)
         except BodyTooLong:
-            raise Trouble("an answer of too many bytes") from None
+            raise Trouble("the response is too long") from None
 
 
 async def all_done(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:

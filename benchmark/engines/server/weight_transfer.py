@@ -1,4 +1,4 @@
-"""How a trainer's weights reach vLLM servers.
+"""Transfer of a trainer's weights to vLLM servers.
 
 | transfer | way | needs |
 |---|---|---|

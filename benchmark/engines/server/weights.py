@@ -1,4 +1,4 @@
-"""The weights of a set of vLLM servers: which they are, and replacing them everywhere at once."""
+"""The weights of a set of vLLM servers: their version, and replacing them everywhere at once."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -60,13 +60,13 @@ class ServerWeights:
         if self._transfer is None:
             return
         if not vllm:
-            raise UserError("only vLLM servers take new weights, and these servers are not vLLM")
+            raise UserError("only vLLM servers accept new weights, and these servers are not vLLM")
         names = await all_done([server.check() for server in servers])
         for server, name in zip(servers, names, strict=True):
             if name != NO_UPDATE:
                 self._refusal = UserError(
-                    f"{server.label} holds the weights {name!r} of another training; restart it, "
-                    "or give it weights first"
+                    f"{server.label} holds the weights {name!r} of another training "
+                    "run; restart it, or load weights first"
                 )
 
     async def load(
@@ -104,7 +104,7 @@ class ServerWeights:
                 await transfer.send(servers, complete, version)
                 await all_done([server.commit(str(version)) for server in servers])
         except BaseException as error:
-            broke_off = EngineDown("an update of the servers' weights broke off")
+            broke_off = EngineDown("an update of the servers' weights was interrupted")
             self._refusal = error if isinstance(error, EngineDown) else broke_off
             raise
         self._refusal = None
@@ -122,7 +122,7 @@ class ServerWeights:
         if self._updates:
             name = await server.version(limit)
             if name != str(self.version):
-                raise Trouble(f"it came back with other weights ({name!r})")
+                raise Trouble(f"it came back with different weights ({name!r})")
 
     async def close(self) -> None:
         """Free what the transfer holds."""

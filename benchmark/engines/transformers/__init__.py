@@ -1,1 +1,1 @@
-"""The transformers engine, its decoder and what prompts share."""
+"""The transformers engine, its decoder, and shared prompt prefixes."""

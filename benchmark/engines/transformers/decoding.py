@@ -1,4 +1,4 @@
-"""The decode loop of the transformers engine: a KV memory of slots, and draws with own seeds.
+"""The decoding loop of the transformers engine: KV memory in slots, per-request seeds.
 
 `generate` of transformers has no seed per row, computes log-probabilities at a high price, and
 keeps a batch together until its longest response ends. Here every running response owns one slot

@@ -1,4 +1,4 @@
-"""The transformers engine: any causal language model of a folder, on a CPU or one GPU."""
+"""The transformers engine: any causal language model in a folder, on a CPU or one GPU."""
 
 import os
 from collections import deque
@@ -85,7 +85,7 @@ class TransformersEngine(WorkerEngine):
         if self._device == "auto":
             self._device = "cuda" if torch.cuda.is_available() else "cpu"
         elif self._device == "cuda" and not torch.cuda.is_available():
-            raise UserError("device cuda was asked for, but torch finds no CUDA device")
+            raise UserError("device cuda was requested, but torch finds no CUDA device")
         if self._device == "cpu" and "OMP_NUM_THREADS" not in os.environ:
             # Small models lose by more threads as soon as anything else runs on the machine.
             torch.set_num_threads(1)
@@ -172,8 +172,9 @@ def load_model(folder: Path, dtype: str, device: str) -> PreTrainedModel:
     missing = sorted(loaded[1]["missing_keys"])
     if missing:
         raise UserError(
-            f"the weights in {folder} lack {len(missing)} tensors of {type(model).__name__} "
-            f"({missing[0]}, ...); fetch or export the model again"
+            f"the weights in {folder} lack {len(missing)} tensors of "
+            f"{type(model).__name__} ({missing[0]}, ...); download or export the "
+            "model again"
         )
     if dtype == "auto" and device == "cuda" and model.dtype == torch.float32:
         model = model.to(torch.bfloat16)

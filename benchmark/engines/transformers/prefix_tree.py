@@ -1,4 +1,4 @@
-"""Token sequences packed as a prefix tree: what several of them begin with is written once.
+"""Packs token sequences as a prefix tree: shared prefixes are stored once.
 
 Rows of a rollout share instructions, task texts, and often whole prompts. Packed in this way, a
 token that many rows begin with is computed once, and nothing is padded. The packed order is

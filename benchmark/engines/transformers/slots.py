@@ -1,4 +1,4 @@
-"""KV memory in slots: one row per running response, its tokens from column 0 on."""
+"""KV memory in slots: one row per running response, its tokens starting at column 0."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

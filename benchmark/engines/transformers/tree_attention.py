@@ -1,4 +1,4 @@
-"""Attention over sequences that are packed as a prefix tree, exact, on a CPU.
+"""Exact attention over sequences packed as a prefix tree, on a CPU.
 
 Every node is looked at twice: by its own tokens (causal) and by all that stand below it, which are
 one contiguous range. Results over parts of the keys are joined by their log-sum-exps, as in flash

@@ -1,4 +1,4 @@
-"""The vLLM engine: vLLM in this process, driven step by step so that requests join at any step.
+"""The vLLM engine: vLLM in this process, driven step by step; requests join at any step.
 
 On a CPU some environment variables must be set before vLLM is imported; what the user has set
 stays:
@@ -209,7 +209,7 @@ class VllmEngine(WorkerEngine):
         try:
             self._llm.add_request(request_id, prompt, params)
         except ValueError as error:
-            return EngineError(f"vLLM refuses the request: {first_line(error)}")
+            return EngineError(f"vLLM rejects the request: {first_line(error)}")
         self._running[request_id] = ticket
         return None
 
@@ -384,8 +384,8 @@ def check_head_size(folder: Path) -> None:
     known = CPUAttentionBackend.get_supported_head_sizes()
     if known and size not in known:
         raise UserError(
-            f"vLLM on a CPU has no attention for heads of size {size} ({folder}), only for "
-            f"{', '.join(map(str, known))}; use --engine transformers"
+            f"vLLM on a CPU does not support attention heads of size {size} "
+            f"({folder}), only {', '.join(map(str, known))}; use --engine transformers"
         )
 
 

@@ -1,4 +1,4 @@
-"""New weights for a vLLM engine that this process drives, through vLLM's own `reload_weights`.
+"""New weights for an in-process vLLM engine, through vLLM's own `reload_weights`.
 
 A tied `lm_head.weight` is always handed over under both of its names. vLLM's CPU kernels keep a
 packed copy of the output layer's weights, which is packed again only when that layer itself gets

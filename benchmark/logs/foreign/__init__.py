@@ -1,4 +1,4 @@
-"""Logs of other trainers: TRL, verl and ARLArena, exports of W&B, event files of TensorBoard.
+"""Logs of other trainers: TRL, verl and ARLArena, W&B exports, TensorBoard event files.
 
 `find` tells the format of a path, `readings` reads it into curves (`RunCurves`) with what was
 understood and what was not. Everything in a log may come from somebody else: sizes are bounded,

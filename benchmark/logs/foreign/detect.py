@@ -1,4 +1,4 @@
-"""Which format a log has, by its content: what is not sure is asked for, never guessed."""
+"""Detects the format of a log by its content; asks if unsure, never guesses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ def find(path: Path, chosen: Format | None = None) -> Found:
     if path.is_dir():
         return _inside(path, chosen)
     if not path.exists():
-        raise UserError(f"{path} does not exist; name a log or a folder with one")
+        raise UserError(f"{path} does not exist; choose a log or a folder with one")
     if path.name.endswith(PACKED):
         if chosen not in (None, "arlarena-bench"):
             raise UserError(
@@ -83,7 +83,7 @@ def readings(found: Found, own: Mapping[str, Meaning]) -> list[Reading]:
             return read_wandb(found.files[0], own)
         case "tensorboard":
             return read_tensorboard(found.files, own)
-    raise ValueError(f"{found.format} is our own format")
+    raise ValueError(f"{found.format} is this project's own format")
 
 
 def _inside(folder: Path, chosen: Format | None) -> Found:
@@ -97,12 +97,12 @@ def _inside(folder: Path, chosen: Format | None) -> Found:
     if len(found) == 1:
         return Found(found[0], there[found[0]])
     if found:
-        raise UserError(f"{folder} holds logs of {' and '.join(found)}; say which with --format")
+        raise UserError(f"{folder} has logs of {' and '.join(found)}; say which with --format")
     wanted = f"{LOG}, {STATE} or event files of TensorBoard"
     raise UserError(
-        f"{folder} holds no {chosen} log; name the file"
+        f"{folder} has no {chosen} log; give the file"
         if chosen
-        else f"{folder} holds no {wanted}; {_what_else(folder)}"
+        else f"{folder} has no {wanted}; {_what_else(folder)}"
     )
 
 
@@ -132,7 +132,7 @@ def _format_of(path: Path) -> Format:
     else:
         found = "verl" if is_console(text) else None
     if found is None:
-        raise UserError(f"{path}: the format is none that is known; say which with --format")
+        raise UserError(f"{path}: unknown format; choose one with --format")
     return found
 
 

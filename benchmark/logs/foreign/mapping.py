@@ -1,4 +1,4 @@
-"""What names of other trainers mean: one table for each source.
+"""Meaning of other trainers' metric names: one table per source.
 
 A name stands in a table only if it means exactly what ours means, in the same unit: no number is
 converted, and what is merely similar stays unknown (`why_not` says what differs). Some names mean
@@ -69,7 +69,7 @@ VERL: Final[Mapping[str, Meaning]] = {
     "episode/length_mean": Meaning("rollout/turns"),
     "val/success_rate": Meaning(
         "validation/success",
-        "all batches of a validation are equally large and none is left out",
+        "all batches of a validation have the same size and none is skipped",
         panel="val",
     ),
     "actor/grad_norm": Meaning("policy/grad_norm"),
@@ -117,7 +117,7 @@ TABLES: Final[Mapping[Source, tuple[Mapping[str, Meaning], ...]]] = {
 with `train/` in front. No name stands in two tables."""
 
 _ESTIMATOR = "another estimator by kl_loss_type, and of the last micro-batch in some versions"
-_ROWS = "of rows, which are turns where agents are trained, in the trainer's own unit"
+_ROWS = "of rows, which are turns for agents, in the trainer's own unit"
 _MAXIMA = "a mean of maxima over the steps since the line before"
 _REWARD = "a reward in the trainer's own unit; if it is the success rate, say so with --map"
 _WHY_NOT: Final[Mapping[str, str]] = {
@@ -138,7 +138,7 @@ _WHY_NOT: Final[Mapping[str, str]] = {
     "actor/lr": "the next step's in some versions",
     "critic/score/mean": _ROWS,
     "critic/rewards/mean": _ROWS,
-    "episode/valid_action_ratio": "valid means another thing in every environment",
+    "episode/valid_action_ratio": "the meaning of valid depends on the environment",
     "perf/total_num_tokens": "prompt and response tokens together",
     "perf/cpu_memory_used_gb": "of the whole machine, now",
     "training/rollout_probs_diff_mean": "gaps of probabilities, not of their logarithms",
@@ -198,11 +198,11 @@ def own_words(options: Sequence[str]) -> dict[str, Meaning]:
         ours, _, foreign = option.partition("=")
         name, _, panel = ours.partition("@")
         if not foreign:
-            raise UserError(f"--map {option}: write NAME=FIELD, our name first")
+            raise UserError(f"--map {option}: use NAME=FIELD, with this project's name first")
         known = (*VALIDATION_METRICS, *METRICS)
         if name not in known or (panel and name in METRICS):
             raise UserError(f"--map {option}: no metric {ours!r}{near(name, known)}")
         if foreign in meanings:
-            raise UserError(f"--map {option}: {foreign!r} has a meaning already; give it one")
-        meanings[foreign] = Meaning(name, "you say so (--map)", panel)
+            raise UserError(f"--map {option}: {foreign!r} already has a meaning; give it only one")
+        meanings[foreign] = Meaning(name, "set by --map", panel)
     return meanings

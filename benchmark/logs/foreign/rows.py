@@ -1,4 +1,4 @@
-"""Rows of numbers become curves: the rules that all formats of foreign logs share.
+"""Turns rows of numbers into curves: the rules shared by all formats of foreign logs.
 
 - Steps never go back. A run that was resumed from an earlier step has written some steps twice;
   which of them count is not for a reader to choose.
@@ -108,14 +108,14 @@ class Collector:
                 there are too many names.
         """
         if self._last is not None and row.step < self._last.step:
-            self._fail(row, f"step {row.step} stands after step {self._last.step}{_RESUMED}")
+            self._fail(row, f"step {row.step} comes after step {self._last.step}{_RESUMED}")
         self._last = row
         for name, value in row.values.items():
             column = self._column(row, name)
             if column is None or value is None:
                 continue
             if isinstance(value, NotANumber):
-                self._fail(row, f"{short(name)} holds no number")
+                self._fail(row, f"{short(name)} is not a number")
             self._put(row, name, column, value)
 
     def pass_over(self, place: str, names: Iterable[str]) -> None:
@@ -154,8 +154,8 @@ class Collector:
         unknown = tuple(sorted(self._unknown | second))
         because |= {one: reason for one in unknown if (reason := why_not(one))}
         if self._repeated:
-            values = "value stands" if self._repeated == 1 else "values stand"
-            notes = (*notes, f"{self._repeated} {values} there twice at one step and count once")
+            values = "value appears" if self._repeated == 1 else "values appear"
+            notes = (*notes, f"{self._repeated} {values} twice at a step, and counted once")
         run = RunCurves(
             name=name,
             source=self._source,
@@ -192,7 +192,7 @@ class Collector:
                 return
             self._fail(
                 row,
-                f"{short(name)} of step {row.step} stands there twice, as {before:g} and "
+                f"{short(name)} of step {row.step} appears twice, as {before:g} and "
                 f"{value:g}{_RESUMED}",
             )
         column.steps.append(row.step)
@@ -241,19 +241,18 @@ class Collector:
             UserError: It says something that the other one does not.
         """
         if counts in self._own and name not in self._own:
-            return f"you say that {counts} is it (--map)"
+            return f"{counts} was chosen (--map)"
         chosen, other = self._columns[counts], self._columns[name]
         before = dict(zip(chosen.steps, chosen.values, strict=True))
         for step, value in zip(other.steps, other.values, strict=True):
             if step in before and _same(before[step], value):
                 continue
-            said = f"{before[step]:g}" if step in before else "nothing"
+            said = f"{before[step]:g}" if step in before else "missing"
             ours, panel = chosen.meaning.name, chosen.meaning.panel
             option = f"{ours}@{panel}={counts}" if panel else f"{ours}={counts}"
             raise UserError(
                 f"{self._path}: {short(counts)} and {short(name)} are both read as {ours}, but at "
-                f"step {step} they say {said} and {value:g}; say which of them it is, as "
-                f"--map {option!r}"
+                f"step {step} they are {said} and {value:g}; choose one, as in --map {option!r}"
             )
         return f"{counts} says the same"
 
@@ -261,7 +260,7 @@ class Collector:
         raise UserError(f"{self._path}, {row.place}: {what}")
 
 
-_RESUMED = "; a run that was resumed has written steps twice: cut out those that do not count"
+_RESUMED = "; a resumed run has written steps twice: delete the outdated lines"
 
 
 def _same(one: float, other: float) -> bool:

@@ -1,4 +1,4 @@
-"""Event files of TensorBoard, read with TensorBoard's own loader.
+"""TensorBoard event files, read with TensorBoard's own loader.
 
 An event file is a row of records with checksums, each a protocol buffer of one step. A file that a
 killed run left behind may end within a record: what is whole counts, and a note says so. A damaged
@@ -42,7 +42,7 @@ def read_tensorboard(paths: Sequence[Path], own: Mapping[str, Meaning]) -> list[
     for path in paths:
         whole, torn = _records(path)
         if torn:
-            notes.append(f"the last record of {path.name} has no end and was skipped")
+            notes.append(f"the last record of {path.name} is incomplete and was skipped")
         collector.add_all(_rows(path, whole))
     return [collector.reading(paths[0].resolve().parent.name, notes)]
 
@@ -59,9 +59,7 @@ def _records(path: Path) -> tuple[int, bool]:
     """
     content = read_bytes(path)
     if not is_event_file(content):
-        raise UserError(
-            f"{path} is not an event file of TensorBoard; name one, or another --format"
-        )
+        raise UserError(f"{path} is not a TensorBoard event file; choose one, or another --format")
     position = count = 0
     while len(content) - position >= _AROUND:
         (length,) = _LENGTH.unpack_from(content, position)
@@ -78,7 +76,7 @@ def _rows(path: Path, whole: int) -> Iterator[LogRow]:
     for number, event in zip(range(1, whole + 1), _events(path, loader), strict=False):
         values = {value.tag: _number(value) for value in event.summary.value}
         if len(values) < len(event.summary.value):
-            raise UserError(f"{path}, record {number}: a name stands there twice")
+            raise UserError(f"{path}, record {number}: a name appears twice")
         if values:
             try:
                 step = step_of(event.step)
@@ -86,7 +84,7 @@ def _rows(path: Path, whole: int) -> Iterator[LogRow]:
                 raise UserError(f"{path}, record {number}: {error}") from error
             yield LogRow(f"record {number} of {path.name}", step, values)
     if number < whole:
-        raise UserError(f"{path}, record {number + 1} of {whole}: is damaged; restore the file")
+        raise UserError(f"{path}, record {number + 1} of {whole}: is corrupt; restore the file")
 
 
 def _events(path: Path, loader: Any) -> Iterator[Any]:

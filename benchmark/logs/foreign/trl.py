@@ -1,4 +1,4 @@
-"""Logs of TRL: the `trainer_state.json` that transformers' Trainer saves with every checkpoint.
+"""TRL logs: the `trainer_state.json` that transformers' Trainer saves with every checkpoint.
 
 Its `log_history` has one object for every line of the log: the numbers of training, those of an
 evaluation (`eval_...`) and, last, totals of the run, each with the step it was written at. The
@@ -43,13 +43,15 @@ def read_trl(path: Path, own: Mapping[str, Meaning]) -> list[Reading]:
 def _state(path: Path) -> dict[str, Any]:
     text = read_text(path)
     if text.count("{") + text.count("[") > MAX_ROWS:
-        raise UserError(f"{path} has more than {MAX_ROWS} objects and lists; it is no {STATE}")
+        raise UserError(f"{path} has more than {MAX_ROWS} objects and lists; it is not a {STATE}")
     try:
         state = parse_json(text)
     except ValueError as error:
-        raise UserError(f"{path}: {error}; name a whole {STATE}") from error
+        raise UserError(f"{path}: {error}; choose a complete {STATE}") from error
     if not isinstance(state, dict) or not isinstance(state.get("log_history"), list):
-        raise UserError(f"{path} has no list log_history; name a {STATE} of transformers' Trainer")
+        raise UserError(
+            f"{path} has no list log_history; choose a {STATE} of transformers' Trainer"
+        )
     return state
 
 

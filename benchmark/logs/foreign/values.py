@@ -1,4 +1,4 @@
-"""Files, JSON and numbers of foreign logs, read without trust in them."""
+"""Files, JSON and numbers of foreign logs, read as untrusted input."""
 
 import json
 import math
@@ -43,7 +43,7 @@ def read_text(path: Path) -> str:
         return content.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise UserError(f"{path}, line {line}: is not UTF-8; name a log that is text") from error
+        raise UserError(f"{path}, line {line}: is not UTF-8; choose a text log") from error
 
 
 def read_bytes(path: Path) -> bytes:
@@ -59,7 +59,7 @@ def read_bytes(path: Path) -> bytes:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
     if len(content) > MAX_BYTES:
         raise UserError(
-            f"{path} is longer than {MAX_BYTES} bytes; keep its lines with numbers alone"
+            f"{path} is longer than {MAX_BYTES} bytes; keep only the lines with metrics"
         )
     return content
 
@@ -73,7 +73,7 @@ def parse_json(text: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_object)
     except RecursionError:
-        raise ValueError("nests too deeply") from None
+        raise ValueError("is nested too deeply") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON: {error.msg} at column {error.colno}") from error
 
@@ -110,7 +110,7 @@ def step_of(value: Any) -> int:
     number = text_value(value) if isinstance(value, str) else json_value(value)
     if isinstance(number, float) and number.is_integer() and 0 <= number <= MAX_STEP:
         return int(number)
-    raise ValueError(f"the step is {short(value)} and no whole number from 0 to {MAX_STEP}")
+    raise ValueError(f"the step is {short(value)} and not an integer from 0 to {MAX_STEP}")
 
 
 def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -128,7 +128,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         name, _ = Counter(name for name, _ in pairs).most_common(1)[0]
-        raise ValueError(f"{short(name)} stands twice in one object")
+        raise ValueError(f"{short(name)} appears twice in one object")
     return fields
 
 

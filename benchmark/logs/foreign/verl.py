@@ -1,4 +1,4 @@
-"""Logs of verl, verl-agent and ARLArena: their file logger's lines and their console's.
+"""Logs of verl, verl-agent and ARLArena: lines of their file logger and their console.
 
 The file logger (`VERL_FILE_LOGGER_PATH`) writes `{"step": 3, "data": {...}}` a line. The console
 prints `step:3 - actor/kl_loss:0.001 - ...`, one line a step, among much else; Ray puts the process
@@ -36,8 +36,8 @@ _ROUNDED_LINES = 2
 """Lines of three decimals throughout that make it sure that they were rounded."""
 _RESOLUTION = 0.001
 _ROUNDED_NOTE = (
-    "all numbers are rounded to three decimals: 0 may be anything below 0.0005, and a gradient "
-    "norm counts as a spike only where rounding cannot have made it one"
+    "all numbers are rounded to three decimals: 0 may be anything below 0.0005, and "
+    "a gradient norm counts as a spike only if rounding cannot explain it"
 )
 
 
@@ -121,10 +121,10 @@ def _console_rows(path: Path, text: str, decimals: _Decimals) -> Iterator[LogRow
             name, colon, shown = item.rpartition(":")
             value = text_value(_bare(shown))
             if not colon or not name or value is None or isinstance(value, NotANumber):
-                _fail(path, number, f"begins as the line of a step, but {item[:80]!r} is no name "
-                      "with a number; cut the line out if it is none")  # fmt: skip
+                _fail(path, number, f"begins like a step line, but {item[:80]!r} is not a name and "
+                    "a number; delete the line if it is not a step")  # fmt: skip
             if name in values:
-                _fail(path, number, f"{name!r} stands twice in one line")
+                _fail(path, number, f"{name!r} appears twice in one line")
             values[name] = value
             texts.append(shown)
         decimals.lines += 1
@@ -136,8 +136,8 @@ def _console_rows(path: Path, text: str, decimals: _Decimals) -> Iterator[LogRow
         yield LogRow(f"line {number}", step, values)
     if not decimals.lines:
         raise UserError(
-            f"{path} has no line of a step, such as `step:12 - actor/grad_norm:0.1`; name a log of "
-            "verl, or another --format"
+            f"{path} has no step line such as `step:12 - actor/grad_norm:0.1`; choose "
+            "a verl log, or another --format"
         )
 
 

@@ -1,4 +1,4 @@
-"""Exports of Weights & Biases: the history of a run as CSV or JSON lines, and charts as CSV.
+"""Weights & Biases exports: a run's history as CSV or JSON lines, and charts as CSV.
 
 - History: `run.scan_history()`, one object or row for each call of `log`, with `_step`,
   `_timestamp` and `_runtime` beside the logged names. (`run.history()` is a sample of at most 500
@@ -71,7 +71,7 @@ def read_wandb(path: Path, own: Mapping[str, Meaning]) -> list[Reading]:
         runs = _chart_runs([name for name in columns if name not in (*STEPS, *_OF_WANDB)])
     step = next((name for name in STEPS if name in columns), None)
     if step is None:
-        raise UserError(f"{path} has no column {' or '.join(STEPS)}; export the steps, too")
+        raise UserError(f"{path} has no column {' or '.join(STEPS)}; export the steps as well")
     if runs is None:
         runs = {path.stem: {name: name for name in columns}}
     if step in _CALLS:
@@ -130,7 +130,7 @@ def _reading(
         except ValueError as error:
             _fail(path, number, str(error))
         collector.add(LogRow(f"line {number}", place, said))
-    calls = f"{step} is read as the update: it is one where the trainer hands its own number over"
+    calls = f"{step} is read as the update, which is right if the trainer logs its own step number"
     return collector.reading(run, [calls] if step in _CALLS else [])
 
 
@@ -141,8 +141,8 @@ def _check_placed(path: Path, step: str, runs: Mapping[str, Mapping[str, str]]) 
             if is_of_transformers(name):
                 raise UserError(
                     f"{path} has {short(column)}, as transformers logs it, without "
-                    f"train/global_step: {step} counts calls of log; export that column, too, or "
-                    f"call {step} so where it counts the updates"
+                    f"train/global_step: {step} counts log calls; export that column "
+                    f"as well, or rename {step} to it if it counts updates"
                 )
 
 
@@ -172,7 +172,7 @@ def _csv_lines(path: Path, text: str) -> tuple[list[str], Iterator[tuple[int, Ce
     _, header = next(rows, (1, []))
     if len(set(header)) < len(header):
         twice = next(name for name in header if header.count(name) > 1)
-        _fail(path, 1, f"column {twice!r} stands there twice; export one run, or rename them")
+        _fail(path, 1, f"column {twice!r} appears twice; export one run, or rename them")
     return header, _csv_values(path, header, rows)
 
 
@@ -191,7 +191,7 @@ def _csv_values(
 ) -> Iterator[tuple[int, Cells]]:
     for number, cells in rows:
         if len(cells) != len(header):
-            _fail(path, number, f"{len(cells)} cells under {len(header)} names")
+            _fail(path, number, f"{len(cells)} cells for {len(header)} columns")
         values = {name: text_value(cell) for name, cell in zip(header, cells, strict=True)}
         _check_not_averaged(path, number, values)
         yield number, values
@@ -200,7 +200,7 @@ def _csv_values(
 def _bounded(path: Path, lines: Iterable[tuple[int, Cells]]) -> list[tuple[int, Cells]]:
     found = list(itertools.islice(lines, MAX_ROWS + 1))
     if len(found) > MAX_ROWS:
-        raise UserError(f"{path} has more than {MAX_ROWS} rows; it is not a log of training")
+        raise UserError(f"{path} has more than {MAX_ROWS} rows; it is not a training log")
     return found
 
 

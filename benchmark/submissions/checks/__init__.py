@@ -1,1 +1,1 @@
-"""The checks of a submission, a file each."""
+"""The checks of a submission, one file each."""

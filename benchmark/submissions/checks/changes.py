@@ -1,4 +1,4 @@
-"""What a pull request changes: a submission adds its own folder and touches nothing else."""
+"""Checks a pull request's changes: a submission only adds its own folder."""
 
 import hashlib
 import os
@@ -44,19 +44,19 @@ def check_changes(
         if not change.path.startswith(own):
             verb = {"A": "adds", "D": "deletes"}.get(change.status, "changes")
             problem = f"the pull request {verb} {_shown(change.path)}"
-            findings.append(_found(problem, f"a submission touches nothing but {own}"))
+            findings.append(_found(problem, f"a submission may only change {own}"))
         elif change.status != "A":
             taken = True
         elif change.mode not in REGULAR:
             problem = f"{_shown(change.path)} is a link or a submodule"
             findings.append(_found(problem, "send regular files"))
     if taken:
-        problem = f"{own} is there already"
-        findings.insert(0, _found(problem, "send a new folder: what was accepted stays as it was"))
+        problem = f"{own} already exists"
+        findings.insert(0, _found(problem, "send a new folder: accepted submissions never change"))
     sent = list(_uncommitted(folder, clone.files(newest, own.rstrip("/"))))
-    fix = f"a submission touches nothing but {own}"
-    return _shortened(findings, "more paths are touched that may not be", fix) + _shortened(
-        sent, "more files are not as they are committed", "git add them, and commit"
+    fix = f"a submission may only change {own}"
+    return _shortened(findings, "more paths are changed that must not be", fix) + _shortened(
+        sent, "more files differ from the commit", "git add them, and commit"
     )
 
 
@@ -88,10 +88,10 @@ def _uncommitted(folder: Path, blobs: Sequence[Blob]) -> Iterator[Finding]:
         if blob is None:
             yield Finding(_shown(name), "changes", "is not committed", "git add it, and commit")
         elif name not in there:
-            problem = "is committed and not on the disk"
-            yield Finding(_shown(name), "changes", problem, "git rm it, or bring it back")
+            problem = "is committed but not on disk"
+            yield Finding(_shown(name), "changes", problem, "git rm it, or restore it")
         elif blob.name != _blob_name(folder / name, len(blob.name)):
-            problem = "is committed with another content"
+            problem = "is committed with different content"
             yield Finding(_shown(name), "changes", problem, "git add it, and commit")
 
 
@@ -155,7 +155,7 @@ def export_folder(clone: Repository, commit: str, name: str, to: Path) -> Path:
     for blob, content in zip(blobs, clone.contents(blobs), strict=True):
         parts = blob.path.removeprefix(f"{source}/").split("/")
         if not {"", ".", "..", ".git"}.isdisjoint(parts):
-            raise UserError(f"{_shown(blob.path)} is no path of a file; leave it out")
+            raise UserError(f"{_shown(blob.path)} is not a valid file path; leave it out")
         place = folder.joinpath(*parts)
         try:
             place.parent.mkdir(parents=True, exist_ok=True)

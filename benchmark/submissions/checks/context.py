@@ -1,4 +1,4 @@
-"""What every check is given beside the entry, and what checks leave beside findings."""
+"""The context that every check gets besides the entry, and results besides findings."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field

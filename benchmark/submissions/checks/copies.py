@@ -1,4 +1,4 @@
-"""Whether a submission, or a part of it, is another one under a new name.
+"""Checks that a submission, or a part of it, is not a copy of another one.
 
 Weights and policies play a panel once, whatever an entry is called. Two
 models do not give a hundred answers log-probabilities with the same first digits, and they do not
@@ -55,7 +55,7 @@ def check_copies(entry: Entry, context: Context) -> list[Finding]:
             for file, numbers in logs:
                 if equal := equal_updates(numbers, known):
                     problem = f"{equal} updates have the numbers of {folder}/{path}"
-                    fix = "send the logs of your own trainings"
+                    fix = "send the logs of your own training runs"
                     findings.append(Finding(file, "", problem, fix))
     return findings
 
@@ -84,7 +84,7 @@ def _check_said(entry: Entry, other: Known) -> Iterator[Finding]:
     for number, point in enumerate(mine.checkpoints):
         if any(same_weights(point.model, model) for model in other.models):
             problem = f"{point.model.text}: {peer.folder} has the same weights"
-            fix = "send weights of your own; maintainers can take an older entry away"
+            fix = "send your own weights; maintainers can remove an older entry"
             yield Finding(SUBMISSION, f"checkpoints.{number}.model", problem, fix)
 
 

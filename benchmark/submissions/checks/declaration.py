@@ -1,4 +1,4 @@
-"""Check what a submission declares: dates, training streams, the init and its size."""
+"""Checks what a submission declares: dates, training streams, the init and its size."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -34,7 +34,9 @@ def _check_streams(entry: Entry) -> Iterator[Finding]:
     for stream in data.training_streams:
         if stream not in names:
             problem = f"there is no task {stream!r}{near(stream, names)}"
-            yield Finding(SUBMISSION, STREAMS, problem, "name tasks as `arlarena-bench tasks` does")
+            yield Finding(
+                SUBMISSION, STREAMS, problem, "use the names listed by `arlarena-bench tasks`"
+            )
     logged: dict[str, str] = {}
     for point in entry.checkpoints:
         if point.log is not None:
@@ -42,7 +44,7 @@ def _check_streams(entry: Entry) -> Iterator[Finding]:
                 logged.setdefault(task, str(point.log.path))
     for task, log in logged.items():
         if task not in data.training_streams:
-            problem = f"{task} is not named, and {log} is of a training on it"
+            problem = f"{task} is missing, but {log} is from training on it"
             yield Finding(SUBMISSION, STREAMS, problem, f"add {task}")
 
 
@@ -53,7 +55,7 @@ def _check_base(entry: Entry, shipped: Mapping[str, int]) -> Iterator[Finding]:
     if init is None or init.kind != "init" or init.name not in shipped:
         return
     if said.base_model != init.name:
-        problem = f"{said.base_model}, the weights come from the init {init.name}"
+        problem = f"{said.base_model}, but the weights come from the init {init.name}"
         yield Finding(SUBMISSION, "base_model", problem, f"write {init.name}")
     weights = shipped[init.name]
     if said.parameters != weights:
@@ -78,19 +80,19 @@ def check_dates(entry: Entry, today: date) -> list[Finding]:
     findings = []
     day = date.fromisoformat(entry.submission.date)
     if day - today > ANYWHERE:
-        problem, fix = f"{day} is still to come", "give the day of the submission"
+        problem, fix = f"{day} is in the future", "give the day of the submission"
         findings.append(Finding(SUBMISSION, "date", problem, fix))
     began = {f"{run.path}/run.json": run.manifest.created for run in entry.runs}
     logs = [point.log for point in entry.checkpoints if point.log is not None]
     began |= {str(log.path): log.start.created for log in logs}
     for file, created in began.items():
         at = _day(created)
-        fix = "send it as it was written, with a date of the submission that is not before it"
+        fix = "send the original file, with a submission date that is not before it"
         if at is None:
-            problem = f"{created!r} is no time in UTC"
+            problem = f"{created!r} is not a UTC time"
             findings.append(Finding(file, "created", problem, fix))
         elif at - day > ANYWHERE:
-            problem = f"{created} is after the submission, which is of {day}"
+            problem = f"{created} is after the submission date {day}"
             findings.append(Finding(file, "created", problem, fix))
     for point in entry.checkpoints:
         trained = _day(point.log.start.created) if point.log is not None else None

@@ -1,4 +1,4 @@
-"""Check that models which are named as the hub's are there."""
+"""Checks that hub models exist."""
 
 from collections.abc import Iterator
 
@@ -32,6 +32,6 @@ def check_hub(entry: Entry, context: Context) -> Iterator[Finding]:
                 context.notes.append(on_one_line(f"models were not looked up on the hub: {error}"))
                 return
             if not there:
-                problem = f"{model.text}: the hub shows no model of this name at this commit"
-                fix = "name a commit that everybody can see"
+                problem = f"{model.text}: the hub has no public model with this name and commit"
+                fix = "name a public commit"
                 yield Finding(SUBMISSION, where, problem, fix)

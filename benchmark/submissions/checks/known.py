@@ -1,4 +1,4 @@
-"""What is kept of an accepted submission, without its records.
+"""Summary of an accepted submission, without its records.
 
 Enough to compare with it and to know a copy of it, in a few hundred bytes an episode: a check of
 many submissions reads each of them once.

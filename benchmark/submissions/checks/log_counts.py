@@ -1,4 +1,4 @@
-"""Numbers of a training log that are counts, and must be possible as such.
+"""Checks that rates in a training log are possible counts.
 
 A success rate of 256 episodes is a multiple of 1/256, and its interval follows from it; a share of
 responses is one of turns that were played. Whoever draws a smoother curve by hand breaks that.
@@ -13,7 +13,7 @@ from benchmark.logs.training_log import TrainingLog
 from benchmark.stats.intervals import wilson
 from benchmark.submissions.format.findings import Finding
 
-AS_WRITTEN: Final = "send the log as the trainer has written it"
+AS_WRITTEN: Final = "send the log exactly as written by the trainer"
 TOLERANCE: Final = 1e-6
 """By how much a rate that was rounded to float32 may miss a count, times the count."""
 
@@ -67,17 +67,17 @@ def numbers_of(line: Update) -> dict[str, float]:
 def _fault_of_validation(line: Validation) -> str | None:
     solved = round(line.success * line.episodes)
     if not _is_count(line.success, line.episodes):
-        return f"success {line.success} is no share of {line.episodes} episodes"
+        return f"success {line.success} is not a fraction of {line.episodes} episodes"
     interval = wilson(solved, line.episodes)
     ends = abs(interval.low - line.wilson_low), abs(interval.high - line.wilson_high)
     if max(ends) > TOLERANCE:
-        return f"the interval is not that of {solved} of {line.episodes} episodes"
+        return f"the interval does not match {solved} of {line.episodes} episodes"
     turns = line.turns * line.episodes
     if abs(turns - round(turns)) > TOLERANCE * max(turns, 1):
-        return f"turns {line.turns} is no mean of {line.episodes} episodes"
+        return f"turns {line.turns} is not a mean over {line.episodes} episodes"
     for name, share in (("format_ok", line.format_ok), ("action_ok", line.action_ok)):
         if not _is_count(share, round(turns)):
-            return f"{name} {share} is no share of {round(turns)} turns"
+            return f"{name} {share} is not a fraction of {round(turns)} turns"
     return None
 
 

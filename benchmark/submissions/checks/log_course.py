@@ -1,4 +1,4 @@
-"""Whether a training log is whole: all updates to the stated end, and all validations that are due.
+"""Checks that a training log is complete: all updates to the stated end, all due validations.
 
 A log that ends before its collapse, or from which the bad validations were taken, shows no
 collapse. The configuration says how long the run was meant to be and how often it was validated;
@@ -15,7 +15,7 @@ from benchmark.stability.collapse import diverged, should_stop
 from benchmark.submissions.checks.log_counts import AS_WRITTEN
 from benchmark.submissions.format.findings import Finding
 
-WHOLE: Final = "send the whole log of a run that came to its end"
+WHOLE: Final = "send the whole log of a finished run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +94,15 @@ def check_course(log: TrainingLog) -> Iterator[Finding]:
     course = course_of(log)
     if course is None:
         problem = "does not say how many updates were planned, and how often they were validated"
-        fix = "send the log of `arlarena-bench train` as it was written"
+        fix = "send the log exactly as written by `arlarena-bench train`"
         yield Finding(file, "configuration", problem, fix)
         return
     if not log.updates:
-        yield Finding(file, "", "holds no update", WHOLE)
+        yield Finding(file, "", "has no update", WHOLE)
         return
     for expected, line in enumerate(log.updates, 1):
         if line.update != expected:
-            problem = f"update {line.update} stands where {expected} should"
+            problem = f"has update {line.update} in place of {expected}"
             yield Finding(file, f"update {expected}", problem, "send the log without gaps")
             return
     last = len(log.updates)
@@ -113,14 +113,16 @@ def check_course(log: TrainingLog) -> Iterator[Finding]:
         return
     if last < course.updates and early_stop(log) is None:
         problem = (
-            f"ends at update {last}, the configuration says {course.updates}, and nothing in it "
-            "is a reason to stop early"
+            f"ends at update {last}, but the configuration says {course.updates}, and "
+            "nothing in the log justifies an early stop"
         )
         yield Finding(file, "updates", problem, WHOLE)
         return
     if course.every is None and log.validations:
-        problem = "there are some, the configuration says that there are none"
-        yield Finding(file, "validations", problem, "send the log as the trainer has written it")
+        problem = "there are validations, but the configuration says none"
+        yield Finding(
+            file, "validations", problem, "send the log exactly as written by the trainer"
+        )
     elif course.every is not None:
         yield from _check_due(log, course, last)
 
@@ -177,8 +179,8 @@ def _check_due(log: TrainingLog, course: Course, last: int) -> Iterator[Finding]
             update = min(missing[:1] + odd[:1])
             what = "is none" if update in missing else "is one"
             problem = (
-                f"there {what} of {panel} at update {update}, the configuration says one every "
-                f"{course.every} updates and one at the end"
+                f"there {what} of {panel} at update {update}, but the configuration "
+                f"says one every {course.every} updates and one at the end"
             )
             yield Finding(str(log.path), "validations", problem, WHOLE)
             return

@@ -1,4 +1,4 @@
-"""Whether the validations of a training log are of a panel that the checkpoint has played, too."""
+"""Checks that a training log's validations are on a panel that the checkpoint has played."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -86,8 +86,8 @@ def check_panels(point: ReadCheckpoint, log: TrainingLog) -> Iterator[Finding]:
             yield Finding(file, "validations", problem, AS_WRITTEN)
     tied = tied_panels(point, log)
     if log.panels and log.panels[0] not in tied:
-        problem = f"{log.panels[0]} is validated under a protocol that no run has played"
-        fix = "evaluate the panel that training was validated on, too"
+        problem = f"{log.panels[0]} is validated under a protocol that no run used"
+        fix = "also evaluate the panel used for validation in training"
         yield Finding(file, "validations", problem, fix)
     for panel, tie in tied.items():
         fault = _fault(log, panel, tie.protocol)
@@ -95,8 +95,8 @@ def check_panels(point: ReadCheckpoint, log: TrainingLog) -> Iterator[Finding]:
             yield Finding(file, "validations", fault, AS_WRITTEN)
         elif tie.comparable and not _knows(log, panel, tie.summary.success.value):
             problem = (
-                f"no validation of {tie.protocol.task}/{tie.protocol.panel} is near the "
-                f"{tie.summary.success.value:.1%} that the checkpoint solves"
+                f"no validation of {tie.protocol.task}/{tie.protocol.panel} is near "
+                f"the {tie.summary.success.value:.1%} of the checkpoint"
             )
             yield Finding(file, "validations", problem, "send the checkpoint's own log")
 
@@ -112,8 +112,8 @@ def _fault(log: TrainingLog, panel: str, protocol: PanelProtocol) -> str | None:
             )
         if line.turns > protocol.max_turns:
             return (
-                f"{line.turns:g} turns an episode at update {line.update}, {protocol.task}/"
-                f"{protocol.panel} has {protocol.max_turns} at most"
+                f"{line.turns:g} turns per episode at update {line.update}, "
+                f"{protocol.task}/{protocol.panel} has {protocol.max_turns} at most"
             )
     return None
 

@@ -1,4 +1,4 @@
-"""What can be seen of a training log that was edited, or is of another run.
+"""Checks training logs for edits, and for belonging to another run.
 
 Whoever invents counts that agree with each other, for a run as long as the configuration says, is
 not seen by any program: a log says what its author says (the badge is called `logs`, not `proven`).
@@ -50,7 +50,7 @@ def check_logs(entry: Entry, _context: Context) -> list[Finding]:
         findings += _check_identity(entry, point, log)
         findings += check_counts(log)
         if len(log.panels) > MAX_PANELS:
-            problem = f"are of {len(log.panels)} panels, at most {MAX_PANELS} are read"
+            problem = f"have {len(log.panels)} panels, but at most {MAX_PANELS} are read"
             findings.append(Finding(str(log.path), "validations", problem, AS_WRITTEN))
             continue
         findings += check_course(log)
@@ -69,7 +69,7 @@ def _check_identity(entry: Entry, point: ReadCheckpoint, log: TrainingLog) -> It
     """Check that a log is of the training that the submission speaks of."""
     file, start = str(log.path), log.start
     if start.seed != point.checkpoint.seed:
-        problem = f"is of seed {start.seed}, the checkpoint of seed {point.checkpoint.seed}"
+        problem = f"has seed {start.seed}, but the checkpoint has seed {point.checkpoint.seed}"
         yield Finding(file, "line 1, seed", problem, "send the checkpoint's own log")
     configured = start.configuration.get("seed", start.seed)
     if configured != start.seed:
@@ -77,16 +77,18 @@ def _check_identity(entry: Entry, point: ReadCheckpoint, log: TrainingLog) -> It
         yield Finding(file, "line 1, configuration", problem, AS_WRITTEN)
     init = entry.submission.init
     if init is not None and init != start.init and not same_weights(init, start.init):
-        problem = f"starts from {start.init.text}, {SUBMISSION} says {init.text}"
+        problem = f"starts from {start.init.text}, but {SUBMISSION} says {init.text}"
         yield Finding(file, "line 1, init", problem, "state the init that training started from")
     recipe = entry.submission.method.recipe
     if _plain(recipe) != _plain(start.recipe):
-        problem = f"is of the recipe {start.recipe}, {SUBMISSION} says {recipe}"
-        yield Finding(file, "line 1, recipe", problem, "name the recipe as the log does")
+        problem = f"has the recipe {start.recipe}, but {SUBMISSION} says {recipe}"
+        yield Finding(file, "line 1, recipe", problem, "use the recipe's name in the log")
     played = sorted({task for task, _ in point.panels})
     if not set(start.task.split("+")).intersection(played):
-        problem = f"trains on {start.task}, the runs are of {', '.join(played)}"
-        yield Finding(file, "line 1, task", problem, "send the log of a training on these tasks")
+        problem = f"trains on {start.task}, but the runs are on {', '.join(played)}"
+        yield Finding(
+            file, "line 1, task", problem, "send the log of a training run on these tasks"
+        )
 
 
 def _plain(recipe: str) -> str:
@@ -98,8 +100,8 @@ def _check_seeds(entry: Entry, logs: Sequence[TrainingLog]) -> Iterator[Finding]
     """Check that logs are of seeds of one recipe, each of its own, and that none is left out."""
     for first, other in pairwise(logs):
         if _settings(first) != _settings(other):
-            problem = f"is of other settings than {first.path}"
-            fix = "send seeds of one recipe with one configuration"
+            problem = f"has other settings than {first.path}"
+            fix = "send seeds of one recipe with the same configuration"
             yield Finding(str(other.path), "configuration", problem, fix)
     traces = [(log, traced(log)) for log in logs]
     for (first, theirs), (other, mine) in combinations(traces, 2):
@@ -112,8 +114,8 @@ def _check_seeds(entry: Entry, logs: Sequence[TrainingLog]) -> Iterator[Finding]
             yield Finding(str(other.path), "validations", problem, "send the log of each training")
     missing = [point.checkpoint.seed for point in entry.checkpoints if point.log is None]
     if logs and missing:
-        problem = f"seeds {missing} have no training log and others have"
-        fix = "send all logs, or none: a choice of seeds is no measure of stability"
+        problem = f"seeds {missing} have no training log, but others do"
+        fix = "send all logs or none: a selection of seeds is no measure of stability"
         yield Finding(SUBMISSION, "checkpoints", problem, fix)
 
 

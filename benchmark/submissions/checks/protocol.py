@@ -1,4 +1,4 @@
-"""Whether the runs of a submission are whole plays of the standard protocol by the stated model."""
+"""Checks that runs are complete, follow the standard protocol and use the stated model."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ from benchmark.versions import PROGRAM
 from tasks.errors import UserError
 
 _COMMIT = re.compile("[0-9a-f]{40}")
-STANDARD = "play the panel by the standard protocol, without --set, --temperature or the like"
+STANDARD = "play the panel with the standard protocol, without --set, --temperature and the like"
 
 
 def check_protocol(entry: Entry, context: Context) -> list[Finding]:
@@ -37,8 +37,8 @@ def check_protocol(entry: Entry, context: Context) -> list[Finding]:
             for panel in run.manifest.panels:
                 key = panel.task, panel.panel
                 if key in seen:
-                    problem = f"{panel.task}/{panel.panel} is in {seen[key]}, too"
-                    fix = "send every panel of a checkpoint once"
+                    problem = f"{panel.task}/{panel.panel} is also in {seen[key]}"
+                    fix = "send each panel of a checkpoint once"
                     findings.append(Finding(f"{run.path}/run.json", "panels", problem, fix))
                 seen[key] = run.path
     findings += _check_same_panels(entry)
@@ -51,13 +51,13 @@ def _check_run(run: ReadRun) -> Iterator[Finding]:
     manifest = run.manifest
     if manifest.shard is not None:
         fix = "join the shards with arlarena-bench merge"
-        yield Finding(name, "shard", "is a part of a run", fix)
+        yield Finding(name, "shard", "is only a part of a run", fix)
     if manifest.limit is not None:
         fix = "play whole panels: the same eval command without --limit"
         yield Finding(name, "limit", f"is a quick look: {manifest.part}", fix)
     if manifest.command[:1] != (PROGRAM,):
         problem = f"begins with {manifest.command[:1]}, not with {PROGRAM}"
-        fix = "make the folder with submit prepare, which writes it as everybody types it"
+        fix = "create the folder with submit prepare, which writes the command correctly"
         yield Finding(name, "command", problem, fix)
     played_by_policy = manifest.model.kind == "policy"
     policies = [word for word in manifest.command if word in POLICIES]
@@ -94,10 +94,12 @@ def _check_run(run: ReadRun) -> Iterator[Finding]:
         records = f"{run.path}/episodes.jsonl.zst"
         place = f"{task.info.name}/{panel.name}"
         if missing := sorted(wanted - played):
-            problem = f"{len(missing)} of {len(wanted)} plays are missing, first {missing[0]}"
-            yield Finding(records, place, problem, "finish the run: the same eval command again")
+            problem = (
+                f"{len(missing)} of {len(wanted)} episodes are missing, the first is {missing[0]}"
+            )
+            yield Finding(records, place, problem, "finish the run with the same eval command")
         if extra := sorted(played - wanted):
-            problem = f"{len(extra)} plays are not of the panel, first {extra[0]}"
+            problem = f"{len(extra)} episodes are not in the panel, the first is {extra[0]}"
             yield Finding(records, place, problem, REMAKE)
 
 
@@ -108,8 +110,8 @@ def _check_same_panels(entry: Entry) -> Iterator[Finding]:
     for point in others:
         if {key: panel.fingerprint for key, panel in point.panels.items()} != protocols:
             problem = (
-                f"seed {point.checkpoint.seed} has played other panels or protocols than seed "
-                f"{first.checkpoint.seed}"
+                f"seed {point.checkpoint.seed} played other panels or protocols than "
+                f"seed {first.checkpoint.seed}"
             )
             fix = "evaluate all checkpoints on the same panels"
             yield Finding(SUBMISSION, "checkpoints", problem, fix)
@@ -120,41 +122,41 @@ def _check_models(entry: Entry, inits: Mapping[str, str | None]) -> Iterator[Fin
     for number, point in enumerate(entry.checkpoints):
         model, where = point.checkpoint.model, f"checkpoints.{number}.model"
         if (model.kind == "policy") != (kind == "policy"):
-            problem = f"is of kind {model.kind}, method.kind is {kind}"
+            problem = f"has kind {model.kind}, but method.kind is {kind}"
             yield Finding(SUBMISSION, where, problem, "make them agree")
         elif model.kind != "policy" and not _identified(model):
-            problem = f"{model.text}: nobody can say which weights these are"
+            problem = f"{model.text}: the weights cannot be identified"
             fix = "evaluate a folder (--model DIR) or a hub model (--model OWNER/NAME)"
             yield Finding(SUBMISSION, where, problem, fix)
         elif (model.kind == "init") != (kind == "init"):
-            problem = f"is of kind {model.kind}, method.kind is {kind}"
+            problem = f"has kind {model.kind}, but method.kind is {kind}"
             yield Finding(SUBMISSION, where, problem, "make them agree")
         elif model.kind == "policy" and model.name not in POLICIES:
             problem = f"there is no policy {model.name!r}"
             yield Finding(SUBMISSION, where, problem, f"policies are {' and '.join(POLICIES)}")
         elif kind == "trained" and (known := _registered(model, inits)):
             problem = f"{model.text}: these are the weights of the init {known}"
-            yield Finding(SUBMISSION, where, problem, "send what training has made")
+            yield Finding(SUBMISSION, where, problem, "send trained weights")
         yield from _check_init(model, where, inits)
     init = entry.submission.init
     if init is not None:
         if not _identified(init):
-            problem, fix = f"{init.text}: nobody can say which weights these are", "give its hash"
+            problem, fix = f"{init.text}: the weights cannot be identified", "give its hash"
             yield Finding(SUBMISSION, "init", problem, fix)
         yield from _check_init(init, "init", inits)
         if init.kind != "init" and (known := _registered(init, inits)):
             problem = f"{init.text}: these are the weights of the init {known}"
-            fix = f"name it as the registry does (kind init, name {known})"
+            fix = f"use its registered name (kind init, name {known})"
             yield Finding(SUBMISSION, "init", problem, fix)
         same = [p for p in entry.checkpoints if same_weights(p.checkpoint.model, init)]
         if same:
-            problem = f"the weights of seed {same[0].checkpoint.seed} are the init's"
-            yield Finding(SUBMISSION, "checkpoints", problem, "send what training has made")
+            problem = f"seed {same[0].checkpoint.seed} has the weights of the init"
+            yield Finding(SUBMISSION, "checkpoints", problem, "send trained weights")
     for one, other in combinations(entry.checkpoints, 2):
         if same_weights(one.checkpoint.model, other.checkpoint.model):
             seeds = f"{one.checkpoint.seed} and {other.checkpoint.seed}"
             problem = f"seeds {seeds} have the same weights"
-            yield Finding(SUBMISSION, "checkpoints", problem, "send every checkpoint once")
+            yield Finding(SUBMISSION, "checkpoints", problem, "send each checkpoint once")
 
 
 def _registered(model: ModelIdentity, inits: Mapping[str, str | None]) -> str | None:
@@ -169,11 +171,11 @@ def _check_init(
     if model.kind != "init":
         return
     if model.name not in inits:
-        problem, fix = f"there is no init {model.name!r}", "name it as the registry does"
+        problem, fix = f"there is no init {model.name!r}", "use its registered name"
         yield Finding(SUBMISSION, where, problem, fix)
     elif inits[model.name] is None:
-        problem = f"the registry has no hash of {model.name}: any weights can be called so"
-        fix = "name the weights as what they are (kind folder or hub, with their sha256)"
+        problem = f"the registry has no hash of {model.name}: any weights could have this name"
+        fix = "describe the weights (kind folder or hub, with their sha256)"
         yield Finding(SUBMISSION, where, problem, fix)
     elif inits[model.name] != model.sha256:
         problem = f"the init {model.name} has other weights: SHA-256 {inits[model.name]}"

@@ -1,4 +1,4 @@
-"""What records say of tokens and answers that no world can confirm, checked for consistency.
+"""Checks tokens and answers in records, which no environment can confirm, for consistency.
 
 A replay proves actions and rewards, not which words came before them. A scripted policy is asked
 again, so that its answers are proven to the last letter. Of a model only this can be seen without
@@ -78,7 +78,7 @@ def _check_policy(run: ReadRun, env_processes: int | None) -> Iterator[Finding]:
     for record, other in zip(played, answers, strict=True):
         where = "/".join(map(str, record.key))
         if other is not None:
-            problem = f"turn {other}: the policy {policy} answers otherwise"
+            problem = f"turn {other}: the policy {policy} gives another answer"
             yield Finding(name, where, problem, REMAKE)
             return
         if any(_counted(turn) for turn in record.turns) or record.sequence is not None:
@@ -115,18 +115,18 @@ def _token_fault(turn: TurnRecord, sampling: Sampling, context: int) -> str | No
     if turn.log_prob is None or turn.prompt_tokens is None or turn.response_tokens is None:
         return "log_prob or a number of tokens is missing"
     if turn.log_prob > POSITIVE:
-        return f"log_prob {turn.log_prob} is that of no probability"
+        return f"log_prob {turn.log_prob} does not correspond to a probability"
     if not 1 <= turn.response_tokens <= sampling.max_tokens:
-        return f"response_tokens {turn.response_tokens} is not within 1 and {sampling.max_tokens}"
+        return f"response_tokens {turn.response_tokens} is not from 1 to {sampling.max_tokens}"
     if turn.prompt_tokens < 1:
         return f"prompt_tokens {turn.prompt_tokens} is less than 1"
     if turn.prompt_tokens + turn.response_tokens > context:
         tokens = turn.prompt_tokens + turn.response_tokens
-        return f"prompt and response have {tokens} tokens, the model's context is {context}"
+        return f"prompt and response have {tokens} tokens, but the model's context is {context}"
     if (letters := _letters(turn.response)) > LETTERS * turn.response_tokens:
         return f"response_tokens {turn.response_tokens} is too few for {letters} letters"
     if sampling.temperature == 0 and turn.log_prob < LEAST_GREEDY * turn.response_tokens:
-        return f"log_prob {turn.log_prob} is not that of the most probable tokens"
+        return f"log_prob {turn.log_prob} does not match greedy tokens"
     return None
 
 
@@ -143,11 +143,11 @@ def _sequence_fault(record: EpisodeRecord) -> str | None:
     written = record.sequence.written
     for start, stop in written:
         if stop - start > drawn.get(start, 0):
-            return f"sequence.written: {start} to {stop} is the response of no turn"
+            return f"sequence.written: {start} to {stop} is not the response of any turn"
     last = record.turns[-1]
     end = (last.prompt_tokens, len(record.sequence.token_ids))
     if end not in written:
-        return f"sequence.written: the last response is {end[0]} to {end[1]}, and is not there"
+        return f"sequence.written: the last response is {end[0]} to {end[1]}, and is missing"
     return None
 
 
@@ -164,7 +164,9 @@ def _check_lengths(run: ReadRun, name: str) -> Iterator[Finding]:
     odd = sum(counts.total() - max(counts.values()) for counts in again)
     total = sum(counts.total() for counts in again)
     if total >= FEWEST and odd > ODD_SHARE * total:
-        problem = f"{odd} of {total} answers have another number of tokens than the same text has"
+        problem = (
+            f"{odd} of {total} answers have a token count that differs from that of the same text"
+        )
         yield Finding(name, "response_tokens", problem, REMAKE)
     if len(lengths) < FEWEST:
         return

@@ -1,4 +1,4 @@
-"""Check that records hold: every episode is executed again, and what a replay takes as given."""
+"""Checks records by replaying every episode, and what a replay takes as given."""
 
 import time
 from collections.abc import Iterator
@@ -71,10 +71,10 @@ def _replay(run: ReadRun, context: Context, until: float) -> Outcome:
             differing += 1
             if len(findings) < MAX_SHOWN:
                 key = "/".join(map(str, replay.record.key))
-                problem = f"does not hold: {replay.differences[0]}"
+                problem = f"does not match: {replay.differences[0]}"
                 findings.append(Finding(name, key, problem, REMAKE))
     if differing > MAX_SHOWN:
-        problem = f"{differing} of {len(run.records)} records do not hold"
+        problem = f"{differing} of {len(run.records)} records do not match"
         findings.append(Finding(name, "", problem, REMAKE))
     return findings, doubts
 
@@ -83,5 +83,7 @@ def _check_summary(entry: Entry, run: ReadRun) -> Iterator[Finding]:
     name = f"{run.path}/summary.json"
     content = attempt([], read_plain, entry.folder, name)
     if content != summary_json(run.summary).encode():
-        problem = "is not what the records give"
-        yield Finding(name, "", problem, "run arlarena-bench report on the run, and prepare again")
+        problem = "does not match the records"
+        yield Finding(
+            name, "", problem, "run arlarena-bench report on the run, then submit prepare again"
+        )

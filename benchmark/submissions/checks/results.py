@@ -1,4 +1,4 @@
-"""The numbers of a submission: success on every panel, stability, and differences to others."""
+"""The results of a submission: success per panel, stability, and differences to others."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

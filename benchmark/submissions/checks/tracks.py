@@ -1,4 +1,4 @@
-"""Whether an entry's trainings are on the track that their logs claim."""
+"""Checks that an entry's training runs are on the track that their logs claim."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -33,8 +33,8 @@ def check_tracks(entry: Entry, context: Context) -> Iterator[Finding]:
         if claim is not None:
             yield from _check_claim(log, claim, context)
         if claim != first.start.track:
-            problem = f"is on track {_name(log)}, {first.path} on {_name(first)}"
-            fix = "send seeds of one track as one entry"
+            problem = f"is on track {_name(log)}, but {first.path} is on {_name(first)}"
+            fix = "send only seeds of one track in an entry"
             yield Finding(str(log.path), _FIELD, problem, fix)
 
 
@@ -47,14 +47,14 @@ def _check_claim(
     file, track = str(log.path), tracks.get(claim.name)
     if track is None:
         problem = f"claims track {claim.name}, which does not exist{near(claim.name, (*tracks,))}"
-        yield Finding(file, _FIELD, problem, "train on a track that `arlarena-bench tracks` lists")
+        yield Finding(file, _FIELD, problem, "train on a track listed by `arlarena-bench tracks`")
         return
     if track.sha256 != claim.sha256:
         problem = (
-            f"claims track {claim.name} with SHA-256 {claim.sha256[:12]}..., and today's has "
-            f"{track.sha256[:12]}...: it was changed since"
+            f"claims track {claim.name} with SHA-256 {claim.sha256[:12]}..., but the "
+            f"current one has {track.sha256[:12]}...: it has changed since"
         )
-        yield Finding(file, _FIELD, problem, "train on the track as it is today")
+        yield Finding(file, _FIELD, problem, "train on the current version of the track")
         return
     found = deviations(track, log.start)
     for text in found[:MAX_SHOWN]:
@@ -64,7 +64,7 @@ def _check_claim(
         problem = f"claims track {claim.name}, but {len(found)} settings differ from it"
         yield Finding(file, "line 1, configuration", problem, AS_WRITTEN)
     if not found and method_fault is not None and (fault := method_fault(track, log.start)):
-        fix = "name the recipe that was run; one of your own has a name of its own"
+        fix = "name the recipe that was run; a custom recipe needs its own name"
         yield Finding(file, "line 1, recipe", fault, fix)
 
 

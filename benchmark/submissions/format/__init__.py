@@ -1,1 +1,1 @@
-"""What an entry is: the schema of its file, the texts in it, and what is said of its faults."""
+"""The format of an entry: the schema of its file, its texts, and messages about faults."""

@@ -1,4 +1,4 @@
-"""What is wrong with the fields of a submission, in words that need no knowledge of pydantic."""
+"""Explains invalid fields of a submission without pydantic's jargon."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -16,9 +16,9 @@ WORDS: Final[Mapping[str, str]] = {
     "string_type": "must be a text",
     "tuple_type": "must be a list",
     "bool_type": "must be true or false",
-    "int_type": "must be a whole number",
-    "int_from_float": "must be a whole number",
-    "model_type": "must have fields of its own",
+    "int_type": "must be an integer",
+    "int_from_float": "must be an integer",
+    "model_type": "must have fields",
     "string_too_short": "is too short",
     "too_short": "must not be empty",
     "string_too_long": "has more than {max_length} characters",
@@ -30,9 +30,9 @@ _SHAPES: Final = frozenset(
     ("missing", "string_type", "tuple_type", "bool_type", "int_type", "model_type")
 )
 PATTERNS: Final[Mapping[str, str]] = {
-    TITLE: "may have letters from A to Z, digits and ._+()/- with single spaces between words, "
-    "and begins with a letter or digit",
-    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$": "must be a day as 2027-01-02",
+    TITLE: "may only contain letters from A to Z, digits, ._+()/- and single spaces, and "
+    "must begin with a letter or digit",
+    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$": "must be a date such as 2027-01-02",
 }
 
 

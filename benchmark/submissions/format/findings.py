@@ -1,4 +1,4 @@
-"""What a check has to object to."""
+"""Findings: the objections of a check."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

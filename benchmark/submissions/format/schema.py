@@ -1,4 +1,4 @@
-"""The content of `submission.json`: what a submission says of itself, and the list of its files.
+"""The content of `submission.json`: what a submission declares, and the list of its files.
 
 No result stands in it: numbers are computed from the records and the logs. `schema.json` beside the
 submissions is generated from here.
@@ -85,9 +85,9 @@ class StoredFile(Strict):
     @model_validator(mode="after")
     def _compressed_or_plain(self) -> Self:
         if self.path.endswith(".zst") != (self.content_bytes is not None):
-            raise ValueError("content_bytes belongs to files that end in .zst, and to them alone")
+            raise ValueError("content_bytes is required for .zst files and not allowed for others")
         if self.url is not None and self.content_bytes is None:
-            raise ValueError("only compressed files can lie on the hub")
+            raise ValueError("only compressed files can be on the hub")
         return self
 
 
@@ -273,9 +273,9 @@ class Submission(Declaration):
         for what, values in (
             ("two files have the path", [file.path for file in self.files]),
             ("two checkpoints have the seed", [point.seed for point in self.checkpoints]),
-            ("a run folder is named twice:", [r for p in self.checkpoints for r in p.runs]),
+            ("a run folder is listed twice:", [r for p in self.checkpoints for r in p.runs]),
             (
-                "a training log is named twice:",
+                "a training log is listed twice:",
                 [p.training_log for p in self.checkpoints if p.training_log],
             ),
         ):
@@ -283,7 +283,7 @@ class Submission(Declaration):
         if kind != "trained" and (len(self.checkpoints) > 1 or self.checkpoints[0].training_log):
             raise ValueError(f"method.kind {kind} has one checkpoint and no training log")
         if kind != "trained" and self.checkpoints[0].seed:
-            raise ValueError(f"method.kind {kind} has no seed of a training: it must be 0")
+            raise ValueError(f"method.kind {kind} has no training seed: it must be 0")
         return self
 
 
@@ -291,7 +291,7 @@ ABOUT_WEIGHTS: Final = ("base_model", "parameters", "training_data", "init", "we
 """Fields that not every kind of method has."""
 _PLAYERS: Final = {
     "policy": "a scripted policy",
-    "init": "a registered init as it is",
+    "init": "an unchanged registered init",
     "trained": "a trained checkpoint",
 }
 _WANTED: Final = {

@@ -1,4 +1,4 @@
-"""Texts that people write into a submission: seen as they are, and no two that look the same."""
+"""Texts by authors in a submission: visible characters only, no look-alikes."""
 
 import re
 import unicodedata
@@ -66,7 +66,7 @@ def check_visible(text: str, lines: bool = False) -> None:
     if unicodedata.normalize("NFC", text) != text:
         raise ValueError("letters with accents must be single characters (Unicode form NFC)")
     if text and not any(unicodedata.category(character)[0] in "LN" for character in text):
-        raise ValueError("holds no letter and no digit")
+        raise ValueError("has no letter or digit")
 
 
 def check_name(text: str) -> None:
@@ -104,4 +104,4 @@ def check_own(text: str) -> None:
         ValueError: It stands in the example.
     """
     if text.strip() in PLACEHOLDERS:
-        raise ValueError(f"{text!r} is what the example says: write your own")
+        raise ValueError(f"{text!r} is the example's text: write your own")

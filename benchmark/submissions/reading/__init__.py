@@ -1,1 +1,1 @@
-"""Reading what a pull request brings, within stated bounds."""
+"""Reads the content of a pull request within stated bounds."""

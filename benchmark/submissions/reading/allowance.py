@@ -1,4 +1,4 @@
-"""How much memory the content of a submission may take once it is read.
+"""Memory limit for the content of a submission once it is read.
 
 A few bytes of JSON can become an object of fifty times their size, so that no limit on bytes alone
 bounds what a check needs. What is kept is weighed here as CPython holds it, measured with

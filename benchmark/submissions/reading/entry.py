@@ -1,4 +1,4 @@
-"""A submission as it was read: its checkpoints with their records, numbers and logs."""
+"""A submission as read: its checkpoints with their records, numbers and logs."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -24,7 +24,7 @@ from benchmark.submissions.format.schema import Checkpoint, StoredFile, Submissi
 from benchmark.submissions.reading.allowance import Allowance
 from benchmark.submissions.reading.folder import MAX_MANIFEST, no_twins, read_content, read_plain
 
-REMAKE = "rebuild the folder with submit prepare from the run as it was played"
+REMAKE = "rebuild the folder with submit prepare from the original run"
 MAX_LINE = 2**22
 """Bytes of a record, or of a line of a log."""
 
@@ -165,7 +165,7 @@ def _read_manifest(folder: Path, name: str) -> Manifest:
         manifest = parse_manifest(content, name)
     given = _without_twins(content, name, "")
     if (place := _coerced(given, manifest.model_dump(mode="json"))) is not None:
-        problem = "is of another type than what is meant"
+        problem = "has the wrong type"
         raise Rejected(Finding(name, place, problem, REMAKE))
     return manifest
 
@@ -181,7 +181,7 @@ def _lines(content: Iterable[bytes], name: str) -> Iterator[bytes]:
         if len(line) > MAX_LINE:
             raise Rejected(Finding(name, where, f"is longer than {MAX_LINE:,} bytes", REMAKE))
         if not line.endswith(b"\n"):
-            raise Rejected(Finding(name, where, "has no end", REMAKE))
+            raise Rejected(Finding(name, where, "is incomplete", REMAKE))
         yield line
 
 
@@ -211,7 +211,7 @@ def _coerced(given: Any, read: Any, place: str = "") -> str | None:
 
 
 def _read_log(folder: Path, file: StoredFile, allowance: Allowance) -> TrainingLog:
-    fix = "send the log as the trainer has written it"
+    fix = "send the log exactly as written by the trainer"
     content = b"".join(read_content(folder, file))
     with as_finding(file.path, "", fix):
         log = parse_training_log(content, Path(file.path))

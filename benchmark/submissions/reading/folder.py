@@ -1,4 +1,4 @@
-"""The folder of a submission: which files there may be, and that they are what is stated."""
+"""The folder of a submission: which files are allowed, and whether they match their list."""
 
 import json
 import os
@@ -54,23 +54,23 @@ def list_files(folder: Path) -> dict[str, int]:
         Rejected: Its name is none of a submission, or it holds links, devices or too much.
     """
     if not folder.is_dir() or folder.is_symlink():
-        raise Rejected(Finding("", "", f"{folder} is not a folder", "name a submission's folder"))
+        raise Rejected(Finding("", "", f"{folder} is not a folder", "give a submission's folder"))
     if not FOLDER_NAME.fullmatch(folder.name):
         raise Rejected(
             Finding(
                 "",
                 "name",
-                f"{folder.name!r} is not a name of a submission",
-                "call it <yyyymmdd>_<name> in small letters, digits and hyphens",
+                f"{folder.name!r} is not a valid submission name",
+                "name it <yyyymmdd>_<name>, with lowercase letters, digits and hyphens",
             )
         )
     files: dict[str, int] = {}
     for path, facts in _walk(folder):
         name = path.relative_to(folder).as_posix()
         if stat.S_ISDIR(facts.st_mode):
-            raise Rejected(Finding(name, "", "is a folder too deep", "leave it out"))
+            raise Rejected(Finding(name, "", "is nested too deeply", "leave it out"))
         if not stat.S_ISREG(facts.st_mode):
-            raise Rejected(Finding(name, "", "is a link or no regular file", "leave it out"))
+            raise Rejected(Finding(name, "", "is a link or not a regular file", "leave it out"))
         files[name] = facts.st_size
         if len(files) > MAX_FILES or sum(files.values()) > MAX_FOLDER:
             raise Rejected(
@@ -125,7 +125,7 @@ def no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a field is there twice")
+        raise ValueError("a field appears twice")
     return found
 
 
@@ -155,7 +155,7 @@ def check_readme(folder: Path) -> list[Finding]:
     except UnicodeDecodeError:
         return [Finding(README, "", "is not UTF-8", "write it as UTF-8")]
     except ValueError as error:
-        return [Finding(README, "", str(error), "write it with visible characters alone")]
+        return [Finding(README, "", str(error), "use only visible characters")]
     return []
 
 
@@ -171,7 +171,7 @@ def check_inventory(folder: Path, there: dict[str, int], submission: Submission)
     listed = {file.path: file for file in submission.files}
     expected = expected_files(submission)
     for name in sorted({*there, *listed} - expected - {SUBMISSION}):
-        fix = "leave it out: nothing reads it"
+        fix = "leave it out: it is not used"
         findings.append(Finding(name, "", "belongs to no run and no checkpoint", fix))
     for name in sorted(expected - set(listed)):
         fix = "list it with its size and SHA-256, or make the folder with submit prepare"
@@ -194,7 +194,7 @@ def check_inventory(folder: Path, there: dict[str, int], submission: Submission)
         if file.url is None and file.path in expected:
             findings += _check_stored(folder, file, there.get(file.path))
         elif file.path in there:
-            problem = "lies in the folder and has a url, too"
+            problem = "is in the folder but also has a url"
             findings.append(Finding(file.path, "url", problem, "keep one of the two"))
     return findings
 
@@ -217,12 +217,12 @@ def expected_files(submission: Submission) -> set[str]:
 
 def _check_stored(folder: Path, file: StoredFile, size: int | None) -> list[Finding]:
     if size is None:
-        return [Finding(file.path, "", "is listed and not there", "add it, or give its url")]
+        return [Finding(file.path, "", "is listed but missing", "add it, or give its url")]
     try:
         digest, size = sha256_of(folder / file.path)
     except OSError as error:
         return [Finding(file.path, "", f"cannot be read: {error.strerror}", "add the file")]
-    fix = "list what the file is, or rebuild the folder with submit prepare"
+    fix = "list the file's real size and hash, or rebuild the folder with submit prepare"
     if size != file.bytes:
         return [Finding(file.path, "bytes", f"{size:,}, {file.bytes:,} are stated", fix)]
     if digest != file.sha256:

@@ -1,4 +1,4 @@
-"""The Hugging Face hub: records that are too large for the repository, and if a model is there.
+"""The Hugging Face hub: records too large for the repository, and whether a model exists.
 
 A file is named by dataset, commit and path, and its size and SHA-256 stand in `submission.json`. No
 more than the stated size is read, and what has another hash is thrown away. `HF_ENDPOINT` names a

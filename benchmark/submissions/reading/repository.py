@@ -1,4 +1,4 @@
-"""Git, called from here alone: what a pull request changes, and its files, read as data.
+"""Git, only called from here: the changes of a pull request, and its files as data.
 
 A pull request's tree can make git run programs: a folder with `HEAD`, `objects`, `refs` and
 `config` is a repository to a git that starts within it, attributes choose filters, and a submodule
@@ -95,7 +95,7 @@ class Repository:
         """
         git_dir = root.absolute() / ".git"
         if not git_dir.exists():
-            raise UserError(f"{root} is not a git repository; name the root of a clone")
+            raise UserError(f"{root} is not a git repository; give the root of a clone")
         return cls(git_dir)
 
     @classmethod
@@ -118,7 +118,7 @@ class Repository:
                         f"settings, name it: --repository {root}"
                     )
                 return cls(git_dir)
-        raise UserError(f"{folder} is not in a git repository; name one with --repository")
+        raise UserError(f"{folder} is not in a git repository; give one with --repository")
 
     def commit(self, name: str, option: str) -> str:
         """The commit that a name stands for.
@@ -158,8 +158,9 @@ class Repository:
         forks = self._checked("merge-base", found).decode("ascii").split()
         if len(forks) > 1:
             raise UserError(
-                f"{base[:12]} and {head[:12]} have been merged into each other, so that nobody can "
-                "say what is changed; put the submission on a new branch of the base"
+                f"{base[:12]} and {head[:12]} have been merged into each other, so "
+                "the changes cannot be determined; put the submission on a new "
+                "branch of the base"
             )
         return forks[0]
 
@@ -212,7 +213,9 @@ class Repository:
     def _run(self, *arguments: str, stdin: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
         program = shutil.which("git")
         if program is None:
-            raise UserError("git is not installed; what a pull request changes cannot be said")
+            raise UserError(
+                "git is not installed, so the changes of a pull request cannot be determined"
+            )
         command = [program, f"--git-dir={self.git_dir}", *_OPTIONS, *arguments]
         try:
             return subprocess.run(  # noqa: S603 - a fixed program; refs and paths are arguments

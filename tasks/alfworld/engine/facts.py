@@ -1,4 +1,4 @@
-"""The facts of a state, with what text and logic ask of them."""
+"""The facts of a state, indexed for texts and logic."""
 
 from collections.abc import Iterable, Mapping
 

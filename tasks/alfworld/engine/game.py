@@ -1,4 +1,4 @@
-"""A problem that is ready to be played: what can be done, what it does, what is said."""
+"""A problem prepared for play: valid actions, their effects, and texts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

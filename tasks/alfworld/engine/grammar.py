@@ -1,4 +1,4 @@
-"""The text grammar of the pinned package: reads its `.twl2` file and writes texts and commands.
+"""The text grammar of the pinned package: parses its `.twl2` file, writes texts and commands.
 
 TextWorld parses the templates again whenever it needs them and evaluates their expressions as
 Python; here they are read once, and only what the expressions of this grammar consist of

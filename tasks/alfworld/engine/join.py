@@ -1,4 +1,4 @@
-"""Lifted joins: where a condition holds in a state, without grounding the problem.
+"""Lifted joins: finds where a condition holds in a state, without grounding the problem.
 
 TextWorld has Fast Downward ground every problem first (half a second, thousands of operators),
 although a turn asks only for the few dozen actions that apply now. Here a condition is joined with
@@ -173,7 +173,7 @@ class Join:
         if name.startswith("?"):
             return self._slots[name]
         if name not in self._problem.objects:
-            raise PddlError(f"{name!r} is used and not declared")
+            raise PddlError(f"{name!r} is used but not declared")
         return None
 
 

@@ -1,4 +1,4 @@
-"""Brings PDDL conditions and effects into the plain form that states are joined with."""
+"""Normalizes PDDL conditions and effects for joins with a state."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -150,7 +150,7 @@ def _single(
         case [(literal,)]:
             return literal
         case _:
-            raise PddlError(f"{str(expression)[:60]} is no atom and no negated one")
+            raise PddlError(f"{str(expression)[:60]} is not an atom or a negated atom")
 
 
 def _normal_form(
@@ -188,7 +188,7 @@ def _normal_form(
 def _atom(predicate: str, arguments: Arguments, types: Mapping[str, str], domain: Domain) -> Atom:
     for name in arguments:
         if name.startswith("?") and name not in types:
-            raise PddlError(f"{predicate} is asked of {name}, which stands for nothing")
+            raise PddlError(f"{predicate} is asked of {name}, which is undefined")
     if predicate != EQUAL and predicate not in domain.predicates:
         raise PddlError(f"unknown predicate {predicate!r}")
     expected = 2 if predicate == EQUAL else len(domain.predicates[predicate])

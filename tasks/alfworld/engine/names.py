@@ -1,4 +1,4 @@
-"""What things are called in texts and commands: `cabinet 3` for `cabinet_bar__minus_00_dot_36`."""
+"""Names of objects in texts and commands: `cabinet 3` for `cabinet_bar__minus_00_dot_36`."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping

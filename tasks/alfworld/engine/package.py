@@ -1,4 +1,4 @@
-"""What is read of the installed package `alfworld`, and nothing more.
+"""The files read from the installed package `alfworld`.
 
 The package's domain, text grammar, goals and tables of what lies where are the world's rules, so
 their version is pinned. They are read as files: importing any module of `alfworld` would run its

@@ -1,4 +1,4 @@
-"""Reads PDDL: the domain of the pinned package and the problems of single games.
+"""Parses PDDL: the domain of the pinned package and the problems of single games.
 
 Only what this domain uses is understood (typing, ADL preconditions, conditional effects, action
 costs); anything else is refused rather than guessed at. Names are lower-cased, as Fast Downward's
@@ -83,7 +83,7 @@ def read_expression(text: str) -> Expression:
         PddlError: The text is too long, not balanced, nested too deeply or not one expression.
     """
     if len(text) > LONGEST_TEXT:
-        raise PddlError(f"{len(text)} characters, at most {LONGEST_TEXT} are read")
+        raise PddlError(f"{len(text)} characters, but at most {LONGEST_TEXT} are read")
     if not text.isascii():
         raise PddlError("it has characters that are not ASCII")
     stack: list[list[Expression]] = [[]]

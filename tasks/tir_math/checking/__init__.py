@@ -1,4 +1,4 @@
-"""Whether an answer is the right one: decided by mathematics, in a process of its own."""
+"""Checks answers mathematically, in a separate process."""
 
 from tasks.tir_math.checking.checker import (
     CPU_LIMIT_S,

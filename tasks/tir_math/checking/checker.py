@@ -1,4 +1,4 @@
-"""Asking whether an answer is right; the work is done in a process that may be lost.
+"""Asks whether an answer is correct; the work is done in a process that may crash.
 
 Neither math-verify nor sympy is imported here. What they are given is text that a model wrote, so
 they run apart, within limits that the kernel enforces. The limit of time is one of processor time:
@@ -112,12 +112,14 @@ class Checker:
             CheckerFailed: The process was lost `ATTEMPTS` times, not by its limits.
         """
         if len(truth) > MOST_CHARACTERS:
-            raise ValueError(f"a right answer of {len(truth)} characters, over {MOST_CHARACTERS}")
+            raise ValueError(
+                f"a reference answer of {len(truth)} characters, more than {MOST_CHARACTERS}"
+            )
         # A long one is still asked about, as one that nobody can read: that the right answer is
         # readable must not depend on what was answered.
         said, status = self._ask(truth, answer if len(answer) <= MOST_CHARACTERS else "")
         if said[:1] != ["read"]:
-            raise ValueError(f"a right answer cannot be read within the limits: {truth!r}")
+            raise ValueError(f"a reference answer cannot be parsed within the limits: {truth!r}")
         if status == -signal.SIGPROF:
             return AnswerCheck(equal=False, reason="time limit")
         reason = _REASONS.get(said[1], "failed") if len(said) == 2 else "failed"
@@ -159,7 +161,7 @@ class Checker:
             if status != -signal.SIGKILL:
                 return said, status
             lost = "a comparison was killed"
-        raise CheckerFailed(f"the answer checker was lost {ATTEMPTS} times; the last time: {lost}")
+        raise CheckerFailed(f"the answer checker crashed {ATTEMPTS} times; the last time: {lost}")
 
     def _running(self) -> CheckerProcess:
         if self._process is None:

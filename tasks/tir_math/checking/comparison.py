@@ -1,4 +1,4 @@
-r"""The comparison of two answers, as it runs in the checker's process.
+r"""The comparison of two answers, run in the checker's process.
 
 Importing this imports math-verify and sympy, which nothing else of this project does. No call here
 has a limit of time or memory of its own: `worker` sets them from outside.

@@ -1,4 +1,4 @@
-r"""What answers are rewritten to before math-verify reads them.
+r"""Normalizes answers for math-verify.
 
 Only notation changes here: what math-verify reads wrongly or not at all is written in the way
 that it does read. No rule decides anything. In this order:

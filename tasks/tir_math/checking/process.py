@@ -1,4 +1,4 @@
-"""The other side of the checker's process: starting it, asking it, noticing its end."""
+"""The parent's side of the checker's process: starting it, calling it, detecting its end."""
 
 import contextlib
 import os

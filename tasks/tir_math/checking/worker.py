@@ -1,4 +1,4 @@
-"""The checker's own process: it makes every comparison in a copy of itself that it can lose.
+"""The checker's own process: makes every comparison in a disposable copy of itself.
 
 A comparison may take for ever, also inside of C code, or fill the memory. So this process only
 waits; for each question it forks a copy, in which math-verify is loaded already, and reads what

@@ -1,4 +1,4 @@
-"""Levels 1 and 2: one operation, or one call of a function, on the numbers of the question."""
+"""Levels 1 and 2: one operation, or one function call, on the numbers in the question."""
 
 import math
 import random

@@ -1,4 +1,4 @@
-"""What a kind of problem is, and what a problem is."""
+"""Kinds of problems, and problems."""
 
 import random
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Which problems there are: those of the built-in panel and the training stream.
+"""Splits problems into those of the built-in panel and the training stream.
 
 A hash of what makes a problem decides which of the two it may appear in, so that they share none,
 whatever is drawn.

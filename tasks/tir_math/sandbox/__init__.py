@@ -1,1 +1,1 @@
-"""Running Python that a model wrote: one interface, one back end that contains it, two others."""
+"""Runs Python written by a model: one interface, one isolated back end, two others."""

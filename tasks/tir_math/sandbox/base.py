@@ -1,4 +1,4 @@
-"""The contract of a sandbox: what it is given, what comes back, and the limits."""
+"""The interface of a sandbox: programs in, executions out, and the limits."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping

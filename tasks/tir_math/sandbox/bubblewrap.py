@@ -1,4 +1,4 @@
-"""The default sandbox: programs run in namespaces of Linux that bubblewrap makes.
+"""The default sandbox: programs run in Linux namespaces made by bubblewrap.
 
 See README.md beside this file for what is contained and how.
 """
@@ -147,8 +147,8 @@ def find_bubblewrap() -> str:
     path = shutil.which("bwrap")
     if path is None:
         raise UserError(
-            "the sandbox needs bubblewrap, and there is no program bwrap; install it (Debian: "
-            f"apt-get install bubblewrap), {_OTHERWISE}"
+            "the sandbox needs bubblewrap, but bwrap is not installed; install it "
+            f"(Debian: apt-get install bubblewrap), {_OTHERWISE}"
         )
     return path
 
@@ -172,13 +172,15 @@ def try_out(bubblewrap: str, limits: Limits) -> None:
             zygote.stop()
     except (SandboxError, OSError) as error:
         raise UserError(
-            f"the sandbox does not start ({error}): bubblewrap 0.4 or newer must be allowed to "
-            "make user, process and mount namespaces; see the sysctls user.max_user_namespaces, "
-            "kernel.unprivileged_userns_clone and kernel.apparmor_restrict_unprivileged_userns, in "
-            f"a container its security profile, {_OTHERWISE}"
+            f"the sandbox does not start ({error}): bubblewrap 0.4 or newer must be "
+            "allowed to create user, process and mount namespaces; see the sysctls "
+            "user.max_user_namespaces, kernel.unprivileged_userns_clone and "
+            "kernel.apparmor_restrict_unprivileged_userns (in a container, its "
+            f"security profile), {_OTHERWISE}"
         ) from error
     if execution.status != "ok":
         raise UserError(
-            f"the sandbox runs, but not an empty program ({execution.status}: "
-            f"{execution.stderr.strip()[-200:]}); the limits may be too low for this interpreter"
+            "the sandbox starts, but cannot run an empty program "
+            f"({execution.status}: {execution.stderr.strip()[-200:]}); the limits may "
+            "be too low for this interpreter"
         )

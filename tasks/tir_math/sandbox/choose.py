@@ -1,4 +1,4 @@
-"""Which sandbox a run uses: what the user says, and never another one instead."""
+"""Opens the sandbox that the user chose, without any fallback."""
 
 from tasks.errors import UserError, near
 from tasks.tir_math.sandbox.base import Sandbox

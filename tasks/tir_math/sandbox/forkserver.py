@@ -1,4 +1,4 @@
-"""The outside of a zygote: starting it in bubblewrap, giving it programs, ending it."""
+"""The outside of a zygote: starting it in bubblewrap, sending it programs, ending it."""
 
 import contextlib
 import json
@@ -90,7 +90,7 @@ class Zygote:
                 sent.close()  # so that the pipes end with the program
                 return self._finish(*streams)
         except OSError as error:
-            raise SandboxError(f"the program cannot be given away: {error.strerror}") from error
+            raise SandboxError(f"the program cannot be handed over: {error.strerror}") from error
 
     @property
     def alive(self) -> bool:
@@ -125,7 +125,7 @@ class Zygote:
                 GRACE_S,
             )
         except TimeoutError:
-            raise SandboxError("the sandbox does not end a program; it is given up") from None
+            raise SandboxError("the sandbox cannot end a program and is abandoned") from None
         self._channel.settimeout(GRACE_S)
         answer = self._receive()
         if "failed" in answer:
@@ -157,7 +157,7 @@ class Zygote:
         try:
             message = self._channel.recv(_LONGEST_MESSAGE)
         except TimeoutError as error:
-            raise SandboxError("the sandbox does not answer") from error
+            raise SandboxError("the sandbox does not respond") from error
         except OSError as error:
             raise SandboxError(f"the sandbox is gone: {error.strerror}") from error
         if not message:

@@ -1,4 +1,4 @@
-"""Programs run by a server: the protocol of SandboxFusion and its relatives, as a client.
+"""Programs run by a server: a client for the protocol of SandboxFusion and its relatives.
 
 The address stands in the environment variable TIR_MATH_SANDBOX_URL, whole, such as
 `http://sandbox:8080/run_code`. What a program may do there is the server's to decide.
@@ -135,14 +135,12 @@ class HttpSandbox(Sandbox):
         try:
             execution = self._run(_VERSIONS)
             if execution.status != "ok":
-                raise SandboxError(f"a program that prints versions ends with {execution.status}")
+                raise SandboxError(f"a program that prints versions ended with {execution.status}")
             found = json.loads(execution.stdout)
             return {name: str(found[name])[:40] for name in ("python", "numpy", "sympy", "mpmath")}
         except (SandboxError, ValueError, KeyError, TypeError) as error:
-            reason = str(error) if isinstance(error, SandboxError) else "it prints no versions"
-            raise UserError(
-                f"the sandbox server that {VARIABLE} names cannot be used: {reason}"
-            ) from error
+            reason = str(error) if isinstance(error, SandboxError) else "it printed no versions"
+            raise UserError(f"the sandbox server in {VARIABLE} cannot be used: {reason}") from error
 
     def _post(self, body: bytes) -> bytes:
         """The body of the answer."""

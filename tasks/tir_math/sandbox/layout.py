@@ -1,4 +1,4 @@
-"""What is seen inside the bubblewrap sandbox: an interpreter, a few libraries, and nothing else."""
+"""The file system inside the bubblewrap sandbox: an interpreter, a few libraries, nothing else."""
 
 import base64
 import dataclasses
@@ -86,8 +86,9 @@ def zygote_arguments(channel: int, limits: Limits, modules: tuple[str, ...]) -> 
     machine = platform.machine()
     if machine not in MACHINES:
         raise UserError(
-            f"the sandbox knows the system calls of {' and '.join(MACHINES)}, and this machine is "
-            f"{machine}; use --set tir_math.sandbox=http and a server on another machine"
+            f"the sandbox knows the system calls of {' and '.join(MACHINES)}, but "
+            f"this machine is {machine}; use --set tir_math.sandbox=http with a "
+            "server on another machine"
         )
     config = {
         "modules": modules,

@@ -1,4 +1,4 @@
-"""Reading what a process prints, within bounds of size and time."""
+"""Reads a process's output within bounds of size and time."""
 
 import os
 import select

@@ -1,4 +1,4 @@
-"""What programs find beside their own text, and how the end of one is read."""
+"""The prelude of programs, and how the end of one is interpreted."""
 
 from tasks.tir_math.sandbox.base import Status
 

@@ -1,4 +1,4 @@
-"""The system calls that a program may make, as a filter for the kernel.
+"""The system calls that a program may make, as a kernel filter.
 
 What a mathematical program needs is allowed and everything else refused: no new processes or
 programs, no sockets, no mounts, no namespaces, no tracing, no shared memory outside of the limit on

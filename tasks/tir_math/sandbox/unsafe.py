@@ -1,4 +1,4 @@
-"""Programs as ordinary processes of this user. NOTHING IS CONTAINED.
+"""Programs as ordinary processes of this user. WITHOUT ISOLATION.
 
 A program can read and delete what the user can, use the network, and leave processes behind. The
 limits keep mistakes in bounds and no intent. For machines without namespaces whose whole content

@@ -1,1 +1,1 @@
-"""Products, goals and the files that they come from."""
+"""Products, goals and the files with their data."""

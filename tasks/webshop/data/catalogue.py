@@ -1,4 +1,4 @@
-"""A catalogue on disk: products that are read when they are looked at, and their search index.
+"""A catalogue on disk: products that are read on demand, and their search index.
 
 A folder holds
 
@@ -268,6 +268,4 @@ def _load(folder: Path, name: str) -> npt.NDArray[Any]:
 
 
 def _damaged(folder: Path, fault: str) -> UserError:
-    return UserError(
-        f"{folder} is not a complete catalogue ({fault}); delete it, and it is rebuilt"
-    )
+    return UserError(f"{folder} is not a complete catalogue ({fault}); delete it to rebuild it")

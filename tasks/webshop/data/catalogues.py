@@ -1,4 +1,4 @@
-"""The catalogues by name: where their sources are, and where they are kept once they are built."""
+"""The catalogues by name: their sources, and their cache."""
 
 import hashlib
 import json
@@ -73,8 +73,8 @@ def is_there(name: str) -> bool:
 def how_to_get(name: str) -> str:
     """What to do about missing files."""
     return (
-        f"put {', '.join(_PUBLIC[name])} (as WebShop's setup downloads them) into one folder and "
-        f"name it with ${DATA_VARIABLE} or --data webshop=FOLDER"
+        f"put {', '.join(_PUBLIC[name])} (as WebShop's setup downloads them) into one "
+        f"folder and pass it with ${DATA_VARIABLE} or --data webshop=FOLDER"
     )
 
 
@@ -90,8 +90,8 @@ def open_catalogue(name: str) -> Catalogue:
             catalogue.build(_listings(name), folder)
     except OSError as error:
         raise UserError(
-            f"{folder} cannot be written ({error.strerror}); "
-            f"name another folder for what is kept with ${CACHE_VARIABLE}"
+            f"{folder} cannot be written ({error.strerror}); choose another cache "
+            f"folder with ${CACHE_VARIABLE}"
         ) from error
     return _opened(folder)
 

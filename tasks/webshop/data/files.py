@@ -1,4 +1,4 @@
-"""Reads the public data files of WebShop, item by item: the full set does not fit into memory.
+"""Reads WebShop's public data files item by item: the full set does not fit into memory.
 
 What is taken of a product, and how its texts are changed, is as in the original.
 """
@@ -124,7 +124,7 @@ def read_listings(files: DataFiles) -> Iterator[Listing]:
             tuple(_wish(wish) for wish in people.get(item.asin, []) if wish.instruction_attributes),
         )
     if not seen:
-        raise UserError(f"{files.items} holds no products")
+        raise UserError(f"{files.items} has no products")
 
 
 def _product(item: _Item, attributes: tuple[str, ...], path: Path) -> Product:
@@ -206,11 +206,11 @@ def _elements(path: Path, file: BinaryIO, object_of: bool) -> Iterator[tuple[Any
     depth, key, builder = 0, -1, ijson.ObjectBuilder()
     for event, value in ijson.basic_parse(file, use_float=True):
         if depth == 0 and event != ("start_map" if object_of else "start_array"):
-            raise UserError(f"{path} must hold a JSON {'object' if object_of else 'array'}")
+            raise UserError(f"{path} must be a JSON {'object' if object_of else 'array'}")
         if event in ("start_map", "start_array"):
             depth += 1
             if depth > _DEEPEST:
-                raise UserError(f"{path} holds values that lie {_DEEPEST} deep in others")
+                raise UserError(f"{path} has values nested {_DEEPEST} deep")
             if depth == 1:
                 continue
         elif event in ("end_map", "end_array"):

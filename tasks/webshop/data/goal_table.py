@@ -1,4 +1,4 @@
-"""Goals from the wishes of a listing, as the original makes them, with draws that are pinned.
+"""Goals from a listing's templates, made as in the original but with pinned random choices.
 
 The original draws price limits from the global random generator, in an order that depends on all
 that was loaded before, so that every process has other goals. Here a draw depends on the product's

@@ -1,4 +1,4 @@
-"""What a shopper is sent for."""
+"""Goals: the product that a shopper is asked to buy."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

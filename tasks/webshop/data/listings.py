@@ -1,4 +1,4 @@
-"""A product with what people wished for when they saw it: the unit of a catalogue."""
+"""A product with the goals that people wrote for it: the unit of a catalogue."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the shop sells."""
+"""Products of the shop."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass

@@ -1,1 +1,1 @@
-"""The built-in catalogue: products from word tables, and wishes for them in plain English."""
+"""The built-in catalogue: products from word tables, and goals for them in plain English."""

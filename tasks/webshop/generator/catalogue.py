@@ -1,4 +1,4 @@
-"""Makes the catalogue: what each product is, costs and offers; `texts` puts it into words."""
+"""Generates the catalogue: attributes, prices and options; `texts` puts them into words."""
 
 import random
 from itertools import count as numbers

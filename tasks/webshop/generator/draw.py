@@ -1,4 +1,4 @@
-"""Draws that use nothing but `rng.random()`, whose sequence Python guarantees between versions."""
+"""Sampling with `rng.random()` alone, whose sequence Python guarantees between versions."""
 
 import random
 from collections.abc import Sequence

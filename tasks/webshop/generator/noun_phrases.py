@@ -1,4 +1,4 @@
-"""Names a kind of product together with what is asked of it."""
+"""Noun phrases for a kind of product with the requested attributes."""
 
 import random
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""How wishes are put into words: `phrases.yaml`."""
+"""The wording of goals: `phrases.yaml`."""
 
 import re
 from functools import cache

@@ -1,4 +1,4 @@
-"""The word tables, `departments/*.yaml`: what the shop sells and how it is spoken of.
+"""The word tables, `departments/*.yaml`: the products of the shop and their wording.
 
 A kind of product is told by its forms, of which every product has exactly one (mostly the
 material), and its traits, of which it has a few. The name of a form or trait is the attribute that

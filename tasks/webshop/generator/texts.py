@@ -1,4 +1,4 @@
-"""What a product's pages say: its name, its description and its bullets."""
+"""The texts of a product's pages: name, description and bullets."""
 
 import random
 from collections.abc import Mapping, Sequence

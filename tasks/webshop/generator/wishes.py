@@ -1,4 +1,4 @@
-"""Draws a wish that a product fulfills, and says it in plain English."""
+"""Samples a goal that a product fulfills, and words it in plain English."""
 
 import random
 from collections.abc import Mapping, Sequence

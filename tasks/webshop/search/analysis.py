@@ -1,4 +1,4 @@
-"""From a text to the terms that are indexed and searched: the default English analysis of Anserini.
+"""Turns a text into terms for index and search: Anserini's default English analysis.
 
 Words as Lucene's StandardTokenizer finds them, without a possessive `'s`, in lower case, without
 33 stop words, reduced to Porter's stems.

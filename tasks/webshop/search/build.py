@@ -1,4 +1,4 @@
-"""Building an index: one pass over the documents, then a counting sort of what it left on disk.
+"""Builds an index: one pass over the documents, then a counting sort on disk.
 
 Memory: the vocabulary (about 200 bytes a term), 40 bytes a document, and some 150 MB for `BLOCK`
 pairs of a term and a document. The files are written as maps, whose pages the system may take back.

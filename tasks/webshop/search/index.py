@@ -1,4 +1,4 @@
-"""Search in an index on disk, ranked by BM25 exactly as Lucene ranks."""
+"""Search in an index on disk, with BM25 ranking exactly as in Lucene."""
 
 from collections import Counter
 from pathlib import Path

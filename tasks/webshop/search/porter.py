@@ -1,4 +1,4 @@
-"""Porter's stemmer with its author's later departures from the paper, as Lucene has it.
+"""Porter's stemmer with its author's later changes, as in Lucene.
 
 M. F. Porter, An algorithm for suffix stripping, Program 14(3), 1980. The departures: words of one
 or two letters stay, step 2 turns `bli` into `ble` (not `abli` into `able`) and `logi` into `log`.

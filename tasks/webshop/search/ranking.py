@@ -1,4 +1,4 @@
-"""The best documents for the terms of a query, without looking at all that have a common term.
+"""The best documents for the terms of a query, without scoring every match of a common term.
 
 Exact for every query. A small index is scanned whole. In a large one terms are taken by what they
 can add at most, highest first (MaxScore: H. Turtle and J. Flood, Query evaluation: strategies and

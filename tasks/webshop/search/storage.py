@@ -1,4 +1,4 @@
-"""An index on disk: a folder of arrays and `index.json`, which says what they must be.
+"""An index on disk: a folder of arrays, and `index.json`, which describes them.
 
 With N documents, T terms, P pairs of a term and a document that has it:
 
@@ -94,7 +94,7 @@ def read(folder: Path) -> tuple[Manifest, Mapping[str, NDArray[Any]]]:
 
 def damaged(path: Path, what: str) -> UserError:
     """The error for a file that is not as it was written."""
-    return UserError(f"{path} {what}; the index must be rebuilt")
+    return UserError(f"{path} {what}; rebuild the index")
 
 
 def _read_manifest(path: Path) -> Manifest:
@@ -108,9 +108,9 @@ def _read_manifest(path: Path) -> Manifest:
     try:
         manifest = Manifest.model_validate_json(content)
     except ValidationError as error:
-        raise damaged(path, f"describes no search index: {first_fault(error)}") from error
+        raise damaged(path, f"does not describe a search index: {first_fault(error)}") from error
     if manifest.format != FORMAT:
-        raise damaged(path, f"has format {manifest.format}, this version reads {FORMAT}")
+        raise damaged(path, f"has format {manifest.format}, but this version reads {FORMAT}")
     return manifest
 
 

@@ -1,4 +1,4 @@
-"""Words of a text: Lucene 8's StandardTokenizer.
+"""Splits text into words: Lucene 8's StandardTokenizer.
 
 The default word boundaries of Unicode 9.0 (UAX #29), with single ideographs and hiragana, runs of
 South-East Asian letters and emoji sequences (UTS #51, 11.0) as words of their own. A word has at

@@ -1,4 +1,4 @@
-"""Finding terms among millions without reading them all."""
+"""Finds terms among millions without reading all of them."""
 
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
