@@ -1,4 +1,4 @@
-"""Compressed files of submissions: written reproducibly, read within stated bounds."""
+"""Compressed files of submissions: written the same way everywhere, read within stated bounds."""
 
 import hashlib
 import io
@@ -57,7 +57,7 @@ def unpacked(path: Path, size: int) -> Iterator[bytes]:
         yield part
     if found != size:
         than = "more" if found > size else f"{found:,}"
-        raise UserError(f"{path.name} holds {than} bytes, {size:,} were stated")
+        raise UserError(f"{path.name} holds {than} bytes, {size:,} are stated")
 
 
 def read_at_most(path: Path, most: int) -> bytes:
@@ -74,7 +74,7 @@ def read_at_most(path: Path, most: int) -> bytes:
     for part in _parts(path):
         content.write(part)
         if content.tell() > most:
-            raise UserError(f"{path} has more than {most} bytes")
+            raise UserError(f"{path} holds more than {most} bytes")
     return content.getvalue()
 
 

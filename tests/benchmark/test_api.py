@@ -114,4 +114,4 @@ def test_a_folder_that_is_no_run_is_told_what_it_is(
     assert main(["report", str(tmp_path)]) == 2
     assert f"holds 1 runs, such as {tmp_path / 'r'}: name one" in capsys.readouterr().err
     assert main(["compare", "x", "x/"]) == 2
-    assert "x is named twice" in capsys.readouterr().err
+    assert "x is given twice" in capsys.readouterr().err

@@ -40,7 +40,11 @@ def test_lines_are_joined_and_counted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("size", "message"),
-    [(7, "holds more bytes, 7 are stated"), (9, "holds 8 bytes, 9 are stated"), (0, "holds more")],
+    [
+        (7, "holds more bytes, 7 are stated"),
+        (9, "holds 8 bytes, 9 are stated"),
+        (0, "holds more"),
+    ],
 )
 def test_another_size_than_stated_is_refused(tmp_path: Path, size: int, message: str) -> None:
     write_compressed(tmp_path / "x.zst", [b"one\n", b"two\n"])

@@ -93,7 +93,7 @@ def adds(folder: Path, name: str | None = None) -> Callable[[Path], object]:
 def test_a_submission_is_accepted(clone: Path, entries: dict[str, Path]) -> None:
     code, text, verdict = judged(clone, pull_request(clone, adds(entries["policy"])))
     assert code == 0
-    assert text.startswith(f"## Submission `{FOLDER}`\n\nAccepted. 256 episodes were executed")
+    assert text.startswith(f"## Submission `{FOLDER}`\n\nAccepted. 256 episodes were replayed")
     assert verdict is not None
     assert (verdict["accepted"], verdict["submission"]) == (True, FOLDER)
     assert not (clone / "submissions" / FOLDER).exists()
@@ -151,7 +151,7 @@ def test_a_name_that_is_taken_by_now(clone: Path, entries: dict[str, Path]) -> N
     assert code == 1
     assert verdict is not None
     problems = [finding["problem"] for finding in verdict["findings"]]
-    assert f"submissions/{FOLDER}/ is there already" in problems
+    assert f"submissions/{FOLDER}/ already exists" in problems
 
 
 def test_a_broken_entry_of_somebody_else_is_left_out(clone: Path, entries: dict[str, Path]) -> None:
@@ -265,7 +265,7 @@ def test_commits_that_are_not_there(clone: Path, head: str, base: str, message: 
     ]
     assert main(told) == 2
     text = html.unescape((out / "comment.md").read_text())
-    assert "The check could not be made, which is no verdict:" in text
+    assert "The check could not be completed, so there is no verdict:" in text
     assert message in text
 
 

@@ -24,5 +24,5 @@ def test_the_index_is_rewritten_unless_a_track_is_incomplete(
     del content["settings"]["unit"]
     (tmp_path / "small.yaml").write_text(yaml.safe_dump(content))
     assert main() == 2
-    assert "settings lack unit (None); a track says all of them" in capsys.readouterr().err
+    assert "settings lack unit (None); a track needs all of them" in capsys.readouterr().err
     assert (tmp_path / tracks.INDEX).read_bytes() == before

@@ -247,11 +247,11 @@ def test_a_wrong_setting_is_named(own: str, message: str) -> None:
 
 @pytest.mark.parametrize("own", ["rollout.groups", "=3", "rollout.=3", ".groups=3", "a..b=3", ""])
 def test_a_setting_that_is_none_is_refused(own: str) -> None:
-    assert fault(own).startswith("--set takes KEY=VALUE, as in optimization.learning_rate=1e-4")
+    assert fault(own).startswith("--set needs KEY=VALUE, such as optimization.learning_rate=1e-4")
 
 
 def test_a_value_that_is_no_yaml_is_refused() -> None:
-    assert fault("rollout.groups=[") == "--set rollout.groups=[: the value cannot be read"
+    assert fault("rollout.groups=[") == "--set rollout.groups=[: the value is not valid"
 
 
 @pytest.mark.parametrize(
@@ -259,12 +259,12 @@ def test_a_value_that_is_no_yaml_is_refused() -> None:
     [
         (
             ["tis_cap=2", "rollout.temperature=0.7"],
-            "engines give log-probabilities at temperature 1, so that tis_cap can only weigh "
-            "tokens drawn at it: set rollout.temperature=1, or leave tis_cap out",
+            "engines give log-probabilities at temperature 1, so tis_cap needs "
+            "tokens sampled at it: set rollout.temperature=1, or leave out tis_cap",
         ),
         (
             ["rollout.group_size=1"],
-            "gigpo compares the episodes of a group, and groups of one (rollout.group_size=1) have "
+            "gigpo compares the episodes of a group, but rollout.group_size=1 leaves "
             "nothing to compare: use gae or reinforce_pp",
         ),
         (
@@ -314,7 +314,7 @@ def test_groups_of_one_are_for_recipes_without_groups() -> None:
         config = resolve(recipe, "tiny", ["sokoban"], ["rollout.group_size=1"])
         assert config.rollout.group_size == 1
     for recipe in ("grpo", "empg", "rloo", "cispo_sm", "agentrl"):
-        assert "have nothing to compare" in fault("rollout.group_size=1", recipe=recipe)
+        assert "leaves nothing to compare" in fault("rollout.group_size=1", recipe=recipe)
 
 
 def test_what_is_unknown_is_named_with_near_matches() -> None:
@@ -362,14 +362,14 @@ def test_the_name_of_a_file_does_not_decide_its_constants(tmp_path: Path) -> Non
     recipe = write(tmp_path / "gspo.yaml", content)
     line = fault(recipe=recipe)
     assert f"{recipe}: gspo is the name of a shipped recipe" in line
-    assert line.endswith("rename the file, as in my_gspo.yaml, or give --recipe gspo")
+    assert line.endswith("rename the file, for example to my_gspo.yaml, or use --recipe gspo")
     assert "is the name of a shipped recipe" in fault(recipe=str(RECIPES / "gspo.yaml"))
 
 
 @pytest.mark.parametrize("name", ["my recipe", "_x", ".x", "größe", "a" * 101])
 def test_a_file_whose_name_cannot_stand_in_a_log_is_refused(name: str, tmp_path: Path) -> None:
     recipe = write(tmp_path / f"{name}.yaml", (RECIPES / "grpo.yaml").read_text("utf-8"))
-    assert f"{recipe}: the file's name is the recipe's and stands in the log: rename it, with" in (
+    assert f"{recipe}: the file's name becomes the recipe's name: rename it to" in (
         fault(recipe=recipe)
     )
 
@@ -377,8 +377,8 @@ def test_a_file_whose_name_cannot_stand_in_a_log_is_refused(name: str, tmp_path:
 def test_a_scale_for_what_there_is_not_is_refused(tmp_path: Path) -> None:
     scale = write(tmp_path / "a.yaml", {"tasks": {"sokoban": {"recipes": {"gsop": {}}}}})
     assert fault(scale=scale) == (
-        f"{scale}: tasks.sokoban.recipes: no shipped recipe is called 'gsop', and a file of your "
-        "own has its values itself; did you mean gspo, sapo or grpo?"
+        f"{scale}: tasks.sokoban.recipes: no shipped recipe is called 'gsop', and a "
+        "custom recipe contains its own values; did you mean gspo, sapo or grpo?"
     )
     scale = write(tmp_path / "b.yaml", {"tasks": {"socoban": {}}})
     assert fault(scale=scale) == f"{scale}: tasks: unknown task 'socoban'; did you mean sokoban?"
@@ -388,8 +388,8 @@ def test_a_scale_for_what_there_is_not_is_refused(tmp_path: Path) -> None:
     ("content", "message"),
     [
         ("advantage: {name: [", "cannot be read: "),
-        ("just a text", "must hold settings, as the shipped ones do"),
-        ("", "must hold settings, as the shipped ones do"),
+        ("just a text", "must contain settings, like the shipped files"),
+        ("", "must contain settings, like the shipped files"),
         ("clipping: {name: ppo}\naggregation: token-mean\n", "advantage: Field required"),
     ],
 )

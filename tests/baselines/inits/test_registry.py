@@ -150,10 +150,10 @@ def test_a_missing_best_model_is_explained_by_the_log(tmp_path: Path) -> None:
         find_model(str(folder / "best"))
     assert str(caught.value) == (
         f"model folder {folder / 'best'} does not exist: the training never beat its init (50.0%; "
-        f"its best validation has 50.0%), and keeps only what does; take {folder / 'last'}, as for "
+        f"its best validation has 50.0%), so there is no best/; use {folder / 'last'}, as for "
         "every other seed"
     )
     better = _training(tmp_path / "better", 128, 129)
     for path in (better / "best", tmp_path / "nowhere" / "best", folder / "first"):
-        with pytest.raises(UserError, match="there is no init and no folder"):
+        with pytest.raises(UserError, match="there is no init or folder"):
             find_model(str(path))

@@ -174,7 +174,7 @@ def test_a_trajectory_is_a_row_in_which_the_world_is_masked(penalty_on: str) -> 
 
 
 def test_prompts_that_do_not_go_on_are_no_trajectory() -> None:
-    with pytest.raises(UserError, match=r"prompts of sokoban .* no one sequence: .*unit=turn"):
+    with pytest.raises(UserError, match=r"a prompt of sokoban .* not one sequence: .*unit=turn"):
         played_group([three_turns(job())], 5, "trajectory", CONFIG)
 
 
@@ -239,7 +239,7 @@ def test_a_real_conversation_is_one_row() -> None:
 
 @pytest.mark.parametrize(("name", "unit"), [("sokoban", "turn"), ("tir_math", "trajectory")])
 def test_an_engine_without_token_ids_cannot_train(name: str, unit: Unit) -> None:
-    with pytest.raises(UserError, match="training needs an engine that gives token ids and their"):
+    with pytest.raises(UserError, match="training needs an engine with token ids and"):
         play(unit, ScriptedEngine("expert"), name)
 
 
@@ -248,7 +248,7 @@ def test_an_engine_without_log_probs_cannot_train(name: str, unit: Unit) -> None
     of = job(name)
     silent = replace(generation((1, 2), (3, 4)), token_log_probs=None)
     played = Trajectory(of, view("first"), (turn(silent, outcome=WON),), WON, None)
-    with pytest.raises(UserError, match="training needs an engine that gives token ids and their"):
+    with pytest.raises(UserError, match="training needs an engine with token ids and"):
         played_group([played], 5, unit, CONFIG)
 
 

@@ -73,7 +73,9 @@ def test_files_under_the_name_of_another_cell_are_refused(tmp_path: Path, ground
     place = finish(results, CELL, ground, {0}).place
     other = Place(results, Cell("fixed", "grpo", 1))
     place.facts.rename(other.facts)
-    with pytest.raises(UserError, match="is of fixed grpo seed 0: its name says another cell"):
+    with pytest.raises(
+        UserError, match="belongs to fixed grpo seed 0, which does not match its name"
+    ):
         read_cell(results, other.cell)
 
 
@@ -87,5 +89,5 @@ def test_records_that_are_not_the_whole_panel_are_refused(tmp_path: Path, ground
     more = found.facts.evaluation.model_validate_json(found.facts.evaluation.model_dump_json())
     assert more == found.facts.evaluation
     rewrite(found.place.facts, evaluation=evaluation)
-    with pytest.raises(UserError, match="the fingerprint is not that of its panels"):
+    with pytest.raises(UserError, match="the fingerprint does not match the panels"):
         read_cell(results, init_cell("fixed"))

@@ -93,7 +93,7 @@ def test_two_seeds_decide_nothing(tmp_path: Path, ground: Ground) -> None:
     for rule in ({"better": ["gspo", "grpo"]}, {"best": "gspo"}, {"holds": "grpo"}):
         verdict = judge(results, **rule)
         assert verdict.outcome == "not decided"
-        assert verdict.numbers.endswith("; 3 seeds of each decide, there are: grpo 2")
+        assert verdict.numbers.endswith("; 3 seeds of each are needed, available: grpo 2")
     assert judge(results, learns=["gspo"]).outcome == "reproduced"
 
 

@@ -66,7 +66,7 @@ def test_a_page_has_table_curves_verdicts_and_what_is_missing(
     assert "| cispo | 1 of 2 |" in text
     assert "1 of 1 after update 2 (21 to 100 %)" in text
     assert "| SAMPO beats GRPO. | **not decided** | sampo minus grpo: +75.0 [" in text
-    assert "points); 3 seeds of each decide, there are: sampo 2, grpo 2 |" in text
+    assert "points); 3 seeds of each are needed, available: sampo 2, grpo 2 |" in text
     assert "| CISPO collapses. | **not run** | cispo lacks seed 1 |" in text
     assert "- cispo: seed 1\n" in text
     assert "arlarena-bench train --track fixed --recipe grpo --seed 0 --engine transf" in text
@@ -154,7 +154,7 @@ def test_what_is_left_is_estimated_from_what_was_measured(
     grounds = grounds_of(cells, "study.yaml")
     nothing = estimate(cells, [], grounds, {})
     assert (nothing.measured, nothing.unknown) == (0, 8)
-    assert nothing.text(1).startswith("what is left cannot be estimated yet")
+    assert nothing.text(1).startswith("the remaining time cannot be estimated yet")
     done = finish(tmp_path / "results", cells[0], grounds["fixed"], [0], cpu=60)
     # GRPO a minute; SAMPO, never measured, twice as long.
     left = estimate(cells[1:4], [done], grounds, {})

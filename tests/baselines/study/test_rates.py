@@ -50,7 +50,7 @@ def test_short_trainings_that_are_finished_are_not_made_again(tmp_path: Path, tr
     assert "optimization.learning_rate=0.001" in second
     finish_trials(track, folder, "grpo", {3e-4: 0.5})
     assert tuning_commands(track, folder, "grpo") == [second]
-    with pytest.raises(UserError, match=r"the short training in .*0\.001 is not whole"):
+    with pytest.raises(UserError, match=r"the short training run in .*0\.001 is incomplete"):
         keep_rate(tmp_path / "results", track, folder, "grpo")
     # The other seeds find them, too.
     share_tuning(tmp_path / "tuned" / "grpo-s1", "grpo")

@@ -123,7 +123,7 @@ def test_a_killed_study_ends_with_the_logs_of_one_that_was_not(folder: Path) -> 
     rates = [folder / name / "results" / "tuned" / "rates.yaml" for name in ("whole", "killed")]
     assert rates[0].read_bytes() == rates[1].read_bytes()
     once_more = begin(folder, "whole")
-    assert "3 of 3 runs are finished; nothing is left" in end(once_more)
+    assert "3 of 3 runs are finished; nothing left to do" in end(once_more)
     assert once_more.returncode == 0
 
 
@@ -147,7 +147,7 @@ def test_a_failing_run_is_reported_and_the_rest_goes_on(folder: Path) -> None:
     assert str(run / "output.txt") in line
     assert (read_state(run).failure or "").startswith("train ended with exit code")
     assert (run / "output.txt").stat().st_size > 0
-    assert "1 of 3 runs failed; the same command tries them again" in said
+    assert "1 of 3 runs failed; run the same command to retry them" in said
 
 
 def test_a_study_that_is_asked_to_stop_ends_its_processes(folder: Path) -> None:
@@ -165,7 +165,7 @@ def test_a_study_that_is_asked_to_stop_ends_its_processes(folder: Path) -> None:
     process.send_signal(signal.SIGTERM)
     said = end(process)
     assert process.returncode == 130
-    assert "stopped; the same command goes on from the last checkpoints" in said
+    assert "stopped; run the same command to resume from the last checkpoints" in said
     assert children
     assert not any(Path(f"/proc/{pid}").exists() for pid in children)
     assert all(json.loads(path.read_bytes())["pid"] is None for path in runs.glob("*/*/study.json"))

@@ -97,8 +97,8 @@ def test_a_study_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     ("track", "recipe", "message"),
     [
         ("sokoban-standart", "grpo", "did you mean sokoban-standard"),
-        ("tir_math-standard", "gigpo", "compares the turns of episodes"),
-        ("tir_math-stress", "empg", "compares the turns of episodes"),
+        ("tir_math-standard", "gigpo", "compares turns of episodes"),
+        ("tir_math-stress", "empg", "compares turns of episodes"),
     ],
 )
 def test_what_cannot_be_trained_is_an_error_of_the_file(

@@ -155,11 +155,14 @@ def test_what_moves_no_result_moves_no_hash(changes: dict[str, Any], folder: Pat
             "leave optimization.learning_rate out: a track does not pin it",
         ),
         ({"settings": {"advantage": {"name": "grpo"}}}, "leave advantage out: a track does not"),
-        ({"learning_rate": {"last": 3}}, "last is 3, and there are 2 updates"),
+        ({"learning_rate": {"last": 3}}, "last is 3, but there are 2 updates"),
         ({"learning_rate": {"grid": [1e-2, 1e-4]}}, "grid must be ascending, each rate once"),
         ({"learning_rate": {"grid": [1e-4, math.inf]}}, "grid.1: Input should be a finite number"),
         ({"learning_rate": {"fixed": 1e-4}}, "learning_rate.fixed.grid: Extra inputs"),
-        ({"recipes": {"gspo": {"kl": {"coef": 1}}}}, "gspo sets kl, which is not of the method"),
+        (
+            {"recipes": {"gspo": {"kl": {"coef": 1}}}},
+            "gspo sets kl, which are not part of the method",
+        ),
         ({"init": {"sha256": "none"}}, "init.sha256: String should match pattern"),
     ],
 )
@@ -180,7 +183,7 @@ def test_a_file_that_is_not_yaml_is_one_line(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"unit": None}, "unit: null leaves it to the task; say the value"),
+        ({"unit": None}, "unit: null leaves it to the task; give a value"),
         ({"rollout": {"max_turns": None}}, "rollout.max_turns: null leaves it to the task"),
         (
             {"kll": {"coef": 0}},
@@ -200,7 +203,9 @@ def test_a_track_without_one_of_the_trainers_settings_is_not_pinned(folder: Path
     content = small_track()
     del content["settings"]["entropy_coef"]
     (folder / "small.yaml").write_text(yaml.safe_dump(content))
-    with pytest.raises(UserError, match=r"settings lack entropy_coef \(0.0\); a track says all of"):
+    with pytest.raises(
+        UserError, match=r"settings lack entropy_coef \(0.0\); a track needs all of"
+    ):
         pinned_index()
 
 
@@ -217,7 +222,7 @@ def test_a_setting_that_came_later_moves_no_hash_and_is_trained_with(folder: Pat
 
 def test_a_setting_is_not_pinned_and_added(folder: Path) -> None:
     write(folder, {"added": {"entropy_coef": 0.5}})
-    assert fault().endswith("added repeats entropy_coef: it is pinned among the settings")
+    assert fault().endswith("added repeats entropy_coef, which settings already pins")
 
 
 def test_constants_for_an_unknown_recipe_are_not_pinned(folder: Path) -> None:
@@ -240,7 +245,7 @@ def test_a_recipe_that_sets_what_the_track_pins_is_refused(tmp_path: Path) -> No
     recipe = tmp_path / "mine.yaml"
     content = yaml.safe_load((RECIPES / "grpo.yaml").read_text())
     recipe.write_text(yaml.safe_dump(content | {"kl": {"coef": 1.0}}))
-    with pytest.raises(UserError, match=r"sets kl, which track small pins: leave it out of the"):
+    with pytest.raises(UserError, match=r"sets kl, which track small pins: remove it from the"):
         resolve_on_track(small(), str(recipe), 1e-4)
 
 

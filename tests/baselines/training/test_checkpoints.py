@@ -192,7 +192,7 @@ def test_a_failing_disk_leaves_the_old_checkpoint(
         training.save(tmp_path, update=2)
     (line,) = str(caught.value).splitlines()
     assert line.startswith(f"the checkpoint in {tmp_path} cannot be written: ")
-    assert line.endswith("still there: make room and run the same command again")
+    assert line.endswith("kept: free disk space and run the same command again")
     assert "File too large" in line or "a file could not be written whole" in line
     # What was begun takes up no room.
     assert [path.name for path in tmp_path.iterdir()] == [LAST]

@@ -76,7 +76,7 @@ def test_sigterm_leaves_a_checkpoint_that_the_run_goes_on_from(tmp_path: Path) -
     process.terminate()
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert f"goes on from the last checkpoint in {folder}" in said
+    assert f"resumes from the last checkpoint in {folder}" in said
     made = len(read_training_log(log).updates)
     state = json.loads((folder / "last/state/training_state.json").read_text())
     assert state["update"] == made >= 2

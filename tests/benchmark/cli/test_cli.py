@@ -67,9 +67,9 @@ def test_importing_the_packages_imports_neither_torch_nor_vllm() -> None:
         ),
         (
             ["eval", "--model", "tiny-sokobn"],
-            "no init and no folder 'tiny-sokobn'; did you mean tiny-sokoban",
+            "no init or folder 'tiny-sokobn'; did you mean tiny-sokoban",
         ),
-        (["eval", "--model", "/no/such/folder"], "no init and no folder '/no/such/folder'"),
+        (["eval", "--model", "/no/such/folder"], "no init or folder '/no/such/folder'"),
         (["eval"], "--model is missing"),
         (["eval", "--engine", "expert", "--model", "x"], "leave out --model"),
         (["eval", "--engine", "openai", "--model", "x"], "needs at least one --endpoint"),
@@ -79,17 +79,17 @@ def test_importing_the_packages_imports_neither_torch_nor_vllm() -> None:
         ),
         (
             ["eval", "--engine", "expert", "--temperature", "-1"],
-            "--temperature must lie in 0 to 10",
+            "--temperature must be from 0 to 10",
         ),
-        (["eval", "--engine", "expert", "--top-p", "0"], "--top-p must lie above 0"),
+        (["eval", "--engine", "expert", "--top-p", "0"], "--top-p must be above 0"),
         (["eval", "--engine", "expert", "--shard", "3/2"], "--shard must be I/N"),
         (["eval", "--engine", "expert", "--out", "/proc/run"], "/proc/run cannot be written"),
-        (["eval", "--engine", "expert", "--task", "sokoban", "--task", "sokoban"], "named twice"),
+        (["eval", "--engine", "expert", "--task", "sokoban", "--task", "sokoban"], "given twice"),
         (["replay", "/no/such/run"], "is not a run folder"),
         (["report", "/no/such/run"], "is not a run folder"),
         (
             ["play", "sokoban", "--episode", "x"],
-            "has no episode 'x'; give an id from one-box-000 to one-box-255",
+            "has no episode 'x'; use an id from one-box-000 to one-box-255",
         ),
         (["validate", "chess"], "unknown task 'chess'"),
         (["bc", "tiny-sokoban", "--out", "/proc/x"], "/proc/x cannot be written"),
@@ -171,7 +171,7 @@ def test_replay_says_what_is_missing_and_what_the_summary_claims(tmp_path: Path)
     assert done.returncode == 1
     assert "10 records" in done.stdout
     assert "not complete: sokoban/builtin has 10 of 256 plays, 246 are missing" in done.stdout
-    assert "summary.json is not what the records give" in done.stdout
+    assert "summary.json does not match the records" in done.stdout
     file.write_text("".join(lines))
     assert cli("replay", str(tmp_path)).returncode == 0
 
@@ -185,14 +185,14 @@ def test_shards_join_to_the_whole_run(tmp_path: Path) -> None:
     for number, part in enumerate(parts, 1):
         shard = ["--shard", f"{number}/3", "--out", str(part)]
         assert main([*run, *shard]) == 0
-    assert "each is needed once" in error_line(
+    assert "give each one once" in error_line(
         "merge", str(parts[0]), str(parts[1]), "--out", str(tmp_path / "x")
     )
     joined = tmp_path / "joined"
     assert main(["merge", *map(str, parts), "--out", str(joined)]) == 0
     for name in ("episodes.jsonl", "summary.json"):
         assert (joined / name).read_bytes() == (whole / name).read_bytes()
-    assert "holds a run already" in error_line("merge", *map(str, parts), "--out", str(joined))
+    assert "already has a run" in error_line("merge", *map(str, parts), "--out", str(joined))
     assert "is not a shard" in error_line("merge", str(whole), "--out", str(tmp_path / "y"))
 
 
@@ -208,7 +208,7 @@ def test_validate_proves_sokoban() -> None:
     assert done.returncode == 0, done.stdout
     assert "FAIL" not in done.stdout
     assert done.stdout.count("expert wins") == 2
-    assert "all checks hold" in done.stdout
+    assert "all checks passed" in done.stdout
 
 
 def test_a_person_plays_by_lines() -> None:
@@ -222,7 +222,7 @@ def test_a_person_plays_by_lines() -> None:
 def test_a_part_and_another_protocol_are_said_so(tmp_path: Path) -> None:
     shard = ["--shard", "1/16", "--temperature", "0.7", "--out", str(tmp_path)]
     done = cli("eval", "--engine", "random", *shard)
-    assert "shard 1 of 16: these numbers are of a part of the panel" in done.stdout
+    assert "shard 1 of 16: these numbers cover a part of the panel" in done.stdout
     assert "not the standard protocol: temperature = 0.7" in done.stdout
 
 

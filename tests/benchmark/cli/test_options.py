@@ -36,11 +36,11 @@ def refused(capsys: pytest.CaptureFixture[str], words: str) -> str:
         ("eval my-ckpt", "unexpected 'my-ckpt'; did you mean --model my-ckpt?"),
         ("train --recipe grpo --learning-rate 1", "--set optimization.learning_rate=1e-4"),
         ("eval --dtype bf16", "invalid choice: 'bf16' (choose from"),
-        ("eval --limit 0", "--limit: must be a whole number of at least 1, not '0'"),
+        ("eval --limit 0", "--limit: must be an integer of at least 1, not '0'"),
         ("eval --model x --model-args a=1", "must be a JSON object, not 'a=1'"),
         ("eval --model x --extra-body []", "must be a JSON object, such as {}, not '[]'"),
         ("eval --engine expert --task all,sokoban", "--task all is every task; name no other"),
-        ("eval --engine expert --task sokoban,sokoban/builtin", "sokoban/builtin is named twice"),
+        ("eval --engine expert --task sokoban,sokoban/builtin", "sokoban/builtin is given twice"),
         ("eval --engine expert --task sokoban,chess", "unknown task 'chess'"),
         ("eval --engine expert --task sokoban --dtype float32", "--dtype does nothing"),
         (

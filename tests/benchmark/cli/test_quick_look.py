@@ -82,7 +82,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_model_is_looked_f
     assert "is not a folder; choose another --out" in capsys.readouterr().err
     # A folder that was made for a run that did not begin is not left behind.
     assert main([*ask, str(tmp_path / "new")]) == 2
-    assert "no init and no folder 'no-such-model'" in capsys.readouterr().err
+    assert "no init or folder 'no-such-model'" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
 
 

@@ -140,7 +140,7 @@ def test_a_finished_run_has_nothing_left_to_do(
     assert (out / LOG).read_bytes() == before
     said, shown = capsys.readouterr()
     assert said.splitlines() == [
-        "nothing was validated: the log does not say how good the policy is",
+        "there was no validation, so the log has no measure of success",
         f"evaluate it: arlarena-bench eval --model {out}/last --task sokoban/builtin",
         f"weights of last: SHA-256 {folder_sha256(out / 'last')}",
         f"log and checkpoints: {out}",
@@ -272,8 +272,8 @@ def test_an_engine_that_dies_ends_with_its_code_and_the_same_command_resumes(
         assert train(out) == EXIT_ENGINE_DOWN
     message = capsys.readouterr().err.splitlines()[-1]
     assert message == (
-        "arlarena-bench train: the engine went down: the transformers engine died: MemoryError: no "
-        "room for keys; run the same command again to resume"
+        "arlarena-bench train: the engine failed: the transformers engine died: "
+        "MemoryError: no room for keys; run the same command again to resume"
     )
     assert [line["update"] for line in updates(out)] == [1]
     assert train(out) == 0
@@ -291,7 +291,7 @@ def test_an_interrupted_run_says_how_it_goes_on(
 
     monkeypatch.setattr(Trainer, "train", interrupted)
     assert train(tmp_path) == EXIT_INTERRUPTED
-    assert "the same command begins again" in capsys.readouterr().err
+    assert "the same command starts over" in capsys.readouterr().err
 
 
 def test_a_dry_run_says_what_it_would_be_and_leaves_nothing(
@@ -355,17 +355,17 @@ def _init() -> Path:
     [
         (["--recipe", "samp"], "there is no recipe 'samp'; did you mean sampo"),
         (["--scale", "papr"], "there is no scale 'papr'; did you mean paper?"),
-        (["--init", "tiny-socoban"], "no init and no folder 'tiny-socoban'; did you mean tiny-sok"),
+        (["--init", "tiny-socoban"], "no init or folder 'tiny-socoban'; did you mean tiny-sok"),
         (["--task", "socoban"], "unknown task 'socoban'; did you mean sokoban?"),
         (["--set", "rollout.grups=2"], "there is no rollout.grups; did you mean groups"),
         (["--set", "webshop.compat=x"], "there is no webshop; there are advantage, "),
         (["--set", "sokoban.walls=x"], "task sokoban has no setting 'walls'; there are none"),
         (["--set", "rollout.group_size=1"], "gigpo compares the episodes of a group"),
         (["--set", "validation.panel=builtn"], "no panel 'builtn'"),
-        (["--set", "unit=trajectory"], "gigpo compares the turns of episodes, and the rows of "),
+        (["--set", "unit=trajectory"], "gigpo compares turns of episodes, but the rows of "),
         (
             ["--recipe", "grpo", "--set", "unit=trajectory"],
-            "the prompts of sokoban do not go on from each other",
+            "a prompt of sokoban does not continue the one before",
         ),
         (["--tracker", "tensorbord"], "'tensorbord' is not installed; did you mean tensorboard?"),
         (["--engine", "openai"], "--engine openai needs at least one --endpoint URL"),
@@ -375,7 +375,7 @@ def _init() -> Path:
         ),
         (
             ["--dry-run", "--recipe", "grpo", "--set", "unit=trajectory"],
-            "do not go on from each other",
+            "does not continue the one before",
         ),
     ],
 )
@@ -400,4 +400,4 @@ def test_a_folder_of_a_model_without_a_task_needs_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = main(["train", "--recipe", "grpo", "--init", str(_init()), "--out", str(tmp_path)])
-    assert "--task is missing: the init was made for none" in refused(capsys, code)
+    assert "--task is missing: the init belongs to no" in refused(capsys, code)

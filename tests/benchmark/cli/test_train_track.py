@@ -67,8 +67,8 @@ def test_a_run_tunes_its_rate_and_is_the_run_at_that_rate(
     printed = capsys.readouterr()
     said = [line for line in printed.err.splitlines() if line.startswith("learning rate: ")]
     assert said[0] == (
-        "learning rate: tuned among 0.0001, 0.01 first, 2 updates each on seed 1000, judged by the "
-        "rollouts"
+        "learning rate: tuning over 0.0001, 0.01 first, with 2 updates each on seed 1000, "
+        "judged by the rollouts"
     )
     log = log_of(tuned)
     rate = log.start.configuration["optimization"]["learning_rate"]
@@ -119,7 +119,7 @@ def test_settings_of_ones_own_make_an_open_run(
     write_rates(1e-4)
     assert train(tmp_path / "run", "--set", "kl.coef=0.5", "--set", "rollout.concurrency=4") == 0
     said = capsys.readouterr().err.splitlines()
-    assert "open run, not on track small: your own kl.coef" in said
+    assert "open run, not on track small: changed kl.coef" in said
     start = log_of(tmp_path / "run").start
     assert start.track is None
     (found,) = deviations(load_track("small"), start)
@@ -144,13 +144,13 @@ def test_an_open_run_does_not_go_on_as_one_of_a_track(
     assert train(tmp_path / "run", "--set", "optimization.updates=1") == 0
     line = refused(capsys, train(tmp_path / "run"))
     small = f"small ({load_track('small').sha256[:12]}...)"
-    assert f"is of a run on the track open, and this one is on {small}: choose another --" in line
+    assert f"belongs to a run on the track open, but this one is on {small}: choose another" in line
 
 
 def test_a_dry_run_tunes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert train(tmp_path / "run", "--dry-run") == 0
     printed = capsys.readouterr()
-    assert "learning rate: tuned among 0.0001, 0.01 first" in printed.err
+    assert "learning rate: tuning over 0.0001, 0.01 first" in printed.err
     resolved = yaml.safe_load(printed.out.partition("\npolicy: ")[0])
     assert resolved["optimization"]["learning_rate"] == 1e-4
     assert not (tmp_path / "run").exists()
@@ -162,8 +162,8 @@ def test_a_dry_run_tunes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (["--track", "smal"], "there is no track 'smal'; did you mean small?"),
         (
             ["--scale", "tiny"],
-            "--scale beside --track: small pins the init, the tasks and the sizes; leave --scale "
-            "out, or --track",
+            "--scale beside --track: small pins the init, the tasks and the sizes; leave out "
+            "--scale or --track",
         ),
         (["--init", "tiny-sokoban", "--task", "sokoban"], "--init, --task beside --track: small"),
         (["--recipe", "gpro"], "there is no recipe 'gpro'; did you mean gspo, grpo or gigpo"),
@@ -197,13 +197,13 @@ def test_an_init_that_is_not_the_tracks_is_refused(
     line = refused(capsys, train(tmp_path / "run"))
     found = read_registry()["tiny-sokoban"].sha256
     assert found is not None
-    assert f"track small starts from tiny-sokoban with SHA-256 {'0' * 12}..., and " in line
-    assert f"the one that is here has {found[:12]}...: it is another init" in line
+    assert f"track small starts from tiny-sokoban with SHA-256 {'0' * 12}..., but " in line
+    assert f"the one found here has {found[:12]}...; use the version" in line
 
 
 def test_without_a_track_an_init_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
     line = refused(capsys, main(["train", "--recipe", "grpo"]))
-    assert "--init is missing: name where weights start, or a --track, which pins it" in line
+    assert "--init is missing: give the starting weights, or a --track, which pins them" in line
 
 
 def test_several_processes_do_not_tune(
@@ -211,4 +211,4 @@ def test_several_processes_do_not_tune(
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     line = refused(capsys, train(tmp_path / "run"))
-    assert "the learning rate on track small is tuned by one process first" in line
+    assert "the learning rate on track small is tuned by a single process first" in line

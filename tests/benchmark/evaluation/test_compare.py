@@ -94,7 +94,7 @@ def test_repeats_are_compared_episode_by_episode() -> None:
     assert panel.success.p_value == sign_flip([0.5, 0.5, -0.5]) == 1.0
     line = comparison_text(compare(run_a, run_b, TASKS)).splitlines()[4]
     assert "sign-flip p = 1.000, 3 paired episodes in 6 plays" in line
-    assert line.endswith("(1 solved by B alone in any play, 1 by A alone)")
+    assert line.endswith("(1 solved by B alone in any repeat, 1 by A alone)")
 
 
 def test_only_plays_that_both_hold_are_compared() -> None:
@@ -106,7 +106,7 @@ def test_only_plays_that_both_hold_are_compared() -> None:
     assert (panel.expected, panel.plays_a, panel.plays_b, panel.plays) == (10, 8, 8, 7)
     assert (panel.only_a, panel.only_b) == (0, 3)
     assert panel.success.difference == newcombe_paired(3, 3, 0, 1)
-    note = "  note: not complete: A holds 8 and B 8 of 10 plays; only the 7 that both hold are"
+    note = "  note: incomplete: A has 8 and B 8 of 10 plays; only the 7 that both hold are"
     assert note in comparison_text(comparison)
     assert "note" not in comparison_text(compare(*runs_of((4, 1, 3, 2)), TASKS))
 
@@ -168,21 +168,21 @@ def test_only_common_panels_are_compared() -> None:
     assert (panel.task, panel.panel, panel.score_name) == ("webshop", "small", "match")
     assert comparison.left_out == ("sokoban/builtin", "webshop/unseen")
     text = comparison_text(comparison)
-    assert "not compared (no play in common): sokoban/builtin, webshop/unseen" in text
+    assert "not compared (no common episode): sokoban/builtin, webshop/unseen" in text
     assert "match: A 25.000, B 25.000 %: difference +0.000 [+0.000, +0.000]" in text
 
 
 def test_runs_without_a_common_panel_are_refused() -> None:
     run_a = make_manifest(make_protocol()), [make_record("e0")]
     run_b = make_manifest(make_protocol("webshop", "small")), list[EpisodeRecord]()
-    message = "no panel in common: A played sokoban/builtin, B webshop/small"
+    message = "no common panel: A played sokoban/builtin, B webshop/small"
     with pytest.raises(UserError, match=message):
         compare(run_a, run_b, TASKS)
 
 
 def test_runs_without_a_common_play_are_refused() -> None:
     manifest = make_manifest(make_protocol())
-    with pytest.raises(UserError, match="no play in common on sokoban/builtin"):
+    with pytest.raises(UserError, match="no common episode on sokoban/builtin"):
         compare((manifest, [make_record("e0")]), (manifest, [make_record("e1")]), TASKS)
 
 
@@ -211,7 +211,7 @@ def test_different_protocols_are_refused_by_field(changes: dict[str, Any], diffe
     with pytest.raises(UserError) as refusal:
         compare(run_a, run_b, TASKS)
     assert str(refusal.value) == (
-        "sokoban/builtin was played under different protocols: they differ in "
+        "sokoban/builtin was played under different protocols, which differ in "
         f"{differing}; only runs of the same protocol can be compared"
     )
 

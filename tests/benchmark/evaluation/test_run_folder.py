@@ -120,7 +120,7 @@ def test_a_record_that_is_there_twice_is_named(tmp_path: Path) -> None:
     play(tmp_path)
     with (tmp_path / RECORDS).open("ab") as file:
         file.write((tmp_path / RECORDS).read_bytes().splitlines(keepends=True)[3])
-    with pytest.raises(UserError, match=r"line 257: .*one-box-003.* is there twice"):
+    with pytest.raises(UserError, match=r"line 257: .*one-box-003.* appears twice"):
         read_run(tmp_path)
 
 
@@ -148,7 +148,7 @@ def test_an_edited_manifest_is_refused(tmp_path: Path) -> None:
     play(tmp_path)
     file = tmp_path / "run.json"
     file.write_text(file.read_text().replace('"max_turns": 15', '"max_turns": 150'))
-    with pytest.raises(UserError, match="fingerprint is not that of its panels"):
+    with pytest.raises(UserError, match="fingerprint does not match the panels"):
         read_manifest(tmp_path)
 
 
@@ -240,7 +240,7 @@ def test_edited_overrides_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "run.json"
     edited = json.loads(file.read_text()) | {"overrides": {}}
     file.write_text(json.dumps(edited))
-    with pytest.raises(UserError, match="overrides are not those of its panels"):
+    with pytest.raises(UserError, match="overrides do not match the panels"):
         read_manifest(tmp_path)
 
 

@@ -211,7 +211,7 @@ def test_repeats_that_agree_give_the_summary_of_single_plays(
     [
         (make_record("e9", panel="two_boxes"), "sokoban/two_boxes, episode e9, repeat 0: the run"),
         (make_record("e9", repeat=1), "sokoban/builtin, episode e9, repeat 1: the run does not"),
-        (make_record("e0"), "there are two records of it"),
+        (make_record("e0"), "has two records"),
         (make_record("e9"), "the panel has only 4 episodes"),
     ],
 )

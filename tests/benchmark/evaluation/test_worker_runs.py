@@ -167,7 +167,7 @@ def test_what_is_not_pinned_is_measured_and_said() -> None:
     assert checks["expert wins"].detail == "100.0%, not pinned"
     assert checks["random policy stays in its band"].detail.endswith("%, not pinned")
     assert pinned.trace_sha256 is not None
-    trace = checks["texts, rewards and outcomes are those of this version"].detail
+    trace = checks["texts, rewards and outcomes match this version"].detail
     assert trace == f"trace {pinned.trace_sha256[:12]}..., not pinned"
 
 

@@ -128,9 +128,9 @@ def test_a_resumed_run_appends_and_keeps_the_order(tmp_path: Path) -> None:
         writer.append(update_line(1))
     with TrainingLogWriter(path) as writer:
         assert writer.log is not None and writer.log.start.recipe == "grpo"
-        with pytest.raises(ValueError, match="one start line"):
+        with pytest.raises(ValueError, match="only the first line of a log"):
             writer.append(start_line())
-        with pytest.raises(ValueError, match="update 1 stands after update 1"):
+        with pytest.raises(ValueError, match="update 1 comes after update 1"):
             writer.append(update_line(1))
         writer.append(update_line(2))
     assert [line["kind"] for line in map(json.loads, path.open())] == ["start", "update", "update"]
@@ -138,7 +138,7 @@ def test_a_resumed_run_appends_and_keeps_the_order(tmp_path: Path) -> None:
 
 def test_a_log_begins_with_its_start(tmp_path: Path) -> None:
     with TrainingLogWriter(tmp_path / LOG) as writer:
-        with pytest.raises(ValueError, match="one start line"):
+        with pytest.raises(ValueError, match="only the first line of a log"):
             writer.append(update_line(1))
         with pytest.raises(ValueError, match="kind: must be start, update or validation"):
             writer.append({"kind": "end"})
@@ -191,9 +191,9 @@ def test_a_torn_last_line_is_dropped_only_when_asked(tmp_path: Path) -> None:
     whole = path.read_bytes()
     torn = whole[: whole.rindex(b"seconds_total")]
     path.write_bytes(torn)
-    with pytest.raises(UserError, match=r"line 3: has no end; resuming the training fixes that"):
+    with pytest.raises(UserError, match="line 3: is incomplete; resume the training run to fix it"):
         read_training_log(path)
-    with pytest.raises(UserError, match="line 3: has no end"):
+    with pytest.raises(UserError, match="line 3: is incomplete"):
         TrainingLogWriter(path)
     log = read_training_log(path, allow_torn=True)
     assert log.torn and [line.update for line in log.updates] == [1]
@@ -227,7 +227,7 @@ def test_truncate_after_keeps_every_byte_before_the_checkpoint(tmp_path: Path) -
 
 def test_a_log_that_lacks_the_checkpoint_is_refused(tmp_path: Path) -> None:
     path = write_log(tmp_path, [start_line(), update_line(1), update_line(2)])
-    with pytest.raises(UserError, match=r"no line of update 5, .* \(its last one is 2\)"):
+    with pytest.raises(UserError, match=r"no line of update 5, .* \(its last is 2\)"):
         truncate_after(path, 5)
     assert len(read_training_log(path).updates) == 2
 
@@ -254,15 +254,15 @@ BAD: list[tuple[dict[str, Any], str]] = [
     (update_line(2, nonfinite=[]), "nonfinite: .* at least 1"),
     (update_line(2, {"policy/loss": 1.0}, nonfinite=["policy/loss"]), "nonfinite: .* a number"),
     (update_line(2, nonfinite=["ratio/max", "ratio/max"]), "nonfinite: .* twice"),
-    (update_line(1), "update: update 1 stands after update 1"),
+    (update_line(1), "update: update 1 comes after update 1"),
     (update_line(0), "update: .* greater than or equal to 1"),
     (update_line(2) | {"update": "2"}, "update: .* valid integer"),
-    (update_line(2, seconds_total=4.0), "seconds_total: 4.0 stands after 5.0"),
+    (update_line(2, seconds_total=4.0), "seconds_total: 4.0 comes after 5.0"),
     (update_line(2, kind="step"), "kind: must be start, update or validation"),
-    (start_line(), "kind: a log has one start line"),
-    (validation_line(0), "update: 0 stands after update 1"),
+    (start_line(), "kind: only the first line of a log is a start"),
+    (validation_line(0), "update: 0 comes after update 1"),
     (validation_line(1, fingerprint="abc"), "fingerprint: "),
-    (validation_line(1, success=0.9), ".* outside of its interval"),
+    (validation_line(1, success=0.9), ".* outside its interval"),
     (validation_line(1, success=1.1), "success: .* less than or equal to 1"),
     (validation_line(1) | {"episodes": 0}, "episodes: .* greater than or equal to 1"),
     (validation_line(1, panel="../builtin"), "panel: "),
@@ -305,7 +305,7 @@ def test_a_bad_start_is_refused(change: dict[str, Any], message: str, tmp_path: 
         (b"\n", "line 1: not JSON"),
         (b"[]\n", "line 1: kind"),
         (b'{"kind": "update", "update": 1, "seconds_total": NaN}\n', "line 1: not JSON"),
-        (b'{"kind": "update", "update": 1, "seconds_total": 1}\n', "line 1: kind: .* one start"),
+        (b'{"kind": "update", "update": 1, "seconds_total": 1}\n', "line 1: kind: only the first"),
         (b"\xff\xfe\n", "line 1: not JSON"),
         (b"[" * 100_000 + b"\n", "line 1: not JSON"),
         (b" " * (MAX_LINE + 1) + b"\n", "line 1: longer than 1048576 bytes"),
@@ -342,14 +342,14 @@ def test_a_validation_may_stand_before_or_after_its_update(tmp_path: Path) -> No
     before = [start_line(), validation_line(1), update_line(1), update_line(2)]
     assert len(read_training_log(write_log(tmp_path, before)).validations) == 1
     late = [start_line(), update_line(1), validation_line(2), update_line(1)]
-    with pytest.raises(UserError, match="line 4: update: update 1 stands after"):
+    with pytest.raises(UserError, match="line 4: update: update 1 comes after"):
         read_training_log(write_log(tmp_path, late))
 
 
 def test_find_log_takes_files_and_folders(tmp_path: Path) -> None:
     path = write_log(tmp_path / "run", [start_line()])
     assert find_log(path) == find_log(path.parent) == path
-    with pytest.raises(UserError, match="holds no training_log.jsonl"):
+    with pytest.raises(UserError, match="has no training_log.jsonl"):
         find_log(tmp_path)
     with pytest.raises(UserError, match="does not exist"):
         find_log(tmp_path / "x")

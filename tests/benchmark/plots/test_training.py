@@ -314,7 +314,7 @@ def test_folders_without_a_log_are_passed_over(
     out = str(tmp_path / "x.svg")
     assert main(["plot", str(bare), str(run), "--metrics", "engine/k3", "--out", out]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        f"{bare}: holds no training_log.jsonl and was skipped",
+        f"{bare}: has no training_log.jsonl and was skipped",
         f"curves of 1 run: {out}",
     ]
 
@@ -322,13 +322,13 @@ def test_folders_without_a_log_are_passed_over(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["{root}/x", "{run}"], "does not exist; name a training log or a folder with one"),
-        (["{root}", "{root}"], "none of the 2 folders holds a training_log.jsonl"),
+        (["{root}/x", "{run}"], "does not exist; choose a training log or a folder with one"),
+        (["{root}", "{root}"], "none of the 2 folders has a training_log.jsonl"),
         (["{run}", "{root}/run/no-log"], "does not exist"),
-        (["{root}/x"], "does not exist; name a training log or a folder with one"),
-        (["{root}"], "holds no training_log.jsonl"),
+        (["{root}/x"], "does not exist; choose a training log or a folder with one"),
+        (["{root}"], "has no training_log.jsonl"),
         (["{run}", "{run}"], "is given twice"),
-        (["{run}", "--out", "{root}/x.gif"], "end the name in one of .svg, .png, .pdf, .html"),
+        (["{run}", "--out", "{root}/x.gif"], "the name must end in one of .svg, .png, .pdf, .html"),
         (["{run}", "--metrics", "sucess"], "no metric 'sucess' in a training log"),
         (["{run}", "--metrics", "engine/k3", "--out", "{root}/no/x.svg"], "cannot be written"),
     ],
@@ -349,7 +349,7 @@ def test_a_run_that_was_killed_can_be_drawn(
     path = write_log(tmp_path, run_lines(updates=3))
     path.write_bytes(path.read_bytes()[:-20])
     assert main(["plot", str(path), "--metrics", "policy/entropy"]) == 0
-    assert "the last line has no end and was skipped" in capsys.readouterr().out
+    assert "the last line is incomplete and was skipped" in capsys.readouterr().out
 
 
 def test_logs_are_read_without_torch_and_matplotlib() -> None:

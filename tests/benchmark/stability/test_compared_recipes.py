@@ -104,7 +104,7 @@ def test_only_rates_of_one_panel_and_protocol_are_put_side_by_side(tmp_path: Pat
     single = log(tmp_path, "cispo", 0, 128)
     found = comparisons_of(rows_of([*grpo, *other, single]))
     assert found.all == ()
-    alone = "is alone with its panel or protocol"
+    alone = "has no other recipe with its panel or protocol"
     assert found.left_out == (
         ("cispo", "has a single seed"), ("grpo", alone), ("sampo", alone),
     )  # fmt: skip
@@ -153,7 +153,7 @@ def test_foreign_recipes_are_compared_by_the_names_of_their_panels(tmp_path: Pat
     own = [log(tmp_path, "ours", seed, 128) for seed in (0, 1)]
     found = comparisons_of(compared(own, named, LogReadingOptions()))
     assert [one.labels for one in found.each] == [("gigpo", "grpo")]
-    assert found.left_out == (("ours", "is alone with its panel or protocol"),)
+    assert found.left_out == (("ours", "has no other recipe with its panel or protocol"),)
 
 
 def test_a_seed_that_was_never_validated_keeps_its_recipe_out(tmp_path: Path) -> None:

@@ -154,10 +154,10 @@ def test_what_a_log_does_not_say(tmp_path: Path, capsys: pytest.CaptureFixture[s
     path = verl_log(tmp_path / "run.jsonl", {})
     text = run(capsys, path)
     assert table(text)["run"][1:7] == ["-"] * 6
-    assert "no success of a validation: say which field it is (--map" in text
+    assert "no validation success: give its field (--map" in text
     assert "--success" not in text  # the log has nothing that could be taken
     path.write_text('{"step": 1, "data": {"episode/success_rate": 0.5, "mine": 1}}\n')
-    assert "or take that of training (--success rollout/success)" in one_line(run(capsys, path))
+    assert "or use the training success (--success rollout/success)" in one_line(run(capsys, path))
     text = run(capsys, path, "--success", "rollout/success")
     assert table(text)["run"][2] == "50.0 %"
     assert "1 unknown: mine" in text
@@ -173,7 +173,7 @@ def test_conditions_and_notes_are_said(tmp_path: Path, capsys: pytest.CaptureFix
     with torn.open("a") as file:
         file.write('{"kind"')
     text = " ".join(run(capsys, torn).split())
-    assert "the last line has no end and was skipped" in text
+    assert "the last line is incomplete and was skipped" in text
 
 
 def test_rounding_makes_no_spikes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -194,12 +194,12 @@ def test_rounding_makes_no_spikes(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 def test_mistakes_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = verl_log(tmp_path / "a.jsonl")
-    assert "no logs; name at least one" in fault(capsys)
-    assert "end the name in .html" in fault(capsys, log, "--out", "x.svg")
+    assert "no logs; give at least one" in fault(capsys)
+    assert "the name must end in .html" in fault(capsys, log, "--out", "x.svg")
     assert "is given twice" in fault(capsys, log, "--recipe", "a", log)
-    assert "name the logs of its seeds" in fault(capsys, "--recipe", "a")
+    assert "add the logs of its seeds" in fault(capsys, "--recipe", "a")
     assert "does not exist" in fault(capsys, tmp_path / "none")
-    assert "no log has numbers under 'x'" in fault(capsys, log, "--map", "rollout/reward=x")
+    assert "no log has values for 'x'" in fault(capsys, log, "--map", "rollout/reward=x")
     assert "has no curve 'validation/succes'; did you mean validation/success" in fault(
         capsys, log, "--success", "validation/succes"
     )
@@ -209,7 +209,7 @@ def test_mistakes_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     log.write_text('{"step": 4, "data": {"val/success_rate": 45.0}}\n')
     assert f"{log}, line 1: 'val/success_rate' is 45" in fault(capsys, log)
     log.write_text('{"step": 4, "data": {"mine": 45.0}}\n')
-    assert "holds no number that is known; its fields are 'mine'" in fault(capsys, log)
+    assert "has no known metric; its fields are 'mine'" in fault(capsys, log)
 
 
 def fault_after_table(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:

@@ -38,7 +38,7 @@ TRAINED = POLICY | {
 
 def find_init(name: str) -> ModelIdentity:
     if name != INIT.name:
-        raise UserError(f"there is no init and no folder {name!r}{near(name, (INIT.name,))}")
+        raise UserError(f"there is no init or folder {name!r}{near(name, (INIT.name,))}")
     return INIT
 
 
@@ -79,13 +79,12 @@ def test_all_mistakes_are_named_at_once_with_examples(tmp_path: Path) -> None:
         "method": {"recipe": "grpo", "describtion": "x", "description": "x", "code": "here"},
     }
     assert mistakes(tmp_path, about) == (
-        ": 6 mistakes: (1) method.describtion: there is no such field; did you mean description?; "
-        "(2) naem: there is no such field; did you mean name?; "
-        "(3) name: may have letters from A to Z, digits and ._+()/- with single spaces between "
-        "words, and begins with a letter or digit; "
-        "(4) authors: must be a list, such as `authors: [A. Name]`; "
-        "(5) contact: must be a text, such as `contact: name@lab.edu`; "
-        "(6) method.code: is too short"
+        ": 6 mistakes: (1) method.describtion: there is no such field; did you mean "
+        "description?; (2) naem: there is no such field; did you mean name?; (3) "
+        "name: may only contain letters from A to Z, digits, ._+()/- and single "
+        "spaces, and must begin with a letter or digit; (4) authors: must be a list, "
+        "such as `authors: [A. Name]`; (5) contact: must be a text, such as "
+        "`contact: name@lab.edu`; (6) method.code: is too short"
     )
 
 
@@ -117,16 +116,17 @@ def test_what_weights_need_is_named_in_one_sentence(tmp_path: Path) -> None:
         "training_data, init"
     )
     assert mistakes(tmp_path, POLICY | {"init": "tiny-sokoban"}, "init") == (
-        ": the run was played by a registered init as it is: leave init out; give base_model, "
-        "parameters, training_data"
+        ": the run was played by an unchanged registered init: leave init out; give "
+        "base_model, parameters, training_data"
     )
 
 
 def test_an_unknown_init_is_one_of_the_mistakes(tmp_path: Path) -> None:
     about = TRAINED | {"init": "tiny-sokobn", "contact": None}
     assert mistakes(tmp_path, about, "trained") == (
-        ": 2 mistakes: (1) init: there is no init and no folder 'tiny-sokobn'; did you mean "
-        "tiny-sokoban?; (2) contact: must be a text, such as `contact: name@lab.edu`"
+        ": 2 mistakes: (1) init: there is no init or folder 'tiny-sokobn'; did you "
+        "mean tiny-sokoban?; (2) contact: must be a text, such as `contact: "
+        "name@lab.edu`"
     )
 
 
@@ -153,7 +153,7 @@ def test_what_the_example_says_is_refused_as_it_is(tmp_path: Path) -> None:
     example = README.read_text("utf-8").split("```yaml\n")[1].split("```")[0]
     text = mistakes(tmp_path, example, "trained")
     for placeholder in PLACEHOLDERS:
-        assert f"{placeholder!r} is what the example says: write your own" in text
+        assert f"{placeholder!r} is the example's text: write your own" in text
         example = example.replace(placeholder, placeholder.replace("my", "our") + "s")
     assert text.startswith(f": {len(PLACEHOLDERS)} mistakes: ")
     read(tmp_path, example, "trained")

@@ -332,7 +332,7 @@ def test_the_command(
     assert len(lines) == 4
     assert lines[0].startswith("sokoban/builtin/")
     assert "recorded log-probabilities are off by 0." in lines[0]
-    assert ": 3 not credible, 0 of " in lines[-1]
+    assert ": 3 not plausible, 0 of " in lines[-1]
 
 
 def test_turns_that_cannot_be_scored_are_counted_and_many_are_an_objection(
@@ -347,8 +347,8 @@ def test_turns_that_cannot_be_scored_are_counted_and_many_are_an_objection(
     command = ["audit", str(tmp_path / "20260102_own"), "--model", "tiny-sokoban"]
     assert main([*command, "--episodes", "4"]) == 1
     *_, hidden, last = capsys.readouterr().out.splitlines()
-    assert hidden.endswith("other lengths than their texts: they hide something")
-    found = re.search(r": 0 not credible, (\d+) of (\d+) turns not scored$", last)
+    assert hidden.endswith("token counts that do not match their texts")
+    found = re.search(r": 0 not plausible, (\d+) of (\d+) turns not scored$", last)
     assert found is not None
     unscored, turns = map(int, found.groups())
     assert 0 < unscored <= turns / 2
@@ -363,9 +363,9 @@ def test_the_command_adds_up_what_speaks_against_draws(
     assert main(["audit", str(folder), "--model", "tiny-sokoban", "--episodes", "4"]) == 1
     *each, together, last = capsys.readouterr().out.splitlines()
     assert len(each) == 4
-    assert all("tokens are unlikely draws (evidence " in one for one in each)
-    assert together.startswith("the draws of all episodes together are unlikely (evidence ")
-    assert ": 4 not credible, 0 of " in last
+    assert all("tokens are unlikely samples (evidence " in one for one in each)
+    assert together.startswith("all sampled tokens together are unlikely (evidence ")
+    assert ": 4 not plausible, 0 of " in last
 
 
 def test_weights_that_a_submission_does_not_name(
@@ -376,6 +376,6 @@ def test_weights_that_a_submission_does_not_name(
     folder = submission(tmp_path, runs["greedy"], tmp_path, model)
     command = ["audit", str(folder), "--model", str(near), "--episodes", "1"]
     assert main(command) == 2
-    assert "is none of the submission's checkpoints; --any-weights" in capsys.readouterr().err
+    assert "is not a checkpoint of the submission; use --any-weights" in capsys.readouterr().err
     assert main([*command, "--any-weights"]) in (0, 1)
     assert "1 episodes scored under model (folder" in capsys.readouterr().out

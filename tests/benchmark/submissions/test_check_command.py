@@ -80,7 +80,7 @@ def test_an_accepted_submission(
     assert content["stability"]["collapse_rate"] == 0.0
     assert "| badges | replayed, stability: logs, init: fixed |" in text
     printed = capsys.readouterr().out.splitlines()
-    assert printed[-1] == "20260102_trained: accepted, 512 episodes replayed and all hold"
+    assert printed[-1] == "20260102_trained: accepted, 512 episodes replayed, all match"
     assert max(map(len, printed)) <= 100
     for line in (
         "badges: replayed, stability: logs, init: fixed",
@@ -111,8 +111,8 @@ def test_a_rejected_submission(
     assert (finding["file"], finding["field"]) == ("submission.json", "init")
     printed = capsys.readouterr().out.splitlines()
     assert printed[0].startswith("submission.json, init: the init tiny-sokoban has other weights")
-    assert printed[1] == "20260102_trained: not accepted, 1 finding(s)"
-    assert "Not accepted: 1 finding(s)." in text
+    assert printed[1] == "20260102_trained: rejected, 1 finding(s)"
+    assert "Rejected: 1 finding(s)." in text
 
 
 def test_different_panels_are_a_finding_also_beside_others(
@@ -208,7 +208,7 @@ def test_a_broken_neighbor_stops_nobody(
     assert "is not a folder" in notes[1]
     printed = capsys.readouterr().out.splitlines()
     assert [f"note: {note}" for note in notes] == printed[:2]
-    assert "Left out of this check:" in text
+    assert "Not included in this check:" in text
     assert all(f"- {escaped(note)}" in text.splitlines() for note in notes)
     (entries / "elsewhere").mkdir()
     code, content, text = verdict_of(copy.folder, "--submissions", str(entries / "elsewhere"))
@@ -238,7 +238,7 @@ def test_outputs_are_tried_before_the_work(
     other = {"--json": "--comment", "--comment": "--json"}[option]
     written = entries / "written"
     for place, reason in (
-        (entries, "it is a folder; name a file"),
+        (entries, "it is a folder; choose a file name"),
         (entries / "x" / "y", "No such"),
     ):
         told = [option, str(place), other, str(written)]
@@ -305,7 +305,7 @@ def test_a_check_that_cannot_be_made_says_so_in_the_comment(
     assert "is not in a git repository" in capsys.readouterr().err
     text = file.read_text()
     assert text.startswith("## Submission `20260102_policy`\n")
-    assert "The check could not be made, which is no verdict:" in text
+    assert "The check could not be completed, so there is no verdict:" in text
     assert "is not in a git repository" in html.unescape(text)
 
 
@@ -344,8 +344,8 @@ def test_models_are_looked_up_on_the_hub(
     (finding,) = content["findings"]
     assert (finding["file"], finding["field"]) == ("submission.json", "checkpoints.1.model")
     assert finding["problem"] == (
-        f"owner/model (hub, revision {'1' * 40}): the hub shows no model of this name at this "
-        "commit"
+        f"owner/model (hub, revision {'1' * 40}): the hub has no public model with "
+        "this name and commit"
     )
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     code, content, text = verdict_of(copy.folder)
@@ -360,9 +360,9 @@ def test_models_are_looked_up_on_the_hub(
     ("options", "message"),
     [
         (["--base", "--output=x"], "--base"),
-        (["--base", "main"], "is not in a git repository; name one with --repository"),
+        (["--base", "main"], "is not in a git repository; give one with --repository"),
         (["--base", "main", "--repository", "nowhere"], "nowhere is not a git repository"),
-        (["--head", "main"], "--head and --repository say where to look for changes since --base"),
+        (["--head", "main"], "--head and --repository need --base"),
         (["--json", "nowhere/x.json"], "nowhere/x.json cannot be written"),
         (["--comment", "nowhere/x.md"], "nowhere/x.md cannot be written"),
         (["--submissions", "nowhere"], "--submissions nowhere is not a folder"),
@@ -393,7 +393,7 @@ def test_no_folder_and_the_folder_one_is_in(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["submit", "check", str(entries / "20260102_none")]) == 1
-    assert "20260102_none is not a folder; name a submission's folder" in capsys.readouterr().out
+    assert "20260102_none is not a folder; give a submission's folder" in capsys.readouterr().out
     monkeypatch.chdir(copied(policy, entries).folder)
     assert main(["submit", "check", "."]) == 0
 

@@ -117,13 +117,13 @@ def test_a_log_goes_with_the_weights_beside_it_in_any_order(
     with pytest.raises(UserError) as caught:
         parts_of(runs, [folders[0], folders[2]])
     assert str(caught.value).startswith(
-        f"{folders[2] / 'training_log.jsonl'}: no run was played by the weights beside it; play "
-        f"with {folders[2] / 'best'} or {folders[2] / 'last'}"
+        f"{folders[2] / 'training_log.jsonl'}: no run was played by the weights next to it; "
+        f"evaluate {folders[2] / 'best'} or {folders[2] / 'last'}"
     )
     copy, twin = tmp_path / "copy.jsonl", folders[0] / "twin.jsonl"
     for path in (copy, twin):
         shutil.copy(folders[0] / "training_log.jsonl", path)
-    with pytest.raises(UserError, match="both lie beside the weights of last"):
+    with pytest.raises(UserError, match="are both next to the weights of last"):
         parts_of(runs, [folders[0], twin])
     # What lies alone takes the place that is left.
     parts = parts_of(runs, [copy, folders[1]])
@@ -141,19 +141,23 @@ def test_two_checkpoints_of_one_training_are_no_seeds(
         for run, name in ((expert_run, "best"), (random_run, "last"))
     ]
     log = write_log(tmp_path / "1.jsonl", training_lines(1, read_manifest(expert_run)))
-    with pytest.raises(UserError, match="were played by checkpoints of one training, .*: send one"):
+    with pytest.raises(
+        UserError, match="were played by checkpoints of one training run, .*: send one"
+    ):
         parts_of(runs, [log, folder])
 
 
 def test_seeds_are_never_invented(tmp_path: Path, expert_run: Path, random_run: Path) -> None:
     one = rewritten(expert_run, tmp_path / "one", name="a")
     two = rewritten(random_run, tmp_path / "two", name="b")
-    with pytest.raises(UserError, match=r"2 checkpoints have played: give the logs .* --seeds 0,1"):
+    with pytest.raises(
+        UserError, match=r"there are 2 checkpoints: give their training logs .* --seeds 0,1"
+    ):
         parts_of([one, two], [])
     assert [part.seed for part in parts_of([two, one], [], [5, 2])] == [5, 2]
     assert [part.seed for part in parts_of([two], [], [5])] == [5]
     assert [part.seed for part in parts_of([two], [])] == [0]
-    with pytest.raises(UserError, match="--seeds names 1 seeds, but 2 checkpoints have played"):
+    with pytest.raises(UserError, match="--seeds has 1 seeds, but there are 2 checkpoints"):
         parts_of([one, two], [], [5])
     logs = [
         write_log(tmp_path / f"{s}.jsonl", training_lines(s, read_manifest(expert_run)))
@@ -166,7 +170,7 @@ def test_seeds_are_never_invented(tmp_path: Path, expert_run: Path, random_run: 
 
 def test_logs_must_be_as_many_as_checkpoints(tmp_path: Path, expert_run: Path) -> None:
     log = write_log(tmp_path / "a.jsonl", training_lines(0, read_manifest(expert_run)))
-    with pytest.raises(UserError, match="1 checkpoints have played and 2 training logs are given"):
+    with pytest.raises(UserError, match="there are runs of 1 checkpoints but 2 training logs"):
         parts_of([expert_run], [log, log])
 
 
@@ -179,7 +183,7 @@ def test_the_log_is_sent_as_it_is(tmp_path: Path, trained: Path, expert_run: Pat
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"name": "\u0415xpert"}, "submission.json: name: may have letters from A to Z"),
+        ({"name": "\u0415xpert"}, "submission.json: name: may only contain letters from A to Z"),
         ({"authors": None}, "submission.json: authors: "),
         ({"authors": "Ada"}, "submission.json: authors: "),
         ({"method": {"kind": "policy"}}, "submission.json: method.recipe: is missing"),
@@ -203,7 +207,7 @@ def test_a_folder_that_is_there_stays(policy: Path, tmp_path: Path) -> None:
     before = list_files(copy.folder)
     manifest = read_manifest(policy / "runs" / "r0")
     part = RunUpload(0, manifest.model, (Played(policy, manifest, ()),), None)
-    with pytest.raises(UserError, match="is there already; choose another name"):
+    with pytest.raises(UserError, match="already exists; choose another name"):
         prepare([part], about(), copy.folder)
     assert list_files(copy.folder) == before
     assert [path.name for path in tmp_path.iterdir()] == [copy.folder.name]
@@ -211,7 +215,7 @@ def test_a_folder_that_is_there_stays(policy: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["entry", "2026_a", "20260102-a", "20260102_A", "20260102_a b"])
 def test_a_folder_has_a_day_and_a_name(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UserError, match=r"is called <yyyymmdd>_<name>"):
+    with pytest.raises(UserError, match=r"must be named <yyyymmdd>_<name>"):
         prepare([], about(), tmp_path / name)
 
 
@@ -234,15 +238,15 @@ def test_the_command_prepares_what_the_command_checks(
     ("content", "message"),
     [
         (b"- a list", "must be lines of the form `name: ...`"),
-        (b"name: x\nmethod: grpo\n", "method: must have fields of its own, such as `method: {"),
+        (b"name: x\nmethod: grpo\n", "method: must have fields, such as `method: {"),
         (b"name: x\nauthors: [", "about.yaml, line 2, column 11 is not valid YAML"),
         (b"name: x\ncontact: @ada\n", "line 2, column 10 is not valid YAML"),
-        (b"1: x\n", "1 is not a name of a field"),
+        (b"1: x\n", "1 is not a field name"),
         (b"name: \xff", "is not valid YAML"),
         (b"#" * 2**17, "is longer than 65,536 bytes"),
         (b"!!python/object/apply:os.system [ls]", "is not valid YAML"),
         (ABOUT.encode() + b"rank: 1\n", "about.yaml: rank: there is no such field; there are "),
-        (ABOUT.encode() + b"date: 2026-01-02\n", "date: the command fills it in; leave it out"),
+        (ABOUT.encode() + b"date: 2026-01-02\n", "date: leave it out: the command fills it in"),
         (ABOUT.encode() + b"  kind: policy\n", "method.kind: the command fills it in"),
         (
             ABOUT.encode() + b"wieghts: x\n",

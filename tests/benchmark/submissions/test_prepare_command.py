@@ -100,7 +100,10 @@ def test_the_readme_names_weights_by_their_hash(given: Given) -> None:
 
 def test_seeds_without_logs_are_told(given: Given, capsys: pytest.CaptureFixture[str]) -> None:
     assert given.prepare(*given.runs) == 2
-    assert "or their seeds in the order of their first runs, as --seeds" in capsys.readouterr().err
+    assert (
+        "or their seeds in the order of their first runs, such as --seeds"
+        in capsys.readouterr().err
+    )
     assert given.prepare(*given.runs, "--seeds", "5,2") == 0
     assert [point.seed for point in read_submission(given.out).checkpoints] == [5, 2]
 
@@ -119,7 +122,7 @@ def test_what_cannot_be_accepted_is_not_made(
         printed
     )
     assert any(line.startswith("training/s7.jsonl.zst, line 1, recipe: ") for line in printed)
-    assert printed[-1] == f"{given.out} is not made: {len(printed) - 1} finding(s) to fix first"
+    assert printed[-1] == f"{given.out} was not created: {len(printed) - 1} finding(s) to fix first"
     assert sorted(given.root.iterdir()) == sorted([*before, about])
 
 
@@ -133,7 +136,7 @@ def test_an_unfinished_run_is_not_made(
     (run / "episodes.jsonl").write_bytes(b"".join(lines[:100]))
     given.about = POLICY
     assert given.prepare(str(run)) == 1
-    assert "156 of 256 plays are missing" in capsys.readouterr().out
+    assert "156 of 256 episodes are missing" in capsys.readouterr().out
     assert not given.out.exists()
 
 
@@ -159,4 +162,4 @@ def test_logs_of_other_trainers_are_left_out(
 
 def test_no_run_at_all(given: Given, capsys: pytest.CaptureFixture[str]) -> None:
     assert given.prepare("--training-log", given.logs[0]) == 2
-    assert "name at least one run folder" in capsys.readouterr().err
+    assert "give at least one run folder" in capsys.readouterr().err

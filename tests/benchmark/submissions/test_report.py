@@ -167,7 +167,7 @@ def test_a_comment_is_never_too_long_for_the_site(tmp_path: Path) -> None:
     findings = tuple(Finding("file", str(number), "|" * 300, "fix") for number in range(300))
     text = comment(CheckResult(tmp_path, findings, None, 0, 0), None)
     assert len(text) < 65_536
-    assert text.endswith("(the rest is left out)\n")
+    assert text.endswith("(truncated)\n")
     assert all(CELL.search(line) for line in text.splitlines() if line.startswith("| <"))
 
 
@@ -175,7 +175,7 @@ def test_errors_and_doubts_are_told(policy: Path) -> None:
     verdict = check(policy)
     doubtful = CheckResult(verdict.folder, (), verdict.entry, 256, 3)
     text = comment(doubtful, Badges(True, "none", None, True))
-    assert "3 turns could be neither confirmed nor refuted." in text
+    assert "3 turns were inconclusive." in text
     assert told(text)["badges"] == "replayed, stability: none, re-run"
     assert told(text)["model"] == "expert (policy)"
     assert "ended in an error" not in text

@@ -54,7 +54,7 @@ def test_an_entry_is_made_again_to_the_same_weights(
     out = ("--out", str(tmp_path / "again"))
     assert reproduce(entries, "20260102_small", *out) == 0
     said = capfd.readouterr().out
-    assert "the weights are equal: SHA-256 " in said
+    assert "the weights are identical: SHA-256 " in said
     assert (tmp_path / "again" / "s7" / "last").is_dir()
     _, records = read_run(tmp_path / "again" / "s7-eval")
     own = [record.success for record in records]
@@ -108,7 +108,9 @@ def test_what_is_not_there_is_named(policy: Path, capsys: pytest.CaptureFixture[
     found = refused(capsys, around, policy.name, "--seed", "5")
     assert found == "20260102_policy has no seed 5; it has 0"
     found = refused(capsys, around / "none", policy.name)
-    assert found == f"{around}/none is not a folder; name the entries' (--submissions)"
+    assert (
+        found == f"{around}/none is not a folder; give the folder with the entries (--submissions)"
+    )
 
 
 def test_weights_of_the_authors_own_cannot_be_played(
@@ -116,7 +118,7 @@ def test_weights_of_the_authors_own_cannot_be_played(
 ) -> None:
     """Their log is of a configuration that this version does not know, or there is none."""
     found = refused(capsys, trained.parent, trained.name)
-    assert found.startswith(f"{trained.name}, seed 0: the configuration of the log is not one of")
+    assert found.startswith(f"{trained.name}, seed 0: the log's configuration is not valid in")
     copy = Copy(Path(shutil.copytree(trained, tmp_path / trained.name)))
 
     def without_logs(submission: Json) -> None:
@@ -127,11 +129,13 @@ def test_weights_of_the_authors_own_cannot_be_played(
     copy.about(without_logs)
     shutil.rmtree(copy.folder / "training")
     found = refused(capsys, tmp_path, trained.name)
-    assert found.startswith(f"{trained.name}, seed 0: there is no training log, and the weights")
+    assert found.startswith(
+        f"{trained.name}, seed 0: the entry has no training log, and its weights"
+    )
     assert reproduce(tmp_path, trained.name, "--dry-run") == 0
     shown = capsys.readouterr()
     assert shown.out.count("arlarena-bench eval --model <weights of seed ") == 2
-    assert "note: there is no training log" in shown.err
+    assert "note: the entry has no training log" in shown.err
 
 
 def test_an_init_that_has_changed_is_said(
@@ -144,4 +148,4 @@ def test_an_init_that_has_changed_is_said(
 
     copy.log(change, seed=7)
     found = refused(capsys, tmp_path, "20260102_small")
-    assert "the shipped init has changed since" in found
+    assert "the shipped init has changed" in found

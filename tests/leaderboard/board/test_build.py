@@ -191,9 +191,9 @@ def test_what_is_not_accepted_is_named(
     assert first == "1 of 3: 20260102_again not accepted"
     assert second == f"2 of 3: {POLICY} accepted"
     assert third == "3 of 3: No such name not accepted"
-    assert again.startswith("20260102_again: not accepted: ")
-    assert "1 of 256 plays are missing" in again
-    assert odd.startswith("No such name: not accepted: name: 'No such name' is not a name")
+    assert again.startswith("20260102_again: rejected: ")
+    assert "1 of 256 episodes are missing" in again
+    assert odd.startswith("No such name: rejected: name: 'No such name' is not a name")
     content = read_content(out / "leaderboard.parquet")
     assert [row.id for row in content.rows] == [POLICY]
     assert [each.id for each in content.facts.refused] == ["20260102_again", "No such name"]

@@ -124,7 +124,7 @@ def test_texts_of_entries_cannot_add_fields() -> None:
     ("options", "message"),
     [
         (["--eval-results", "out"], "--eval-results needs --dataset OWNER/NAME"),
-        (["--dataset", "a/b"], "--dataset and --source belong to --eval-results"),
+        (["--dataset", "a/b"], "--dataset and --source need --eval-results"),
         (
             ["--eval-results", "out", "--dataset", "a/b", "--source", "javascript:x"],
             "--source javascript:x: not a plain https address",

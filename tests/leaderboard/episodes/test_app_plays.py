@@ -189,5 +189,5 @@ def test_long_texts_keep_both_ends() -> None:
     text = "a" * MAX_TEXT + "b" * 10
     assert shortened("c" * MAX_TEXT) == "c" * MAX_TEXT
     found = shortened(text)
-    assert found.startswith("a" * 6_000 + "\n[... 10 characters left out ...]\n")
+    assert found.startswith("a" * 6_000 + "\n[... 10 characters omitted ...]\n")
     assert found.endswith("a" * 1_990 + "b" * 10)

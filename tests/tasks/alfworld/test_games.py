@@ -61,14 +61,17 @@ def test_a_pinned_wording_needs_no_grammar_of_the_release(game: RealGame, proble
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("", "is no ALFWorld game .JSONDecodeError"),
-        ("\x00\x01", "is no ALFWorld game .JSONDecodeError"),
-        ("[" * 100_000, "is no ALFWorld game .(JSONDecodeError|RecursionError)"),
-        ([], "is no ALFWorld game .TypeError"),
-        ({"grammar": ""}, "is no ALFWorld game .KeyError: 'pddl_problem'"),
-        ({"grammar": "", "pddl_problem": 5}, "problem and grammar must be texts"),
-        ({"grammar": "", "pddl_problem": "\ud800"}, "is no ALFWorld game .UnicodeEncodeError"),
-        ({"grammar": "", "pddl_problem": "(define"}, "is another game: its problem has SHA-256"),
+        ("", "is not an ALFWorld game .JSONDecodeError"),
+        ("\x00\x01", "is not an ALFWorld game .JSONDecodeError"),
+        ("[" * 100_000, "is not an ALFWorld game .(JSONDecodeError|RecursionError)"),
+        ([], "is not an ALFWorld game .TypeError"),
+        ({"grammar": ""}, "is not an ALFWorld game .KeyError: 'pddl_problem'"),
+        ({"grammar": "", "pddl_problem": 5}, "problem and grammar must be strings"),
+        ({"grammar": "", "pddl_problem": "\ud800"}, "is not an ALFWorld game .UnicodeEncodeError"),
+        (
+            {"grammar": "", "pddl_problem": "(define"},
+            "is a different game: its problem has SHA-256",
+        ),
         ("x" * 4_000_001, "has more than 4000000 bytes"),
     ],
 )
@@ -90,7 +93,7 @@ def test_a_task_that_is_none_of_the_two(game: RealGame, problem: str, grammar: s
 
 def test_bytes_that_are_no_text(game: RealGame) -> None:
     file_of(game).write_bytes(b"\xff\xfe\xff")
-    with pytest.raises(UserError, match="is no ALFWorld game"):
+    with pytest.raises(UserError, match="is not an ALFWorld game"):
         read_game(game)
 
 
@@ -137,10 +140,10 @@ def test_who_names_incomplete_data_is_told_and_plays_no_other_panel(
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("nothing", "there is no folder .*nothing; fetch them with"),
-        ("file", "file is not a folder; name the folder that holds json_2.1.1"),
-        ("json_2.1.1", "json_2.1.1 is the folder in the data's folder; name "),
-        ("x" * 5_000, "cannot look into .*: File name too long"),
+        ("nothing", "there is no folder .*nothing; download them with"),
+        ("file", "file is not a folder; give the folder that contains json_2.1.1"),
+        ("json_2.1.1", "json_2.1.1 is inside the data folder; use "),
+        ("x" * 5_000, "cannot read .*: File name too long"),
     ],
 )
 def test_folders_that_are_none(

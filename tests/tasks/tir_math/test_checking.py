@@ -15,7 +15,7 @@ from tasks.errors import UserError
 from tasks.tir_math.checking import MOST_CHARACTERS, Checker, CheckerFailed, process
 from tasks.tir_math.checking.normalize import normalize, normalize_pair
 
-# The right answer, and answers that equal it, in the groups of the modules' own lists.
+# The reference answer, and answers that equal it, in the groups of the modules' own lists.
 EQUAL = [
     ("204", "m+n=204"), ("204", "100m+n = 204"), ("204", "m + n = 121 + 83 = 204"),
     ("204", "|S| = 204"), ("1+\\sqrt{2}", "1 + sqrt(2)"), ("e^2", "exp(2)"),
@@ -77,7 +77,7 @@ EQUAL = [
     (r"\begin{pmatrix}-\frac13\\2\end{pmatrix}", r"\begin{bmatrix}-1/3\\2\end{bmatrix}"),
 ]  # fmt: skip
 
-# The right answer, and answers that are something else.
+# The reference answer, and answers that are something else.
 DIFFERENT = [
     ("5", "6=5"), ("7", "1=2=7"), ("7", "x=6=7"), ("5", "2+2=5"),
     ("0.0000003", "0"), (r"2^{-99}", "0.0"),
@@ -223,7 +223,7 @@ def test_an_unreadable_right_answer_is_an_error_whatever_is_answered(
     checker: Checker, truth: str
 ) -> None:
     for answer in ("5", truth, ""):
-        with pytest.raises(ValueError, match="right answer"):
+        with pytest.raises(ValueError, match="reference answer"):
             checker.check(answer, truth)
 
 

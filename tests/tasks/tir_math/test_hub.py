@@ -209,7 +209,7 @@ def test_other_numbers_of_problems_are_refused(folder: Path, count: int) -> None
         ({"problem": "Find 0 times $7$."}, "row 3, problem: the same as in row 1"),
         ({"id": "1"}, "row 3, id: the same as in row 2"),
         ({"id": None}, "row 3, id: is missing"),
-        ({"id": " "}, "row 3, id: must be an integer or a text"),
+        ({"id": " "}, "row 3, id: must be an integer or a string"),
         ({"id": "1" * 201}, "row 3, id: has more than 200 characters"),
         ({"answer": None}, "row 3, answer: is missing"),
         ({"answer": ""}, "row 3, answer: must be an integer from 0 to 999, not ''"),
@@ -262,13 +262,13 @@ def test_wrong_fields_of_math500(folder: Path, change: dict[str, Any], message: 
 
 def test_fields_of_other_types(folder: Path) -> None:
     rows: Rows = [row | {"answer": index} for index, row in enumerate(math500_rows())]
-    with pytest.raises(UserError, match="row 1, answer: must be a text, not int"):
+    with pytest.raises(UserError, match="row 1, answer: must be a string, not int"):
         read(folder, "math500", rows)
     rows = [row | {"problem": ["Find", "x"]} for row in aime25_rows()]
-    with pytest.raises(UserError, match="row 1, problem: must be a text, not list"):
+    with pytest.raises(UserError, match="row 1, problem: must be a string, not list"):
         read(folder, "aime25", rows)
     rows = [row | {"id": 0.5} for row in aime25_rows()]
-    with pytest.raises(UserError, match="row 1, id: must be an integer or a text"):
+    with pytest.raises(UserError, match="row 1, id: must be an integer or a string"):
         read(folder, "aime25", rows)
 
 
@@ -285,9 +285,12 @@ def test_files_of_another_form(folder: Path, suffix: str, content: bytes) -> Non
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("id,problem,answer\n0,Find 1.,1\n1,Find 2.,2,3\n", "row 2: has 4 cells, the first line 3"),
-        ("id,problem,answer\n0,Find 1.\n", "row 1: has 2 cells, the first line 3"),
-        ("id,problem,answer,answer\n0,Find 1.,1,2\n", "has two columns of one name: id, problem"),
+        (
+            "id,problem,answer\n0,Find 1.,1\n1,Find 2.,2,3\n",
+            "row 2: has 4 cells, but the first line has 3",
+        ),
+        ("id,problem,answer\n0,Find 1.\n", "row 1: has 2 cells, but the first line has 3"),
+        ("id,problem,answer,answer\n0,Find 1.,1,2\n", "has duplicate columns: id, problem"),
     ],
 )
 def test_ragged_tables_are_refused(folder: Path, content: str, message: str) -> None:
@@ -308,7 +311,7 @@ def test_empty_and_huge_files(folder: Path) -> None:
 
 
 def test_a_missing_file_says_what_to_put_where(folder: Path) -> None:
-    with pytest.raises(UserError, match=r"holds none of aime24\.jsonl, .*unset \$TIR_MATH_DATA"):
+    with pytest.raises(UserError, match=r"has none of aime24\.jsonl, .*unset \$TIR_MATH_DATA"):
         read_problems("aime24")
 
 
@@ -401,5 +404,5 @@ def test_the_users_folder_comes_before_the_cache(
     write(cached_file(cache, "aime25"), aime25_rows())
     monkeypatch.setenv(VARIABLE, str(cache))
     assert not available("aime25")
-    with pytest.raises(UserError, match="holds none of"):
+    with pytest.raises(UserError, match="has none of"):
         read_problems("aime25")

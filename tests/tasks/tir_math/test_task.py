@@ -333,7 +333,7 @@ def test_a_foreign_run_runs_nothing_without_isolation(
     assert main(["report", str(run)]) == 0
     assert not harm.exists()
     assert main(["replay", str(run)]) == 2
-    assert "if you trust the run, say --set tir_math.sandbox=unsafe" in capsys.readouterr().err
+    assert "if you trust the run, pass --set tir_math.sandbox=unsafe" in capsys.readouterr().err
     assert not harm.exists()
     # The check can fail: told to, it does the harm.
     assert main(["replay", *unsafe, str(run)]) == 1

@@ -117,7 +117,7 @@ def test_white_space_before_the_first_bracket(tmp_path: Path) -> None:
 
 def test_deep_nesting_is_refused_at_once(tmp_path: Path) -> None:
     for text in ("[" * 1_000_000, '[{"asin":' * 100_000, "[" + '{"a":' * 100_000):
-        with pytest.raises(UserError, match=r"items\.json holds values that lie 20 deep"):
+        with pytest.raises(UserError, match=r"items\.json has values nested 20 deep"):
             list(read_listings(write(tmp_path, text)))
 
 
@@ -168,14 +168,14 @@ def test_a_missing_field_is_named(tmp_path: Path) -> None:
     ("items", "known", "people", "message"),
     [
         ("", KNOWN, PEOPLE, r"items\.json is not valid JSON"),
-        ("{}", KNOWN, PEOPLE, r"items\.json must hold a JSON array"),
+        ("{}", KNOWN, PEOPLE, "items\\.json must be a JSON array"),
         ("[1", KNOWN, PEOPLE, r"items\.json, product number 0"),
         (json.dumps([ITEM])[:-1] + ",{", KNOWN, PEOPLE, "not valid JSON after product B000000001"),
         ("\ufeff[]", KNOWN, PEOPLE, r"items\.json is not valid JSON"),
         ("[", KNOWN, PEOPLE, r"items\.json is not valid JSON"),
-        ("[]", KNOWN, PEOPLE, r"items\.json holds no products"),
+        ("[]", KNOWN, PEOPLE, "items\\.json has no products"),
         ([5], KNOWN, PEOPLE, r"items\.json, product number 0"),
-        ([ITEM], "[]", PEOPLE, r"ins\.json must hold a JSON object"),
+        ([ITEM], "[]", PEOPLE, "ins\\.json must be a JSON object"),
         (
             [ITEM],
             {"B000000001": {"attributes": 5}},

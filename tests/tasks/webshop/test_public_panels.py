@@ -99,9 +99,9 @@ def test_an_episode_of_the_full_set() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"sha256": "0" * 64}, "is another one than the panel pins"),
-        ({"asin": "B999999999"}, "full has no such wish for B999999999"),
-        ({"people": 1}, "full has no such wish"),
+        ({"sha256": "0" * 64}, "differs from the pinned one"),
+        ({"asin": "B999999999"}, "full has no such goal for B999999999"),
+        ({"people": 1}, "full has no such goal"),
     ],
 )
 def test_another_goal_is_refused(changes: dict[str, Any], message: str) -> None:
@@ -124,5 +124,5 @@ def test_other_products_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         small = name.replace(".json", "_1000.json") if "human" not in name else name
         (tmp_path / name).rename(tmp_path / small)
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
-    with pytest.raises(UserError, match=r"these 1000 products are other ones.*put items_shuffle_1"):
+    with pytest.raises(UserError, match=r"these 1000 products differ from.*put items_shuffle_1"):
         open_panel("webshop", "small_1000")

@@ -108,7 +108,7 @@ def test_a_template_that_hides_responses_is_refused(pristine: Path) -> None:
     chat = Chat.load(pristine)
     ids = chat.tokenizer("2")["input_ids"]
     chat.tokenizer.chat_template = "{% for m in messages %}{{ m.role }}{% endfor %}"
-    with pytest.raises(UserError, match="does not show a response once"):
+    with pytest.raises(UserError, match="does not render a response exactly once"):
         continue_conversation(chat, ids, "2")
 
 
@@ -153,7 +153,7 @@ def test_no_weights(folder: Path) -> None:
 
 def test_pickle_weights_are_refused_with_the_reason(folder: Path) -> None:
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    with pytest.raises(UserError, match=r"pytorch_model\.bin.*a pickle can run any code"):
+    with pytest.raises(UserError, match=r"pytorch_model\.bin.*a pickle can run arbitrary code"):
         Chat.load(folder)
 
 
@@ -187,7 +187,7 @@ def test_no_chat_template(folder: Path) -> None:
 def test_template_that_refuses_the_messages(folder: Path) -> None:
     template = "{{ raise_exception('System role not supported') }}"
     (folder / "chat_template.jinja").write_text(template, "utf-8")
-    with pytest.raises(UserError, match="refuses the prompt: System role not supported"):
+    with pytest.raises(UserError, match="rejects the prompt: System role not supported"):
         Chat.load(folder).render(MESSAGES)
 
 
@@ -196,7 +196,7 @@ def test_no_end_of_turn_token(folder: Path) -> None:
     settings = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
     del settings["eos_token"]
     (folder / "tokenizer_config.json").write_text(json.dumps(settings), "utf-8")
-    with pytest.raises(UserError, match="names no end-of-turn token"):
+    with pytest.raises(UserError, match="has no end-of-turn token"):
         Chat.load(folder)
 
 

@@ -190,7 +190,7 @@ async def test_weights_that_do_not_fit_change_nothing(
     with pytest.raises(UserError, match="lack 2 of the model's 36 tensors"):
         await engine.load_weights(short, 5)
     for version in (-1, True, 1.0):
-        with pytest.raises(UserError, match="whole number of at least 0"):
+        with pytest.raises(UserError, match="integer of at least 0"):
             await engine.load_weights(trainee.model.state_dict().items(), version)  # type: ignore[arg-type]
     found = await answer_ids(engine, random_prompt(40, 400), Sampling(max_tokens=8))
     assert found.weights_versions == (0, 0)

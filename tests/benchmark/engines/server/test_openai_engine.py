@@ -159,10 +159,10 @@ async def test_token_prompts_are_repeated_likewise(first: Any) -> None:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (token_completion(prompt_token_ids=[1, 5, 7]), "another prompt than the token ids"),
+        (token_completion(prompt_token_ids=[1, 5, 7]), "a different prompt from the token ids"),
         (
             {**token_completion(prompt_token_ids=None), "usage": {"prompt_tokens": 4}},
-            "another prompt than the token ids",
+            "a different prompt from the token ids",
         ),
         (token_completion(None), "no content"),
         (token_completion(finish_reason="content_filter"), "content_filter"),

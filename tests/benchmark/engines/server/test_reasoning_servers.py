@@ -43,7 +43,7 @@ async def asked(body: dict[str, Any], chat: ChatOptions, vllm: bool = False) -> 
 async def test_reasoning_is_joined_or_refused(kind: str, vllm: bool) -> None:
     body = answer(**KINDS[kind])
     assert (await asked(body, JOINED, vllm)).text == "<think>a box</think>up"
-    with pytest.raises(UserError, match="takes the reasoning out of responses.*--protocol thinki"):
+    with pytest.raises(UserError, match="removes the reasoning from responses.*--protocol thinki"):
         await asked(body, ChatOptions(), vllm)
 
 

@@ -213,7 +213,7 @@ async def test_a_server_that_comes_back_without_the_weights_gets_no_requests(
         endpoint = engine._pool.endpoints[0]
         await engine._probe(endpoint)
         server.weight_version = "default"  # as after a restart
-        with pytest.raises(Trouble, match=r"came back with other weights \('default'\)"):
+        with pytest.raises(Trouble, match=r"came back with different weights \('default'\)"):
             await engine._probe(endpoint)
 
 
@@ -235,7 +235,7 @@ async def test_weights_that_do_not_fit_reach_no_server(trainee: Trainee, tmp_pat
         weights = list(trainee.model.state_dict().items())
         with pytest.raises(UserError, match=r"lack 1 of the model's 36 tensors"):
             await engine.load_weights(weights[:10] + weights[11:], 1)
-        with pytest.raises(UserError, match="whole number"):
+        with pytest.raises(UserError, match="integer"):
             await engine.load_weights(weights, -1)
         (tmp_path / "e").write_text("a file where the folder should be", "utf-8")
         with pytest.raises(UserError, match="cannot be written to .*weights-1") as caught:
@@ -247,13 +247,15 @@ async def test_weights_that_do_not_fit_reach_no_server(trainee: Trainee, tmp_pat
 
 async def test_servers_that_take_no_weights(trainee: Trainee, tmp_path: Path) -> None:
     async with loopback() as server:  # vLLM without its development mode
-        with pytest.raises(UserError, match=r"takes no new weights .*VLLM_SERVER_DEV_MODE=1"):
+        with pytest.raises(
+            UserError, match=r"does not accept new weights .*VLLM_SERVER_DEV_MODE=1"
+        ):
             await engine_of(server, folder=tmp_path).__aenter__()
         async with OpenAIEngine([server.url], "tiny") as engine:
             with pytest.raises(UserError, match="no weight transfer is set up"):
                 await trainee.hand_over(engine)
     async with loopback(vllm=False) as server:
-        with pytest.raises(UserError, match="only vLLM servers take new weights"):
+        with pytest.raises(UserError, match="only vLLM servers accept new weights"):
             await engine_of(server, folder=tmp_path).__aenter__()
 
 
@@ -283,7 +285,7 @@ async def test_nccl_wants_weights_on_a_gpu(trainee: Trainee) -> None:
     async with updatable() as server:
         transfer = NcclTransfer(TINY_SOKOBAN, "127.0.0.1", 29_500)
         async with OpenAIEngine([server.url], "tiny", transfer=transfer) as engine:
-            with pytest.raises(UserError, match="on one GPU, and these are on cpu"):
+            with pytest.raises(UserError, match="on one GPU, but these are on cpu"):
                 await trainee.hand_over(engine)
         assert server.commands == []
 

@@ -192,7 +192,7 @@ async def test_settings_that_vllm_refuses(folder: Path, tmp_path: Path) -> None:
     other = Path(shutil.copytree(folder, tmp_path / "model"))
     config = json.loads((other / "config.json").read_text("utf-8"))
     (other / "config.json").write_text(json.dumps({**config, "head_dim": 24}), "utf-8")
-    with pytest.raises(UserError, match="no attention for heads of size 24"):
+    with pytest.raises(UserError, match="does not support attention heads of size 24"):
         async with VllmEngine(other):
             pass
 

@@ -52,9 +52,9 @@ def test_what_is_not_sure_is_asked_for(tmp_path: Path, content: str) -> None:
 def test_what_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="does not exist"):
         find(tmp_path / "none")
-    with pytest.raises(UserError, match=r"holds no training_log\.jsonl, trainer_state\.json or"):
+    with pytest.raises(UserError, match=r"has no training_log\.jsonl, trainer_state\.json or"):
         find(tmp_path)
-    with pytest.raises(UserError, match="holds no verl log; name the file"):
+    with pytest.raises(UserError, match="has no verl log; give the file"):
         find(tmp_path, "verl")
 
 
@@ -65,7 +65,7 @@ def test_folders(tmp_path: Path) -> None:
     events = [tmp_path / f"events.out.tfevents.{number}.host" for number in (1, 2)]
     for path in events:
         path.write_bytes(b"")
-    with pytest.raises(UserError, match="holds logs of trl and tensorboard; say which"):
+    with pytest.raises(UserError, match="has logs of trl and tensorboard; say which"):
         find(tmp_path)
     assert find(tmp_path, "tensorboard") == Found("tensorboard", tuple(events))
     own = write_log(tmp_path / "own", [start_line()])
@@ -74,7 +74,7 @@ def test_folders(tmp_path: Path) -> None:
 
 def test_our_own_format_has_its_own_reader(tmp_path: Path) -> None:
     path = write_log(tmp_path, [start_line()])
-    with pytest.raises(ValueError, match="our own format"):
+    with pytest.raises(ValueError, match="this project's own format"):
         readings(find(path), {})
 
 

@@ -82,8 +82,8 @@ def test_the_user_says_what_a_field_means() -> None:
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("validation/success", "write NAME=FIELD"),
-        ("validation/success=", "write NAME=FIELD"),
+        ("validation/success", "use NAME=FIELD"),
+        ("validation/success=", "use NAME=FIELD"),
         ("validation/succes=x", "did you mean validation/success"),
         ("policy/entropy@math=x", "no metric 'policy/entropy@math'"),
     ],
@@ -94,5 +94,5 @@ def test_other_words_of_the_user_are_refused(option: str, message: str) -> None:
 
 
 def test_a_field_has_one_meaning() -> None:
-    with pytest.raises(UserError, match="has a meaning already"):
+    with pytest.raises(UserError, match="already has a meaning"):
         own_words(["rollout/format_ok=x", "rollout/action_ok=x"])

@@ -66,7 +66,9 @@ def test_what_is_not_finite_was_measured() -> None:
 
 
 def test_a_step_that_goes_back_names_file_and_line() -> None:
-    with pytest.raises(UserError, match=r"run\.jsonl, line 2: step 3 stands after step 4; a run"):
+    with pytest.raises(
+        UserError, match=r"run\.jsonl, line 2: step 3 comes after step 4; a resumed run"
+    ):
         collected((4, {"mine": 1.0}), (3, {"other": 1.0}))
 
 
@@ -76,10 +78,10 @@ def test_a_value_that_stands_twice_counts_once() -> None:
         (1, {"actor/grad_norm": 2.0, "actor/entropy": math.nan}),
     )
     assert found.run.curves["policy/grad_norm"].steps.tolist() == [1]
-    assert found.notes == ("2 values stand there twice at one step and count once",)
+    assert found.notes == ("2 values appear twice at a step, and counted once",)
     with pytest.raises(UserError, match=r"line 2: 'actor/grad_norm' of step 1 .* as 2 and 2\.5"):
         collected((1, {"actor/grad_norm": 2.0}), (1, {"actor/grad_norm": 2.5}))
-    with pytest.raises(UserError, match="stands there twice"):
+    with pytest.raises(UserError, match="appears twice"):
         collected((1, {"actor/grad_norm": 2.0}), (1, {"actor/grad_norm": math.nan}))
 
 
@@ -100,7 +102,7 @@ def test_a_negative_norm_is_refused() -> None:
 
 
 def test_text_under_a_name_with_a_meaning_is_refused() -> None:
-    with pytest.raises(UserError, match="'actor/grad_norm' holds no number"):
+    with pytest.raises(UserError, match="'actor/grad_norm' is not a number"):
         collected((1, {"actor/grad_norm": NOT_A_NUMBER}))
     assert collected((1, {"a table": NOT_A_NUMBER})).run.unknown == ("a table",)
 
@@ -128,17 +130,17 @@ def test_of_two_names_for_one_number_one_counts() -> None:
             {"mismatch/k3_kl": 0.5},
             {"rollout_corr/k3_kl": 1e-5},
             "run.jsonl: 'rollout_corr/k3_kl' and 'mismatch/k3_kl' are both read as engine/k3, but "
-            "at step 7 they say 1e-05 and 0.5; say which of them it is, as "
+            "at step 7 they are 1e-05 and 0.5; choose one, as in "
             "--map 'engine/k3=rollout_corr/k3_kl'",
         ),
-        ({"timing_s/step": 3.0}, {"perf/time_per_step": 9.0}, "at step 7 they say 3 and 9"),
-        ({"timing_s/step": math.inf}, {"perf/time_per_step": 9.0}, "at step 7 they say inf and 9"),
-        ({"timing_s/step": 9.0}, {"perf/time_per_step": math.nan}, "they say 9 and nan"),
-        ({"timing_s/step": 9.0}, {"perf/time_per_step": 9.0001}, "they say 9 and 9.0001"),
+        ({"timing_s/step": 3.0}, {"perf/time_per_step": 9.0}, "at step 7 they are 3 and 9"),
+        ({"timing_s/step": math.inf}, {"perf/time_per_step": 9.0}, "at step 7 they are inf and 9"),
+        ({"timing_s/step": 9.0}, {"perf/time_per_step": math.nan}, "they are 9 and nan"),
+        ({"timing_s/step": 9.0}, {"perf/time_per_step": 9.0001}, "they are 9 and 9.0001"),
         (
             {"val-core/math/acc/mean@16": 0.25},
             {"val-core/math/acc/mean@1": 0.5},
-            "at step 7 they say 0.5 and 0.25; say which of them it is, as "
+            "at step 7 they are 0.5 and 0.25; choose one, as in "
             "--map 'validation/success@math=val-core/math/acc/mean@1'",
         ),
     ],
@@ -155,7 +157,7 @@ def test_what_only_the_other_name_says_is_not_dropped() -> None:
         (1, {"timing_s/step": 3.0, "perf/time_per_step": 3.0}),
         (2, {"perf/time_per_step": 4.0}),
     ]
-    with pytest.raises(UserError, match="at step 2 they say nothing and 4; say which"):
+    with pytest.raises(UserError, match="at step 2 they are missing and 4; choose one"):
         collected(*lines)
     own = own_words(["seconds/total=perf/time_per_step"])
     assert collected(*lines, own=own).run.curves["seconds/total"].values.tolist() == [3.0, 4.0]
@@ -173,9 +175,9 @@ def test_the_word_of_the_user_goes_first() -> None:
     assert found.run.curves["policy/entropy"].values.tolist() == [0.5]
     assert found.run.curves["validation/success"].values.tolist() == [1.0]
     assert found.run.unknown == ("actor/entropy",)
-    reason = "you say that actor/entropy_loss is it (--map)"
+    reason = "actor/entropy_loss was chosen (--map)"
     assert found.because == {"actor/entropy": reason}
-    assert found.read_as["mine"].provided == "you say so (--map)"
+    assert found.read_as["mine"].provided == "set by --map"
 
 
 def test_several_panels_have_their_names() -> None:
@@ -243,7 +245,7 @@ def test_values_of_json() -> None:
 
 @pytest.mark.parametrize("step", [-1, 0.5, 10**9 + 1, True, None, "x", math.nan, [1]])
 def test_a_step_is_a_whole_number(step: object) -> None:
-    with pytest.raises(ValueError, match="no whole number"):
+    with pytest.raises(ValueError, match="not an integer"):
         step_of(step)
 
 
@@ -254,8 +256,8 @@ def test_steps_may_be_written_as_numbers_of_any_kind() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"a": 1, "b": 2, "a": 1}', "'a' stands twice in one object"),
-        ("[" * 100_000, "nests too deeply"),
+        ('{"a": 1, "b": 2, "a": 1}', "'a' appears twice in one object"),
+        ("[" * 100_000, "is nested too deeply"),
         ("{", "not JSON"),
         ('{"a": ' + "9" * 5000 + "}", "integer string"),
     ],

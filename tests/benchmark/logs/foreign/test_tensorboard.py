@@ -77,7 +77,7 @@ def test_two_sessions_make_one_run(tmp_path: Path) -> None:
     first = write(tmp_path, [event("train/kl", 0.1, 1)], ".a")
     second = write(tmp_path, [event("train/kl", 0.2, 2)], ".b")
     assert read(first, second).run.curves["kl_init/mean"].steps.tolist() == [1, 2]
-    with pytest.raises(UserError, match=r"record 2 of .*\.a: step 1 stands after step 2"):
+    with pytest.raises(UserError, match=r"record 2 of .*\.a: step 1 comes after step 2"):
         read(second, first)
 
 
@@ -86,7 +86,7 @@ def test_a_record_that_was_cut_off_is_passed_over(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-3])
     found = read(path)
     assert found.run.curves["kl_init/mean"].steps.tolist() == [1]
-    assert found.notes == (f"the last record of {path.name} has no end and was skipped",)
+    assert found.notes == (f"the last record of {path.name} is incomplete and was skipped",)
 
 
 def test_a_damaged_record_is_an_error(tmp_path: Path) -> None:
@@ -105,15 +105,15 @@ def test_a_length_that_is_not_there_makes_no_room(tmp_path: Path) -> None:
     path.write_bytes(whole + struct.pack("<Q", 10 * 2**30) + bytes(20))
     found = read(path)
     assert found.run.curves["kl_init/mean"].steps.tolist() == [1]
-    assert "has no end" in found.notes[0]
+    assert "is incomplete" in found.notes[0]
     path.write_bytes(struct.pack("<Q", 2**63) + whole[8:])
-    assert "has no end" in read(path).notes[0]
+    assert "is incomplete" in read(path).notes[0]
 
 
 def test_other_faults_are_named(tmp_path: Path) -> None:
     other = tmp_path / "log"
     other.write_text("step:1 - a:1\n")
-    with pytest.raises(UserError, match="is not an event file"):
+    with pytest.raises(UserError, match="is not a TensorBoard event file"):
         read(other)
     percent = write(tmp_path / "percent", [event("val/success_rate", 50.0, 0)])
     with pytest.raises(UserError, match="not in percent"):
@@ -122,7 +122,7 @@ def test_other_faults_are_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="record 2: the step is -1"):
         read(negative)
     twice = Summary(value=[Summary.Value(tag="a", simple_value=1.0)] * 2)
-    with pytest.raises(UserError, match="record 2: a name stands there twice"):
+    with pytest.raises(UserError, match="record 2: a name appears twice"):
         read(write(tmp_path / "twice", [Event(step=1, summary=twice)]))
 
 

@@ -104,12 +104,12 @@ def test_a_checkpoint_has_the_name_of_its_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("history", "message"),
     [
-        ([training(2), training(1)], r"log_history\[1\]: step 1 stands after step 2"),
-        ([training(1), training(1, kl=0.5)], r"log_history\[1\]: 'kl' of step 1 stands there"),
+        ([training(2), training(1)], r"log_history\[1\]: step 1 comes after step 2"),
+        ([training(1), training(1, kl=0.5)], r"log_history\[1\]: 'kl' of step 1 appears twice"),
         ([training(1) | {"step": 1.5}], r"log_history\[0\]: the step is 1.5"),
         ([{"loss": 1.0}], r"log_history\[0\]: the step is None"),
         ([training(1), 3], r"log_history\[1\]: is not an object"),
-        ([training(1, entropy="high")], "'entropy' holds no number"),
+        ([training(1, entropy="high")], "'entropy' is not a number"),
         ([training(1, frac_reward_zero_std=50.0)], "not in percent"),
     ],
 )
@@ -126,7 +126,7 @@ def test_faults_are_named_with_their_place(tmp_path: Path, history: Any, message
         ("[]", "no list log_history"),
         ('{"log_history": {}}', "no list log_history"),
         ('{"log_history": [', "not JSON"),
-        ('{"log_history": [], "log_history": []}', "stands twice"),
+        ('{"log_history": [], "log_history": []}', "appears twice"),
         ("", "not JSON"),
     ],
 )

@@ -87,10 +87,10 @@ def test_a_run_that_was_resumed_is_refused(tmp_path: Path) -> None:
         {"_step": 0, "train/global_step": 10, "train/kl": 0.1},
         {"_step": 1, "train/global_step": 8, "train/kl": 0.1},
     )
-    with pytest.raises(UserError, match=r"line 2: step 8 stands after step 10; a run that was res"):
+    with pytest.raises(UserError, match=r"line 2: step 8 comes after step 10; a resumed run"):
         read(tmp_path, content)
     same = json_lines({"_step": 3, "actor/entropy": 0.1}, {"_step": 3, "actor/entropy": 0.2})
-    with pytest.raises(UserError, match="line 2: 'actor/entropy' of step 3 stands there twice"):
+    with pytest.raises(UserError, match="line 2: 'actor/entropy' of step 3 appears twice"):
         read(tmp_path, same)
 
 
@@ -109,7 +109,7 @@ def test_calls_are_no_updates_of_transformers(
     with pytest.raises(UserError) as caught:
         read(tmp_path, content)
     assert f"has '{field}', as transformers logs it, without train/global_step" in str(caught.value)
-    assert f"{step} counts calls of log" in str(caught.value)
+    assert f"{step} counts log calls" in str(caught.value)
     renamed = content.replace(step, "train/global_step")
     (found,) = read(tmp_path, renamed)
     assert found.notes == ()
@@ -165,15 +165,15 @@ def test_rows_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, conte
     ("content", "message"),
     [
         ("epoch,val/success_rate\n1,0.5\n", "no column train/global_step or"),
-        ("_step,a,a\n0,1,2\n", "line 1: column 'a' stands there twice"),
-        ("_step,a\n0,1\n1\n", "line 3: 1 cells under 2 names"),
+        ("_step,a,a\n0,1,2\n", "line 1: column 'a' appears twice"),
+        ("_step,a\n0,1\n1\n", "line 3: 1 cells for 2 columns"),
         ('_step,a\n0,"1\n', "not CSV"),
         ("_step,val/success_rate\n0,55\n", "line 2: 'val/success_rate' is 55, .* in percent"),
-        ("_step,val/success_rate\n0,high\n", "line 2: 'val/success_rate' holds no number"),
+        ("_step,val/success_rate\n0,high\n", "line 2: 'val/success_rate' is not a number"),
         ("_step,val/success_rate\n,0.5\n", "line 2: the step is None"),
-        ("_step,val/success_rate\n1,0.5\n0,0.5\n", "line 3: step 0 stands after step 1"),
+        ("_step,val/success_rate\n1,0.5\n0,0.5\n", "line 3: step 0 comes after step 1"),
         ('{"_step": 1}\n[1]\n', "line 2: is not an object"),
-        ('{"_step": 1}\n{"_step": 2, "_step": 3}\n', "line 2: '_step' stands twice"),
+        ('{"_step": 1}\n{"_step": 2, "_step": 3}\n', "line 2: '_step' appears twice"),
         ('{"_step": "1", "actor/entropy": 1}\n', "line 1: the step is"),
         ('{"x": 1}\n', "no column train/global_step"),
         ("", "no column train/global_step"),

@@ -15,7 +15,7 @@ from tests.support.submissions import check, copied
 
 OLD = "submissions/20260101_old/README.md"
 NEW = "submissions/20260102_new"
-TAKEN = f"changes: {NEW}/ is there already; send a new folder: what was accepted stays as it was"
+TAKEN = f"changes: {NEW}/ already exists; send a new folder: accepted submissions never change"
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_everything_else_is_named(
 ) -> None:
     change(root)
     commit(root)
-    fix = f"; a submission touches nothing but {NEW}/"
+    fix = f"; a submission may only change {NEW}/"
     assert f"changes: the pull request {message}" + fix in found(root)
     assert all(text.isprintable() for text in found(root))
 
@@ -114,7 +114,7 @@ def test_many_changes_are_counted(root: Path) -> None:
     commit(root)
     texts = found(root)
     assert len(texts) == MAX_SHOWN + 1
-    assert "changes: 5 more paths are touched that may not be; " in texts[-1]
+    assert "changes: 5 more paths are changed that must not be; " in texts[-1]
 
 
 @pytest.mark.parametrize("kind", ["link", "submodule"])
@@ -179,9 +179,9 @@ def test_branches_that_were_merged_crosswise(root: Path) -> None:
 
 
 def test_a_folder_outside_of_any_repository(tmp_path: Path, root: Path) -> None:
-    with pytest.raises(UserError, match="is not in a git repository; name one with --repository"):
+    with pytest.raises(UserError, match="is not in a git repository; give one with --repository"):
         check_changes(tmp_path / "20260102_x", "main")
-    with pytest.raises(UserError, match="is not a git repository; name the root of a clone"):
+    with pytest.raises(UserError, match="is not a git repository; give the root of a clone"):
         check_changes(root / NEW, "main", repository=tmp_path)
     (tmp_path / "20260102_new").mkdir()
     assert check_changes(tmp_path / "20260102_new", "main", "entry", root) == []
@@ -304,7 +304,7 @@ def test_a_tree_that_leaves_its_folder_is_refused(root: Path, tmp_path: Path) ->
             tree.write_bytes(f"40000 {parent}".encode() + bytes(1) + bytes.fromhex(made))
             made = git(root, "hash-object", "-w", "-t", "tree", "--literally", str(tree))
         made = git(root, "commit-tree", "-m", "x", made)
-        with pytest.raises(UserError, match=r"is no path of a file; leave it out"):
+        with pytest.raises(UserError, match=r"is not a valid file path; leave it out"):
             export_folder(Repository.at(root), made, "20260102_new", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -326,8 +326,8 @@ def test_what_is_checked_is_what_was_committed(root: Path) -> None:
     put(root, f"{NEW}/README.md", "better\n")
     (root / NEW / "runs/r0/run.json").unlink()
     assert found(root) == [
-        "README.md, changes: is committed with another content; git add it, and commit",
-        "runs/r0/run.json, changes: is committed and not on the disk; git rm it, or bring it back",
+        "README.md, changes: is committed with different content; git add it, and commit",
+        "runs/r0/run.json, changes: is committed but not on disk; git rm it, or restore it",
         "runs/r0/summary.json, changes: is not committed; git add it, and commit",
     ]
     # What is added and not committed is not sent either.
@@ -363,7 +363,7 @@ def test_names_by_sha256_are_understood(tmp_path: Path) -> None:
     assert found(root) == []
     put(root, f"{NEW}/README.md", "better\n")
     (text,) = found(root)
-    assert "is committed with another content" in text
+    assert "is committed with different content" in text
 
 
 def test_many_files_that_are_not_committed_are_counted(root: Path) -> None:
@@ -371,4 +371,4 @@ def test_many_files_that_are_not_committed_are_counted(root: Path) -> None:
         put(root, f"{NEW}/x{number}")
     texts = found(root)
     assert len(texts) == MAX_SHOWN + 1
-    assert texts[-1].startswith("changes: 5 more files are not as they are committed; git add them")
+    assert texts[-1].startswith("changes: 5 more files differ from the commit; git add them")

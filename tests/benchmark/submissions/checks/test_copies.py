@@ -72,8 +72,7 @@ def test_records_of_another_submission_under_a_new_name(copies: Copies, trained:
     text = "256 of 256 episodes have the answers and log-probabilities of 20260102_trained/runs/r"
     model = [f"grpo-s{seed} (folder, SHA-256 {sha256_text(f's{seed}')[:12]}...)" for seed in (0, 1)]
     assert problems(copy, trained) == [
-        f"runs/r{seed}/episodes.jsonl.zst: {text}{seed}, which is of {model[seed]}"
-        for seed in (0, 1)
+        f"runs/r{seed}/episodes.jsonl.zst: {text}{seed}, played by {model[seed]}" for seed in (0, 1)
     ]
 
 

@@ -35,8 +35,8 @@ def test_a_true_declaration_is_taken(trained: Path, policy: Path, tmp_path: Path
     ("streams", "said"),
     [
         (["sokoban", "webshp"], "there is no task 'webshp'; did you mean webshop?; name tasks as "),
-        (["webshop"], "sokoban is not named, and training/s0.jsonl.zst is of a training on it; "),
-        ([], "sokoban is not named, and training/s0.jsonl.zst is of a training on it; add sokoban"),
+        (["webshop"], "sokoban is missing, but training/s0.jsonl.zst is from training on it; "),
+        ([], "sokoban is missing, but training/s0.jsonl.zst is from training on it; add sokoban"),
     ],
 )
 def test_streams_are_tasks_and_those_of_the_logs(

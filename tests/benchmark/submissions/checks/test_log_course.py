@@ -104,7 +104,7 @@ def test_a_run_that_was_stopped_between_two_validations() -> None:
     for number in range(1, 21):
         lines.append(measured_line(number, {"rollout/group_std": 1.0 if number <= 10 else 0.05}))
     assert problems(log_of(lines)) == []
-    assert (early_stop(log_of(lines)) or "").startswith("returns in a group hardly differ any more")
+    assert (early_stop(log_of(lines)) or "").startswith("returns within groups hardly differ")
     assert "ends at update 19" in problems(log_of(lines[:-1]))[0]
 
 

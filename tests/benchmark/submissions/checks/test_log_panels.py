@@ -77,7 +77,7 @@ def test_sampled_validations_of_what_was_evaluated_greedily() -> None:
     assert (tie.protocol, tie.comparable) == (validated, False)
     assert problems(point_of(greedy, solved=4), log_of(validated, chosen, solved=0)) == []
     assert problems(point_of(greedy), log_of(validated, chosen, turns=16.0)) == [
-        "16 turns an episode at update 0, sokoban/builtin has 15 at most"
+        "16 turns per episode at update 0, sokoban/builtin has 15 at most"
     ]
 
 
@@ -96,7 +96,7 @@ def test_sampled_validations_of_what_was_evaluated_greedily() -> None:
 def test_a_protocol_that_does_not_follow_from_the_configuration(chosen: Any) -> None:
     log = log_of(replace(SAMPLED, repeats=1), chosen)
     assert problems(point_of(make_protocol()), log) == [
-        "builtin is validated under a protocol that no run has played"
+        "builtin is validated under a protocol that no run used"
     ]
 
 

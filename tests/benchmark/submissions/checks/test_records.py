@@ -57,7 +57,7 @@ def test_letters_need_tokens(response: str, tokens: int, refused: bool) -> None:
 
 def test_prompt_and_response_fit_into_the_context() -> None:
     assert problems(run_of(played(turn(prompt_tokens=90)), context=100)) == []
-    refused = ["prompt and response have 101 tokens, the model's context is 100"]
+    refused = ["prompt and response have 101 tokens, but the model's context is 100"]
     assert problems(run_of(played(turn(prompt_tokens=91)), context=100)) == refused
     # A context that is not a number is none.
     assert problems(run_of(played(turn(prompt_tokens=10**6)), context="100")) == []
@@ -67,7 +67,7 @@ def test_prompt_and_response_fit_into_the_context() -> None:
 def test_the_most_probable_of_a_million_tokens_is_not_less_probable_than_the_others() -> None:
     least = -14.0 * 10
     assert problems(run_of(played(turn(log_prob=least)))) == []
-    refused = ["log_prob -140.1 is not that of the most probable tokens"]
+    refused = ["log_prob -140.1 does not match greedy tokens"]
     assert problems(run_of(played(turn(log_prob=-140.1)))) == refused
     # What is drawn can be improbable.
     assert problems(run_of(played(turn(log_prob=-140.1)), sampling=Sampling(temperature=1.0))) == []
@@ -163,8 +163,8 @@ def test_a_sequence_says_what_its_turns_say() -> None:
     assert written((2, 4), (5, 8)) == []
     assert written((2, 3), (5, 8)) == []
     assert written((5, 8)) == []
-    assert written((2, 5), (5, 8)) == ["sequence.written: 2 to 5 is the response of no turn"]
-    assert written((3, 4), (5, 8)) == ["sequence.written: 3 to 4 is the response of no turn"]
-    last = "sequence.written: the last response is 5 to 8, and is not there"
+    assert written((2, 5), (5, 8)) == ["sequence.written: 2 to 5 is not the response of any turn"]
+    assert written((3, 4), (5, 8)) == ["sequence.written: 3 to 4 is not the response of any turn"]
+    last = "sequence.written: the last response is 5 to 8, and is missing"
     assert written((2, 4), (5, 7)) == [last]
     assert written((2, 4)) == [last]

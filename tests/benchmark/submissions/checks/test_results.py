@@ -176,7 +176,7 @@ def test_a_training_that_was_stopped_early_has_collapsed(tmp_path: Path) -> None
     made = entry(*points)
     (stop,) = early_stops(made).items()
     assert stop[0] == 2
-    assert stop[1].startswith("returns in a group hardly differ any more")
+    assert stop[1].startswith("returns within groups hardly differ")
     stability = stability_of(made)
     assert stability is not None
     assert [run.collapse for run in stability.runs] == [

@@ -44,8 +44,9 @@ def test_one_changed_setting_is_a_finding_with_both_values(copies: Copies) -> No
     copy = on_track(copies("trained"), changed("kl", "coef", 0.5))
     found = problems(copy, TRACK)
     assert found == [
-        f"training/s{seed}.jsonl.zst, line 1, configuration: claims track small, but kl.coef is "
-        "0.5, the track has 0.01; send the log as the trainer has written it"
+        f"training/s{seed}.jsonl.zst, line 1, configuration: claims track small, but "
+        "kl.coef is 0.5, the track has 0.01; send the log exactly as written by the "
+        "trainer"
         for seed in SEEDS
     ]
 
@@ -54,9 +55,9 @@ def test_a_method_that_is_not_its_recipe_is_a_finding(copies: Copies) -> None:
     copy = on_track(copies("trained"), changed("clipping", "clip_high", 0.9))
     found = problems(copy, TRACK)
     assert found == [
-        f"training/s{seed}.jsonl.zst, line 1, recipe: its recipe is grpo, but clipping.clip_high "
-        "is 0.9, and that recipe has 0.2; name the recipe that was run; one of your own has a name "
-        "of its own"
+        f"training/s{seed}.jsonl.zst, line 1, recipe: its recipe is grpo, but "
+        "clipping.clip_high is 0.9, and that recipe has 0.2; name the recipe that "
+        "was run; a custom recipe needs its own name"
         for seed in SEEDS
     ]
 
@@ -75,7 +76,7 @@ def test_a_method_that_this_program_does_not_know_is_a_finding(copies: Copies) -
     copy = on_track(copies("trained"), changed("clipping", "clip_low", "wide"))
     found = problems(copy, TRACK)
     assert len(found) == 2
-    assert "line 1, recipe: the configuration of the log is not one of this version" in found[0]
+    assert "line 1, recipe: the log's configuration is not valid in this version" in found[0]
 
 
 def test_many_changed_settings_are_counted(copies: Copies) -> None:
@@ -99,8 +100,9 @@ def test_a_track_that_does_not_exist_is_a_finding_with_near_matches(copies: Copi
     copy = on_track(copies("trained"), lambda line: line["track"].update(name="smal"))
     found = problems(copy, TRACK)
     assert found[0] == (
-        "training/s0.jsonl.zst, line 1, track: claims track smal, which does not exist; did you "
-        "mean small?; train on a track that `arlarena-bench tracks` lists"
+        "training/s0.jsonl.zst, line 1, track: claims track smal, which does not "
+        "exist; did you mean small?; train on a track listed by `arlarena-bench "
+        "tracks`"
     )
     assert "which does not exist; there are none; train" in problems(copy)[0]
 
@@ -110,9 +112,9 @@ def test_a_track_that_was_changed_since_is_a_finding(copies: Copies) -> None:
     newer = small({"settings": {"kl": {"coef": 0.5}}})
     found = problems(copy, newer)
     assert found[0] == (
-        f"training/s0.jsonl.zst, line 1, track: claims track small with SHA-256 "
-        f"{TRACK.sha256[:12]}..., and today's has {newer.sha256[:12]}...: it was changed since; "
-        "train on the track as it is today"
+        "training/s0.jsonl.zst, line 1, track: claims track small with SHA-256 "
+        f"{TRACK.sha256[:12]}..., but the current one has {newer.sha256[:12]}...: it has "
+        "changed since; train on the current version of the track"
     )
 
 

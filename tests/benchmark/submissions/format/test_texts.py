@@ -119,6 +119,6 @@ def test_a_text_that_is_taken_is_seen_as_it_is(text: str) -> None:
 
 def test_what_the_example_says_is_nobodys_own() -> None:
     for text in PLACEHOLDERS:
-        with pytest.raises(ValueError, match="is what the example says: write your own"):
+        with pytest.raises(ValueError, match="is the example's text: write your own"):
             check_own(f" {text}")
     check_own("the issues of this repository")

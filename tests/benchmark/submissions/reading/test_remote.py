@@ -220,7 +220,7 @@ def test_records_move_to_the_hub(
     told = ["submit", "to-hub", str(copy.folder), "--dataset", f"owner/name@{COMMIT}"]
     assert main(told) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith(f"1 file(s) of {copy.folder} lie on the hub now; check the folder")
+    assert printed.startswith(f"1 file(s) of {copy.folder} are now on the hub; check the folder")
     assert not list(copy.folder.rglob("*.zst"))
     (address,) = there
     (moved,) = [file for file in read_submission(copy.folder).files if file.url]
@@ -261,10 +261,10 @@ def test_records_that_are_not_on_the_hub_stay(
 @pytest.mark.parametrize(
     ("dataset", "message"),
     [
-        ("owner/name", "name the dataset and its commit, OWNER/NAME@COMMIT with 40 hex digits"),
-        ("owner/name@main", "name the dataset and its commit"),
-        (f"name@{COMMIT}", "name the dataset and its commit"),
-        (f"a/b/c@{COMMIT}", "name the dataset and its commit"),
+        ("owner/name", "give the dataset and its commit, OWNER/NAME@COMMIT with 40 hex digits"),
+        ("owner/name@main", "give the dataset and its commit"),
+        (f"name@{COMMIT}", "give the dataset and its commit"),
+        (f"a/b/c@{COMMIT}", "give the dataset and its commit"),
         (f"a b/c@{COMMIT}", "not a file of a dataset on the hub at a commit"),
         (f"a/?@{COMMIT}", "not a file of a dataset on the hub at a commit"),
     ],

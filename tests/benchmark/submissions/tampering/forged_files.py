@@ -173,11 +173,9 @@ FORGERIES = [
     Forgery(
         "hidden file", "policy", plain(".github/x.yml", b""), ".github/x.yml: belongs to no run"
     ),
-    Forgery("listed and missing", "policy", gone(RECORDS), f"{RECORDS}: is listed and not there"),
+    Forgery("listed and missing", "policy", gone(RECORDS), f"{RECORDS}: is listed but missing"),
     Forgery("there and not listed", "policy", not_listed, f"files: {RUN} is not listed"),
-    Forgery(
-        "there and on the hub", "policy", on_the_hub, f"{RECORDS}, url: lies in the folder and"
-    ),
+    Forgery("there and on the hub", "policy", on_the_hub, f"{RECORDS}, url: is in the folder but"),
     Forgery("link to elsewhere", "policy", at("https://example.org/episodes.jsonl.zst"), URL),
     Forgery(
         "link to a branch", "policy", at("https://huggingface.co/datasets/a/b/resolve/main/x"), URL
@@ -188,18 +186,14 @@ FORGERIES = [
         at(f"https://huggingface.co/datasets/a/b/resolve/{'0' * 40}/../../x.zst"),
         URL,
     ),
-    Forgery(
-        "size of a plain file", "policy", listed(RUN, content_bytes=9), "files that end in .zst"
-    ),
-    Forgery(
-        "no size of an archive", "policy", listed(content_bytes=None), "files that end in .zst"
-    ),
+    Forgery("size of a plain file", "policy", listed(RUN, content_bytes=9), "for .zst files"),
+    Forgery("no size of an archive", "policy", listed(content_bytes=None), "for .zst files"),
     Forgery("more than 10 MiB", "policy", plain("big", bytes(11 * 2**20)), "or 10,485,760 bytes"),
     Forgery("too many files", "policy", many_files, "holds more than 289 files"),
     Forgery(
         "long README", "policy", plain("README.md", b"x" * 2**21), "is longer than 1,048,576 by"
     ),
-    Forgery("no README", "policy", gone("README.md"), "README.md: is listed and not there"),
+    Forgery("no README", "policy", gone("README.md"), "README.md: is listed but missing"),
     Forgery("binary README", "policy", plain("README.md", b"\xff"), "README.md: is not UTF-8"),
     Forgery(
         "README that hides something",
@@ -221,12 +215,14 @@ FORGERIES = [
     Forgery(
         "run that is not there", "policy", run_path("runs/r7"), "runs/r7/run.json is not listed"
     ),
-    Forgery("link to a file", "policy", link_to_a_file, f"{RUN}: is a link or no regular file"),
-    Forgery("link to a folder", "policy", link_to_a_folder, "runs: is a link or no regular file"),
+    Forgery("link to a file", "policy", link_to_a_file, f"{RUN}: is a link or not a regular file"),
+    Forgery(
+        "link to a folder", "policy", link_to_a_folder, "runs: is a link or not a regular file"
+    ),
     Forgery("linked submission", "policy", linked_submission, "20260102_policy is not a folder"),
-    Forgery("named pipe", "policy", named_pipe, f"{RUN}: is a link or no regular file"),
+    Forgery("named pipe", "policy", named_pipe, f"{RUN}: is a link or not a regular file"),
     Forgery("file for a folder", "policy", socket_like, "runs/r0: belongs to no run and no "),
-    Forgery("deep folders", "policy", plain("a/b/c/d/e", b""), "a/b/c/d: is a folder too deep"),
+    Forgery("deep folders", "policy", plain("a/b/c/d/e", b""), "a/b/c/d: is nested too deeply"),
     Forgery("no submission.json", "policy", gone(ABOUT), f"{ABOUT}: cannot be read: No such file"),
     Forgery("long submission.json", "policy", about(b" " * 2**19), "is longer than 262,144 bytes"),
     Forgery(

@@ -181,44 +181,51 @@ FORGERIES = [
     Forgery(
         "unknown line", "trained", validation(kind="note"), "kind: must be start, update or val"
     ),
-    Forgery("updates out of order", "trained", out_of_order, "stands after"),
-    Forgery("time runs backwards", "trained", backwards, "seconds_total: 0.5 stands after"),
+    Forgery("updates out of order", "trained", out_of_order, "comes after"),
+    Forgery("time runs backwards", "trained", backwards, "seconds_total: 0.5 comes after"),
     Forgery(
-        "two starts", "trained", lambda c: c.log(lambda ls: [ls[0], *ls]), "a log has one start"
+        "two starts",
+        "trained",
+        lambda c: c.log(lambda ls: [ls[0], *ls]),
+        "only the first line of a log",
     ),
-    Forgery("no start", "trained", lambda c: c.log(lambda ls: ls[1:]), "a log has one start line"),
     Forgery(
-        "empty log", "trained", lambda c: c.log(lambda _: []), "is empty: a training log begins"
+        "no start", "trained", lambda c: c.log(lambda ls: ls[1:]), "only the first line of a log"
     ),
-    Forgery("torn log", "trained", lambda c: c.write(LOG, c.read(LOG)[:-9]), "line 42: has no end"),
+    Forgery(
+        "empty log", "trained", lambda c: c.log(lambda _: []), "is empty; a training log begins"
+    ),
+    Forgery(
+        "torn log", "trained", lambda c: c.write(LOG, c.read(LOG)[:-9]), "line 42: is incomplete"
+    ),
     Forgery(
         "twin fields in a log",
         "trained",
         text(b'"success": ', b'"success": 1.0, "success": '),
-        f"{LOG}, line 2: a field is there twice",
+        f"{LOG}, line 2: a field appears twice",
     ),
     Forgery("smoothed collapse", "trained", smoothed, f"is no share of {EPISODES} episodes"),
     Forgery(
         "smoothed training", "trained", smoothed_training, "is no share of 128 (rollout/episode"
     ),
-    Forgery("stale interval", "trained", raised, "the interval is not that of"),
-    Forgery("wide interval", "trained", validation(wilson_low=0.0), "the interval is not that of"),
+    Forgery("stale interval", "trained", raised, "the interval does not match"),
+    Forgery("wide interval", "trained", validation(wilson_low=0.0), "the interval does not match"),
+    Forgery("interval elsewhere", "trained", validation(wilson_low=0.99), "outside its interval"),
     Forgery(
-        "interval elsewhere", "trained", validation(wilson_low=0.99), "outside of its interval"
+        "log of another seed", "trained", other_seed, "line 1, seed: has seed 7, but the check"
     ),
-    Forgery("log of another seed", "trained", other_seed, "line 1, seed: is of seed 7, the check"),
-    Forgery("swapped logs", "trained", swapped, "is of seed 1, the checkpoint of seed 0"),
+    Forgery("swapped logs", "trained", swapped, "has seed 1, but the checkpoint has seed 0"),
     Forgery("one log for two seeds", "trained", copied, f"20 updates have the numbers of {LOG}"),
     Forgery(
         "log of another init", "trained", start(init=INIT), "starts from other (folder, SHA-256 9"
     ),
-    Forgery("log of another recipe", "trained", start(recipe="gspo"), "is of other settings than "),
-    Forgery("log of another task", "trained", start(task="webshop"), "is of other settings than "),
+    Forgery("log of another recipe", "trained", start(recipe="gspo"), "has other settings than "),
+    Forgery("log of another task", "trained", start(task="webshop"), "has other settings than "),
     Forgery(
         "log of other settings",
         "trained",
         start(configuration={"recipe": "grpo", "seed": 0, "optimizer": {"learning_rate": 1e-6}}),
-        "configuration: is of other settings than",
+        "configuration: has other settings than",
     ),
     Forgery(
         "log of another model's course",
@@ -228,7 +235,7 @@ FORGERIES = [
     ),
     Forgery("logs of other panels", "trained", other_panel, "easy is validated under a protocol"),
     Forgery(
-        "log of the better seed", "trained", missing, "seeds [1] have no training log and others"
+        "log of the better seed", "trained", missing, "seeds [1] have no training log, but others"
     ),
     Forgery(
         "records for a log", "trained", named("runs/r0/episodes.jsonl.zst"), "belongs to no run"

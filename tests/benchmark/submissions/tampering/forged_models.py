@@ -108,14 +108,12 @@ FORGERIES = [
         ),
         "these are the weights of the init tiny-sokoban",
     ),
-    Forgery(
-        "served model", "trained", model(kind="endpoint"), "nobody can say which weights these"
-    ),
+    Forgery("served model", "trained", model(kind="endpoint"), "the weights cannot be identified"),
     Forgery(
         "hub without commit",
         "trained",
         model(kind="hub", name="a/b", sha256=None),
-        "nobody can say which w",
+        "the weights cannot be i",
     ),
     Forgery(
         "hub at a branch",
@@ -123,12 +121,14 @@ FORGERIES = [
         model(**{**HUB, "revision": "main"}),
         "revision must be a commit",
     ),
-    Forgery("folder without hash", "trained", model(sha256=None), "nobody can say which weights"),
+    Forgery(
+        "folder without hash", "trained", model(sha256=None), "the weights cannot be identified"
+    ),
     Forgery(
         "a registered init under another name",
         "trained",
         both(init(kind="folder", name="Large-7B"), about(base_model="Large-7B", parameters=7)),
-        "these are the weights of the init tiny-sokoban; name it as the registry does",
+        "these are the weights of the init tiny-sokoban; use its registered name",
     ),
     Forgery(
         "init of other weights", "trained", init(sha256="0" * 64), "tiny-sokoban has other weig"
@@ -137,7 +137,8 @@ FORGERIES = [
         "init without a pinned hash",
         "trained",
         init(name="unpinned", sha256="7" * 64),
-        "submission.json, init: the registry has no hash of unpinned: any weights can be called so",
+        "submission.json, init: the registry has no hash of unpinned: any weights "
+        "could have this name",
     ),
     Forgery(
         "unknown init", "trained", init(name="huge-sokoban"), "there is no init 'huge-sokoban'"
@@ -151,7 +152,7 @@ FORGERIES = [
         "policy claimed as trained",
         "policy",
         kind("trained", base_model="b", parameters=1, init=INIT, training_data=DATA),
-        "checkpoints.0.model: is of kind policy, method.kind is trained",
+        "checkpoints.0.model: has kind policy, but method.kind is trained",
     ),
     Forgery(
         "policy claimed as weights", "policy", model(kind="folder", sha256="1" * 64), "of kind f"
@@ -163,11 +164,11 @@ FORGERIES = [
             kind("init", base_model="b", parameters=1, training_data=DATA),
             model(kind="folder", sha256="1" * 64),
         ),
-        "is of kind folder, method.kind is init",
+        "has kind folder, but method.kind is init",
     ),
     Forgery("unknown policy", "policy", model(name="oracle"), "there is no policy 'oracle'"),
     Forgery(
-        "policy of another name", "policy", model(name="random"), "policy random answers otherwi"
+        "policy of another name", "policy", model(name="random"), "policy random gives another"
     ),
     Forgery(
         "run of another model", "trained", renamed_run, "run.json, model: grpo-s9 (folder, SHA-"
@@ -188,13 +189,13 @@ FORGERIES = [
         "weights of the init",
         "trained",
         model(1, sha256=INIT["sha256"]),
-        "of seed 1 are the init's",
+        "seed 1 has the weights of the init",
     ),
     Forgery(
         "commit of the init",
         "trained",
         both(model(1, **HUB), init(**HUB)),
-        "the weights of seed 1 are the init's",
+        "seed 1 has the weights of the init",
     ),
     Forgery(
         "records of another model",
@@ -206,13 +207,13 @@ FORGERIES = [
         "seeds with other panels",
         "trained",
         seeds_with_other_panels,
-        "seed 1 has played other panels or protocols than seed 0",
+        "seed 1 played other panels or protocols than seed 0",
     ),
     Forgery("seed twice", "trained", edited(twice), "two checkpoints have the seed 0"),
-    Forgery("run twice", "trained", edited(run_twice), "a run folder is named twice: ru"),
-    Forgery("log twice", "trained", edited(log_twice), "a training log is named twice: t"),
+    Forgery("run twice", "trained", edited(run_twice), "a run folder is listed twice: ru"),
+    Forgery("log twice", "trained", edited(log_twice), "a training log is listed twice: t"),
     Forgery("file twice", "trained", edited(file_twice), "two files have the path runs/r0"),
-    Forgery("seed of a policy", "policy", edited(with_a_seed), "has no seed of a training"),
+    Forgery("seed of a policy", "policy", edited(with_a_seed), "has no training seed"),
     Forgery("two policies", "policy", edited(two), "policy has one checkpoint and no tra"),
     Forgery(
         "name in colours", "trained", model(name="\x1b[31ma"), "is not a plain name: letters, dig"

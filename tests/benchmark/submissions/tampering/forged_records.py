@@ -154,16 +154,21 @@ def nested(depth: int) -> list[Any]:
 FORGERIES = [
     Forgery("edited reward", "trained", edited_reward, "turn 1, reward: recorded"),
     Forgery("flipped success", "trained", flipped_success, "recorded True, replayed False"),
-    Forgery("dropped failures", "trained", dropped_failures, "6 of 24 plays are missing"),
-    Forgery("duplicated wins", "trained", duplicated_wins, "is there twice"),
+    Forgery("dropped failures", "trained", dropped_failures, "6 of 24 episodes are missing"),
+    Forgery("duplicated wins", "trained", duplicated_wins, "appears twice"),
     Forgery(
         "wins under names of failures",
         "trained",
         renamed_wins,
-        "does not hold: episode, category: ",
+        "does not match: episode, category: ",
     ),
     Forgery("a win played again", "trained", played_again, "repeat 1: the run does not play it"),
-    Forgery("a training level", "trained", training_level, "1 plays are not of the panel, first ("),
+    Forgery(
+        "a training level",
+        "trained",
+        training_level,
+        "1 episodes are not in the panel, the first is (",
+    ),
     Forgery("an episode of another panel", "trained", other_panel, "the run does not play it"),
     Forgery("a failure called an error", "trained", win_called_error, "ended without an error'"),
     Forgery(
@@ -181,14 +186,16 @@ FORGERIES = [
     Forgery("invalid called valid", "policy", turn(action_ok=False), "turn 2, action_ok: recorded"),
     Forgery("edited info", "policy", turn(info={"x": 1}), "turn 2, info: recorded"),
     Forgery(
-        "policy, shortened think text", "policy", shortened_think, "policy expert answers otherwise"
+        "policy, shortened think text", "policy", shortened_think, "policy expert gives another"
     ),
     Forgery("policy, one other word", "policy", other_word, "turn 2: the policy expert "),
     Forgery("policy with tokens", "policy", every_turn(log_prob=-1.0), "a policy has no tokens"),
-    Forgery("shortened think text", "trained", shortened_think, "another number of tokens than"),
+    Forgery("shortened think text", "trained", shortened_think, "a token count that differs from"),
     Forgery("no log-probabilities", "trained", every_turn(log_prob=None), "log_prob or a number "),
-    Forgery("certain beyond all doubt", "trained", turn(log_prob=1.5), "log_prob 1.5 is that of "),
-    Forgery("beyond the token limit", "trained", turn(response_tokens=513), "not within 1 and 512"),
+    Forgery(
+        "certain beyond all doubt", "trained", turn(log_prob=1.5), "log_prob 1.5 does not corr"
+    ),
+    Forgery("beyond the token limit", "trained", turn(response_tokens=513), "not from 1 to 512"),
     Forgery("no prompt", "trained", turn(prompt_tokens=0), "prompt_tokens 0 is less than 1"),
     Forgery("one token each", "trained", one_token, "68 answers have 3260 letters and 68 tokens"),
     Forgery("certain of everything", "trained", certain, "answers have the probability 1"),
@@ -199,7 +206,9 @@ FORGERIES = [
         "turn 2: response_tokens 1 is too few for 2",
     ),
     Forgery("endless prompt", "trained", turn(prompt_tokens=10**12), "the model's context is 1677"),
-    Forgery("improbable", "trained", turn(log_prob=-1e6), "log_prob -1000000.0 is not that of the"),
+    Forgery(
+        "improbable", "trained", turn(log_prob=-1e6), "log_prob -1000000.0 does not match greedy"
+    ),
     Forgery(
         "many values",
         "policy",
@@ -231,7 +240,7 @@ FORGERIES = [
         "twin fields",
         "policy",
         text(b'"success":true', b'"success":false,"success":true'),
-        f"{RECORDS}, line 1: a field is there twice",
+        f"{RECORDS}, line 1: a field appears twice",
     ),
     Forgery(
         "invalid UTF-8", "policy", text(b"<think>", b"<think>\xff\xfe"), "line 1: not a record: "
@@ -241,7 +250,7 @@ FORGERIES = [
         "no last line break",
         "policy",
         lambda c: c.write(RECORDS, c.read(RECORDS)[:-1]),
-        f"line {EPISODES}: has no end",
+        f"line {EPISODES}: is incomplete",
     ),
-    Forgery("no records", "policy", lambda c: c.records(lambda _: []), "24 of 24 plays"),
+    Forgery("no records", "policy", lambda c: c.records(lambda _: []), "24 of 24 episodes"),
 ]

@@ -75,7 +75,7 @@ def edited_summary(copy: Copy) -> None:
 NOT_STANDARD = f"{RUN}, overrides: not the standard protocol: "
 FORGERIES = [
     Forgery("other turn seeds", "policy", panel(seed=1), NOT_STANDARD + "seed = 1"),
-    Forgery("hidden turn seeds", "policy", hidden_override, "overrides are not those of"),
+    Forgery("hidden turn seeds", "policy", hidden_override, "overrides do not match"),
     Forgery("other temperature", "policy", sampling(temperature=0.5), "temperature = 0.5"),
     Forgery("longer answers", "policy", sampling(max_tokens=4096), "max_tokens = 4096"),
     Forgery("more plays", "policy", panel(repeats=2), NOT_STANDARD + "repeats = 2"),
@@ -92,7 +92,9 @@ FORGERIES = [
     Forgery("unknown task", "policy", panel(task="chess"), "chess"),
     Forgery("half a panel", "trained", half_a_panel, "with episodes 18, installed is 24"),
     Forgery("edited fingerprint", "policy", run(restate=False, fingerprint="0" * 64), "edited"),
-    Forgery("a shard", "policy", run(shard={"index": 1, "count": 2}), "shard: is a part of a run"),
+    Forgery(
+        "a shard", "policy", run(shard={"index": 1, "count": 2}), "shard: is only a part of a run"
+    ),
     Forgery("a panel twice in a run", "policy", two_panels_twice, "a panel is listed twice"),
     Forgery("a panel in two runs", "policy", a_run_twice, "sokoban/builtin is in runs/r0, too"),
     Forgery("future run", "policy", run(schema_version=2), "schema_version: Input should be 1"),
@@ -103,13 +105,11 @@ FORGERIES = [
         "a run to come",
         "policy",
         run(created="2026-01-04T00:00:00+00:00"),
-        f"{RUN}, created: 2026-01-04T00:00:00+00:00 is after the submission, which is of 2026-",
+        f"{RUN}, created: 2026-01-04T00:00:00+00:00 is after the submission date 2026-",
     ),
-    Forgery("a run at no time", "policy", run(created="2999-13-45 nonsense"), "is no time in UTC"),
-    Forgery("a run in no month", "policy", run(created="2025-13-01T00:00:00Z"), "is no time in UT"),
+    Forgery("a run at no time", "policy", run(created="2999-13-45 nonsense"), "is not a UTC time"),
+    Forgery("a run in no month", "policy", run(created="2025-13-01T00:00:00Z"), "is not a UTC ti"),
     Forgery("a long run.json", "policy", run(created="x" * 10**5), "is longer than 32,768 bytes"),
-    Forgery("twin fields of a run", "policy", twin_panels, f"{RUN}: a field is there twice"),
-    Forgery(
-        "edited summary", "trained", edited_summary, f"{SUMMARY}: is not what the records give"
-    ),
+    Forgery("twin fields of a run", "policy", twin_panels, f"{RUN}: a field appears twice"),
+    Forgery("edited summary", "trained", edited_summary, f"{SUMMARY}: does not match the records"),
 ]

@@ -8,7 +8,7 @@ from tests.benchmark.submissions.tampering.forgery import Forgery
 from tests.support.submissions import Copy
 
 ABOUT = "submission.json"
-PLAIN_NAME = "submission.json, name: may have letters from A to Z"
+PLAIN_NAME = "submission.json, name: may only contain letters from A to Z"
 AUTHOR = "submission.json, authors: "
 
 
@@ -60,20 +60,20 @@ FORGERIES = [
         "twin fields of all",
         "policy",
         text('"name":', '"name": "The best", "name":'),
-        "submission.json: is not valid JSON: a field is there twice",
+        "submission.json: is not valid JSON: a field appears twice",
     ),
-    Forgery("bool for a seed", "policy", checkpoint(seed=True), "seed: must be a whole number"),
-    Forgery("text for a seed", "policy", checkpoint(seed="0"), "seed: must be a whole number"),
+    Forgery("bool for a seed", "policy", checkpoint(seed=True), "seed: must be an integer"),
+    Forgery("text for a seed", "policy", checkpoint(seed="0"), "seed: must be an integer"),
     Forgery(
         "negative seed", "policy", checkpoint(seed=-1), "seed: Input should be greater than or e"
     ),
     Forgery(
-        "NaN parameters", "trained", about(parameters=float("nan")), "parameters: must be a whole"
+        "NaN parameters", "trained", about(parameters=float("nan")), "parameters: must be an inte"
     ),
     Forgery(
-        "infinitely many", "trained", about(parameters=float("inf")), "parameters: must be a whole"
+        "infinitely many", "trained", about(parameters=float("inf")), "parameters: must be an inte"
     ),
-    Forgery("1e308 parameters", "trained", about(parameters=1e308), "parameters: must be a whole"),
+    Forgery("1e308 parameters", "trained", about(parameters=1e308), "parameters: must be an inte"),
     Forgery("no parameters", "trained", about(parameters=0), "parameters: Input should be greater"),
     Forgery("Cyrillic letters in the name", "policy", about(name="\u0415xpert"), PLAIN_NAME),
     Forgery("full-width letters in the name", "policy", about(name="\uff25xpert"), PLAIN_NAME),
@@ -85,7 +85,7 @@ FORGERIES = [
     Forgery("no name", "policy", about(name=""), "name: is too short"),
     Forgery("long name", "policy", about(name="x" * 81), "name: has more than 80 characters"),
     Forgery(
-        "markup in the recipe", "policy", method(recipe="<script>"), "recipe: may have letters from"
+        "markup in the recipe", "policy", method(recipe="<script>"), "recipe: may only contain"
     ),
     Forgery("two scripts in a name", "policy", about(authors=["\u0410da"]), AUTHOR + "the word "),
     Forgery(
@@ -100,9 +100,7 @@ FORGERIES = [
     Forgery(
         "two lines of a name", "policy", about(authors=["A\nB"]), AUTHOR + "U+000A is not a visib"
     ),
-    Forgery(
-        "name of spaces", "policy", about(authors=["   "]), AUTHOR + "holds no letter and no digit"
-    ),
+    Forgery("name of spaces", "policy", about(authors=["   "]), AUTHOR + "has no letter or digit"),
     Forgery(
         "ligature in a name", "policy", about(authors=[LIGATURE]), AUTHOR + "letters must be in th"
     ),
@@ -138,20 +136,20 @@ FORGERIES = [
     ),
     Forgery("no such day", "policy", about(date="2026-02-30"), "date: day is out of range"),
     Forgery(
-        "digits of another script", "policy", about(date="\u0662026-01-02"), "date: must be a day"
+        "digits of another script", "policy", about(date="\u0662026-01-02"), "date: must be a date"
     ),
     Forgery(
-        "name of the example", "policy", about(name="My method on tiny-sokoban"), "is what the e"
+        "name of the example", "policy", about(name="My method on tiny-sokoban"), "is the exampl"
     ),
-    Forgery("author of the example", "policy", about(authors=["A. Name"]), "is what the example s"),
+    Forgery("author of the example", "policy", about(authors=["A. Name"]), "is the example's tex"),
     Forgery("link of the example", "policy", method(code="https://example.org/my-code"), "is what"),
     Forgery("weights of a policy", "policy", about(weights="https://example.org/w"), "leave weigh"),
     Forgery(
         "weights by http", "trained", about(weights="http://example.org/w"), f"weights: {LINK}"
     ),
     Forgery("nearly a field", "policy", about(contcat="x"), "no such field; did you mean contact?"),
-    Forgery("a day to come", "policy", about(date="9999-12-31"), "9999-12-31 is still to come"),
+    Forgery("a day to come", "policy", about(date="9999-12-31"), "9999-12-31 is in the future"),
     Forgery(
-        "other day", "policy", about(date="2025-01-02"), "date: 2025-01-02, the folder is called"
+        "other day", "policy", about(date="2025-01-02"), "date: 2025-01-02, but the folder is named"
     ),
 ]

@@ -103,9 +103,9 @@ def many_panels(lines: Lines) -> Lines:
     return [*lines, *({**last, "panel": f"p{number}"} for number in range(32))]
 
 
-OTHER = "is validated under a protocol that no run has played"
+OTHER = "is validated under a protocol that no run used"
 FORGERIES = [
-    Forgery("start line alone", "trained", logs(lambda ls: ls[:1]), f"{LOG}: holds no update"),
+    Forgery("start line alone", "trained", logs(lambda ls: ls[:1]), f"{LOG}: has no update"),
     Forgery("validations alone", "trained", kept(lambda ls: ls["kind"] != "update"), "no update"),
     Forgery(
         "updates alone",
@@ -137,7 +137,7 @@ FORGERIES = [
         "cut before the collapse",
         "trained",
         collapsed(11),
-        f"{LOG}, updates: ends at update 11, the configuration says 20, and nothing in it",
+        f"{LOG}, updates: ends at update 11, but the configuration says 20, and nothing in the",
     ),
     Forgery(
         "longer in its configuration",
@@ -149,13 +149,13 @@ FORGERIES = [
         "updates left out",
         "trained",
         logs(lambda ls: [line for line in ls if not 8 <= line.get("update", 0) <= 15]),
-        f"{LOG}, update 8: update 16 stands where 8 should",
+        f"{LOG}, update 8: has update 16 in place of 8",
     ),
     Forgery(
         "begins later",
         "trained",
         logs(lambda ls: [line for line in ls if line.get("update", 9) > 5]),
-        f"{LOG}, update 1: update 6 stands where 1 should",
+        f"{LOG}, update 1: has update 6 in place of 1",
     ),
     Forgery(
         "bad validations left out",
@@ -179,7 +179,7 @@ FORGERIES = [
         "validations that were not made",
         "trained",
         kept(lambda line: True, every=None),
-        "validations: there are some, the configuration says that there are none",
+        "validations: there are validations, but the configuration says none",
     ),
     Forgery(
         "updates without a number", "trained", logs(silent), f"{LOG}, update 1: lacks rollout/su"
@@ -200,10 +200,10 @@ FORGERIES = [
         "more turns than there are",
         "trained",
         validation(turns=1e9, format_ok=1.0, action_ok=1.0),
-        "1e+09 turns an episode at update 0, sokoban/builtin has 15 at most",
+        "1e+09 turns per episode at update 0, sokoban/builtin has 15 at most",
     ),
     Forgery(
-        "turns of no episodes", "trained", validation(turns=7.501), "turns 7.501 is no mean of"
+        "turns of no episodes", "trained", validation(turns=7.501), "turns 7.501 is not a mean over"
     ),
     Forgery(
         "share of no turns",
@@ -216,18 +216,18 @@ FORGERIES = [
     ),
     Forgery("another protocol", "trained", validation(fingerprint="1" * 64), f"builtin {OTHER}"),
     Forgery("a custom panel", "trained", logs(first_panel), f"own {OTHER}"),
-    Forgery("many panels", "trained", logs(many_panels), "are of 33 panels, at most 32 are read"),
+    Forgery("many panels", "trained", logs(many_panels), "have 33 panels, but at most 32 are read"),
     Forgery(
         "another task",
         "trained",
         start(task="webshop"),
-        f"{LOG}, line 1, task: trains on webshop, the runs are of sokoban",
+        f"{LOG}, line 1, task: trains on webshop, but the runs are on sokoban",
     ),
     Forgery(
         "another recipe",
         "trained",
         start(recipe="sampo"),
-        f"{LOG}, line 1, recipe: is of the recipe sampo, submission.json says grpo",
+        f"{LOG}, line 1, recipe: has the recipe sampo, but submission.json says grpo",
     ),
     Forgery(
         "another seed in the configuration",
@@ -239,12 +239,12 @@ FORGERIES = [
         "a training to come",
         "trained",
         start(created="2999-01-01T00:00:00Z"),
-        f"{LOG}, created: 2999-01-01T00:00:00Z is after the submission, which is of 2026-01-02",
+        f"{LOG}, created: 2999-01-01T00:00:00Z is after the submission date 2026-01-02",
     ),
     Forgery(
         "a training at no time",
         "trained",
         start(created="2026-13-45T00:00:00Z"),
-        f"{LOG}, created: '2026-13-45T00:00:00Z' is no time in UTC",
+        f"{LOG}, created: '2026-13-45T00:00:00Z' is not a UTC time",
     ),
 ]

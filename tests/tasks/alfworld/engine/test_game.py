@@ -167,9 +167,9 @@ def test_the_tour_wins_the_plain_game() -> None:
         (_problem(start=""), "one agent, at one location"),
         (_problem("(atLocation agent1 loc_bar_1)"), "one agent, at one location"),
         (_problem("(receptacleAtLocation Desk_bar_1 loc_bar_2)"), "at several locations"),
-        (_problem(goal="(isHot ?x)"), "stands for nothing"),
+        (_problem(goal="(isHot ?x)"), "is undefined"),
         (_problem(goal="(forall (?o - object) (isClean ?o))"), "not understood"),
-        (_problem(goal="(isClean Unicorn)"), "'unicorn' is used and not declared"),
+        (_problem(goal="(isClean Unicorn)"), "'unicorn' is used but not declared"),
     ],
 )
 def test_problems_that_are_refused(problem: str, reason: str) -> None:

@@ -113,10 +113,10 @@ def test_joins_find_what_is_true(
         ("(= ?t)", "= takes 2 arguments, not 1"),
         ("(forall (?t - thing) (red ?t))", "not understood"),
         ("(imply (red ?t) (red ?t))", "not understood"),
-        ("(red ?x)", r"red is asked of \?x, which stands for nothing"),
-        ("(not (red ?x))", r"red is asked of \?x, which stands for nothing"),
-        ("(not (and (red ?t) (red a)))", "no atom and no negated one"),
-        ("(not (or (red ?t) (red a)))", "no atom and no negated one"),
+        ("(red ?x)", "red is asked of \\?x, which is undefined"),
+        ("(not (red ?x))", "red is asked of \\?x, which is undefined"),
+        ("(not (and (red ?t) (red a)))", "not an atom or a negated atom"),
+        ("(not (or (red ?t) (red a)))", "not an atom or a negated atom"),
         ("(and " + "(or (red ?t) (red a))" * 7 + ")", "more than 64 alternatives"),
     ],
 )
@@ -128,7 +128,7 @@ def test_conditions_that_are_not_understood(condition: str, reason: str) -> None
 def test_an_object_that_is_not_declared() -> None:
     (form,) = alternatives_of(read_expression("(on ?t z)"), {"?t": "thing"}, DOMAIN)
     problem = Problem(OBJECTS, {name: frozenset() for name in DOMAIN.predicates}, ())
-    with pytest.raises(PddlError, match="'z' is used and not declared"):
+    with pytest.raises(PddlError, match="'z' is used but not declared"):
         Join(form, ("?t",), problem, DOMAIN)
 
 

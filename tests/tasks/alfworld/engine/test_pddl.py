@@ -37,7 +37,7 @@ def test_expressions() -> None:
         ("a)", "not opened"),
         ("(" * 100 + ")" * 100, "nested more than 64"),
         ("(café)", "ASCII"),
-        ("(" + "a " * 2_000_001 + ")", "characters, at most"),
+        ("(" + "a " * 2_000_001 + ")", "characters, but at most"),
     ],
 )
 def test_what_is_no_expression(text: str, reason: str) -> None:

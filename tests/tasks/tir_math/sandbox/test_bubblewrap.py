@@ -266,7 +266,7 @@ def test_a_zygote_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPat
         sandbox.run("")
         stopped = started.zygote()
         os.kill(stopped, signal.SIGSTOP)
-        with pytest.raises(SandboxError, match="does not end a program; it is given up"):
+        with pytest.raises(SandboxError, match="cannot end a program and is abandoned"):
             sandbox.run("print(1)")
         assert _soon(lambda: stopped not in parents())
         sandbox_without_hurry = sandbox.run("")

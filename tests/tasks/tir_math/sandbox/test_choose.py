@@ -32,9 +32,10 @@ def test_a_missing_bubblewrap_is_told_and_nothing_takes_its_place(
     with pytest.raises(UserError) as raised:
         open_sandbox("bubblewrap")
     assert str(raised.value) == (
-        "the sandbox needs bubblewrap, and there is no program bwrap; install it (Debian: apt-get "
-        "install bubblewrap), or choose another way: --set tir_math.sandbox=http (a server runs "
-        "the programs), or --set tir_math.sandbox=unsafe (they run WITHOUT isolation)"
+        "the sandbox needs bubblewrap, but bwrap is not installed; install it "
+        "(Debian: apt-get install bubblewrap), or choose another way: --set "
+        "tir_math.sandbox=http (a server runs the programs), or --set "
+        "tir_math.sandbox=unsafe (they run WITHOUT isolation)"
     )
 
 
@@ -47,5 +48,5 @@ def test_other_kinds_are_refused() -> None:
 
 def test_an_unknown_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
-    with pytest.raises(UserError, match="x86_64 and aarch64, and this machine is riscv64"):
+    with pytest.raises(UserError, match="x86_64 and aarch64, but this machine is riscv64"):
         zygote_arguments(3, LIMITS, ())

@@ -281,10 +281,10 @@ def test_credentials_are_in_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_server_that_runs_nothing_is_refused_at_the_start(server: Server) -> None:
     server.misdeeds = [answers(b'{"status": "Success", "run_result": {"stdout": "hello"}}')]
-    with pytest.raises(UserError, match="cannot be used: it prints no versions"):
+    with pytest.raises(UserError, match="cannot be used: it printed no versions"):
         opened(server)
     server.misdeeds = [answers(b'{"status": "Failed"}')]
-    with pytest.raises(UserError, match="that prints versions ends with error"):
+    with pytest.raises(UserError, match="that prints versions ended with error"):
         opened(server)
 
 

@@ -200,5 +200,5 @@ def test_wrong_numbers(
     monkeypatch.setattr("tasks.webshop.search.ranking._SCANNED", scanned)
     values = np.load(folder / f"{name}.npy")
     np.save(folder / f"{name}.npy", np.full_like(values, 200))
-    with pytest.raises(UserError, match="does not fit the other files; the index must be rebuilt"):
+    with pytest.raises(UserError, match="does not fit the other files; rebuild the index"):
         Index.open(folder).search("red blue hat")
