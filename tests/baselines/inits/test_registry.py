@@ -77,7 +77,7 @@ def test_folders_that_cannot_be_loaded(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["owner/model@", "../x/y", "owner//model", "a b/c"])
 def test_what_is_no_hub_id(name: str) -> None:
-    with pytest.raises(UserError, match="no hub id|cannot be loaded from the hub"):
+    with pytest.raises(UserError, match="not a hub id|cannot be loaded from the hub"):
         from_hub(name)
 
 
