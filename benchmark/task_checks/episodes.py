@@ -173,7 +173,7 @@ def _ends(task: Task, entry: PanelEntry, max_turns: int) -> Check:
 
 def _garbage(task: Task, entry: PanelEntry, max_turns: int) -> tuple[Check, Played]:
     """No response may break an episode or win it by itself."""
-    name = "malformed responses cost a turn and break nothing"
+    name = "malformed responses cost a turn and do no harm"
     episode = task.episode(entry, max_turns)
     played = Played(View((), ""))
     try:

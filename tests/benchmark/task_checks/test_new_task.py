@@ -54,7 +54,7 @@ def test_the_guide_from_nothing_to_an_evaluated_task(
     lines = sum(len(path.read_text().splitlines()) for path in written)
     assert lines < MOST_LINES, lines
     checked = command(f"{check} --training-entries 50", capsys)
-    assert "FAIL" not in checked and "all checks hold" in checked
+    assert "FAIL" not in checked and "all checks passed" in checked
     for line in others:
         printed = command(line, capsys)
     assert "number_path/builtin" in printed and "100.0" in printed
@@ -76,7 +76,7 @@ def test_a_change_is_found_and_pinned(here: Path, capsys: pytest.CaptureFixture[
     said = command(f"{quick} --pin", capsys)
     assert f"changed_path/builtin: trace_sha256 000000000000... -> {pinned[:12]}..." in said
     assert "plays otherwise than before: raise `version` in TaskInfo" in said
-    assert "all checks hold" in said
+    assert "all checks passed" in said
     assert json.loads(path.read_text())["builtin"]["trace_sha256"] == pinned
     assert "nothing to pin" in command(f"{quick} --pin", capsys)
 

@@ -229,7 +229,7 @@ class Talkative(SmallTask):
         return super().episode(entry, max_turns + 5)
 
 
-TRACE = "texts, rewards and outcomes are those of this version"
+TRACE = "texts, rewards and outcomes match this version"
 
 
 @pytest.mark.parametrize(
@@ -237,11 +237,11 @@ TRACE = "texts, rewards and outcomes are those of this version"
     [
         (Lazy, {"expert wins", TRACE}),
         (Leaky, {"training and panel are disjoint"}),
-        (Shared, {"the same play gives the same result", TRACE, "records replay"}),
+        (Shared, {"results are reproducible", TRACE, "records replay"}),
         (Generous, {TRACE}),
-        (Fragile, {"malformed responses cost a turn and break nothing"}),
+        (Fragile, {"malformed responses cost a turn and do no harm"}),
         (Doubled, {"entries are distinct", TRACE}),
-        (Drawing, {"the same play gives the same result", TRACE}),
+        (Drawing, {"results are reproducible", TRACE}),
         (Strict, {"random policy stays in its band"}),
         (OneWorld, {"two episodes of one entry share nothing", "a reset starts over"}),
     ],
