@@ -77,7 +77,7 @@ def test_many_runs_are_one_table(tmp_path: Path, capsys: pytest.CaptureFixture[s
     capsys.readouterr()
     assert main(["compare", one, two, three]) == 0
     out = capsys.readouterr().out
-    assert f"{three}: no play in common" in out
+    assert f"{three}: no common episode" in out
     assert f"{two}: sokoban/builtin -" in out
     assert "first 4 episodes of every panel" in out
     assert main(["compare", one, two, three, "--json"]) == 0

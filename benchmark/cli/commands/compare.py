@@ -77,7 +77,7 @@ def _print_table(runs: dict[str, Read]) -> None:
     for other in others:
         comparison = _compared(runs[first], runs[other])
         if comparison is None:
-            print(f"{other}: no play in common")
+            print(f"{other}: no common episode")
             continue
         for panel in comparison.panels:
             difference = panel.success.difference

@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     logs = [read_training_log(path, allow_torn=True) for path in _found(arguments.logs)]
     for log in logs:
         if log.torn:
-            print(f"{printable(str(log.path))}: the last line has no end and was skipped")
+            print(f"{printable(str(log.path))}: the last line is incomplete and was skipped")
     curves = curves_of(logs, arguments.by)
     names = arguments.metrics.split(",") if arguments.metrics else DEFAULT_METRICS
     plots = plotted([name.strip() for name in names], logs)
@@ -76,5 +76,5 @@ def _found(names: Sequence[str]) -> list[Path]:
     passed = without if len(paths) > 1 else []
     found = [find_log(path) for path in paths if path not in passed]
     for path in passed:
-        print(f"{printable(str(path))}: holds no {LOG} and was skipped")
+        print(f"{printable(str(path))}: has no {LOG} and was skipped")
     return found

@@ -74,7 +74,7 @@ def _check_said(entry: Entry, other: Known) -> Iterator[Finding]:
     """Compare names and weights."""
     mine, peer = entry.submission, other.peer
     if skeleton(mine.name) == skeleton(peer.name):
-        problem = f"{mine.name} is what {peer.folder} is called, or looks like it: {peer.name}"
+        problem = f"{mine.name} is the name of {peer.folder}, or looks like it: {peer.name}"
         yield Finding(SUBMISSION, "name", problem, "choose another name")
     both_trained = mine.method.kind == "trained" and peer.trained
     played = {key: panel.fingerprint for key, panel in entry.checkpoints[0].panels.items()}
@@ -93,7 +93,7 @@ def check_run(mine: KnownRun, theirs: KnownRun, name: str) -> Iterator[Finding]:
     if same_weights(theirs.model, mine.model):
         return
     if (problem := _copied(mine, theirs, name) or _likeness(mine, theirs, name)) is not None:
-        fix = "send what the named model has played"
+        fix = "send episodes played by the named model"
         yield Finding(f"{mine.path}/episodes.jsonl.zst", "", problem, fix)
 
 
@@ -103,8 +103,8 @@ def _copied(mine: KnownRun, theirs: KnownRun, name: str) -> str | None:
     if equal <= COPIED_SHARE * len(mine.traces):
         return None
     return (
-        f"{equal} of {len(mine.traces)} episodes have the answers and log-probabilities of "
-        f"{name}, which is of {theirs.model.text}"
+        f"{equal} of {len(mine.traces)} episodes have the answers and "
+        f"log-probabilities of {name}, played by {theirs.model.text}"
     )
 
 

@@ -31,8 +31,8 @@ def check_protocol(entry: Entry, context: Context) -> list[Finding]:
         for run in point.runs:
             # A run notes a hash of the files that the hub's commit stands for, too.
             if run.manifest.model.canonical != point.checkpoint.model.canonical:
-                problem = f"{run.manifest.model.text}, {SUBMISSION} says {_of(entry, run)}"
-                fix = "runs of a checkpoint are of its weights"
+                problem = f"{run.manifest.model.text}, but {SUBMISSION} says {_of(entry, run)}"
+                fix = "all runs of a checkpoint must use its weights"
                 findings.append(Finding(f"{run.path}/run.json", "model", problem, fix))
             for panel in run.manifest.panels:
                 key = panel.task, panel.panel

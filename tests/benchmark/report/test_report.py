@@ -344,7 +344,7 @@ def test_of_a_long_response_both_ends_are_shown(small: Run) -> None:
     left_out = 100_000 - MAX_TEXT
     assert shown.startswith("a" * 16_000 + "\n[...")
     assert shown.endswith("...]\n" + "z" * 4_000)
-    assert f"{left_out:,} characters left out" in shown
+    assert f"{left_out:,} characters omitted" in shown
 
 
 def test_a_record_of_another_panel_is_refused(small: Run) -> None:

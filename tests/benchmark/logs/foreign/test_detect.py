@@ -44,7 +44,7 @@ def test_an_event_file_tells(tmp_path: Path) -> None:
 def test_what_is_not_sure_is_asked_for(tmp_path: Path, content: str) -> None:
     path = tmp_path / "log"
     path.write_text(content)
-    with pytest.raises(UserError, match="say which with --format"):
+    with pytest.raises(UserError, match="choose one with --format"):
         find(path)
     assert find(path, "verl") == Found("verl", (path,))
 

@@ -95,7 +95,7 @@ def test_a_damaged_record_is_an_error(tmp_path: Path) -> None:
     place = content.index(b"train/kl")
     content[place] ^= 1
     path.write_bytes(content)
-    with pytest.raises(UserError, match="record 2 of 3: is damaged"):
+    with pytest.raises(UserError, match="record 2 of 3: is corrupt"):
         read(path)
 
 

@@ -34,7 +34,7 @@ def test_a_true_declaration_is_taken(trained: Path, policy: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("streams", "said"),
     [
-        (["sokoban", "webshp"], "there is no task 'webshp'; did you mean webshop?; name tasks as "),
+        (["sokoban", "webshp"], "there is no task 'webshp'; did you mean webshop?; use the names "),
         (["webshop"], "sokoban is missing, but training/s0.jsonl.zst is from training on it; "),
         ([], "sokoban is missing, but training/s0.jsonl.zst is from training on it; add sokoban"),
     ],
@@ -48,7 +48,7 @@ def test_streams_are_tasks_and_those_of_the_logs(
 
 def test_base_and_size_are_those_of_a_shipped_init(trained: Path, tmp_path: Path) -> None:
     assert findings(trained, tmp_path, base_model="Qwen3-4B", parameters=4_000_000_000) == [
-        "submission.json, base_model: Qwen3-4B, the weights come from the init tiny-sokoban; "
+        "submission.json, base_model: Qwen3-4B, but the weights come from the init tiny-sokoban; "
         "write tiny-sokoban",
         "submission.json, parameters: 4,000,000,000, the init tiny-sokoban has 442,272 weights; "
         "write 442272",

@@ -111,7 +111,7 @@ def test_a_run_that_was_stopped_between_two_validations() -> None:
 def test_a_run_that_was_cut_before_its_collapse() -> None:
     log = log_of(lines_until(COLLAPSED, 8))
     (problem,) = problems(log)
-    assert problem.startswith("l, updates: ends at update 8, the configuration says 15, and noth")
+    assert problem.startswith("l, updates: ends at update 8, but the configuration says 15, and")
     assert early_stop(log) is None
 
 

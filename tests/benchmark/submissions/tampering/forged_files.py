@@ -166,7 +166,7 @@ FORGERIES = [
     Forgery(
         "junk behind the archive", "policy", stored(lambda b: b + b"junk"), "ZSTD decompress f"
     ),
-    Forgery("flipped bit", "policy", stored(flipped), "does not hold"),
+    Forgery("flipped bit", "policy", stored(flipped), "does not match"),
     Forgery("nothing", "policy", stored(lambda _: b""), "episodes.jsonl.zst holds 0 bytes, "),
     Forgery("other bytes", "policy", plain(RECORDS, squeezed(b"{}\n")), f"{RECORDS}, bytes: "),
     Forgery("a file too many", "policy", plain("x.sh", b"ls"), "x.sh: belongs to no run and no "),

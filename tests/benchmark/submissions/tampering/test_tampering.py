@@ -40,7 +40,7 @@ def test_a_forgery_is_rejected(forgery: Forgery, copies: Copies) -> None:
     assert not verdict.accepted
     assert all(text.isprintable() for text in texts)
     assert verdict_json(verdict, None).isascii()
-    assert "Not accepted" in comment(verdict, None)
+    assert "Rejected" in comment(verdict, None)
 
 
 def test_the_table_is_long_and_no_forgery_is_there_twice() -> None:
