@@ -251,8 +251,7 @@ def test_a_name_is_there_once(copies: Copies, trained: Path, name: str) -> None:
     copied = Copy(shutil.copytree(trained, copy.folder.parent / "20260102_other"))
     copied.about(lambda about: about.update(name=name))
     assert problems(copy, copied.folder) == [
-        "submission.json: A policy entry is the name of 20260102_other, or looks like it: "
-        f"{name}"
+        f"submission.json: A policy entry is the name of 20260102_other, or looks like it: {name}"
     ]
     copied.about(lambda about: about.update(name=f"{name} 2"))
     assert problems(copy, copied.folder) == []

@@ -132,7 +132,7 @@ def test_a_run_that_is_longer_than_its_configuration_is_refused() -> None:
     """Whatever was validated after the stated end, or not, would be a choice."""
     for validated in ({0, 7, 14, 20, 21, 28, 30}, {0, 30}, {0, 20}):
         (problem,) = problems(trained(30, 7, validated))
-        assert "ends at update 30, the configuration says 20" in problem
+        assert "ends at update 30, but the configuration says 20" in problem
 
 
 def test_a_run_without_validations_is_whole_if_its_configuration_says_so() -> None:

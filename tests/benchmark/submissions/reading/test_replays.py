@@ -38,7 +38,7 @@ def test_what_held_is_known_and_nothing_else_is(policy: Path, copies: Copies) ->
         records[3]["turns"][0]["reward"] += 1.0
 
     copy.records(change)
-    assert any("does not hold" in problem for problem in problems(checked(copy.folder, known)))
+    assert any("does not match" in problem for problem in problems(checked(copy.folder, known)))
     run = first.entry.runs[0] if first.entry else None
     assert run is not None
     assert known.doubts(key_of(run.manifest, run.records)) == first.doubts

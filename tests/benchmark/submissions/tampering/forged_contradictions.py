@@ -118,7 +118,7 @@ FORGERIES = [
             f"20 updates, configured as {count} with validations every {every}",
             "trained",
             configured(count, every),
-            f"{LOG}, updates: ends at update 20, the configuration says {count}",
+            f"{LOG}, updates: ends at update 20, but the configuration says {count}",
         )
         for count, every in ((1, 10**6), (19, 1), (10, 20))
     ),

@@ -117,7 +117,7 @@ FORGERIES = [
         "updates alone, configured",
         "trained",
         kept(lambda line: line["kind"] == "update"),
-        "there is none of any panel at update 0, the configuration says one every 1 updates",
+        "there is none of any panel at update 0, but the configuration says one every 1 updates",
     ),
     Forgery(
         "a single validation",
@@ -125,7 +125,7 @@ FORGERIES = [
         logs(
             lambda ls: [line for line in ls if line["kind"] != "validation" or not line["update"]]
         ),
-        "there is none of builtin at update 1, the configuration says one every 1 updates",
+        "there is none of builtin at update 1, but the configuration says one every 1 updates",
     ),
     Forgery(
         "no validation of the init",
@@ -143,7 +143,7 @@ FORGERIES = [
         "longer in its configuration",
         "trained",
         configured(optimization={"updates": 1000}, validation={"every": 1}),
-        "ends at update 20, the configuration says 1000",
+        "ends at update 20, but the configuration says 1000",
     ),
     Forgery(
         "updates left out",
@@ -161,19 +161,19 @@ FORGERIES = [
         "bad validations left out",
         "trained",
         kept(lambda line: line["kind"] == "update" or line["success"] > 0.55),
-        "there is none of builtin at update 0, the configuration says one every 1 updates",
+        "there is none of builtin at update 0, but the configuration says one every 1 updates",
     ),
     Forgery(
         "the last validation left out",
         "trained",
         kept(lambda line: line["kind"] == "update" or line["update"] % 3 == 0, every=3),
-        "there is none of builtin at update 20, the configuration says one every 3 updates",
+        "there is none of builtin at update 20, but the configuration says one every 3 updates",
     ),
     Forgery(
         "good validations put in",
         "trained",
         kept(lambda line: line["kind"] == "update" or line["update"] in (0, 7, 10, 20), every=10),
-        "there is one of builtin at update 7, the configuration says one every 10 updates",
+        "there is one of builtin at update 7, but the configuration says one every 10 updates",
     ),
     Forgery(
         "validations that were not made",
