@@ -1,8 +1,8 @@
 """The board as an app reads it: nothing is checked or recomputed at the start.
 
     board = load(Path("leaderboard.parquet"))
-    board.protocols                   # all protocols, the newest first: one table for each
-    board.rows()                      # the entries of the newest, without curves and episodes
+    board.protocols                   # all protocols, the standard one first: a table for each
+    board.rows()                      # the entries of the first, without curves and episodes
     board.row("20270102_grpo")        # one of them; None if there is no such entry
     board.curves(row)                 # its training curves
     board.solved(row, key)            # solved plays of every episode of a panel
@@ -57,7 +57,7 @@ class Board:
 
     @property
     def protocols(self) -> tuple[Protocol, ...]:
-        """All protocols, the newest first; at least one."""
+        """All protocols, today's standard one first; at least one."""
         return self.facts.protocols
 
     @property
@@ -66,13 +66,13 @@ class Board:
         return self.facts.refused
 
     def protocol(self, name: str | None = None) -> Protocol | None:
-        """A protocol by its name, the newest without one; None if there is no such protocol."""
+        """A protocol by its name, the first without one; None if there is no such protocol."""
         if name is None:
             return self.protocols[0]
         return next((each for each in self.protocols if each.name == name), None)
 
     def rows(self, protocol: str | None = None) -> tuple[BoardRow, ...]:
-        """The entries of a protocol, by id; of the newest one by default."""
+        """The entries of a protocol, by id; of the first one by default."""
         return self._rows.get(protocol or self.protocols[0].name, ())
 
     def row(self, entry: str, protocol: str | None = None) -> BoardRow | None:

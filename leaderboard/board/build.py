@@ -1,12 +1,12 @@
 """Makes the board: checks every submission, computes its row, and joins what was checked before.
 
 Every folder is judged by the code that judges pull requests. What it accepts is on the board under
-the installed protocol. When the protocol changes, episodes of older entries cannot be executed
-again with what is installed: their rows come from an archive, which is the Parquet file of the
-board as it was, under a protocol of the archive's name. Archives lie beside the submissions, in the
-folder `.archives`. What an archive says of an entry is shown as long as the entry's folder holds
-the files that it was accepted with. An entry that is neither accepted nor in an archive is refused:
-the board names it, and so does the exit code.
+the protocol of its runs: the standard one, or that for models that think. When these change,
+episodes of older entries cannot be executed again with what is installed: their rows come from an
+archive, which is the Parquet file of the board as it was, under a protocol of the archive's name.
+Archives lie beside the submissions, in the folder `.archives`. What an archive says of an entry is
+shown as long as the entry's folder holds the files that it was accepted with. An entry that is
+neither accepted nor in an archive is refused: the board names it, and so does the exit code.
 """
 
 import json
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmark.archive import sha256_of
-from benchmark.evaluation.protocol import NAME
+from benchmark.evaluation.protocol import NAME, THINKING
 from benchmark.files import write_atomically
 from benchmark.reproduction import TrainCommandOf
 from benchmark.submissions.badges import badges_of, read_reruns
@@ -124,7 +124,7 @@ def build(
     old_rows = [row for content in older for row in content.rows]
     known = {row.submission_sha256 for row in old_rows}
     rows: list[FullRow] = []
-    panels: dict[PanelKey, PanelFacts] = {}
+    panels: dict[str, dict[PanelKey, PanelFacts]] = {NAME: {}}
     refused: list[Refused] = []
     archived: list[str] = []
     folders = [
@@ -139,13 +139,18 @@ def build(
         if verdict.accepted and verdict.entry is not None:
             rerun = reruns.get(verdict.folder.name)
             badges = badges_of(verdict, reruns)
-            rows.append(row_of(verdict.entry, badges, rerun, NAME, train_command))
-            panels |= {facts.key: facts for facts in facts_of(verdict.entry)}
+            rows.append(row_of(verdict.entry, badges, rerun, train_command))
+            played = panels.setdefault(verdict.entry.protocol, {})
+            played |= {facts.key: facts for facts in facts_of(verdict.entry)}
         elif _digest(verdict.folder) in known and _is_as_accepted(verdict.folder):
             archived.append(verdict.folder.name)
         else:
             refused.append(_refused(verdict))
-    current = Protocol(NAME, tuple(sorted(panels.values(), key=_place)))
+    # The standard protocol has its place in the dictionary already: it comes first.
+    current = [
+        Protocol(name, tuple(sorted(played.values(), key=_place)))
+        for name, played in panels.items()
+    ]
     protocols = (protocol for content in older for protocol in content.facts.protocols)
     # What is refused today may have the same `submission.json` and other files.
     read = {*archived, *(row.id for row in rows)}
@@ -153,7 +158,7 @@ def build(
     kept = [row for row in old_rows if there.get(row.id) == row.submission_sha256]
     facts = BoardFacts(
         VERSION,
-        (current, *protocols),
+        (*current, *protocols),
         tuple(refused),
         origin.repository,
         origin.commit,
@@ -262,7 +267,7 @@ def _archives(paths: Sequence[Path]) -> list[BoardContent]:
         UserError: One cannot be read, or a protocol has the name of another one.
     """
     older = [_archive(path) for path in paths]
-    names = [NAME, *(each.name for content in older for each in content.facts.protocols)]
+    names = [NAME, THINKING, *(each.name for content in older for each in content.facts.protocols)]
     for place, name in enumerate(names):
         if name in names[:place]:
             raise UserError(f"two protocols are called {name}; give an archive another file name")
@@ -272,14 +277,15 @@ def _archives(paths: Sequence[Path]) -> list[BoardContent]:
 def _archive(path: Path) -> BoardContent:
     """A board of an older protocol: its newest protocol gets the file's name.
 
+    A protocol for models that think gets it in front of its own name, which is also today's.
     What had been refused then is not taken over: it is judged again if it is still there.
     """
     content = read_content(path)
     newest, *others = content.facts.protocols
-    name = path.stem
-    rows = (replace(r, protocol=name) if r.protocol == newest.name else r for r in content.rows)
-    facts = replace(content.facts, protocols=(replace(newest, name=name), *others))
-    return BoardContent(facts, tuple(rows))
+    new = {newest.name: path.stem, THINKING: f"{path.stem}-{THINKING}"}
+    protocols = tuple(replace(p, name=new.get(p.name, p.name)) for p in (newest, *others))
+    rows = (replace(row, protocol=new.get(row.protocol, row.protocol)) for row in content.rows)
+    return BoardContent(replace(content.facts, protocols=protocols), tuple(rows))
 
 
 def _place(panel: PanelFacts) -> tuple[str, bool, bool, str]:

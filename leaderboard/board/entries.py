@@ -64,7 +64,6 @@ def row_of(
     entry: Entry,
     proven: Proven,
     rerun: Rerun | None,
-    protocol: str,
     train_command: TrainCommandOf | None = None,
 ) -> FullRow:
     """Compute everything that the board knows of an entry.
@@ -73,7 +72,6 @@ def row_of(
         entry: The submission; accepted.
         proven: Its badges.
         rerun: What maintainers have repeated of it, if they have.
-        protocol: Name of the protocol that it was checked under.
         train_command: From a training log to its command; None to name none.
     """
     submission, method = entry.submission, entry.submission.method
@@ -81,7 +79,7 @@ def row_of(
     data = submission.training_data
     note = f"{rerun.date}, {rerun.by}: {rerun.note}" if rerun else None
     return FullRow(
-        protocol=protocol,
+        protocol=entry.protocol,
         id=entry.folder.name,
         name=submission.name,
         date=submission.date,

@@ -52,7 +52,7 @@ def task_id(task: str, panel: str) -> str:
 
 
 def result_files(content: BoardContent, source: Source) -> tuple[dict[Path, bytes], list[str]]:
-    """The files of all entries of the newest protocol whose models are on the hub.
+    """The files of all entries of the standard protocol whose models are on the hub.
 
     Every checkpoint is a model of its own, with its own success, not the mean over seeds. One file
     for each entry and model repository; where two seeds are two commits of one repository, it has
@@ -71,11 +71,11 @@ def result_files(content: BoardContent, source: Source) -> tuple[dict[Path, byte
     """
     if not _is_repository(source.dataset):
         raise UserError(f"--dataset {source.dataset}: no dataset of the hub, which is OWNER/NAME")
-    newest = content.facts.protocols[0].name
+    standard = content.facts.protocols[0].name
     items: dict[Path, list[dict[str, Any]]] = {}
     odd = []
     for row in content.rows:
-        if row.protocol != newest or not row.badges.replayed:
+        if row.protocol != standard or not row.badges.replayed:
             continue
         for point in row.checkpoints:
             repository = _repository(point, source)

@@ -2,8 +2,8 @@
 
 A line of `leaderboard.parquet` is a `rows.FullRow`; what is said beside the entries
 (`protocols.BoardFacts`) lies in the schema's metadata under `KEY`, as JSON. Lines are sorted by
-protocol (the newest first) and id. Nothing in either file depends on the time, the place or the
-order of work: the same submissions give the same bytes.
+protocol (today's standard one first) and id. Nothing in either file depends on the time, the place
+or the order of work: the same submissions give the same bytes.
 
 Files are read tolerantly, since archives of older protocols cannot be made again: a column or a
 field that this program does not know is skipped, and one that a file does not have yet is unknown.

@@ -114,7 +114,7 @@ class BoardFacts:
 
     Attributes:
         version: Of the file's schema.
-        protocols: All protocols, the newest first.
+        protocols: All protocols: today's standard one, today's other ones, older ones.
         refused: What is not accepted any more, by id.
         repository: https address of the repository that the board was built from; None if unknown.
         commit: Its commit, likewise.

@@ -1,6 +1,6 @@
 """Checks that a submission, or a part of it, is not a copy of another one.
 
-Weights and policies play a panel once, whatever an entry is called. Two
+Weights and policies play a panel once under a protocol, whatever an entry is called. Two
 models do not give a hundred answers log-probabilities with the same first digits, and they do not
 fail in the same way: whatever the numbers beside them say, records whose answers or actions are
 those of another run, failures among them, are copies. Success alone proves nothing, as an easy
@@ -77,9 +77,10 @@ def _check_said(entry: Entry, other: Known) -> Iterator[Finding]:
         problem = f"{mine.name} is the name of {peer.folder}, or looks like it: {peer.name}"
         yield Finding(SUBMISSION, "name", problem, "choose another name")
     both_trained = mine.method.kind == "trained" and peer.trained
+    one_table = both_trained and entry.protocol == peer.protocol
     played = {key: panel.fingerprint for key, panel in entry.checkpoints[0].panels.items()}
     again = any(played.get(key) == panel.fingerprint for key, panel in peer.panels.items())
-    if not (both_trained or again):
+    if not (one_table or again):
         return
     for number, point in enumerate(mine.checkpoints):
         if any(same_weights(point.model, model) for model in other.models):

@@ -1,4 +1,4 @@
-"""Checks that runs are complete, follow the standard protocol and use the stated model."""
+"""Checks that runs are complete, follow one protocol and use the stated model."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from itertools import combinations
 
 from benchmark.engines.core.scripted import POLICIES, SCRIPTED
-from benchmark.evaluation.protocol import NAME
 from benchmark.evaluation.replay import installed_panel
 from benchmark.evaluation.summary import PanelKey
 from benchmark.models import ModelIdentity, same_weights
@@ -19,7 +18,7 @@ from benchmark.versions import PROGRAM
 from tasks.errors import UserError
 
 _COMMIT = re.compile("[0-9a-f]{40}")
-STANDARD = "play the panel with the standard protocol, without --set, --temperature and the like"
+STANDARD = "play the panel as its protocol says, without --set, --temperature and the like"
 
 
 def check_protocol(entry: Entry, context: Context) -> list[Finding]:
@@ -41,6 +40,7 @@ def check_protocol(entry: Entry, context: Context) -> list[Finding]:
                     fix = "send each panel of a checkpoint once"
                     findings.append(Finding(f"{run.path}/run.json", "panels", problem, fix))
                 seen[key] = run.path
+    findings += _check_one_protocol(entry)
     findings += _check_same_panels(entry)
     findings += _check_models(entry, context.inits)
     return findings
@@ -69,10 +69,7 @@ def _check_run(run: ReadRun) -> Iterator[Finding]:
         yield Finding(name, "command", problem, "send the run as it was played")
     if manifest.overrides:
         changed = ", ".join(f"{key} = {value}" for key, value in manifest.overrides.items())
-        yield Finding(name, "overrides", f"not the standard protocol: {changed}", STANDARD)
-    if others := sorted({panel.name for panel in manifest.panels} - {NAME}):
-        problem = f"is of the protocol {others[0]}, and the board ranks {NAME} alone"
-        yield Finding(name, "protocol", problem, STANDARD)
+        yield Finding(name, "overrides", f"not the protocol's own values: {changed}", STANDARD)
     for protocol in manifest.panels:
         where = f"panels, {protocol.task}/{protocol.panel}"
         try:
@@ -101,6 +98,14 @@ def _check_run(run: ReadRun) -> Iterator[Finding]:
         if extra := sorted(played - wanted):
             problem = f"{len(extra)} episodes are not in the panel, the first is {extra[0]}"
             yield Finding(records, place, problem, REMAKE)
+
+
+def _check_one_protocol(entry: Entry) -> Iterator[Finding]:
+    """Check that the entry belongs to one table of the board."""
+    names = sorted({panel.name for run in entry.runs for panel in run.manifest.panels})
+    if len(names) > 1:
+        problem = f"the runs are of the protocols {' and '.join(names)}"
+        yield Finding(SUBMISSION, "checkpoints", problem, "send one entry for each protocol")
 
 
 def _check_same_panels(entry: Entry) -> Iterator[Finding]:

@@ -72,6 +72,7 @@ class Peer:
         trained: Whether its weights were trained.
         track: Name and hash of the track it was trained on; None for an open one.
         model: The weights of its first checkpoint.
+        protocol: Name of the protocol of its runs.
         panels: What it has played.
     """
 
@@ -80,6 +81,7 @@ class Peer:
     trained: bool
     track: TrackClaim | None
     model: ModelIdentity
+    protocol: str
     panels: Mapping[PanelKey, PeerPanel]
 
     @classmethod
@@ -93,7 +95,15 @@ class Peer:
         said = entry.submission
         model = entry.checkpoints[0].checkpoint.model
         trained = said.method.kind == "trained"
-        return cls(entry.folder.name, said.name, trained, track_of(entry), model, panels)
+        return cls(
+            folder=entry.folder.name,
+            name=said.name,
+            trained=trained,
+            track=track_of(entry),
+            model=model,
+            protocol=entry.protocol,
+            panels=panels,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,11 @@ class Entry:
         """The runs of all checkpoints."""
         return [run for checkpoint in self.checkpoints for run in checkpoint.runs]
 
+    @property
+    def protocol(self) -> str:
+        """Name of the protocol of its runs; the check refuses an entry with several."""
+        return self.runs[0].manifest.panels[0].name
+
     def plays(self, key: PanelKey) -> dict[str, list[bool]]:
         """Successes by episode of a panel, over all checkpoints and repeats."""
         found: dict[str, list[bool]] = {}

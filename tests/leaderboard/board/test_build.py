@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from benchmark.cli.main import main
+from benchmark.evaluation.evaluate import Plan
+from benchmark.evaluation.protocol import THINKING, SamplingOverrides
 from benchmark.submissions.badges import Badges
 from benchmark.submissions.check import CheckResult, check_submission, read_accepted
 from benchmark.submissions.checks.results import panel_results, stability_of
@@ -22,7 +24,7 @@ from leaderboard.table.view import default_view
 from tasks.errors import UserError
 from tasks.registry import load_task
 from tasks.seeding import sha256_text
-from tests.support.submissions import INITS, SEEDS, Copy, copied
+from tests.support.submissions import INITS, SEEDS, Copy, copied, play_policy, policy_submission
 from tests.support.track_submissions import on_track
 
 POLICY, TRAINED = "20260102_policy", "20260102_trained"
@@ -112,7 +114,7 @@ def test_what_a_policy_has_and_what_not(built: Built) -> None:
 def test_an_entry_is_on_the_track_of_its_logs(submissions: Path, tmp_path: Path) -> None:
     copy = on_track(copied(submissions / TRAINED, tmp_path))
     proven = Badges(replayed=True, stability="logs", init="fixed", rerun=False)
-    row = make_row(read_accepted(copy.folder), proven, None, "v1")
+    row = make_row(read_accepted(copy.folder), proven, None)
     assert row.track == "small"
 
 
@@ -286,6 +288,40 @@ def digest(copy: Copy) -> str:
 def replace_row(built: Built, row: FullRow, submission_sha256: str) -> Built:
     rows = (replace(row, submission_sha256=submission_sha256),)
     return replace(built, content=replace(built.content, rows=rows))
+
+
+@pytest.fixture(scope="module")
+def two_tables(submissions: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The expert under the standard protocol, and whole panels of it under the thinking one."""
+    root = tmp_path_factory.mktemp("two-tables")
+    plan = Plan.of([KEY], SamplingOverrides(protocol=THINKING))
+    thinking = Copy(policy_submission(root, play_policy(root / ".run", "expert", plan)))
+    thinking.about(lambda about: about.update(name="A policy that thinks"))
+    thinking.folder.rename(root / "20260102_a-thinking")
+    copied(submissions / POLICY, root)
+    return root
+
+
+def test_another_protocol_has_a_table_of_its_own(two_tables: Path, tmp_path: Path) -> None:
+    found = build(two_tables, INITS, env_processes=1)
+    assert found.refused == ()
+    standard, thinking = found.content.facts.protocols
+    assert (standard.name, thinking.name) == ("v1", THINKING)
+    assert standard.panels[0].fingerprint != thinking.panels[0].fingerprint
+    assert json.loads(thinking.panels[0].protocol)["sampling"]["max_tokens"] == 8192
+    board = load(write(found, tmp_path)[0])
+    assert [row.id for row in board.rows()] == [POLICY]
+    assert [row.id for row in board.rows(THINKING)] == ["20260102_a-thinking"]
+    for name, entry in (("v1", POLICY), (THINKING, "20260102_a-thinking")):
+        assert list(table(board, default_view(board, name)).index) == [entry]
+
+
+def test_an_archive_of_two_tables_gives_both_a_name(two_tables: Path, tmp_path: Path) -> None:
+    parquet, _ = write(build(two_tables, INITS, env_processes=1), tmp_path)
+    archive = parquet.rename(tmp_path / "v0.parquet")
+    again = build(two_tables, INITS, [archive], env_processes=1)
+    names = [protocol.name for protocol in again.content.facts.protocols]
+    assert names == ["v1", THINKING, "v0", f"v0-{THINKING}"]
 
 
 @pytest.mark.parametrize("names", [("v1",), ("v0", "v0")])

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from benchmark.evaluation.protocol import THINKING
 from tests.benchmark.submissions.tampering.forgery import Forgery
 from tests.support.submissions import Copy, Json
 
@@ -72,7 +73,7 @@ def edited_summary(copy: Copy) -> None:
     copy.write(SUMMARY, (json.dumps(summary, sort_keys=True, indent=2) + "\n").encode())
 
 
-NOT_STANDARD = f"{RUN}, overrides: not the standard protocol: "
+NOT_STANDARD = f"{RUN}, overrides: not the protocol's own values: "
 FORGERIES = [
     Forgery("other turn seeds", "policy", panel(seed=1), NOT_STANDARD + "seed = 1"),
     Forgery("hidden turn seeds", "policy", hidden_override, "overrides do not match"),
@@ -81,6 +82,9 @@ FORGERIES = [
     Forgery("more plays", "policy", panel(repeats=2), NOT_STANDARD + "repeats = 2"),
     Forgery("other settings", "policy", panel(settings={"easy": "on"}), "sokoban.easy = on"),
     Forgery("other prompt", "policy", panel(prompt_sha256="0" * 64), "played with prompt_sha256"),
+    Forgery("unknown protocol", "policy", panel(name="v9"), "panels.0.name: Input should be"),
+    Forgery("other protocol", "policy", panel(name=THINKING), "temperature = 0"),
+    Forgery("two protocols", "trained", panel(name=THINKING), "protocols thinking-1 and v1"),
     Forgery("other penalty", "policy", panel(format_penalty=0), "played with format_penalty 0.0"),
     Forgery("more turns", "policy", panel(max_turns=30), "with max_turns 30, installed is 15"),
     Forgery("more history", "policy", panel(history_turns=9), "with history_turns 9"),
