@@ -62,13 +62,15 @@ class ProcessShards:
             Stopped: One of the processes was asked to, before or while it played.
         """
         mine, asked = asyncio.ensure_future(playing), asyncio.create_task(self.stopping.wait())
-        await asyncio.wait((mine, asked), return_when=asyncio.FIRST_COMPLETED)
-        asked.cancel()
-        stopped = self.stopping.is_set()
-        if stopped:
-            mine.cancel()
-            await asyncio.wait((mine,))
-        shares = self.together([None if stopped else await mine])
+        try:
+            await asyncio.wait((mine, asked), return_when=asyncio.FIRST_COMPLETED)
+            stopped = self.stopping.is_set()
+            share = None if stopped else await mine
+        finally:
+            for task in (mine, asked):
+                task.cancel()
+            await asyncio.wait((mine, asked))
+        shares = self.together([share])
         if any(share is None for share in shares):
             raise Stopped
         return [item for share in shares if share is not None for item in share]

@@ -91,7 +91,7 @@ async def test_a_worker_imports_the_tasks_and_little_else() -> None:
     heavy = {"torch", "vllm", "transformers", "pydantic", "numpy", "rich", "asyncio", "pytest"}
     assert not heavy & imported
     ours = {name for name in imported if name.startswith(("benchmark", "baselines"))}
-    assert ours == {"benchmark", "benchmark.hosts", "benchmark.hosts.worker"}
+    assert ours == {"benchmark", "benchmark.api", "benchmark.hosts", "benchmark.hosts.worker"}
 
 
 async def test_processes_are_started_when_they_are_needed_and_no_more() -> None:
