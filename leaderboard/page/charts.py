@@ -133,6 +133,6 @@ def error_bars(
             layer["encoding"]["y"] = y
     spec = {
         "data": {"values": data}, "layer": layers, "width": "container",
-        "height": {"step": 30},
+        "height": 34 * len(data),
     }  # fmt: skip
     return value_of(spec, said)

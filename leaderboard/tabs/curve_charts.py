@@ -160,8 +160,8 @@ def _spec(
     faint = {"condition": {"param": "on", "value": 0.16}, "value": 0.02}
     order = "step-after" if step else "linear"
     same = {"color": color, "x": x}
-    nearest = {"type": "point", "nearest": True, "on": "pointerover", "encodings": ["x"],
-               "clear": "pointerout"}  # fmt: skip
+    # Without `nearest`, whose cells have no names that a screen reader could read.
+    near = {"type": "point", "on": "pointerover", "clear": "pointerout"}
     say = [
         {"field": "label", "title": "recipe"},
         {"field": "x", "type": "quantitative", "title": of_x, "format": ",.4~g"},
@@ -182,7 +182,7 @@ def _spec(
             "encoding": same | {"y": y, "strokeDash": dash, "opacity": shown},
         },
         {
-            "params": [{"name": "near", "select": nearest}],
+            "params": [{"name": "near", "select": near}],
             "mark": {"type": "point", "filled": True, "size": 60},
             "encoding": same | {
                 "y": y, "tooltip": say,
