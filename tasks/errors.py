@@ -17,7 +17,11 @@ class TryAgain(Exception):
 
 def near(name: str, known: tuple[str, ...]) -> str:
     """The end of an "unknown name" message: near matches, or all names if none is near."""
-    close = get_close_matches(name, known, n=3, cutoff=0.5)
+    # `GRPO` means `grpo`: letters are compared without their case.
+    names: dict[str, str] = {}
+    for one in known:
+        names.setdefault(one.casefold(), one)
+    close = [names[one] for one in get_close_matches(name.casefold(), names, n=3, cutoff=0.5)]
     if close:
         listed = " or ".join(filter(None, (", ".join(close[:-1]), close[-1])))
         return f"; did you mean {listed}?"

@@ -17,6 +17,8 @@ def _add_plot(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         help="draw curves of training runs",
         description="Draw the curves of one or more training logs. Runs with the same recipe and "
         "settings become one curve with a band over seeds; a cross marks a collapse.",
+        epilog="examples:\n  arlarena-bench plot runs/train-*\n"
+        "  arlarena-bench plot runs/train-* --x episodes --out curves.html\n",
     )
     parser.add_argument(
         "logs",
@@ -59,6 +61,9 @@ def _add_stability(commands: "argparse._SubParsersAction[argparse.ArgumentParser
         "project's logs, TRL's trainer_state.json, console logs of verl and "
         "ARLArena, W&B exports and TensorBoard event files. Values missing in a log "
         "are shown as - and never guessed.",
+        epilog="examples:\n  arlarena-bench stability runs/train-*\n"
+        "  arlarena-bench stability --recipe grpo trl-s0 trl-s1 --recipe gspo trl-s2 trl-s3\n"
+        "  arlarena-bench stability verl.log --map validation/success=val/score\n",
     )
     parser.add_argument("logs", metavar="LOG", nargs="*", help="a log, or a folder with one")
     parser.add_argument(

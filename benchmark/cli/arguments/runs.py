@@ -12,6 +12,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         help="re-execute a run's records without a model",
         description="Feed every recorded response to the same environment again and report the "
         "records that differ. Exit code 1 if any record differs or is missing.",
+        epilog="examples:\n  arlarena-bench replay runs/my-run\n",
         parents=[env_options(), settings()],
     )
     parser.add_argument("run", metavar="RUN", help="run folder")

@@ -13,6 +13,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         description="A study file names tracks, recipes and seeds. Every run is a separate "
         "`train --track` process; a finished run becomes a few small files that can "
         "be committed one by one.",
+        epilog="examples:\n  arlarena-bench study status baselines/studies/table.yaml\n"
+        "  arlarena-bench study run my-study.yaml --jobs 2\n",
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     action = actions.add_parser(

@@ -14,25 +14,25 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     action = actions.add_parser(
+        "init",
+        help="write a first about.yaml from runs and training logs",
+        description="Write about.yaml with what runs and logs say (init, base model, parameters, "
+        "training streams, recipe, dates); what only you can say is marked `fill in`.",
+        parents=[_parts()],
+    )
+    action.add_argument(
+        "--out", metavar="FILE", default="about.yaml", help="new file (default: about.yaml)"
+    )
+    action = actions.add_parser(
         "prepare",
         help="create a folder from runs and training logs",
         description="Pack runs, grouped by their weights, and their training logs into a folder "
         "that `submit check` accepts.",
-    )
-    action.add_argument("run", metavar="RUN", nargs="*", help="run folders with whole panels")
-    action.add_argument(
-        "--training-log",
-        metavar="LOG",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="training logs or folders of `train`, one per checkpoint; repeatable",
-    )
-    action.add_argument(
-        "--seeds",
-        metavar="N,N,...",
-        type=_seeds,
-        help="training seeds in the order of their first runs, if there are no logs",
+        epilog="examples:\n  arlarena-bench submit init runs/eval-s0 runs/eval-s1 --training-log "
+        "runs/s0 runs/s1\n  arlarena-bench submit prepare runs/eval-s0 runs/eval-s1 "
+        "--training-log runs/s0 runs/s1 \\\n      --about about.yaml --out "
+        "submissions/20270102_my-method\n",
+        parents=[_parts()],
     )
     action.add_argument(
         "--about", metavar="FILE", required=True, help="YAML: name, authors, contact, method, ..."
@@ -75,6 +75,17 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     action.add_argument("--json", metavar="FILE", help="also write the verdict as JSON")
     action.add_argument("--comment", metavar="FILE", help="also write a comment in Markdown")
     parser = commands.add_parser(
+        "hash",
+        help="print the hash by which runs and entries name weights",
+        description="Print the SHA-256 over the names and contents of all files of a model that "
+        "are loaded: what run.json and submission.json call sha256. A model on the hub is "
+        "downloaded first.",
+        epilog="examples:\n  arlarena-bench hash tiny-sokoban runs/train-grpo/last\n",
+    )
+    parser.add_argument(
+        "model", metavar="MODEL", nargs="+", help="an init's name, a folder or a hub id"
+    )
+    parser = commands.add_parser(
         "audit",
         help="score a submission's responses under its named weights",
         description="A replay shows that actions earn their rewards, not who chose them. This "
@@ -98,6 +109,27 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parser.add_argument(
         "--dtype", default="auto", choices=("auto", "float32", "bfloat16", "float16")
     )
+
+
+def _parts() -> argparse.ArgumentParser:
+    """Runs and logs: what an entry is made of."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("run", metavar="RUN", nargs="*", help="run folders with whole panels")
+    parser.add_argument(
+        "--training-log",
+        metavar="LOG",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="training logs or folders of `train`, one per checkpoint; repeatable",
+    )
+    parser.add_argument(
+        "--seeds",
+        metavar="N,N,...",
+        type=_seeds,
+        help="training seeds in the order of their first runs, if there are no logs",
+    )
+    return parser
 
 
 def _seeds(text: str) -> list[int]:

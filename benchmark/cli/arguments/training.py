@@ -40,6 +40,11 @@ def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         description="Reinforcement learning: one recipe (a choice of advantage, clipping, "
         "aggregation and sampling) on a track, which pins everything else, or at one scale (sizes) "
         "from one init. The same command resumes from the last checkpoint.",
+        epilog="examples:\n"
+        "  arlarena-bench train --track sokoban-standard --recipe grpo --dry-run\n"
+        "  arlarena-bench train --track sokoban-standard --recipe grpo --seed 1\n"
+        "  arlarena-bench train --recipe my.yaml --init tiny-sokoban --set "
+        "optimization.learning_rate=1e-4\n",
         parents=[env_options()],
     )
     parser.add_argument("--recipe", required=True, help="a shipped recipe's name or a YAML file")

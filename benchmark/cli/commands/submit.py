@@ -27,6 +27,7 @@ from benchmark.submissions.badges import Badges, badges_of, read_reruns
 from benchmark.submissions.check import CheckResult, check_submission, read_others
 from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.results import early_stops, panel_results
+from benchmark.submissions.draft import FILL_IN, draft
 from benchmark.submissions.format.findings import Finding, Rejected
 from benchmark.submissions.format.schema import FOLDER_NAME, SUBMISSION
 from benchmark.submissions.prepare import NotAccepted, RunUpload, parts_of, prepare
@@ -69,7 +70,7 @@ MAX_SEEDS: Final = 24
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    actions = {"prepare": _prepare, "to-hub": _to_hub, "check": _check}
+    actions = {"init": _init, "prepare": _prepare, "to-hub": _to_hub, "check": _check}
     return actions[arguments.action](arguments)
 
 
@@ -92,14 +93,39 @@ def _to_hub(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _prepare(arguments: argparse.Namespace) -> int:
+def _init(arguments: argparse.Namespace) -> int:
+    path = Path(arguments.out)
+    if path.exists():
+        raise UserError(f"{path} exists already; choose another file with --out")
+    parts = _parts(arguments)
+    kind = KINDS.get(parts[0].model.kind, "trained")
+    text = draft(parts, kind, shipped_weights())
+    _write(path, text)
+    print(
+        f"{path}: {text.count(FILL_IN) - 1} lines to fill in, then: arlarena-bench submit prepare"
+    )
+    return 0
+
+
+def _parts(arguments: argparse.Namespace) -> list[RunUpload]:
+    """The checkpoints that are named, with their runs and logs.
+
+    Raises:
+        UserError: There is no run, or `parts_of` says what is wrong.
+    """
     # `--training-log LOG RUN` reads the run as a log, too; only runs have a manifest.
     given = [Path(path) for path in arguments.training_log]
     runs = [Path(run) for run in arguments.run]
     runs += [path for path in given if (path / MANIFEST).exists()]
     logs = [path for path in given if path not in runs]
     if not runs:
-        raise UserError("submit prepare: give at least one run folder written by `eval`")
+        raise UserError(
+            f"submit {arguments.action}: give at least one run folder written by `eval`"
+        )
+    return parts_of(runs, logs, arguments.seeds)
+
+
+def _prepare(arguments: argparse.Namespace) -> int:
     folder = Path(arguments.out)
     if not FOLDER_NAME.fullmatch(folder.name):
         raise UserError(
@@ -109,7 +135,7 @@ def _prepare(arguments: argparse.Namespace) -> int:
         )
     if folder.exists():
         raise UserError(f"{folder} already exists; choose another name")
-    parts = parts_of(runs, logs, arguments.seeds)
+    parts = _parts(arguments)
     kind = KINDS.get(parts[0].model.kind, "trained")
     day = f"{folder.name[:4]}-{folder.name[4:6]}-{folder.name[6:8]}"
     file = Path(arguments.about)
@@ -122,7 +148,7 @@ def _prepare(arguments: argparse.Namespace) -> int:
         print(f"{folder} was not created: {refused} to fix first")
         return 1
     print(_table(PART_HEAD, [_part_row(part) for part in parts]))
-    print(f"{folder}: {len(parts)} checkpoint(s), {len(runs)} run(s)")
+    print(f"{folder}: {len(parts)} checkpoint(s), {sum(len(part.runs) for part in parts)} run(s)")
     print(f"review {folder / SUBMISSION}, then run: arlarena-bench submit check {folder}")
     return 0
 

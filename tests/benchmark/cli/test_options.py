@@ -1,11 +1,15 @@
 """What the command line says of itself and of mistakes in its words; nothing here loads a model."""
 
+import re
+import shlex
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from benchmark.cli.main import command_line, main
+from benchmark.cli.main import command_line, main, parse
+from benchmark.cli.parser import Parser
 
 
 def refused(capsys: pytest.CaptureFixture[str], words: str) -> str:
@@ -110,3 +114,21 @@ def test_every_shell_gets_a_completion(capsys: pytest.CaptureFixture[str]) -> No
         assert "--chat-template-kwargs" in text
         if shell == "bash":
             subprocess.run(["bash", "-n"], input=text, text=True, check=True)
+
+
+def examples_of(parser: Parser) -> Iterator[str]:
+    """The commands in the help of a parser and its subcommands, without what is said of them."""
+    for line in (parser.epilog or "").replace("\\\n", "").splitlines():
+        if line.startswith("  arlarena-bench "):
+            yield re.sub(r"^(\S.*?\S)  +[a-z].*$", r"\1", line.strip()).partition(" > ")[0]
+    for one in parser.subcommands().values():
+        yield from examples_of(one)
+
+
+def test_every_example_of_a_help_is_a_command() -> None:
+    found = list(examples_of(command_line()))
+    commands = {"train", "submit", "stability", "plot", "replay", "study", "eval", "hash"}
+    assert commands <= {example.split()[1] for example in found}
+    for example in found:
+        _, *words = shlex.split(example)
+        assert parse(words).command == words[0]

@@ -1,0 +1,14 @@
+"""`arlarena-bench hash`: the hash by which runs and entries name weights."""
+
+import argparse
+
+from benchmark.cli.commands.inits import find_model
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    for name in arguments.model:
+        identity = find_model(name).identity
+        revision = f" at {identity.revision}" if identity.revision else ""
+        print(f"{identity.sha256}  {identity.name} ({identity.kind}{revision})")
+    return 0
