@@ -78,7 +78,7 @@ benchmarks: $(BENCH) ## compare speeds with the committed ratios (ARGS='-k sokob
 	@$(BIN)/python -m pytest -q tests/benchmarks --benchmark-enable --benchmark-disable-gc \
 	    --benchmark-timer=time.process_time --benchmark-json=$(MEASURED) $(ARGS) >$(MEASURED).log \
 	    || { cat $(MEASURED).log; exit 1; }
-	@$(BIN)/python -m tests.benchmarks.compare $(MEASURED)
+	@$(BIN)/python -m tests.benchmarks.compare $(if $(ARGS),--some) $(MEASURED)
 
 benchmark-script: $(BENCH) ## run one of the longer measurements: ONLY=name
 	@$(if $(filter $(ONLY),$(SCRIPTS)),$(BIN)/python -m tests.benchmarks.scripts.$(ONLY) $(ARGS),\

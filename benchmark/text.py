@@ -5,6 +5,8 @@ import re
 
 from markupsafe import Markup, escape
 
+from benchmark.stats.shown import percent_digits
+
 # Characters that are invisible, move others around or end the line in ways that people do not
 # see: controls (but tab and line feed), formats (bidirectional ones included), private use, lone
 # surrogates, line separators, fillers and variation selectors that carry hidden data. report.js
@@ -38,14 +40,7 @@ def percent(share: float, decimals: int = 1) -> str:
     """`0.527` as `52.7 %`; a dash for what is not a number."""
     if not math.isfinite(share):
         return "\u2013"
-    # A share below 1 must not be shown as 100 %, nor one above 0 as 0 %.
-    text = f"{share * 100:.{decimals}f}"
-    bound = 10**-decimals
-    if share < 1 and float(text) >= 100:
-        text = f">{100 - bound:.{decimals}f}"
-    elif share > 0 and float(text) <= 0:
-        text = f"<{bound:.{decimals}f}"
-    return f"{text}\u202f%"
+    return f"{percent_digits(share, decimals)}\u202f%"
 
 
 def number(value: float | None, decimals: int = 2) -> str:

@@ -7,11 +7,22 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+PACKAGES = ("baselines", "benchmark", "leaderboard", "tasks")
 LEFT_OUT = {"README.md", "requirements.txt", "LICENSE"}
 """What people read in the repository, and what a Space installs."""
 
 
-@pytest.mark.parametrize("package", ["baselines", "benchmark", "leaderboard", "tasks"])
+def test_every_folder_with_modules_is_a_package() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    folders = {Path(name).parent for name in listed.stdout.split("\0") if name}
+    ours = {f for f in folders if f.parts[:1] in {(package,) for package in PACKAGES}}
+    assert len(ours) > 50
+    assert [str(f) for f in sorted(ours) if not (ROOT / f / "__init__.py").exists()] == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
 def test_what_is_no_module_is_installed_too(package: str) -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     patterns = declared["tool"]["setuptools"]["package-data"][package]

@@ -7,9 +7,22 @@ from benchmark.stats.intervals import Interval
 SMALLEST_P: Final = 0.001
 
 
+def percent_digits(share: float, decimals: int = 1) -> str:
+    """A share in percent without the sign, never rounded onto 0 or 100.
+
+    Args:
+        share: From 0 to 1.
+        decimals: How many.
+    """
+    shown, least = f"{100 * share:z.{decimals}f}", 10**-decimals
+    if share < 1 and float(shown) >= 100:
+        return f">{100 - least:.{decimals}f}"
+    return f"<{least:.{decimals}f}" if share > 0 and float(shown) <= 0 else shown
+
+
 def rate_text(value: float, low: float, high: float) -> str:
     """A rate with its interval, such as `54.3% [48.2, 60.3]`."""
-    return f"{value:.1%} [{100 * low:.1f}, {100 * high:.1f}]"
+    return f"{percent_digits(value)}% [{100 * low:.1f}, {100 * high:.1f}]"
 
 
 def points_text(difference: Interval, unit: str = "") -> str:

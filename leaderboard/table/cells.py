@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from benchmark.stats.intervals import Interval
+from benchmark.stats.shown import percent_digits
 from tasks.texts import on_one_line
 
 UNKNOWN: Final = "\u2013"
@@ -53,10 +54,7 @@ def number(value: float | None, unit: str) -> str:
 
 def percent(share: float) -> str:
     """A share in percent with one decimal, never rounded onto 0 or 100."""
-    shown = f"{100 * share:.1f}"
-    if 0 < share < 1 and float(shown) in (0, 100):
-        return "<0.1" if share < 0.5 else ">99.9"
-    return _signed(shown)
+    return _signed(percent_digits(share))
 
 
 def interval(value: float | None, low: float | None, high: float | None) -> str:

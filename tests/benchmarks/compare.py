@@ -79,6 +79,7 @@ def main(words: Sequence[str]) -> int:
     )
     parser.add_argument("runs", type=Path, nargs="+")
     parser.add_argument("--accept", action="store_true")
+    parser.add_argument("--some", action="store_true", help="committed ones may be missing")
     arguments = parser.parse_args(words)
     runs = [read_run(path) for path in arguments.runs]
     if arguments.accept:
@@ -91,7 +92,10 @@ def main(words: Sequence[str]) -> int:
     bad = worse(runs[-1], committed)
     if bad:
         print(f"worse by more than the noise: {', '.join(bad)}", file=sys.stderr)
-    return 1 if bad else 0
+    missing = [] if arguments.some else sorted(committed.keys() - runs[-1].keys())
+    if missing:
+        print(f"committed, but not run: {', '.join(missing)}", file=sys.stderr)
+    return 1 if bad or missing else 0
 
 
 if __name__ == "__main__":

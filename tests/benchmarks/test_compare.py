@@ -48,3 +48,15 @@ def test_a_worse_run_is_an_error(
     assert "1.5         1    10%  r, WORSE" in shown.out
     with pytest.raises(SystemExit):
         compare.main(["--accept", good])
+
+
+def test_what_was_not_run_is_an_error_unless_some_were_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    committed, file = tmp_path / "ratios.json", tmp_path / "run.json"
+    committed.write_text(json.dumps(accepted([run(a=1.0, b=1.0)] * 3)))
+    monkeypatch.setattr(compare, "COMMITTED", committed)
+    file.write_text(json.dumps({"benchmarks": [{"name": "a", "extra_info": run(a=1.0)["a"]}]}))
+    assert compare.main(["--some", str(file)]) == 0
+    assert compare.main([str(file)]) == 1
+    assert capsys.readouterr().err == "committed, but not run: b\n"

@@ -15,6 +15,7 @@ from benchmark.evaluation.records import EpisodeRecord
 from benchmark.evaluation.run_folder import read_run
 from benchmark.evaluation.run_table import RunTable
 from benchmark.evaluation.summary import PanelSummary
+from benchmark.stats.shown import p_text, points_text
 from tasks.errors import UserError
 
 Read = tuple[Manifest, list[EpisodeRecord]]
@@ -80,11 +81,9 @@ def _print_table(runs: dict[str, Read]) -> None:
             print(f"{other}: no common episode")
             continue
         for panel in comparison.panels:
-            difference = panel.success.difference
             print(
-                f"{other}: {panel.task}/{panel.panel} {100 * difference.value:+.1f} "
-                f"[{100 * difference.low:+.1f}, {100 * difference.high:+.1f}], "
-                f"p = {panel.success.p_value:.3f}, {panel.episodes} episodes"
+                f"{other}: {panel.task}/{panel.panel} {points_text(panel.success.difference)}, "
+                f"{p_text(panel.success.p_value)}, {panel.episodes} episodes"
             )
 
 

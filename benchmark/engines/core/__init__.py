@@ -1,0 +1,1 @@
+"""What all engines share: the contract, the chat, the worker process and wrappers."""
