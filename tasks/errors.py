@@ -1,6 +1,10 @@
 """The exception for mistakes that the user can fix, and suggestions to fix them."""
 
 from difflib import get_close_matches
+from typing import Final
+
+MOST_NAMES: Final = 20
+"""Names that a message lists; of more only the number is said."""
 
 
 class UserError(Exception):
@@ -25,4 +29,5 @@ def near(name: str, known: tuple[str, ...]) -> str:
     if close:
         listed = " or ".join(filter(None, (", ".join(close[:-1]), close[-1])))
         return f"; did you mean {listed}?"
-    return f"; there are {', '.join(known)}" if known else "; there are none"
+    more = f" and {len(known) - MOST_NAMES} more" if len(known) > MOST_NAMES else ""
+    return f"; there are {', '.join(known[:MOST_NAMES])}{more}" if known else "; there are none"

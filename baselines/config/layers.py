@@ -291,6 +291,8 @@ def _first_fault(error: ValidationError, settings: Settings) -> str:
         return f"{key}.name: there is no {found!r}{near(found, _choices(key))}"
     if fault["type"] == "union_tag_not_found":
         return f"{key}.name is missing{near('', _choices(key))}"
+    if key and fault["type"] in ("model_attributes_type", "model_type", "dataclass_type"):
+        return f"{key}: has keys of its own; write {key}: {{KEY: VALUE}}, or --set {key}.KEY=VALUE"
     reason = fault["msg"].removeprefix("Value error, ")
     return f"{key}: {reason}" if key else reason
 

@@ -23,6 +23,9 @@ def test_near() -> None:
     assert near("bat", ("cat", "hat", "dog")) == "; did you mean hat or cat?"
     assert near("zzz", ("cat", "dog")) == "; there are cat, dog"
     assert near("zzz", ()) == "; there are none"
+    assert near("CAT", ("cat", "dog")) == "; did you mean cat?"
+    many = tuple(f"a{n}" for n in range(23))
+    assert near("zzz", many).endswith(", a19 and 3 more")
 
 
 def test_seeds_are_pinned() -> None:

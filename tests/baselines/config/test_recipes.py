@@ -235,7 +235,7 @@ def test_another_choice_of_a_dimension_takes_nothing_from_the_old_one() -> None:
         ("clipping.name=pppo", "clipping.name: there is no 'pppo'; did you mean ppo, sapo or "),
         ("clipping.name=3", "clipping.name: there is no '3'; there are cispo, gspo, ppo, sapo"),
         ("advantage=grpo", "advantage: give its name and constants: {name: NAME, ...}"),
-        ("rollout=3", "rollout: Input should be a valid dictionary"),
+        ("rollout=3", "rollout: has keys of its own; write rollout: {KEY: VALUE}, or "),
         ("kl={1: 2}", "kl.1: Keys should be strings"),
     ],
 )

@@ -33,6 +33,7 @@ async def engine() -> AsyncIterator[Engine]:
         yield started
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="module")
 async def test_two_copies_answer_as_one_does(engine: Engine) -> None:
     requests = [replace(ask(f"Push box {n} up.", GREEDY), affinity=n % 5) for n in range(10)]
@@ -48,6 +49,7 @@ async def test_two_copies_answer_as_one_does(engine: Engine) -> None:
     assert described == facts
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="module")
 async def test_an_episode_stays_with_its_copy_and_episodes_are_spread(engine: Engine) -> None:
     assert isinstance(engine, ReplicatedEngine)
@@ -61,6 +63,7 @@ async def test_an_episode_stays_with_its_copy_and_episodes_are_spread(engine: En
     assert sorted(map(homes.count, set(homes))) == [4, 4]
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="module")
 async def test_errors_and_prompts_cross_over(engine: Engine) -> None:
     with pytest.raises(PromptTooLong, match="tokens and the model's context 1024"):
@@ -75,6 +78,7 @@ async def test_errors_and_prompts_cross_over(engine: Engine) -> None:
     assert shown.startswith("<|im_start|>user\nup<|im_end|>")
 
 
+@pytest.mark.slow
 async def test_a_model_that_cannot_be_loaded_is_the_users_mistake(tmp_path: Path) -> None:
     wrong = replace(SOURCE, path=tmp_path)
     options = replace(OPTIONS, data_parallel_size=None)
@@ -83,6 +87,7 @@ async def test_a_model_that_cannot_be_loaded_is_the_users_mistake(tmp_path: Path
         await broken.__aenter__()
 
 
+@pytest.mark.slow
 async def test_a_copy_that_dies_ends_the_run(engine: Engine) -> None:
     async with build() as mortal:
         assert isinstance(mortal, ReplicatedEngine)
