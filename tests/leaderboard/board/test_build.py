@@ -211,7 +211,7 @@ def test_of_two_that_are_the_same_the_first_stays(submissions: Path, folder: Pat
     assert found.accepted == (POLICY,)
     (refused,) = found.refused
     assert refused.id == "20260102_zeal"
-    assert f"A policy entry is what {POLICY} is called" in refused.reasons[0]
+    assert f"A policy entry is the name of {POLICY}" in refused.reasons[0]
 
 
 def test_many_findings_are_cut_off(submissions: Path, folder: Path) -> None:
