@@ -165,7 +165,7 @@ def _board(board: Board) -> TabPart:
             # A panel that is not shown any more cannot be sorted by.
             (controls["sort"], lambda state: state.sort),
         )
-    return TabPart("board", controls, drawn)
+    return TabPart("board", controls, drawn, steady=2)
 
 
 def _pills(choices: Mapping[str, Choices], state: State) -> gr.Radio:
@@ -306,16 +306,17 @@ def _wire(demo: gr.Blocks, whole: Page) -> None:
     for part in whole.parts:
         contents += [each for each, _ in part.contents if isinstance(each, gr.HTML)]
         own = {name: each for name, each in part.controls.items() if name != "panels"}
-        if not own:
-            continue
-        gr.on(
-            [control.input for control in own.values()],
-            partial(used, whole, part),
-            inputs=[whole.protocol, *part.controls.values()],
-            outputs=[component for component, _ in part.contents],
-            trigger_mode="always_last",
-            **EVENT,
-        )
+        whole_tab = [own.pop("track")] if part.steady else []
+        for controls, start in ((list(own.values()), part.steady), (whole_tab, 0)):
+            if controls:
+                gr.on(
+                    [control.input for control in controls],
+                    partial(used, whole, part, start=start),
+                    inputs=[whole.protocol, *part.controls.values()],
+                    outputs=[component for component, _ in part.contents[start:]],
+                    trigger_mode="always_last",
+                    **EVENT,
+                )
         if "panels" in part.controls:
             _wire_panels(whole, part)
 

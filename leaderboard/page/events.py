@@ -27,12 +27,15 @@ class TabPart:
         contents: What is redrawn when one of them is used, and how.
         slow: Which of the contents are not whole yet, since it may take seconds, and what draws all
             of them: by an event of its own, so that nothing waits.
+        steady: So many of the first contents change with the task and the track alone: a search
+            need not draw their figures again.
     """
 
     tab: str
     controls: Controls
     contents: tuple[tuple[gr.components.Component, Draw], ...]
     slow: tuple[tuple[gr.HTML, Draw], ...] = ()
+    steady: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ class Page:
         return [component for part in self.parts for component, _ in part.slow]
 
 
-def used(page: Page, part: TabPart, protocol: str, *values: Any) -> Any:
+def used(page: Page, part: TabPart, protocol: str, *values: Any, start: int = 0) -> Any:
     """A control of a tab was used: redraw the tab.
 
     Args:
@@ -75,11 +78,12 @@ def used(page: Page, part: TabPart, protocol: str, *values: Any) -> Any:
         part: The tab.
         protocol: Name of the protocol that is shown.
         values: Of all of its controls, in order.
+        start: The first of its contents that is drawn.
     """
     asked = dict(zip(part.controls, values, strict=True))
     # Nothing is filled in: what was cleared is empty.
     state = open_query(page.board, asked | {"tab": part.tab, "protocol": protocol}).state
-    drawn = [draw(state) for _, draw in part.contents]
+    drawn = [draw(state) for _, draw in part.contents[start:]]
     return drawn if len(drawn) > 1 else drawn[0]
 
 

@@ -37,7 +37,7 @@ from tests.support.board_rows import synthetic_content
 
 ENTRIES, CURVES = 200, 500
 EPISODES = 200
-TABS = ("Stability", "Curves", "Entry", "Compare", "Coverage", "About", "Board")
+TABS = ("Stability", "Curves", "Entry", "Compare", "About", "Board")
 ROUNDS = 5
 PANELS = ("built-in", "field", "sokoban/builtin", "alfworld/builtin", "webshop/builtin")
 WORDS = ("", "grpo", "sampo", "4B", "gspo 1", "cispo")
