@@ -38,7 +38,7 @@ def use_data(options: Iterable[str]) -> None:
         if variable is None:
             raise UserError(f"--data {name}: the task has no downloaded data; leave it out")
         if variable in chosen:
-            raise UserError(f"--data names {name} twice")
+            raise UserError(f"--data is given twice for {name}")
         try:
             folder = Path(path).expanduser()
             is_folder = folder.is_dir()
@@ -65,7 +65,7 @@ def parse_settings(options: Iterable[str]) -> Settings:
         if not (equals and dot and name and value):
             raise UserError(f"--set must be TASK.NAME=VALUE, not {option!r}")
         if name in chosen.get(task, {}):
-            raise UserError(f"--set names {place} twice")
+            raise UserError(f"--set is given twice for {place}")
         load_task(task).configured({name: value})
         chosen.setdefault(task, {})[name] = value
     return chosen
@@ -80,5 +80,5 @@ def chosen_task(name: str, options: Iterable[str]) -> Task:
     settings = parse_settings(options)
     task = load_task(name)
     for other in sorted(set(settings) - {name}):
-        raise UserError(f"--set: there is a setting of {other}, and the task is {name}")
+        raise UserError(f"--set has a setting for {other}, but the task is {name}")
     return task.configured(settings.get(name, {}))

@@ -73,7 +73,7 @@ class Plan:
                 task that is not played.
         """
         for unplayed in sorted(set(settings) - {task_name for task_name, _ in panels}):
-            raise UserError(f"--set chooses a setting of {unplayed}, and this run does not play it")
+            raise UserError(f"--set has a setting for {unplayed}, which this run does not play")
         planned = []
         # In one order, whatever order they were named in: shards must agree on it.
         for task_name, panel_name in sorted(panels):

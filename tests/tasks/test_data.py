@@ -70,7 +70,7 @@ def test_no_option_changes_nothing() -> None:
         (["sokoban=/tmp"], "--data sokoban: the task has no downloaded data; leave it out"),
         (["downloaded=/no/such"], "--data downloaded: /no/such is not a folder"),
         (["downloaded=/etc/passwd"], "--data downloaded: /etc/passwd is not a folder"),
-        (["downloaded=/tmp", "downloaded=/"], "--data names downloaded twice"),
+        (["downloaded=/tmp", "downloaded=/"], "--data is given twice for downloaded"),
     ],
 )
 def test_a_mistake_changes_nothing(options: list[str], message: str) -> None:

@@ -82,7 +82,7 @@ def test_a_plan_plays_what_was_chosen() -> None:
     plan = Plan.of(panels, settings={"choosy": {"mode": "hard"}})
     assert plan.overrides == {"choosy.mode": "hard"}
     assert plan.panels[0].task.settings()["mode"] == "hard"
-    with pytest.raises(UserError, match="a setting of choosy, which is not played"):
+    with pytest.raises(UserError, match="a setting for choosy, which this run"):
         Plan.of(panels[1:], settings={"choosy": {"mode": "hard"}})
 
 
@@ -95,7 +95,7 @@ def test_a_plan_plays_what_was_chosen() -> None:
         (["mode=hard"], "--set must be TASK.NAME=VALUE"),
         (["choosy.mood=hard"], r"task choosy has no setting 'mood'; did you mean mode\?"),
         (["choosy.mode=odd"], "choosy.mode must be easy or hard, not 'odd'"),
-        (["choosy.mode=hard", "choosy.mode=easy"], "--set names choosy.mode twice"),
+        (["choosy.mode=hard", "choosy.mode=easy"], "--set is given twice for choosy.mode"),
         (["sokoban.mode=hard"], "task sokoban has no setting 'mode'; there are none"),
         (["nothing.mode=hard"], "unknown task 'nothing'"),
     ],
@@ -106,5 +106,5 @@ def test_a_wrong_option_is_named(options: list[str], message: str) -> None:
 
 
 def test_a_setting_of_another_task_is_refused() -> None:
-    with pytest.raises(UserError, match="a setting of choosy, and the task is sokoban"):
+    with pytest.raises(UserError, match="a setting for choosy, but the task is sokoban"):
         chosen_task("sokoban", ["choosy.mode=hard"])

@@ -196,7 +196,7 @@ def test_other_numbers_of_problems_are_refused(folder: Path, count: int) -> None
     rows = [
         {"problem": f"Find {index}.", "answer": "7", "id": str(index)} for index in range(count)
     ]
-    with pytest.raises(UserError, match=rf"aime25\.jsonl has {count} problems, aime25 has 30"):
+    with pytest.raises(UserError, match=rf"aime25\.jsonl has {count} problems, but aime25 has 30"):
         read(folder, "aime25", rows)
 
 
@@ -319,7 +319,7 @@ def test_two_files_are_one_too_many(folder: Path) -> None:
     write(folder / "aime25.jsonl", aime25_rows())
     write(folder / "aime25.csv", aime25_rows())
     assert not available("aime25")
-    with pytest.raises(UserError, match=r"holds aime25\.jsonl and aime25\.csv; leave one"):
+    with pytest.raises(UserError, match=r"has aime25\.jsonl and aime25\.csv; keep only one"):
         read_problems("aime25")
 
 
