@@ -73,7 +73,7 @@ def read_about(
         head, _, last = name.rpartition(".")
         place = method if head else written
         if isinstance(place, dict) and last in place:
-            faults.append(Fault(name, "leave it out: the command fills it in"))
+            faults.append(Fault(name, "remove it; the command fills it in"))
     about = {**dict.fromkeys(ABOUT_WEIGHTS), **written}
     if isinstance(about["init"], str) and kind == "trained":
         try:

@@ -89,7 +89,7 @@ def _fault_of_update(update: Update) -> str | None:
     for share, of in _COUNTED.items():
         rate, count = update.values.get(share), update.values.get(of)
         if rate is not None and count is not None and not _is_count(rate, count):
-            return f"{share} {rate} is no share of {count:g} ({of})"
+            return f"{share} {rate} is not a fraction of {count:g} ({of})"
     return None
 
 

@@ -107,7 +107,7 @@ def check_course(log: TrainingLog) -> Iterator[Finding]:
             return
     last = len(log.updates)
     if last > course.updates:
-        problem = f"ends at update {last}, the configuration says {course.updates}"
+        problem = f"ends at update {last}, but the configuration says {course.updates}"
         fix = "train to the end that the configuration names: a longer run is one of its own"
         yield Finding(file, "updates", problem, fix)
         return

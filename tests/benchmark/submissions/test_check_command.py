@@ -405,5 +405,5 @@ def test_a_folder_of_another_name(
     folder = copied(policy, entries).folder.rename(entries / name)
     assert main(["submit", "check", str(folder)]) == 1
     out = capsys.readouterr().out
-    assert "is not a name of a submission; call it <yyyymmdd>_<name>" in out
+    assert "is not a valid submission name; name it <yyyymmdd>_<name>" in out
     assert all(line.isprintable() for line in out.splitlines())

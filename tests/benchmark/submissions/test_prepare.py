@@ -246,8 +246,8 @@ def test_the_command_prepares_what_the_command_checks(
         (b"#" * 2**17, "is longer than 65,536 bytes"),
         (b"!!python/object/apply:os.system [ls]", "is not valid YAML"),
         (ABOUT.encode() + b"rank: 1\n", "about.yaml: rank: there is no such field; there are "),
-        (ABOUT.encode() + b"date: 2026-01-02\n", "date: leave it out: the command fills it in"),
-        (ABOUT.encode() + b"  kind: policy\n", "method.kind: the command fills it in"),
+        (ABOUT.encode() + b"date: 2026-01-02\n", "date: remove it; the command fills it in"),
+        (ABOUT.encode() + b"  kind: policy\n", "method.kind: remove it; the command fills it in"),
         (
             ABOUT.encode() + b"wieghts: x\n",
             "wieghts: there is no such field; did you mean weights?",

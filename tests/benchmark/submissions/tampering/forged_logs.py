@@ -204,9 +204,12 @@ FORGERIES = [
         text(b'"success": ', b'"success": 1.0, "success": '),
         f"{LOG}, line 2: a field appears twice",
     ),
-    Forgery("smoothed collapse", "trained", smoothed, f"is no share of {EPISODES} episodes"),
+    Forgery("smoothed collapse", "trained", smoothed, f"is not a fraction of {EPISODES} episodes"),
     Forgery(
-        "smoothed training", "trained", smoothed_training, "is no share of 128 (rollout/episode"
+        "smoothed training",
+        "trained",
+        smoothed_training,
+        "is not a fraction of 128 (rollout/episode",
     ),
     Forgery("stale interval", "trained", raised, "the interval does not match"),
     Forgery("wide interval", "trained", validation(wilson_low=0.0), "the interval does not match"),

@@ -100,11 +100,21 @@ FORGERIES = [
         "a shard", "policy", run(shard={"index": 1, "count": 2}), "shard: is only a part of a run"
     ),
     Forgery("a panel twice in a run", "policy", two_panels_twice, "a panel is listed twice"),
-    Forgery("a panel in two runs", "policy", a_run_twice, "sokoban/builtin is in runs/r0, too"),
+    Forgery("a panel in two runs", "policy", a_run_twice, "sokoban/builtin is also in runs/r0"),
     Forgery("future run", "policy", run(schema_version=2), "schema_version: Input should be 1"),
     Forgery("extra field of a run", "policy", run(bonus=1), "bonus: Extra inputs are not"),
-    Forgery("text for number in a run", "policy", text_for_number, "panels.0.max_turns: is of"),
-    Forgery("bool for number in a run", "policy", bool_for_number, "panels.0.repeats: is of"),
+    Forgery(
+        "text for number in a run",
+        "policy",
+        text_for_number,
+        "panels.0.max_turns: has the wrong type",
+    ),
+    Forgery(
+        "bool for number in a run",
+        "policy",
+        bool_for_number,
+        "panels.0.repeats: has the wrong type",
+    ),
     Forgery(
         "a run to come",
         "policy",

@@ -142,7 +142,12 @@ FORGERIES = [
         "name of the example", "policy", about(name="My method on tiny-sokoban"), "is the exampl"
     ),
     Forgery("author of the example", "policy", about(authors=["A. Name"]), "is the example's tex"),
-    Forgery("link of the example", "policy", method(code="https://example.org/my-code"), "is what"),
+    Forgery(
+        "link of the example",
+        "policy",
+        method(code="https://example.org/my-code"),
+        "is the example's",
+    ),
     Forgery("weights of a policy", "policy", about(weights="https://example.org/w"), "leave weigh"),
     Forgery(
         "weights by http", "trained", about(weights="http://example.org/w"), f"weights: {LINK}"

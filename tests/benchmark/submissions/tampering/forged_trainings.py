@@ -209,7 +209,7 @@ FORGERIES = [
         "share of no turns",
         "trained",
         validation(format_ok=0.123456789),
-        "format_ok 0.123456789 is no share of 180 turns",
+        "format_ok 0.123456789 is not a fraction of 180 turns",
     ),
     Forgery(
         "actions of no turns", "trained", validation(action_ok=0.9501), "action_ok 0.9501 is no"
