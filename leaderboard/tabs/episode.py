@@ -94,7 +94,7 @@ def _seen(view: View, tiles: Mapping[str, Tile], when: str) -> Markup:
 
 def shortened(text: str) -> str:
     """Both ends of a long text, with what is left out between them."""
-    return without_middle(text, MAX_TEXT, _TAIL, "[... {:,} characters left out ...]")
+    return without_middle(text, MAX_TEXT, _TAIL, "[... {:,} characters omitted ...]")
 
 
 def board_of(observation: str, tiles: Mapping[str, Tile]) -> list[str] | None:

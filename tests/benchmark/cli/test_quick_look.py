@@ -50,7 +50,7 @@ def test_a_quick_look_is_no_whole_run(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "limit" not in json.loads((whole / "run.json").read_text())
     # The plays that both have are compared.
     assert main(["compare", str(tmp_path), str(whole)]) == 0
-    assert "A holds 2 and B 256 of 256 plays" in capsys.readouterr().out
+    assert "A has 2 and B 256 of " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -266,7 +266,7 @@ def test_the_json_is_exact_sorted_and_ends_its_last_line() -> None:
     [
         ({"extra": 1}, "extra: Unexpected keyword argument"),
         ({"complete": "yes"}, "complete: Input should be a valid boolean"),
-        ({"schema_version": 2}, "schema version 2, this program reads 1"),
+        ({"schema_version": 2}, "schema version 2, but this program reads 1"),
     ],
 )
 def test_a_summary_that_is_none_is_refused(change: dict[str, Any], message: str) -> None:

@@ -104,7 +104,7 @@ def test_a_mismatch_that_overflowed_in_one_seed_is_its_worst() -> None:
 
 
 def test_one_seed_counts_once() -> None:
-    with pytest.raises(UserError, match="run 1 and run 1 both have seed 1; give every run"):
+    with pytest.raises(UserError, match="run 1 and run 1 both have seed 1; give each run"):
         recipe_stability([seed(1, RISING), seed(0, RISING), seed(1, FALLING)])
     unknown = recipe_stability([seed(None, RISING), seed(None, FALLING)])  # nobody can tell
     assert len(unknown.runs) == 2

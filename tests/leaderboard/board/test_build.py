@@ -195,7 +195,9 @@ def test_what_is_not_accepted_is_named(
     assert third == "3 of 3: No such name not accepted"
     assert again.startswith("20260102_again: rejected: ")
     assert "1 of 256 episodes are missing" in again
-    assert odd.startswith("No such name: rejected: name: 'No such name' is not a name")
+    assert odd.startswith(
+        "No such name: rejected: name: 'No such name' is not a valid submission name;"
+    )
     content = read_content(out / "leaderboard.parquet")
     assert [row.id for row in content.rows] == [POLICY]
     assert [each.id for each in content.facts.refused] == ["20260102_again", "No such name"]

@@ -114,7 +114,9 @@ def test_another_goal_is_refused(changes: dict[str, Any], message: str) -> None:
 def test_a_part_of_the_full_set_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, asins()[:450])
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
-    with pytest.raises(UserError, match="known for 450 products .* they are not the full set"):
+    with pytest.raises(
+        UserError, match="goals written by people for 450 products, .* they are not the full set"
+    ):
         open_panel("webshop", "full")
 
 

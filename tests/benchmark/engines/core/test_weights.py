@@ -53,8 +53,8 @@ def test_one_of_two_tied_names_is_enough() -> None:
     [
         ({"a": None}, r"lack 1 of the model's 3 tensors \(a\)"),
         ({"b": None}, r"lack 2 of the model's 3 tensors \(b, \.\.\.\)"),
-        ({"c": torch.zeros(1)}, "hold c, which the model does not have"),
-        ({"a": torch.zeros(3)}, r"hold a with shape \(3,\); the model has \(2,\)"),
+        ({"c": torch.zeros(1)}, "have c, which the model does not have"),
+        ({"a": torch.zeros(3)}, r"have a with shape \(3,\); the model has \(2,\)"),
         ({"head": torch.zeros(2, 3)}, "head and b are one tensor in this model"),
     ],
 )
@@ -64,7 +64,7 @@ def test_weights_of_another_model(changes: dict[str, torch.Tensor | None], messa
 
 
 def test_a_name_given_twice() -> None:
-    with pytest.raises(UserError, match="hold a twice"):
+    with pytest.raises(UserError, match="have a twice"):
         LAYOUT.complete([*tensors().items(), ("a", torch.zeros(2))])
 
 

@@ -90,7 +90,7 @@ async def test_requests_under_way_go_on_and_new_ones_do_not_see_their_cache(
 @in_module_loop
 async def test_weights_that_do_not_fit_change_nothing(engine: VllmEngine, trainee: Trainee) -> None:
     weights = list(trainee.model.state_dict().items())
-    with pytest.raises(UserError, match="hold more, which the model does not have"):
+    with pytest.raises(UserError, match="have more, which the model does not have"):
         await engine.load_weights([*weights, ("more", weights[0][1])], 77)
     with pytest.raises(UserError, match="lack 2 of the model's 36 tensors"):
         await engine.load_weights(weights[:-3], 77)
