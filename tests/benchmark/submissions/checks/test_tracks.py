@@ -126,7 +126,7 @@ def test_seeds_of_several_tracks_are_a_finding(other: str | None, copies: Copies
     (found,) = problems(copy, TRACK, second)
     where = f"another ({second.sha256[:12]}...)" if other else "open"
     assert found.startswith(
-        f"training/s1.jsonl.zst, line 1, track: is on track {where}, but training/s0.jsonl.zst is on "
-        f"small ({TRACK.sha256[:12]}...); "
+        f"training/s1.jsonl.zst, line 1, track: is on track {where}, but training/s0.jsonl.zst is "
+        f"on small ({TRACK.sha256[:12]}...); "
     )
     assert track_of(read_accepted(copy.folder)) is None
