@@ -116,7 +116,8 @@ def test_any_number_comes_back_or_is_named(values: dict[str, float | None]) -> N
             writer.append(update_line(1, values))
         (line,) = read_training_log(path).updates
     measured = {name: value for name, value in values.items() if value is not None}
-    finite = {name: value for name, value in measured.items() if abs(value) <= FLOAT32_MAX}
+    # Integers are read as floats.
+    finite = {name: float(value) for name, value in measured.items() if abs(value) <= FLOAT32_MAX}
     assert line.values == finite
     assert set(line.nonfinite) == set(measured) - set(finite)
 

@@ -97,7 +97,7 @@ async def test_a_copy_that_dies_ends_the_run(engine: Engine) -> None:
             )
             for n in range(2)
         ]
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0)  # Both are sent; a busy machine may answer within any longer time.
         process = mortal._replicas[0]._process
         assert process is not None
         assert process.pid is not None
