@@ -68,7 +68,7 @@ def _trace_checks(task: Task, panel: Panel, env_processes: int | None) -> Iterat
     ok, pinned = True, "not pinned"
     if info.expert_success is not None:
         ok = trace.expert_success >= info.expert_success
-        pinned = f"promised {info.expert_success:.1%}"
+        pinned = f"expected {info.expert_success:.1%}"
     yield Check("expert wins", ok, f"{trace.expert_success:.1%}, {pinned}")
     ok, pinned = True, "not pinned"
     if info.random_success is not None:
