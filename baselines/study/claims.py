@@ -45,6 +45,7 @@ class Claim(Strict):
         among: The others that `best` is compared with; if empty, all of the track.
         learns: One of these methods gains on its init: that which gains most. Reproduced if it
             gains `gain` and the interval is above `by`, contradicted if the interval is below `by`.
+            One method with all its seeds is enough to reproduce it.
         gain: Least gain, a difference of success rates.
         by: What the interval of the gain is above.
         collapses: At least two thirds of the method's seeds collapse.
@@ -142,10 +143,13 @@ def _judge(claim: Claim, results: TrackResults) -> ClaimVerdict:
         return ClaimVerdict(claim, "not run", f"the study does not run {', '.join(absent)} here")
     whole = claim.best is not None and not claim.among
     methods = [results.methods[name] for name in (results.methods if whole else claim.recipes)]
+    if claim.learns is not None:
+        if results.init is None:
+            return ClaimVerdict(claim, "not run", "the init was not played")
+        if (learned := _learned(claim, methods, results)) is not None:
+            return learned
     if lacking := [method for method in methods if method.missing]:
         return ClaimVerdict(claim, "not run", "; ".join(map(_missing, lacking)))
-    if claim.learns is not None and results.init is None:
-        return ClaimVerdict(claim, "not run", "the init was not played")
     verdict = _by_rule(claim, results)
     if few := [method for method in methods if len(method.runs) < LEAST_SEEDS]:
         seeds = ", ".join(f"{method.recipe} {len(method.runs)}" for method in few)
@@ -169,6 +173,13 @@ def _by_rule(claim: Claim, results: TrackResults) -> ClaimVerdict:
         return ClaimVerdict(claim, _above(margin, 0.0), numbers)
     assert claim.learns is not None
     return _learns(claim, claim.learns, results, panel)
+
+
+def _learned(claim: Claim, methods: Sequence[Method], results: TrackResults) -> ClaimVerdict | None:
+    """The verdict where a method with all its seeds learns: no missing run can take that back."""
+    whole = [m.recipe for m in methods if not m.missing and len(m.runs) >= LEAST_SEEDS]
+    verdict = _learns(claim, whole, results, results.panels[0]) if whole else None
+    return verdict if verdict is not None and verdict.outcome == "reproduced" else None
 
 
 def _learns(

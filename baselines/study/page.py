@@ -1,6 +1,6 @@
 """A track's page: a table, curves and verdicts, from its finished cells alone."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -45,13 +45,12 @@ HEAD: Final = (
 
 
 def write_pages(
-    cells: Sequence[Cell], finished: Sequence[Finished], setting: Setting, claims: Sequence[Claim]
+    found: Mapping[str, TrackResults], setting: Setting, claims: Sequence[Claim]
 ) -> Iterator[Path]:
     """Write the page and the curves of every track of which a run is finished.
 
     Args:
-        cells: What the study wants.
-        finished: What there is.
+        found: What is finished, by track.
         setting: Where.
         claims: What is judged; claims about other tracks are left out.
 
@@ -59,12 +58,8 @@ def write_pages(
         The pages.
 
     Raises:
-        UserError: A cell is damaged, a claim is about nothing, or a file cannot be written.
+        UserError: A claim is about nothing, or a file cannot be written.
     """
-    found = {
-        name: results_of(name, _panels(ground), cells, finished)
-        for name, ground in setting.grounds.items()
-    }
     judged = verdicts(claims, found)
     for name, results in found.items():
         logs = [log for method in results.methods.values() for log in method.logs]
@@ -80,6 +75,24 @@ def write_pages(
         except OSError as error:
             raise UserError(f"{folder} cannot be written: {error.strerror}") from error
         yield folder / PAGE
+
+
+def results_by_track(
+    cells: Sequence[Cell], finished: Sequence[Finished], grounds: Mapping[str, Ground]
+) -> dict[str, TrackResults]:
+    """Sort what is finished by track and method.
+
+    Args:
+        cells: What the study wants.
+        finished: What there is.
+        grounds: The tracks.
+
+    Raises:
+        UserError: A cell is damaged.
+    """
+    return {
+        name: results_of(name, _panels(ground), cells, finished) for name, ground in grounds.items()
+    }
 
 
 def page_of(ground: Ground, results: TrackResults, judged: Sequence[ClaimVerdict]) -> str:
@@ -108,7 +121,7 @@ def page_of(ground: Ground, results: TrackResults, judged: Sequence[ClaimVerdict
             "budget": " and ".join(f"{limit:,}" for limit in sorted(limits)) or "as many",
         },
         panels=[_panel(ground, results, panel, equal[panel]) for panel in results.panels],
-        verdicts=_table(("claim", "verdict", "numbers"), rows) if rows else "",
+        verdicts=markdown_table(("claim", "verdict", "numbers"), rows) if rows else "",
         missing=list(_missing(results)),
         example=next(m.runs[0].cell for m in results.methods.values() if m.runs),
     )
@@ -127,9 +140,9 @@ def _panel(
     )
     return {
         "name": f"{panel[0]}/{panel[1]}",
-        "init": "-" if side is None else _percent(side.success) + " %",
+        "init": "-" if side is None else percent_text(side.success) + " %",
         "episodes": episodes,
-        "table": _table(HEAD, rows),
+        "table": markdown_table(HEAD, rows),
     }
 
 
@@ -179,10 +192,11 @@ def _panels(ground: Ground) -> list[PanelKey]:
 
 
 def _success(side: Side | None) -> str:
-    return "-" if side is None else _percent(with_seeds(side))
+    return "-" if side is None else percent_text(with_seeds(side))
 
 
-def _percent(rate: Interval) -> str:
+def percent_text(rate: Interval) -> str:
+    """A rate in percent with its interval, without the sign."""
     return _interval(rate, ".1f")
 
 
@@ -193,6 +207,12 @@ def _interval(interval: Interval, form: str) -> str:
     return f"{value} [{low}, {high}]"
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of Markdown.
+
+    Args:
+        head: Names of the columns.
+        rows: As many texts each.
+    """
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -30,7 +30,7 @@ Dashes = Literal["-"] | tuple[float, tuple[float, ...]]
 # Okabe and Ito (2008), "Color Universal Design", without the yellow that white swallows; told apart
 # with every kind of colour blindness. More curves take other dashes.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#4D4D4D")
-_DASHES: tuple[Dashes, ...] = ("-", (0, (5, 1.6)), (0, (1.2, 1.2)), (0, (6, 1.6, 1.2, 1.6)))
+DASHES: tuple[Dashes, ...] = ("-", (0, (5, 1.6)), (0, (1.2, 1.2)), (0, (6, 1.6, 1.2, 1.6)))
 _INK, SOFT, _RULE = "#1c2128", "#59626e", "#e3e6ea"
 _LOG_SPAN = 30.0
 _ROUNDING = 1e-9
@@ -86,7 +86,7 @@ def plot_style() -> Iterator[None]:
 def look_of(number: int) -> Look:
     """The look of the curve with a number, from 0: colours first, then dashes."""
     cycle, colour = divmod(number, len(_COLOURS))
-    return Look(_COLOURS[colour], _DASHES[cycle % len(_DASHES)])
+    return Look(_COLOURS[colour], DASHES[cycle % len(DASHES)])
 
 
 def draw_runs(axes: Axes, runs: Sequence[Series], look: Look) -> None:

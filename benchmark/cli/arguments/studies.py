@@ -46,6 +46,12 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         help="YAML file with claims to judge (default: claims.yaml next to the study "
         "file, if it exists)",
     )
+    action.add_argument(
+        "--readme",
+        metavar="FILE",
+        help="also write a table of all tracks between two marks in this Markdown file, and "
+        "overview.svg into the results",
+    )
 
 
 def _common() -> argparse.ArgumentParser:

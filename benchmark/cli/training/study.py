@@ -142,7 +142,8 @@ def _seeds(seeds: Iterable[int]) -> str:
 def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "Setting") -> int:
     from baselines.study.cells import cells_there
     from baselines.study.claims import read_claims
-    from baselines.study.page import write_pages
+    from baselines.study.overview import write_overview
+    from baselines.study.page import results_by_track, write_pages
     from baselines.study.setting import survey
 
     beside = Path(arguments.study).with_name("claims.yaml")
@@ -155,6 +156,10 @@ def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "Se
     found: Survey = survey(cells, setting.grounds, setting.results)
     _say_outdated(found.outdated, setting)
     judged = read_claims(claims) if claims.exists() else ()
-    for path in write_pages(cells, found.finished, setting, judged):
+    results = results_by_track(cells, found.finished, setting.grounds)
+    for path in write_pages(results, setting, judged):
         print(path)
+    if arguments.readme:
+        write_overview(results, setting.grounds, setting.results, Path(arguments.readme))
+        print(arguments.readme)
     return 0

@@ -77,6 +77,17 @@ def test_a_method_learns_if_its_gain_is_large_enough(tmp_path: Path, ground: Gro
     assert judge(results, learns=["grpo", "gspo"], gain=0.9).outcome == "not decided"
 
 
+def test_one_method_with_all_its_seeds_shows_that_a_track_can_be_learned(
+    tmp_path: Path, ground: Ground
+) -> None:
+    methods: Methods = {"gspo": [EVERY] * 3, "grpo": [[0], [0], []], "ppo": [EVERY, EVERY]}
+    results = track_results(tmp_path, ground, methods, init=[0])
+    assert judge(results, learns=["grpo", "gspo"]).outcome == "reproduced"
+    assert judge(results, learns=["grpo"]).outcome == "not run"
+    assert judge(results, learns=["grpo", "gspo"], gain=0.9).outcome == "not run"
+    assert judge(results, learns=["grpo", "ppo"]).outcome == "not run"
+
+
 def test_a_claim_of_which_a_seed_is_missing_is_not_run(tmp_path: Path, ground: Ground) -> None:
     methods: Methods = {"gspo": [EVERY, EVERY, []], "grpo": [[0], [], []]}
     results = track_results(tmp_path, ground, methods, init=[0])

@@ -12,8 +12,10 @@ from baselines.study.cells import init_cell
 from baselines.study.child import process_start
 from baselines.study.estimate import duration, estimate, relative_episodes
 from baselines.study.ground import Ground, grounds_of
-from baselines.study.schema import Cell
-from baselines.study.setting import State, write_state
+from baselines.study.overview import BEGIN, END, FIGURE, overview_table
+from baselines.study.page import results_by_track
+from baselines.study.schema import Cell, cells_of, read_study
+from baselines.study.setting import State, survey, with_inits, write_state
 from benchmark.cli.main import main
 from tests.support.study_cells import finish, rewrite
 
@@ -22,6 +24,9 @@ CLAIMS = """claims:
   - {claim: SAMPO beats GRPO., track: fixed, better: [sampo, grpo]}
   - {claim: CISPO collapses., track: fixed, collapses: cispo}
 """
+
+REPOSITORY = Path(__file__).parents[3]
+STUDIES, RESULTS = (REPOSITORY / "baselines" / name for name in ("studies", "results"))
 
 
 @pytest.fixture
@@ -79,6 +84,49 @@ def test_the_same_cells_give_the_same_page(folder: Path) -> None:
     before = {path.name: path.read_bytes() for path in place.iterdir()}
     assert study(folder, "page") == 0
     assert {path.name: path.read_bytes() for path in place.iterdir()} == before
+
+
+def test_the_overview_stands_between_its_marks(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    readme = folder / "README.md"
+    readme.write_text(f"# Before\n{BEGIN}\nold\n{END}\nafter\n")
+    assert study(folder, "page", "--readme", str(readme)) == 0
+    assert capsys.readouterr().out.endswith(f"{readme}\n")
+    lines = readme.read_text("utf-8").splitlines()
+    assert (lines[:3], lines[-3:]) == (["# Before", BEGIN, ""], ["", END, "after"])
+    assert lines[3:6] == [
+        "| track | method | sokoban |",
+        "| --- | --- | --- |",
+        "| fixed | init | 25.0 [7.1, 59.1] |",
+    ]
+    assert "| fixed | grpo | 25.0 [7.1, 59.1]<br>0 of 2 collapsed |" in lines
+    assert any(re.fullmatch(r"\| fixed \| cispo \| .*<br>1 of 1 collapsed \|", x) for x in lines)
+    before = readme.read_bytes(), (folder / "results" / FIGURE).read_bytes()
+    ElementTree.fromstring(before[1])
+    assert study(folder, "page", "--readme", str(readme)) == 0
+    assert (readme.read_bytes(), (folder / "results" / FIGURE).read_bytes()) == before
+
+
+def test_a_readme_without_marks_is_left_alone(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    readme = folder / "README.md"
+    readme.write_text("# Nothing\n")
+    assert study(folder, "page", "--readme", str(readme)) == 2
+    assert f"{readme} lacks the lines {BEGIN} and {END}" in capsys.readouterr().err
+    assert readme.read_text() == "# Nothing\n"
+    assert study(folder, "page", "--readme", str(folder / "none.md")) == 2
+    assert "none.md cannot be read: No such file" in capsys.readouterr().err
+
+
+def test_the_readme_shows_what_the_committed_cells_say() -> None:
+    planned = cells_of(read_study(STUDIES / "table.yaml"))
+    cells, grounds = with_inits(planned), grounds_of(planned, "table.yaml")
+    finished = survey(cells, grounds, RESULTS).finished
+    table = overview_table(results_by_track(cells, finished, grounds), grounds)
+    assert table.count("\n") > 5
+    assert f"{BEGIN}\n\n{table}\n\n{END}" in (REPOSITORY / "README.md").read_text("utf-8")
 
 
 def test_claims_of_ones_own_are_judged(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

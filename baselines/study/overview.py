@@ -1,0 +1,206 @@
+"""All tracks of a study on one screen: a table of methods by tasks, and a figure of the same runs.
+
+`study page --readme FILE` writes both: the table between two marks in the file, the figure into the
+folder of results. Both come from the finished cells alone.
+"""
+
+import io
+import re
+from collections.abc import Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Final
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from baselines.study.cells import INIT
+from baselines.study.ground import Ground
+from baselines.study.methods import Method, TrackResults, collapse_of, with_seeds
+from baselines.study.page import markdown_table, percent_text
+from benchmark.files import write_atomically
+from benchmark.logs.groups import plotted, series_of
+from benchmark.plots.colours import HUES, look_of_recipe
+from benchmark.plots.style import DASHES, SOFT, Look, draw_runs, mark_collapse, plot_style
+from benchmark.stats.paired import Side
+from tasks.errors import UserError
+
+BEGIN: Final = "<!-- results: written by `arlarena-bench study page --readme` -->"
+END: Final = "<!-- end of results -->"
+FIGURE: Final = "overview.svg"
+NOT_RUN: Final = "-"
+_WIDTH, _HEIGHT = 2.9, 2.1
+"""Of one plot, in inches."""
+
+
+def write_overview(
+    found: Mapping[str, TrackResults],
+    grounds: Mapping[str, Ground],
+    results: Path,
+    readme: Path,
+) -> None:
+    """Write the figure into a folder of results and the table into a Markdown file.
+
+    Args:
+        found: What is finished, by track.
+        grounds: The tracks.
+        results: The folder.
+        readme: The file; it has the lines `BEGIN` and `END`.
+
+    Raises:
+        UserError: The marks are missing, or a file cannot be read or written.
+    """
+    try:
+        text = readme.read_text("utf-8")
+    except OSError as error:
+        raise UserError(f"{readme} cannot be read: {error.strerror}") from error
+    parts = re.fullmatch(f"(.*{re.escape(BEGIN)}\n).*({re.escape(END)}.*)", text, re.DOTALL)
+    if parts is None:
+        raise UserError(f"{readme} lacks the lines {BEGIN} and {END}, which enclose the table")
+    try:
+        write_atomically(results / FIGURE, overview_figure(found, grounds))
+        content = f"{parts[1]}\n{overview_table(found, grounds)}\n\n{parts[2]}"
+        write_atomically(readme, content.encode())
+    except OSError as error:
+        raise UserError(f"{error.filename} cannot be written: {error.strerror}") from error
+
+
+def overview_table(found: Mapping[str, TrackResults], grounds: Mapping[str, Ground]) -> str:
+    """Success and collapsed seeds of every method on every task, as a Markdown table.
+
+    Success is that of the last weights on the track's first panel, in percent, with an interval
+    over episodes and seeds.
+
+    Args:
+        found: What is finished, by track.
+        grounds: The tracks.
+    """
+    kinds, tasks = _axes(grounds)
+    rows = []
+    for kind in kinds:
+        tracks = {task: found.get(_track(grounds, task, kind)) for task in tasks}
+        there = [results for results in tracks.values() if results is not None]
+        recipes = dict.fromkeys(
+            name for results in there for name, method in results.methods.items() if method.runs
+        )
+        for recipe in (INIT, *recipes):
+            cells = [_cell(tracks[task], recipe) for task in tasks]
+            if any(cell != NOT_RUN for cell in cells):
+                rows.append([kind, recipe, *cells])
+    return markdown_table(("track", "method", *tasks), rows)
+
+
+def overview_figure(found: Mapping[str, TrackResults], grounds: Mapping[str, Ground]) -> bytes:
+    """Validation success of all finished runs over updates, a plot per track, as an SVG file.
+
+    Args:
+        found: What is finished, by track; at least one run.
+        grounds: The tracks.
+    """
+    kinds, tasks = _axes(grounds)
+    looks = _looks(found)
+    with plot_style():
+        size = (_WIDTH * len(tasks), _HEIGHT * len(kinds) + 0.6)
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasAgg(figure)
+        plots = figure.subplots(len(kinds), len(tasks), squeeze=False)
+        for (row, kind), (column, task) in product(enumerate(kinds), enumerate(tasks)):
+            axes = plots[row][column]
+            name = _track(grounds, task, kind)
+            axes.set_title(name, loc="left", fontsize=9.5, fontweight="bold")
+            results = found.get(name)
+            runs = [] if results is None else [m for m in results.methods.values() if m.runs]
+            _draw(axes, runs, looks)
+            if row == len(kinds) - 1:
+                axes.set_xlabel("update")
+        handles = [
+            Line2D([], [], color=look.colour, linestyle=look.dashes, linewidth=2)
+            for look in looks.values()
+        ]
+        labels = list(looks)
+        if any(
+            method.collapsed for results in found.values() for method in results.methods.values()
+        ):
+            handles.append(Line2D([], [], color=SOFT, marker="X", linestyle="", mec="white"))
+            labels.append("collapse of a run")
+        figure.legend(handles, labels, loc="outside lower left", ncols=min(len(labels), 9))
+        file = io.BytesIO()
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": "arlarena-bench"})
+    return file.getvalue()
+
+
+def _draw(axes: Axes, methods: Sequence[Method], looks: Mapping[str, Look]) -> None:
+    axes.set_ylim(-0.02, 1.02)
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.grid(axis="y")
+    axes.set_axisbelow(True)
+    if not methods:
+        axes.text(0.5, 0.5, "not run yet", transform=axes.transAxes, ha="center", color=SOFT)
+        axes.set_xticks([])
+    for method in methods:
+        what = plotted(["validation/success"], method.logs)[0]
+        series = [series_of(log, what) for log in method.logs]
+        draw_runs(axes, series, looks[method.recipe])
+        for log, run in zip(method.logs, series, strict=True):
+            mark_collapse(axes, run, collapse_of(log), looks[method.recipe])
+
+
+def _looks(found: Mapping[str, TrackResults]) -> Mapping[str, Look]:
+    """Hue by family of recipes; within one, dashes by order."""
+    recipes = dict.fromkeys(
+        name for results in found.values() for name, m in results.methods.items() if m.runs
+    )
+    looks: dict[str, Look] = {}
+    for recipe in recipes:
+        hue, variant = look_of_recipe(recipe)
+        dashed = sum(look.colour == HUES[hue] and look.dashes != "-" for look in looks.values())
+        looks[recipe] = Look(HUES[hue], DASHES[1 + dashed % (len(DASHES) - 1)] if variant else "-")
+    return looks
+
+
+def _axes(grounds: Mapping[str, Ground]) -> tuple[list[str], list[str]]:
+    """Kinds of tracks (`standard`, `stress`) and tasks, in the order of the study."""
+    kinds = dict.fromkeys(_kind(ground) for ground in grounds.values())
+    tasks = dict.fromkeys(_task(ground) for ground in grounds.values())
+    return list(kinds), list(tasks)
+
+
+def _task(ground: Ground) -> str:
+    return " + ".join(ground.track.tasks)
+
+
+def _kind(ground: Ground) -> str:
+    """What is left of a track's name without its task."""
+    name = ground.track.name
+    return name.removeprefix(f"{_task(ground)}-")
+
+
+def _track(grounds: Mapping[str, Ground], task: str, kind: str) -> str:
+    """Name of the track of a task and a kind; empty if the study has none."""
+    for name, ground in grounds.items():
+        if (_task(ground), _kind(ground)) == (task, kind):
+            return name
+    return ""
+
+
+def _cell(results: TrackResults | None, recipe: str) -> str:
+    if results is None:
+        return NOT_RUN
+    panel = results.panels[0]
+    if recipe == INIT:
+        side = results.init_side(panel)
+        return NOT_RUN if side is None else _success(side)
+    method = results.methods.get(recipe)
+    side = None if method is None else method.side(panel)
+    if method is None or side is None:
+        return NOT_RUN
+    return f"{_success(side)}<br>{len(method.collapsed)} of {len(method.runs)} collapsed"
+
+
+def _success(side: Side) -> str:
+    return percent_text(with_seeds(side))
