@@ -2,12 +2,14 @@
 
 import itertools
 import re
+from pathlib import Path
 
 import pytest
 
 from benchmark.evaluation.summary import CategorySummary, MeanInterval, PanelSummary
+from benchmark.report import drawing
+from benchmark.report.drawing import WIDTH
 from benchmark.report.figures import (
-    WIDTH,
     interval_figure,
     invalid_figure,
     panel_figures,
@@ -49,18 +51,33 @@ def panel(**changes: object) -> PanelSummary:
     return PanelSummary(**(values | changes))  # type: ignore[arg-type]
 
 
-def numbers(svg: str, mark: str, name: str) -> list[float]:
-    return [float(x) for x in re.findall(rf'<{mark}[^>]* {name}="([-0-9.]+)"', svg)]
+def dots(svg: str) -> list[tuple[float, float]]:
+    """Places of the dots, from the upper left corner."""
+    return [
+        (float(x), float(y)) for x, y in re.findall(r'<use [^>]*x="([\d.]+)" y="([\d.]+)"', svg)
+    ]
+
+
+def shapes(svg: str, attributes: str) -> list[list[float]]:
+    """Coordinates of the paths that have these attributes."""
+    found = re.findall(rf'<path d="([^"]+)" [^>]*{re.escape(attributes)}', svg)
+    return [[float(x) for x in re.findall(r"-?[\d.]+", path)] for path in found]
+
+
+def intervals(svg: str) -> list[list[float]]:
+    """Lower end, dot and upper end, each as x and y."""
+    return shapes(svg, 'stroke="var(--solved)" stroke-width="1.5"')
 
 
 def test_success_dots_and_intervals_stand_at_their_values() -> None:
     figure = success_figure(panel(), "k")
     # The plot is 150 high from y = 30: 100 % at 30, 50 % at 105, 0 % at 180; two slots of 155.
-    assert numbers(figure.svg, 'circle class="dot"', "cx") == [117.5, 272.5]
-    assert numbers(figure.svg, 'circle class="dot"', "cy") == [30.0, 180.0]
-    assert numbers(figure.svg, 'line class="interval"', "y1") == [105.0, 180.0]
-    assert numbers(figure.svg, 'line class="interval"', "y2") == [30.0, 105.0]
-    assert numbers(figure.svg, 'line class="reference"', "y1") == [105.0]
+    assert dots(figure.svg) == [(117.5, 30.0), (272.5, 180.0)]
+    assert intervals(figure.svg) == [
+        [117.5, 105, 117.5, 30, 117.5, 30],
+        [272.5, 180, 272.5, 180, 272.5, 105],
+    ]
+    assert shapes(figure.svg, "stroke-dasharray") == [[40, 105, 350, 105]]
     assert figure.rows[0] == ("3", "100.0\u202f%", "50.0\u202f% to 100.0\u202f%", "4")
 
 
@@ -72,7 +89,9 @@ def test_categories_that_are_words_stand_on_rows() -> None:
     assert ">look_at_obj_in_light</text>" in svg
     # Too long to stand beside the rows, all stand above them, cut where even that is too short.
     assert ">" + "a" * 43 + "\u2026</text>" in svg
-    assert numbers(svg, 'circle class="dot"', "cy") == [39.38, 80.18, 120.98]
+    # 0 % at x = 14, 100 % at 342.
+    assert dots(svg) == [(178, 39.38), (178, 80.18), (178, 120.98)]
+    assert intervals(svg)[0] == [96, 39.38, 178, 39.38, 260, 39.38]
 
 
 def test_short_names_stand_beside_their_rows() -> None:
@@ -80,15 +99,21 @@ def test_short_names_stand_beside_their_rows() -> None:
         CategorySummary(n, MeanInterval(0.5, 0.25, 0.75, 4)) for n in ("easy", "hard")
     )
     svg = success_figure(panel(categories=categories), "k").svg
-    assert numbers(svg, 'circle class="dot"', "cy") == [22.0, 46.0]
+    assert [y for _, y in dots(svg)] == [22.0, 46.0]
 
 
 def test_solved_and_failed_bars_are_stacked() -> None:
     figure = turns_figure(panel(), "k", max_turns=4, repeats=1)
+    solved, *_ = shapes(figure.svg, 'fill="var(--solved)"')
+    failed, only_failed, *_ = shapes(figure.svg, 'fill="var(--failed)"')
     # Slots of 77.5 for turns 1 to 4, four episodes at the top: 37.5 each.
-    assert numbers(figure.svg, 'rect class="solved"', "height")[:2] == [112.5, 10.0]
-    assert numbers(figure.svg, 'rect class="failed"', "height")[:2] == [37.5, 150.0]
-    assert numbers(figure.svg, 'rect class="failed"', "y")[:2] == [30.0, 30.0]
+    assert sorted(set(solved[1::2])) == [67.5, 180]
+    assert sorted(set(failed[1::2])) == [30, 67.5]
+    assert sorted(set(only_failed[1::2])) == [30, 180]
+    # 78 % of the second and of the fourth slot.
+    assert sorted(set(failed[::2])) == pytest.approx([126.025, 186.475], abs=0.01)
+    assert sorted(set(only_failed[::2])) == pytest.approx([281.025, 341.475], abs=0.01)
+    assert figure.svg.count("<title>2 turns: 3 solved, 1 failed</title>") == 2
     assert figure.rows == (("2", "3", "1"), ("4", "0", "4"))
     assert "3 solved and 5 failed episodes" in figure.description
 
@@ -104,21 +129,17 @@ def test_many_turns_are_binned_and_none_is_lost() -> None:
 def test_invalid_shares_and_their_axis() -> None:
     figure = invalid_figure(panel(), "k", max_turns=4, repeats=1)
     # The highest share is 25 %, so the axis ends at 35 % (1.25 times that, to the next 5 %).
-    assert numbers(figure.svg, 'circle class="dot"', "cy") == pytest.approx(
-        [180 - 150 * 25 / 35, 180, 180, 180 - 150 * 25 / 35], abs=0.01
-    )
+    quarter = round(180 - 150 * 25 / 35, 2)
+    assert [y for _, y in dots(figure.svg)] == [quarter, 180, 180, quarter]
+    # What is above the axis is cut there: Wilson's interval of 1 of 4 ends at 70 %.
+    assert min(y for line in intervals(figure.svg) for y in line[1::2]) == 30
     assert figure.rows[0] == ("1", "8", "2", "25.0\u202f%")
     assert figure.caption.startswith("3 of 24 responses")
 
 
 def test_repeats_have_no_interval_that_takes_them_for_independent() -> None:
     svg = invalid_figure(panel(), "k", max_turns=4, repeats=3).svg
-    ends = zip(
-        numbers(svg, 'line class="interval"', "y1"),
-        numbers(svg, 'line class="interval"', "y2"),
-        strict=True,
-    )
-    assert all(low == high for low, high in ends)
+    assert all(low == high for _, low, *_, high in intervals(svg))
 
 
 @pytest.mark.parametrize("count", [1, 12, 40, 200])
@@ -129,19 +150,26 @@ def test_labels_have_room_and_marks_stay_inside(count: int) -> None:
     svg = success_figure(panel(categories=categories), "k").svg
     ticks = [
         (float(x), label)
-        for x, label in re.findall(r'<text class="mid" x="([0-9.]+)" y="195">(\d+)</text>', svg)
+        for x, label in re.findall(r'<text [^>]*x="([0-9.]+)" y="194[^>]*>(\d+)</text>', svg)
     ]
     assert ticks
     for (left, _), (right, label) in itertools.pairwise(ticks):
         assert right - left >= len(label) * 6.2
-    assert all(40 <= x <= WIDTH - 10 for x in numbers(svg, 'circle class="dot"', "cx"))
+    assert len(dots(svg)) == count
+    assert all(40 <= x <= WIDTH - 10 for x, _ in dots(svg))
 
 
 def test_the_ruler_shows_value_and_interval() -> None:
     svg = interval_figure(0.5, 0.25, 0.75, "k")
-    assert numbers(svg, 'circle class="dot"', "cx") == [120.0]
-    assert numbers(svg, 'rect class="band"', "x") == [64.0]
-    assert numbers(svg, 'rect class="band"', "width") == [112.0]
+    assert dots(svg) == [(120, 12)]
+    (band,) = shapes(svg, 'fill="var(--solved)" opacity="0.35"')
+    assert (min(band[::2]), max(band[::2])) == (64, 176)
+
+
+def test_colors_are_those_of_the_style_sheet() -> None:
+    light = Path(drawing.__file__).with_name("report.css").read_text("utf-8").partition("}")[0]
+    for name, colour in drawing.COLOURS.items():
+        assert f"--{name}: {colour};" in light
 
 
 def test_figures_have_a_name_and_a_description_and_escape_both() -> None:
@@ -158,3 +186,4 @@ def test_figures_have_a_name_and_a_description_and_escape_both() -> None:
         assert "<i>" not in figure.svg
         assert "\u202e" not in figure.svg
         assert "style=" not in figure.svg
+        assert "#" not in figure.svg.replace('href="#', "").replace("&#", "")  # no fixed color
