@@ -12,8 +12,8 @@ from transformers import AutoModel
 
 from baselines.algorithms.advantage.gae import value_loss
 from baselines.config.schema import Optimization
+from baselines.learning.adamw import make_optimizer
 from baselines.learning.microbatches import PaddedBatch
-from baselines.learning.optimizer import make_optimizer
 from baselines.learning.sharding import is_sharded, whole_norm
 
 

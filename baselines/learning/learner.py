@@ -13,6 +13,7 @@ from baselines.algorithms.advantage.gae import GAE
 from baselines.algorithms.kl import kl
 from baselines.config.run import TrainingRun
 from baselines.config.schema import TrainConfig
+from baselines.learning.adamw import make_optimizer
 from baselines.learning.critic import Critic
 from baselines.learning.estimation import estimate, penalty_share
 from baselines.learning.head import DEFAULT_CHUNK, use_chunked_head
@@ -26,10 +27,9 @@ from baselines.learning.metrics import (
     update_metrics,
 )
 from baselines.learning.microbatches import RowValues
-from baselines.learning.optimizer import make_optimizer
+from baselines.learning.optimizer_steps import Tensors, Updater, mini_batches
 from baselines.learning.sharding import frozen, is_sharded, loaded_once, whole_weights
 from baselines.learning.tally import UpdateStats
-from baselines.learning.update import Tensors, Updater, mini_batches
 from baselines.rollouts.rows import Row, longest_row
 from benchmark.engines.core.base import Engine
 from benchmark.engines.transformers.engine import load_model

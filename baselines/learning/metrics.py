@@ -10,8 +10,8 @@ from accelerate import Accelerator
 from accelerate.utils import gather_object
 
 from baselines.algorithms.kl import kl, masked_statistics
+from baselines.learning.optimizer_steps import Tensors
 from baselines.learning.tally import UpdateStats
-from baselines.learning.update import Tensors
 from baselines.rollouts.rows import Row
 from tasks.errors import UserError
 

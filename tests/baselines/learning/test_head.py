@@ -5,9 +5,9 @@ import torch
 from accelerate import Accelerator
 
 from baselines.config.schema import Optimization
+from baselines.learning.adamw import make_optimizer
 from baselines.learning.head import Wanted, chunked_head, token_values, use_chunked_head
 from baselines.learning.microbatches import MicroBatch, PaddedBatch, pack_rows, split
-from baselines.learning.optimizer import make_optimizer
 from baselines.learning.policy import evaluate_tokens
 from baselines.learning.sharding import frozen
 from benchmark.engines.transformers.tree_attention import use_tree_attention

@@ -20,8 +20,8 @@ from baselines.learning.metrics import (
     staleness_metrics,
     update_metrics,
 )
+from baselines.learning.optimizer_steps import Tensors
 from baselines.learning.tally import UpdateStats
-from baselines.learning.update import Tensors
 from baselines.rollouts.rows import Row
 from benchmark.logs.metrics import METRICS
 from tasks.errors import UserError

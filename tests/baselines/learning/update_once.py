@@ -13,7 +13,7 @@ from baselines.config.layers import resolve
 from baselines.config.schema import TrainConfig
 from baselines.learning.estimation import estimate
 from baselines.learning.microbatches import RowValues
-from baselines.learning.update import Updater
+from baselines.learning.optimizer_steps import Updater
 from benchmark.engines.transformers.tree_attention import use_tree_attention
 from tests.support.synthetic_rows import random_model, random_rows
 

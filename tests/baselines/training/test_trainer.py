@@ -41,7 +41,7 @@ SMALL = [
 ]
 
 # Together they have every choice that any recipe makes; a test checks that. The steps of the others
-# are in `learning/test_update.py`.
+# are in `learning/test_optimizer_steps.py`.
 TRAINED = ("agentrl", "cispo_sm", "dr_grpo", "empg", "ppo", "reinforce_pp", "rloo", "sampo", "sapo")
 
 

@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from baselines.config.layers import RECIPES, names, resolve
 from baselines.config.schema import Optimization
 from baselines.learning.microbatches import RowValues
-from baselines.learning.update import Updater, mini_batches
+from baselines.learning.optimizer_steps import Updater, mini_batches
 from tests.baselines.learning.update_once import Recorder, gradient
 from tests.support.ranks import run_together
 from tests.support.synthetic_rows import random_model, random_rows
