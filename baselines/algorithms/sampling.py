@@ -114,7 +114,7 @@ def stale_turn(seed: int, probability: float) -> bool:
     return drawn / (1 << _HASH_BITS) < probability
 
 
-class Sampling(Part):
+class EpisodeSampling(Part):
     """Which episodes an update learns from."""
 
     dynamic: Dynamic | None = None

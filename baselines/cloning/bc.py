@@ -11,7 +11,7 @@ import math
 import random
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -121,26 +121,13 @@ def clone(
     """
     check_trackers(trackers)
     out.mkdir(parents=True, exist_ok=True)
-    shown = recipe.demonstrations
+    shown, task = recipe.demonstrations, load_task(recipe.task)
     demonstrations = demonstrate(
-        load_task(recipe.task),
-        shown.episodes,
-        shown.stream,
-        env_processes,
-        shown.noise,
-        shown.mistakes,
+        task, shown.episodes, shown.stream, env_processes, shown.noise, shown.mistakes
     )
     model, chat = _start(recipe, demonstrations)
-    examples = [_encode(chat, turn) for turn in demonstrations]
-    longest = max(len(example.prompt) + len(example.response) for example in examples)
-    context = model.config.max_position_embeddings
-    if longest > context:
-        raise UserError(f"a turn has {longest} tokens, but the model's context is {context}")
-    # It warns at every checkpoint that tied weights are saved once, which is what is wanted.
-    logging.getLogger("accelerate").setLevel(logging.ERROR)
-    quiet_transformers()
-    accelerator = Accelerator(log_with=list(trackers) or None, project_dir=out)
-    accelerator.init_trackers("behavior-cloning", config=tracker_values(recipe.model_dump()))
+    examples = _examples(chat, demonstrations, model.config.max_position_embeddings)
+    accelerator = _accelerator(recipe, out, trackers)
     optimizer = torch.optim.AdamW(
         model.parameters(),
         lr=recipe.training.learning_rate,
@@ -167,6 +154,16 @@ def clone(
     )
 
 
+def _accelerator(recipe: BCRecipe, out: Path, trackers: tuple[str, ...]) -> Accelerator:
+    """Processes and devices, and who gets the log."""
+    # It warns at every checkpoint that tied weights are saved once, which is what is wanted.
+    logging.getLogger("accelerate").setLevel(logging.ERROR)
+    quiet_transformers()
+    accelerator = Accelerator(log_with=list(trackers) or None, project_dir=out)
+    accelerator.init_trackers("behavior-cloning", config=tracker_values(recipe.model_dump()))
+    return accelerator
+
+
 def _start(recipe: BCRecipe, demonstrations: list[Demonstration]) -> tuple["PreTrainedModel", Chat]:
     """The model to be trained and its chat format."""
     if recipe.model is None:
@@ -186,6 +183,19 @@ def _start(recipe: BCRecipe, demonstrations: list[Demonstration]) -> tuple["PreT
     tokenizer = train_tokenizer(texts, recipe.model)
     model = new_model(recipe.model, tokenizer, recipe.seed)
     return model.train(), Chat(tokenizer, frozenset({tokenizer.eos_token_id}))
+
+
+def _examples(chat: Chat, demonstrations: Sequence[Demonstration], context: int) -> list[Example]:
+    """The turns as token ids.
+
+    Raises:
+        UserError: A turn is longer than the model's context.
+    """
+    examples = [_encode(chat, turn) for turn in demonstrations]
+    longest = max(len(example.prompt) + len(example.response) for example in examples)
+    if longest > context:
+        raise UserError(f"a turn has {longest} tokens, but the model's context is {context}")
+    return examples
 
 
 def _encode(chat: Chat, turn: Demonstration) -> Example:

@@ -12,7 +12,7 @@ from baselines.algorithms.advantage.base import Advantage
 from baselines.algorithms.aggregation import Aggregation
 from baselines.algorithms.clipping.base import Clipping
 from baselines.algorithms.part import Count, Decay, Finite, NotNegative, Part, Positive, by_name
-from baselines.algorithms.sampling import Sampling
+from baselines.algorithms.sampling import EpisodeSampling
 
 
 class KL(Part):
@@ -166,7 +166,7 @@ class TrainConfig(Part):
     advantage: Annotated[SerializeAsAny[Advantage], by_name(Advantage)]
     clipping: Annotated[SerializeAsAny[Clipping], by_name(Clipping)]
     aggregation: Aggregation
-    sampling: Sampling = Sampling()
+    sampling: EpisodeSampling = EpisodeSampling()
     kl: KL = KL()
     entropy_coef: Finite = 0.0
     # Not there unless it is set: tracks and checkpoints are older than it.

@@ -42,7 +42,7 @@ class RowValues:
 
 
 @dataclass(frozen=True, slots=True)
-class RowBatch:
+class ForwardBatch:
     """Rows of one forward pass.
 
     Attributes:
@@ -80,7 +80,7 @@ class RowBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class PaddedBatch(RowBatch):
+class PaddedBatch(ForwardBatch):
     """Rows that are padded on the right, behind what all of them begin with.
 
     Attributes:
@@ -95,7 +95,7 @@ class PaddedBatch(RowBatch):
 
 
 @dataclass(frozen=True, slots=True)
-class PackedBatch(RowBatch):
+class PackedBatch(ForwardBatch):
     """Rows that are packed as a prefix tree; see `PrefixTree`.
 
     Attributes:

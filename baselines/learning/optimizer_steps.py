@@ -22,9 +22,9 @@ from baselines.algorithms.kl import kl
 from baselines.config.schema import Optimization, TrainConfig
 from baselines.learning.critic import Critic
 from baselines.learning.microbatches import (
+    ForwardBatch,
     MicroBatch,
     PaddedBatch,
-    RowBatch,
     RowValues,
     filler,
     pack_rows,
@@ -378,7 +378,7 @@ def _kept_rows(
     return kept
 
 
-def _scatter(batch: RowBatch, values: torch.Tensor, rows: Sequence[Row], into: Tensors) -> None:
+def _scatter(batch: ForwardBatch, values: torch.Tensor, rows: Sequence[Row], into: Tensors) -> None:
     """Put the values of a micro-batch where their rows are."""
     for place, row in enumerate(batch.rows):
         if row >= 0:

@@ -19,7 +19,7 @@ from tasks.errors import UserError
 
 
 @dataclass(frozen=True, slots=True)
-class Rollout:
+class PlayedRollout:
     """What an update learns from.
 
     Attributes:
@@ -39,7 +39,7 @@ class Rollout:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TaskSource:
     """A task that is trained on, as training plays it."""
 
     task: Task
@@ -62,7 +62,7 @@ class Collector:
     def __init__(
         self,
         config: TrainConfig,
-        sources: Mapping[str, Source],
+        sources: Mapping[str, TaskSource],
         engine: Engine,
         host: EnvHost,
         players: ProcessShards,
@@ -77,12 +77,12 @@ class Collector:
         self._players = players
         self._count = count
 
-    def places(self, first: int, count: int) -> list[tuple[Source, int]]:
+    def places(self, first: int, count: int) -> list[tuple[TaskSource, int]]:
         """Places of the streams, tasks in turn: (task, number in its stream)."""
         numbers = (divmod(place, len(self._sources)) for place in range(first, first + count))
         return [(self._sources[source], number) for number, source in numbers]
 
-    def next_places(self, count: int) -> list[tuple[Source, int]]:
+    def next_places(self, count: int) -> list[tuple[TaskSource, int]]:
         """Take the next places of the streams."""
         places = self.places(self.position, count)
         self.position += count
@@ -103,7 +103,7 @@ class Collector:
     ) -> None:
         """Nothing is under way."""
 
-    async def collect(self, update: int) -> Rollout:
+    async def collect(self, update: int) -> PlayedRollout:
         """Play what an update needs.
 
         Raises:
@@ -129,7 +129,7 @@ class Collector:
         if all(episode.error for group in drawn for episode in group.episodes):
             error = drawn[0].episodes[0].error
             raise UserError(f"no episode of update {update} could be played: {error}")
-        return Rollout(tuple(kept), tuple(drawn), attempt)
+        return PlayedRollout(tuple(kept), tuple(drawn), attempt)
 
     async def _batch(self, count: int) -> list[PlayedGroup]:
         """Play a batch of groups; every process gets all of them."""
@@ -138,14 +138,14 @@ class Collector:
         return self.in_order(await self._players.together_unless_stopped(playing), places)
 
     def in_order(
-        self, played: Sequence[PlayedGroup], places: Sequence[tuple[Source, int]]
+        self, played: Sequence[PlayedGroup], places: Sequence[tuple[TaskSource, int]]
     ) -> list[PlayedGroup]:
         """Groups in the order of their places, whoever played them."""
         order = {(source.task.info.name, number): i for i, (source, number) in enumerate(places)}
         return sorted(played, key=lambda group: order[group.task, group.group])
 
     async def play(
-        self, places: Sequence[tuple[Source, int]], count: Count = no_progress
+        self, places: Sequence[tuple[TaskSource, int]], count: Count = no_progress
     ) -> list[PlayedGroup]:
         """Play groups, all episodes side by side; tell how many have ended."""
         size = self.config.rollout.group_size

@@ -40,7 +40,7 @@ Plays = Mapping[tuple[str, str], Mapping[str, bool]]
 """Whether each episode was solved, by task and panel, then by the episode's id."""
 
 
-class Facts(Strict):
+class CellFacts(Strict):
     """The JSON file of a cell.
 
     Attributes:
@@ -79,7 +79,7 @@ class Facts(Strict):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CellFiles:
     """Where the files of a cell are.
 
     Attributes:
@@ -119,8 +119,8 @@ class Finished:
         log: Its training log; None of an init.
     """
 
-    place: Place
-    facts: Facts
+    place: CellFiles
+    facts: CellFacts
     log: TrainingLog | None
 
     @property
@@ -153,7 +153,7 @@ def read_cell(results: Path, cell: Cell) -> Finished | None:
     Raises:
         UserError: A file is missing, damaged, or not of this cell.
     """
-    place = Place(results, cell)
+    place = CellFiles(results, cell)
     if not place.facts.exists():
         return None
     facts = _read_facts(place)
@@ -200,7 +200,7 @@ def read_plays(finished: Finished) -> Plays:
     return found
 
 
-def outdated(facts: Facts, track_sha256: str, fingerprint: str) -> str | None:
+def outdated(facts: CellFacts, track_sha256: str, fingerprint: str) -> str | None:
     """Why no number may be taken from a cell; None if all is as it is today.
 
     Args:
@@ -216,7 +216,7 @@ def outdated(facts: Facts, track_sha256: str, fingerprint: str) -> str | None:
     return None
 
 
-def write_cell(place: Place, facts: Facts, run: Path, evaluation: Path) -> None:
+def write_cell(place: CellFiles, facts: CellFacts, run: Path, evaluation: Path) -> None:
     """Keep a cell: log and records first, then the facts, each at once or not at all.
 
     Args:
@@ -276,7 +276,7 @@ def record_lines(evaluation: Path) -> bytes:
     return b"".join(record.model_dump_json().encode() + b"\n" for record in records)
 
 
-def _read_facts(place: Place) -> Facts:
+def _read_facts(place: CellFiles) -> CellFacts:
     try:
         with place.facts.open("rb") as file:
             content = file.read(MAX_FACTS + 1)
@@ -285,7 +285,7 @@ def _read_facts(place: Place) -> Facts:
     if len(content) > MAX_FACTS:
         raise UserError(f"{place.facts} is longer than {MAX_FACTS} bytes")
     try:
-        facts = Facts.model_validate_json(content)
+        facts = CellFacts.model_validate_json(content)
     except ValidationError as error:
         raise UserError(f"{place.facts}: {first_fault(error)}") from error
     facts.evaluation.check()

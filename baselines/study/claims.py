@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from baselines.config.layers import RECIPES, names
-from baselines.study.methods import Method, PanelKey, TrackResults, collapse_share
+from baselines.study.methods import PanelKey, RecipeRuns, TrackResults, collapse_share
 from baselines.study.schema import read_yaml
 from baselines.tracks.registry import track_names
 from benchmark.logs.lines import Word
@@ -245,7 +245,7 @@ def _above(margin: Interval, least: float) -> Outcome:
     return "contradicted" if margin.high < least else "not decided"
 
 
-def _missing(method: Method) -> str:
+def _missing(method: RecipeRuns) -> str:
     seeds = ", ".join(map(str, method.missing))
     return f"{method.recipe} lacks {plural(len(method.missing), 'seed')} {seeds}"
 
@@ -255,7 +255,7 @@ def points(margin: Interval) -> str:
     return f"{points_text(margin)} points"
 
 
-def collapsed_text(method: Method) -> str:
+def collapsed_text(method: RecipeRuns) -> str:
     """How many seeds collapsed, where, and the interval of the share."""
     count, runs = len(method.collapsed), len(method.runs)
     share = collapse_share(method)

@@ -6,16 +6,16 @@ from typing import Final
 
 from baselines.study.cells import (
     INIT,
-    Facts,
+    CellFacts,
+    CellFiles,
     Finished,
-    Place,
     read_cell,
     record_lines,
     write_cell,
 )
 from baselines.study.rates import known_rate
 from baselines.study.schema import Cell
-from baselines.study.setting import Setting, read_state
+from baselines.study.setting import StudySetting, read_state
 from baselines.training.checkpoints import LAST
 from benchmark.evaluation.run_folder import read_manifest
 from benchmark.logs.training_log import LOG, read_training_log
@@ -29,7 +29,7 @@ EVALUATION: Final = "eval"
 _ROOT = Path(__file__).parents[2]
 
 
-def keep(cell: Cell, setting: Setting) -> Finished:
+def keep(cell: Cell, setting: StudySetting) -> Finished:
     """Write the files of a cell whose run has come to its end.
 
     Raises:
@@ -62,7 +62,7 @@ def keep(cell: Cell, setting: Setting) -> Finished:
             raise UserError(f"{evaluation} was not played by {folder / LAST}; remove {evaluation}")
     assert weights is not None
     spent = read_state(folder).cpu_seconds
-    facts = Facts(
+    facts = CellFacts(
         track=ground.track.claim,
         recipe=cell.recipe,
         seed=cell.seed,
@@ -75,7 +75,7 @@ def keep(cell: Cell, setting: Setting) -> Finished:
         versions=versions(),
         commit=_commit(),
     )
-    write_cell(Place(setting.results, cell), facts, folder, evaluation)
+    write_cell(CellFiles(setting.results, cell), facts, folder, evaluation)
     finished = read_cell(setting.results, cell)
     assert finished is not None
     return finished

@@ -23,7 +23,7 @@ PanelKey = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class RecipeRuns:
     """A recipe on a track.
 
     Attributes:
@@ -110,7 +110,7 @@ class TrackResults:
 
     track: str
     panels: tuple[PanelKey, ...]
-    methods: Mapping[str, Method]
+    methods: Mapping[str, RecipeRuns]
     init: Plays | None
 
     def at_equal_episodes(self, panel: str, *recipes: str) -> EqualEpisodes | None:
@@ -189,7 +189,7 @@ def results_of(
         wanted = sorted(cell for cell in cells if (cell.track, cell.recipe) == (track, recipe))
         runs = tuple(there[cell] for cell in wanted if cell in there)
         planned = tuple(cell.seed for cell in wanted)
-        methods[recipe] = Method(recipe, planned, runs, tuple(map(read_plays, runs)))
+        methods[recipe] = RecipeRuns(recipe, planned, runs, tuple(map(read_plays, runs)))
     init = next((read_plays(e) for e in there.values() if e.cell.recipe == INIT), None)
     return TrackResults(track, tuple(panels), methods, init)
 
@@ -204,7 +204,7 @@ def with_seeds(side: Side) -> Interval:
     return Interval(found.value, max(found.low, 0.0), found.high)
 
 
-def collapse_share(method: Method) -> Interval:
+def collapse_share(method: RecipeRuns) -> Interval:
     """Share of a method's runs that have collapsed, with Wilson's interval.
 
     Raises:

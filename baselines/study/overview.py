@@ -19,7 +19,7 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from baselines.study.cells import INIT
 from baselines.study.ground import Ground
-from baselines.study.methods import Method, TrackResults, collapse_of, with_seeds
+from baselines.study.methods import RecipeRuns, TrackResults, collapse_of, with_seeds
 from baselines.study.page import markdown_table, percent_text
 from benchmark.files import write_atomically
 from benchmark.logs.groups import plotted, series_of
@@ -132,7 +132,7 @@ def overview_figure(found: Mapping[str, TrackResults], grounds: Mapping[str, Gro
     return file.getvalue()
 
 
-def _draw(axes: Axes, methods: Sequence[Method], looks: Mapping[str, Look]) -> None:
+def _draw(axes: Axes, methods: Sequence[RecipeRuns], looks: Mapping[str, Look]) -> None:
     axes.set_ylim(-0.02, 1.02)
     axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))

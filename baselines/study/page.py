@@ -11,14 +11,14 @@ from baselines.study.claims import Claim, ClaimVerdict, collapsed_text, verdicts
 from baselines.study.ground import Ground
 from baselines.study.methods import (
     EqualEpisodes,
-    Method,
     PanelKey,
+    RecipeRuns,
     TrackResults,
     results_of,
     with_seeds,
 )
 from baselines.study.schema import Cell
-from baselines.study.setting import Setting
+from baselines.study.setting import StudySetting
 from benchmark.files import write_atomically
 from benchmark.logs.groups import curves_of, plotted
 from benchmark.plots.training import figure_bytes
@@ -45,7 +45,7 @@ HEAD: Final = (
 
 
 def write_pages(
-    found: Mapping[str, TrackResults], setting: Setting, claims: Sequence[Claim]
+    found: Mapping[str, TrackResults], setting: StudySetting, claims: Sequence[Claim]
 ) -> Iterator[Path]:
     """Write the page and the curves of every track of which a run is finished.
 
@@ -147,7 +147,7 @@ def _panel(
 
 
 def _row(
-    results: TrackResults, method: Method, panel: PanelKey, equal: EqualEpisodes | None
+    results: TrackResults, method: RecipeRuns, panel: PanelKey, equal: EqualEpisodes | None
 ) -> list[str]:
     gain = results.gain(method.recipe, panel)
     planned = len(method.planned)

@@ -15,7 +15,7 @@ from baselines.study.child import GRACE, Child, process_start
 from baselines.study.keeping import EVALUATION, keep
 from baselines.study.rates import keep_rate, known_rate, share_tuning, tuning_commands
 from baselines.study.schema import Cell
-from baselines.study.setting import Setting, State, read_state, write_state
+from baselines.study.setting import RunState, StudySetting, read_state, write_state
 from baselines.training.checkpoints import LAST
 from benchmark.files import lock_folder
 from benchmark.tracks import RateGrid
@@ -47,14 +47,14 @@ class _Job:
     def save(self, pid: int | None, failure: str | None = None) -> None:
         """Write down how the job stands."""
         began = None if pid is None else process_start(pid)
-        state = State(cpu_seconds=self.cpu_seconds, pid=pid, began=began, failure=failure)
+        state = RunState(cpu_seconds=self.cpu_seconds, pid=pid, began=began, failure=failure)
         write_state(self.folder, state)
         self.saved = time.monotonic()
 
 
 def run_cells(
     cells: Sequence[Cell],
-    setting: Setting,
+    setting: StudySetting,
     done: Callable[[Cell, Finished], None],
     failed: Callable[[Cell, str], None],
 ) -> None:
@@ -99,7 +99,7 @@ def run_cells(
         os.close(lock)
 
 
-def _next(pending: Sequence[Cell], jobs: Sequence[_Job], setting: Setting) -> Cell | None:
+def _next(pending: Sequence[Cell], jobs: Sequence[_Job], setting: StudySetting) -> Cell | None:
     """The first cell that does not wait for another one's tuning."""
     busy = {(job.cell.track, job.cell.recipe) for job in jobs}
     for cell in pending:
@@ -109,13 +109,13 @@ def _next(pending: Sequence[Cell], jobs: Sequence[_Job], setting: Setting) -> Ce
     return None
 
 
-def _tunes(cell: Cell, setting: Setting) -> bool:
+def _tunes(cell: Cell, setting: StudySetting) -> bool:
     """Whether a run has to find its learning rate first."""
     track = setting.grounds[cell.track].track
     return cell.recipe != INIT and known_rate(setting.results, track, cell.recipe) is None
 
 
-def _steps(cell: Cell, setting: Setting) -> Iterator[tuple[str, list[str]]]:
+def _steps(cell: Cell, setting: StudySetting) -> Iterator[tuple[str, list[str]]]:
     """The command lines of a cell, in order."""
     ground, folder = setting.grounds[cell.track], setting.folder(cell)
     alone = ["--env-processes", "1"]
@@ -135,7 +135,7 @@ def _steps(cell: Cell, setting: Setting) -> Iterator[tuple[str, list[str]]]:
     yield "eval", [*evaluate, "--out", str(folder / EVALUATION), *alone]
 
 
-def _begin(cell: Cell, setting: Setting) -> _Job:
+def _begin(cell: Cell, setting: StudySetting) -> _Job:
     folder = setting.folder(cell)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -152,7 +152,7 @@ def _begin(cell: Cell, setting: Setting) -> _Job:
 
 def _advance(
     job: _Job,
-    setting: Setting,
+    setting: StudySetting,
     done: Callable[[Cell, Finished], None],
     failed: Callable[[Cell, str], None],
 ) -> bool:

@@ -22,7 +22,7 @@ STATE: Final = "study.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class StudySetting:
     """Where and how a study is run.
 
     Attributes:
@@ -85,7 +85,7 @@ def survey(cells: Sequence[Cell], grounds: Mapping[str, Ground], results: Path) 
     return Survey(tuple(finished), old, tuple(missing))
 
 
-class State(Strict):
+class RunState(Strict):
     """How a run stands, in its folder.
 
     Attributes:
@@ -110,7 +110,7 @@ class State(Strict):
         return began is not None and self.began in (began, None)
 
 
-def read_state(folder: Path) -> State:
+def read_state(folder: Path) -> RunState:
     """How the run in a folder stands.
 
     Raises:
@@ -118,15 +118,15 @@ def read_state(folder: Path) -> State:
     """
     path = folder / STATE
     try:
-        return State.model_validate_json(path.read_bytes())
+        return RunState.model_validate_json(path.read_bytes())
     except FileNotFoundError:
-        return State(cpu_seconds={}, pid=None, failure=None)
+        return RunState(cpu_seconds={}, pid=None, failure=None)
     except ValidationError as error:
         reason = first_fault(error)
         raise UserError(f"{path}: {reason}; remove it to count the time from 0") from error
 
 
-def write_state(folder: Path, state: State) -> None:
+def write_state(folder: Path, state: RunState) -> None:
     """Write down how the run in a folder stands.
 
     Raises:

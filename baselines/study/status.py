@@ -7,7 +7,7 @@ from typing import TypedDict
 
 from baselines.study.methods import collapse_of
 from baselines.study.schema import Cell
-from baselines.study.setting import Setting, Survey, read_state
+from baselines.study.setting import StudySetting, Survey, read_state
 from benchmark.logs.training_log import LOG, read_training_log
 
 
@@ -37,7 +37,7 @@ class StatusRow(TypedDict):
     gain: float | None
 
 
-def rows_of(cells: Sequence[Cell], found: Survey, setting: Setting) -> list[StatusRow]:
+def rows_of(cells: Sequence[Cell], found: Survey, setting: StudySetting) -> list[StatusRow]:
     """The rows of a study, in its order.
 
     Raises:

@@ -11,7 +11,7 @@ from accelerate import Accelerator
 from baselines.learning.learner import Learner
 from baselines.learning.metrics import memory_metrics
 from baselines.learning.sharding import is_sharded
-from baselines.rollouts.collector import Collector, Source
+from baselines.rollouts.collector import Collector, TaskSource
 from baselines.rollouts.players import ProcessShards
 from baselines.rollouts.rows import longest_row, training_protocol
 from baselines.training.memory import estimate_memory
@@ -98,7 +98,7 @@ async def measure(run: "TrainingRun", engine: Engine | None, accelerator: Accele
     config = run.config
     learner = Learner(run, accelerator, lambda phase: nullcontext())
     sources = {
-        task.info.name: Source(task, training_protocol(task, config, run.seed))
+        task.info.name: TaskSource(task, training_protocol(task, config, run.seed))
         for task in run.tasks
     }
     players = ProcessShards(accelerator, engine)

@@ -22,7 +22,7 @@ from baselines.learning.estimation import penalties_took_over
 from baselines.learning.learner import NOTHING_LEARNED, Learner, is_exact
 from baselines.learning.metrics import Metrics, check_first_update, memory_metrics
 from baselines.rollouts.async_collector import AsyncCollector
-from baselines.rollouts.collector import Collector, Source
+from baselines.rollouts.collector import Collector, TaskSource
 from baselines.rollouts.cross_policy import CrossPolicyEngine
 from baselines.rollouts.players import Count, ProcessShards, Stopped
 from baselines.rollouts.rows import rollout_metrics, training_protocol
@@ -87,7 +87,7 @@ class Trainer:
         self.learner = learner(run, accelerator, self._phase)
         self.learner.engine_is_exact = is_exact(self.engine, accelerator, run.config)
         self.sources = {
-            task.info.name: Source(task, training_protocol(task, self.config, run.seed))
+            task.info.name: TaskSource(task, training_protocol(task, self.config, run.seed))
             for task in run.tasks
         }
         self.state = TrainingState(0, 0, 0.0, None, 0, 0, 0.0, run.sha256)

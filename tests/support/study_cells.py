@@ -4,7 +4,15 @@ import json
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from baselines.study.cells import INIT, Facts, Finished, Place, read_cell, record_lines, write_cell
+from baselines.study.cells import (
+    INIT,
+    CellFacts,
+    CellFiles,
+    Finished,
+    read_cell,
+    record_lines,
+    write_cell,
+)
 from baselines.study.ground import Ground
 from baselines.study.schema import Cell
 from benchmark.evaluation.protocol import run_fingerprint
@@ -55,7 +63,7 @@ def finish(
     trained = cell.recipe != INIT
     if trained:
         _write_log(run, cell, ground, curve, played, rate)
-    facts = Facts(
+    facts = CellFacts(
         track=ground.track.claim,
         recipe=cell.recipe,
         seed=cell.seed,
@@ -68,7 +76,7 @@ def finish(
         versions={"python": "3.11.7"},
         commit=None,
     )
-    write_cell(Place(results, cell), facts, run, evaluation)
+    write_cell(CellFiles(results, cell), facts, run, evaluation)
     found = read_cell(results, cell)
     assert found is not None
     return found

@@ -90,20 +90,13 @@ def empg(
         )
     entropies, present = _scaled_entropies(token_entropies, response_mask)
     clarity = torch.exp(-k_future * entropies)
+    places = list(zip(trajectories.tolist(), turns.tolist(), strict=True))
     by_turn = {
-        key: value
-        for key, value, there in zip(
-            zip(trajectories.tolist(), turns.tolist(), strict=True),
-            clarity.tolist(),
-            present.tolist(),
-            strict=True,
-        )
+        place: value
+        for place, value, there in zip(places, clarity.tolist(), present.tolist(), strict=True)
         if there
     }
-    bonus = [
-        by_turn.get((trajectory, turn + 1), 0.0)
-        for trajectory, turn in zip(trajectories.tolist(), turns.tolist(), strict=True)
-    ]
+    bonus = [by_turn.get((trajectory, turn + 1), 0.0) for trajectory, turn in places]
     confidence = torch.exp(-k * entropies)
     scale = confidence / (_mean(confidence, present) + _TINY)
     advantages = scale * base.detach().double() + zeta * entropies.new_tensor(bonus)

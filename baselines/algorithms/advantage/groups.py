@@ -84,12 +84,11 @@ def group_relative(
     else:
         assert_never(over)
     alone = count == 1
-    nothing = of_rows.uniform
     if single == "raw":
         mean, squared = mean.where(~alone, 0.0), squared.where(~alone, 1.0)
-        nothing = nothing & ~alone
+        nothing = of_rows.uniform & ~alone
     elif single == "zero":
-        nothing = nothing | alone
+        nothing = of_rows.uniform | alone
     else:
         assert_never(single)
     advantages = wide - mean[row_group]

@@ -15,20 +15,20 @@ from tasks.errors import UserError
 if TYPE_CHECKING:
     from baselines.study.cells import Finished
     from baselines.study.schema import Cell
-    from baselines.study.setting import Setting, Survey
+    from baselines.study.setting import StudySetting, Survey
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from baselines.study.ground import grounds_of
     from baselines.study.schema import cells_of, read_study
-    from baselines.study.setting import COMMAND, Setting, with_inits
+    from baselines.study.setting import COMMAND, StudySetting, with_inits
     from baselines.tracks.registry import RESULTS
 
     file = Path(arguments.study)
     study = read_study(file)
     cells = cells_of(study)
-    setting = Setting(
+    setting = StudySetting(
         grounds=grounds_of(cells, str(file)),
         out=Path(arguments.out or Path("runs") / f"study-{study.name}"),
         results=Path(arguments.results or RESULTS),
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     return actions[arguments.action](arguments, with_inits(cells), setting)
 
 
-def _run(_arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "Setting") -> int:
+def _run(_arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "StudySetting") -> int:
     from baselines.study.estimate import duration
     from baselines.study.running import run_cells
     from baselines.study.setting import survey
@@ -75,15 +75,17 @@ def _run(_arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "Se
     return 1 if failures or found.outdated else 0
 
 
-def _say_outdated(outdated: "Mapping[Cell, str]", setting: "Setting") -> None:
-    from baselines.study.cells import Place
+def _say_outdated(outdated: "Mapping[Cell, str]", setting: "StudySetting") -> None:
+    from baselines.study.cells import CellFiles
 
     for cell, reason in outdated.items():
-        path = Place(setting.results, cell).facts
+        path = CellFiles(setting.results, cell).facts
         print(f"{cell.text} is outdated: {reason}; remove {path} to run it again", file=sys.stderr)
 
 
-def _left(missing: "list[Cell] | tuple[Cell, ...]", done: "list[Finished]", at: "Setting") -> str:
+def _left(
+    missing: "list[Cell] | tuple[Cell, ...]", done: "list[Finished]", at: "StudySetting"
+) -> str:
     from baselines.study.estimate import estimate
     from baselines.tracks.registry import read_index
 
@@ -93,7 +95,9 @@ def _left(missing: "list[Cell] | tuple[Cell, ...]", done: "list[Finished]", at: 
     return estimate(missing, done, at.grounds, minutes).text(at.jobs)
 
 
-def _status(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "Setting") -> int:
+def _status(
+    arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "StudySetting"
+) -> int:
     from baselines.study.setting import survey
     from baselines.study.status import rows_of
 
@@ -139,7 +143,7 @@ def _seeds(seeds: Iterable[int]) -> str:
     return ", ".join(map(str, seeds)) or "-"
 
 
-def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "Setting") -> int:
+def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "StudySetting") -> int:
     from baselines.study.cells import cells_there
     from baselines.study.claims import read_claims
     from baselines.study.overview import write_overview

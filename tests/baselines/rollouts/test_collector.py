@@ -8,7 +8,7 @@ from accelerate import Accelerator
 
 from baselines.config.layers import resolve
 from baselines.rollouts.async_collector import AsyncCollector
-from baselines.rollouts.collector import Collector, Source
+from baselines.rollouts.collector import Collector, TaskSource
 from baselines.rollouts.players import ProcessShards
 from baselines.rollouts.rows import PlayedGroup, group_jobs, training_protocol
 from benchmark.engines.core.base import EngineDown, EngineError, Request
@@ -36,7 +36,7 @@ def make(
 ) -> Collector:
     config = resolve(recipe, "tiny", tasks, [*OWN, *own])
     sources = {
-        name: Source(load_task(name), training_protocol(load_task(name), config, SEED))
+        name: TaskSource(load_task(name), training_protocol(load_task(name), config, SEED))
         for name in tasks
     }
     kind = Collector if config.rollout.max_staleness is None else AsyncCollector

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from baselines.study.cells import Place, init_cell, outdated, read_cell, read_plays
+from baselines.study.cells import CellFiles, init_cell, outdated, read_cell, read_plays
 from baselines.study.ground import Ground
 from baselines.study.schema import Cell
 from baselines.study.setting import survey
@@ -71,7 +71,7 @@ def test_damaged_files_are_named(tmp_path: Path, ground: Ground) -> None:
 def test_files_under_the_name_of_another_cell_are_refused(tmp_path: Path, ground: Ground) -> None:
     results = tmp_path / "results"
     place = finish(results, CELL, ground, {0}).place
-    other = Place(results, Cell("fixed", "grpo", 1))
+    other = CellFiles(results, Cell("fixed", "grpo", 1))
     place.facts.rename(other.facts)
     with pytest.raises(
         UserError, match="belongs to fixed grpo seed 0, which does not match its name"

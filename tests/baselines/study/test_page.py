@@ -15,7 +15,7 @@ from baselines.study.ground import Ground, grounds_of
 from baselines.study.overview import BEGIN, END, FIGURE, overview_table
 from baselines.study.page import results_by_track
 from baselines.study.schema import Cell, cells_of, read_study
-from baselines.study.setting import State, survey, with_inits, write_state
+from baselines.study.setting import RunState, survey, with_inits, write_state
 from benchmark.cli.main import main
 from tests.support.study_cells import finish, rewrite
 
@@ -182,12 +182,12 @@ def test_status_says_what_is_finished_running_failed_and_missing(
     assert began is not None
     # This process; another one that has been given its number since; an older version's file.
     for start, running in ((began, True), (began - 1, False), (None, True)):
-        write_state(run, State(cpu_seconds={}, pid=os.getpid(), began=start, failure=None))
+        write_state(run, RunState(cpu_seconds={}, pid=os.getpid(), began=start, failure=None))
         assert study(folder, "status", "--json") == 0
         (row,) = (r for r in json.loads(capsys.readouterr().out)["rows"] if r["recipe"] == "cispo")
         assert row["running"] == ({"1": "begins"} if running else {})
         assert row["missing"] == ([] if running else [1])
-    write_state(run, State(cpu_seconds={}, pid=None, failure="train ended with exit code 2"))
+    write_state(run, RunState(cpu_seconds={}, pid=None, failure="train ended with exit code 2"))
     assert study(folder, "status") == 0
     said = capsys.readouterr().out
     assert "fixed cispo seed 1 failed: train ended with exit code 2" in said

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from baselines.study.cells import Finished, Place, init_cell, read_cell, read_plays
+from baselines.study.cells import CellFiles, Finished, init_cell, read_cell, read_plays
 from baselines.study.schema import Cell, cells_of, read_study
 from baselines.study.setting import read_state
 from benchmark.archive import read_compressed
@@ -140,7 +140,7 @@ def test_a_failing_run_is_reported_and_the_rest_goes_on(folder: Path) -> None:
     said = end(process)
     assert process.returncode == 1
     results = folder / "some" / "results"
-    assert not Place(results, cells[0]).facts.exists()
+    assert not CellFiles(results, cells[0]).facts.exists()
     assert read_cell(results, cells[1]) is not None
     (line,) = (line for line in said.splitlines() if line.startswith("fixed grpo seed 0 failed: "))
     assert "train ended with exit code" in line
