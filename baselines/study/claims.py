@@ -175,7 +175,9 @@ def _by_rule(claim: Claim, results: TrackResults) -> ClaimVerdict:
     return _learns(claim, claim.learns, results, panel)
 
 
-def _learned(claim: Claim, methods: Sequence[Method], results: TrackResults) -> ClaimVerdict | None:
+def _learned(
+    claim: Claim, methods: Sequence[RecipeRuns], results: TrackResults
+) -> ClaimVerdict | None:
     """The verdict where a method with all its seeds learns: no missing run can take that back."""
     whole = [m.recipe for m in methods if not m.missing and len(m.runs) >= LEAST_SEEDS]
     verdict = _learns(claim, whole, results, results.panels[0]) if whole else None
