@@ -24,6 +24,7 @@ def add(
         "--tracker", action="append", default=[], help="also log to an accelerate tracker"
     )
     _add_train(commands)
+    _add_doctor(commands)
     parser = commands.add_parser(
         "tracks",
         help="list the tracks, on which training runs are comparable",
@@ -112,6 +113,22 @@ def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     parser.add_argument("--threads", type=count, help="CPU threads of this process (default: 1)")
     engine = parser.add_argument_group("engine")
+    _add_engine(engine)
+    engine.add_argument(
+        "--weights-folder",
+        metavar="DIR",
+        help="folder where the servers read new weights (default: in the run folder)",
+    )
+    engine.add_argument(
+        "--weights-nccl",
+        metavar="HOST:PORT",
+        help="send new weights to the servers by NCCL instead, from this address of the trainer",
+    )
+    add_model_options(engine)
+
+
+def _add_engine(engine: "argparse._ArgumentGroup") -> None:
+    """Where responses come from while a policy is trained."""
     engine.add_argument(
         "--engine",
         default="auto",
@@ -128,14 +145,42 @@ def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     engine.add_argument(
         "--served-model", metavar="NAME", help="the served model's name (default: the init's)"
     )
-    engine.add_argument(
-        "--weights-folder",
-        metavar="DIR",
-        help="folder where the servers read new weights (default: in the run folder)",
+
+
+def _add_doctor(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser(
+        "doctor",
+        help="check that this machine can train",
+        description="One page about this machine: GPUs, driver, memory, disk and versions; whether "
+        "a policy fits (--init); and two updates of a tiny model, which check the hand-over of "
+        "weights by checksum and measure the gap between engine and trainer, memory and speed. "
+        "Exit code 1 if a run would fail or be wrong.",
+        epilog="examples:\n"
+        "  arlarena-bench doctor\n"
+        "  arlarena-bench doctor --init Qwen/Qwen3-4B --task alfworld --scale paper --gpus 8\n"
+        "  arlarena-bench doctor --engine transformers --json\n",
     )
-    engine.add_argument(
-        "--weights-nccl",
-        metavar="HOST:PORT",
-        help="send new weights to the servers by NCCL instead, from this address of the trainer",
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    parser.add_argument(
+        "--no-smoke", action="store_true", help="only look at the machine, train nothing"
     )
-    add_model_options(engine)
+    parser.add_argument(
+        "--out", metavar="DIR", help="where runs go; the short one is deleted (default: runs)"
+    )
+    parser.add_argument("--threads", type=count, help="CPU threads of this process (default: 1)")
+    policy = parser.add_argument_group("policy that is to be trained")
+    policy.add_argument("--init", help="does it fit? an init's name, a folder or a hub id")
+    policy.add_argument("--task", action="append", type=task, help="task to train on; repeatable")
+    policy.add_argument("--recipe", default="sampo", help="default: sampo")
+    policy.add_argument("--scale", default="paper", help="default: paper")
+    policy.add_argument(
+        "--gpus", type=count, default=1, metavar="N", help="that train (default: 1)"
+    )
+    policy.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="change a value; repeatable"
+    )
+    engine = parser.add_argument_group("engine")
+    _add_engine(engine)
+    engine.add_argument(
+        "--gpu-memory-utilization", type=float, metavar="SHARE", help="vLLM: share of the GPU"
+    )

@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     track = find_track(arguments)
     training, origin = _open_run(arguments) if track is None else _track_run(arguments, track)
     check_trackers(arguments.tracker)
-    _set_threads(arguments.threads)
+    set_threads(arguments.threads)
     untuned = track is not None and origin is None
     if track is not None:
         rate = f"learning rate: {training.config.optimization.learning_rate:g}, {origin}"
@@ -403,7 +403,7 @@ def _folder(arguments: argparse.Namespace, init: ModelSource) -> Path:
     return Path("runs") / f"train-{Path(arguments.recipe).stem}-{where}-s{arguments.seed}"
 
 
-def _set_threads(threads: int | None) -> None:
+def set_threads(threads: int | None) -> None:
     """One thread a process, unless the user says otherwise.
 
     Small models lose by more as soon as anything else runs on the machine.

@@ -246,6 +246,18 @@ class Engine(ABC):
             "transformers, vllm or vLLM servers"
         )
 
+    async def weight_checksums(self) -> Mapping[str, str]:
+        """A SHA-256 of every tensor of the model as the engine holds it.
+
+        Equal weights have equal checksums in one engine. Names and types are the engine's own: it
+        may join tensors or round them, so that checksums of two engines are not comparable.
+
+        Raises:
+            UserError: This engine cannot say.
+            EngineDown: The engine failed.
+        """
+        raise UserError(f"the {self.name} engine gives no checksums of its weights")
+
     @abstractmethod
     def describe(self) -> dict[str, Any]:
         """Facts for `run.json`: kind, versions, data type, context length, device."""

@@ -1,5 +1,6 @@
 """The tensors of a model, and new values for all of them."""
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,6 +86,16 @@ def layout_of(model: PreTrainedModel) -> WeightLayout:
         if first != name:
             tied[name] = first
     return WeightLayout(shapes, tied)
+
+
+def checksums(model: torch.nn.Module) -> dict[str, str]:
+    """SHA-256 of the bytes of every parameter, by name; of tied ones once."""
+    return {
+        name: hashlib.sha256(
+            weight.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data
+        ).hexdigest()
+        for name, weight in model.named_parameters()
+    }
 
 
 def read_layout(folder: Path) -> WeightLayout:

@@ -12,8 +12,9 @@ import logging
 import queue
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
@@ -92,18 +93,16 @@ class Ticket:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Update:
-    """New weights on their way to the worker.
+class Job:
+    """Work on the model between two steps (new weights, say) on its way to the worker.
 
     Attributes:
-        weights: Names and tensors.
-        version: Their number.
-        future: Where the event loop waits.
+        work: Does it, in the worker's thread.
+        future: Where the event loop waits for what it returns.
     """
 
-    weights: "Sequence[tuple[str, torch.Tensor]]"
-    version: int
-    future: "asyncio.Future[None]"
+    work: Callable[[], Any]
+    future: "asyncio.Future[Any]"
 
 
 Result: TypeAlias = tuple[Ticket, Completion | EngineError]
@@ -113,7 +112,8 @@ T = TypeVar("T")
 class WorkerEngine(Engine):
     """An engine with a model in this process; subclasses say how it loads and advances.
 
-    `_load`, `_advance`, `_replace_weights` and `_unload` run in the worker thread only.
+    `_load`, `_advance`, `_replace_weights`, `_checksums` and `_unload` run in the worker thread
+    only.
 
     Args:
         steady: Between two steps the worker waits until every client (`Engine.client`) has asked
@@ -127,7 +127,7 @@ class WorkerEngine(Engine):
         self._steady = steady
         self._thinking = 0
         self._settled: threading.Event | None = None
-        self._inbox: queue.SimpleQueue[Ticket | Update | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[Ticket | Job | None] = queue.SimpleQueue()
         self._waiting: set[asyncio.Future[Any]] = set()
         self._cause: BaseException | None = None
         self._stopping = threading.Event()
@@ -165,6 +165,10 @@ class WorkerEngine(Engine):
         Raises:
             UserError: They do not fit; nothing was changed. Any other exception ends the engine.
         """
+
+    @abstractmethod
+    def _checksums(self) -> Mapping[str, str]:
+        """SHA-256 of every tensor of the model; see `Engine.weight_checksums`."""
 
     def _unload(self) -> None:
         """Free what the model holds."""
@@ -264,10 +268,19 @@ class WorkerEngine(Engine):
         self, weights: "Iterable[tuple[str, torch.Tensor]]", version: int
     ) -> None:
         """Replace the model's weights between two steps; see `Engine.load_weights`."""
+        given, number = tuple(weights), checked_version(version)
+        await self._between_steps(partial(self._replace_weights, given, number))
+
+    async def weight_checksums(self) -> Mapping[str, str]:
+        """SHA-256 of every tensor as the engine holds it; see `Engine.weight_checksums`."""
+        return await self._between_steps(self._checksums)
+
+    async def _between_steps(self, work: Callable[[], T]) -> T:
+        """Have the worker's thread do something between two steps; `UserError`s come back."""
         loop, _ = self._ready()
-        future: asyncio.Future[None] = loop.create_future()
-        self._send(Update(tuple(weights), checked_version(version), future))
-        await future
+        future: asyncio.Future[T] = loop.create_future()
+        self._send(Job(work, future))
+        return await future
 
     def _opening(self) -> dict[str, str]:
         """The fact that the chat template opens a thought, where it does."""
@@ -280,7 +293,7 @@ class WorkerEngine(Engine):
             raise RuntimeError("the engine was not started: use `async with`")
         return self._loop, self._chat
 
-    def _send(self, item: Ticket | Update) -> None:
+    def _send(self, item: Ticket | Job) -> None:
         self._waiting.add(item.future)
         item.future.add_done_callback(self._waiting.discard)
         self._inbox.put(item)
@@ -296,12 +309,12 @@ class WorkerEngine(Engine):
                 error = self._down("did not start", error)
             self._post(_fail_future, ready, error)
             return
-        self._post(_finish_future, ready)
+        self._post(_finish_future, ready, None)
         try:
             while not self._stopping.is_set():
-                arrived, update = self._collect()
-                if update is not None:
-                    self._update(update)
+                arrived, job = self._collect()
+                if job is not None:
+                    self._do(job)
                 results = self._advance(arrived) if arrived or self._busy() else []
                 if results:
                     self._post(_deliver, results)
@@ -311,24 +324,24 @@ class WorkerEngine(Engine):
         finally:
             self._unload()
 
-    def _update(self, update: Update) -> None:
-        if update.future.done():  # nobody waits for it any more
+    def _do(self, job: Job) -> None:
+        if job.future.done():  # nobody waits for it any more
             return
         try:
-            self._replace_weights(update.weights, update.version)
+            result = job.work()
         except UserError as error:
-            self._post(_fail_future, update.future, error)
+            self._post(_fail_future, job.future, error)
         else:
-            self._post(_finish_future, update.future)
+            self._post(_finish_future, job.future, result)
 
-    def _collect(self) -> tuple[list[Ticket], Update | None]:
-        """New requests, up to the next update of the weights.
+    def _collect(self) -> tuple[list[Ticket], Job | None]:
+        """New requests, up to the next job.
 
         An idle worker waits for the first of them, and lingers while more come in. A steady one
         waits for all, and orders them by their seeds.
         """
         arrived: list[Ticket] = []
-        update: Update | None = None
+        job: Job | None = None
         idle = not self._busy()
         timeout: float | None = None
         if self._steady and not idle:
@@ -339,8 +352,8 @@ class WorkerEngine(Engine):
             except queue.Empty:
                 break
             timeout = BATCH_WAIT_S
-            if isinstance(item, Update):
-                update = item
+            if isinstance(item, Job):
+                job = item
                 break
             if self._steady and idle:
                 idle = False
@@ -349,7 +362,7 @@ class WorkerEngine(Engine):
                 arrived.append(item)
         if self._steady:
             arrived.sort(key=lambda ticket: ticket.seed)
-        return arrived, update
+        return arrived, job
 
     def _settle(self) -> None:
         """Wait until answers have reached their clients, and all clients have asked or left."""
@@ -408,9 +421,9 @@ def _deliver(results: Iterable[Result]) -> None:
             ticket.future.set_result(result)
 
 
-def _finish_future(future: "asyncio.Future[None]") -> None:
+def _finish_future(future: "asyncio.Future[T]", result: T) -> None:
     if not future.done():
-        future.set_result(None)
+        future.set_result(result)
 
 
 def _fail_future(future: "asyncio.Future[T]", error: BaseException) -> None:

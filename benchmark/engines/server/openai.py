@@ -11,7 +11,7 @@ A proxy named in the environment is not used: a server's address is taken as it 
 import asyncio
 import json
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -51,7 +51,7 @@ from benchmark.engines.server.endpoint import (
     api_key,
 )
 from benchmark.engines.server.pool import Pool
-from benchmark.engines.server.vllm_control import VllmControl
+from benchmark.engines.server.vllm_control import VllmControl, all_done
 from benchmark.engines.server.weights import ServerWeights
 from tasks.errors import UserError
 from tasks.seeding import stable_seed
@@ -226,6 +226,11 @@ class OpenAIEngine(Engine):
                 until another update has succeeded everywhere.
         """
         await self._weights.load(self._controls(), weights, version)
+
+    async def weight_checksums(self) -> Mapping[str, str]:
+        """SHA-256 of every tensor of every server, by vLLM; see `Engine.weight_checksums`."""
+        found = await all_done([server.checksums() for server in self._controls()])
+        return {f"{n} {name}": one for n, of in enumerate(found) for name, one in of.items()}
 
     def _controls(self) -> list[VllmControl]:
         return [VllmControl(one, self._http, self._timeout) for one in self._pool.endpoints]

@@ -103,6 +103,14 @@ class VllmControl:
         if not (isinstance(value, dict) and value.get("success") is True):
             log.debug("%s did not reset its prefix cache: requests are running", self.label)
 
+    async def checksums(self) -> dict[str, str]:
+        """SHA-256 of every tensor, by vLLM's own checker."""
+        value = await self.post("weight_checker", {"action": "checksum"})
+        found = value.get("checksums") if isinstance(value, dict) else None
+        if not isinstance(found, dict) or not all(type(one) is str for one in found.values()):
+            raise EngineDown(f"{self.label} does not report checksums: {value!r:.100}")
+        return found
+
     async def world_size(self) -> int:
         """Number of the server's workers."""
         value = await self._done("get_world_size", None, "GET")

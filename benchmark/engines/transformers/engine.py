@@ -2,7 +2,7 @@
 
 import os
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from benchmark.engines.core.base import PLAIN_CHAT, ChatOptions
 from benchmark.engines.core.chat import Chat, quiet_transformers
-from benchmark.engines.core.weights import layout_of
+from benchmark.engines.core.weights import checksums, layout_of
 from benchmark.engines.core.worker import Result, Ticket, WorkerEngine
 from benchmark.engines.transformers.decoding import BatchRow, Decoder, uniforms
 from tasks.errors import UserError
@@ -134,6 +134,10 @@ class TransformersEngine(WorkerEngine):
         assert self._decoder is not None
         complete = layout_of(self._decoder.model).complete(weights)
         self._decoder.load_weights(complete, version)
+
+    def _checksums(self) -> Mapping[str, str]:
+        assert self._decoder is not None
+        return checksums(self._decoder.model)
 
     def _unload(self) -> None:
         self._decoder = None

@@ -224,6 +224,11 @@ class VllmEngine(WorkerEngine):
         reload_weights(self._llm, complete, version)
         self._updates += 1
 
+    def _checksums(self) -> Mapping[str, str]:
+        from benchmark.engines.vllm.weights import checksums
+
+        return checksums(self._llm)
+
     def _drop_unwanted(self) -> None:
         gone = [request_id for request_id, t in self._running.items() if not t.wanted]
         if gone:

