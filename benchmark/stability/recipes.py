@@ -222,7 +222,10 @@ def _found(paths: Sequence[Path], chosen: Format | None) -> list[Found]:
         if not (path / SUBMISSION).is_file():
             found.append(find(path, chosen))
             continue
-        logs = [point.training_log for point in _submission(path).checkpoints]
+        points = _submission(path).checkpoints
+        if any(point.foreign_log for point in points):
+            raise UserError(f"{path}: `submit check` shows the stability of other trainers' logs")
+        logs = [point.training_log for point in points]
         if chosen not in (None, "arlarena-bench") or not any(logs):
             raise UserError(f"{path} is a submission without {chosen or 'training'} logs")
         found += [Found("arlarena-bench", (path / log,)) for log in logs if log is not None]

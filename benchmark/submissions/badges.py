@@ -8,7 +8,7 @@ import yaml
 from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
 from benchmark.submissions.check import CheckResult
-from benchmark.submissions.reading.entry import ReadCheckpoint
+from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
 from tasks.errors import UserError
 from tasks.strict import Strict, first_fault
 
@@ -23,14 +23,15 @@ class Badges:
     Attributes:
         replayed: Every episode was executed again and holds; who chose the actions is not proven.
         stability: `logs`: raw training logs were sent, and stability is computed from their
-            validations; `none`: there are none. A log says what its author says.
+            validations; `foreign logs`: likewise from logs of another trainer, which nothing ties
+            to the panels that were played; `none`: there are none. A log says what its author says.
         init: `fixed`: it is a registered init with a pinned hash, or was trained from one, as its
             authors declare; `open`: from something else; null for a policy.
         rerun: Maintainers have played the checkpoints again and got the same within the interval.
     """
 
     replayed: bool
-    stability: Literal["logs", "none"]
+    stability: Literal["logs", "foreign logs", "none"]
     init: Literal["fixed", "open"] | None
     rerun: bool
 
@@ -101,7 +102,7 @@ def badges_of(verdict: CheckResult, reruns: dict[str, Rerun]) -> Badges:
     # The check refuses an init without a pinned hash.
     return Badges(
         replayed=verdict.replayed == sum(len(run.records) for run in entry.runs),
-        stability="logs" if all(map(_is_judged, entry.checkpoints)) else "none",
+        stability=_stability(entry),
         init=init,
         rerun=_held(reruns.get(verdict.folder.name)),
     )
@@ -110,6 +111,13 @@ def badges_of(verdict: CheckResult, reruns: dict[str, Rerun]) -> Badges:
 def _held(rerun: Rerun | None) -> bool:
     """Whether something was repeated, and holds."""
     return rerun is not None and (rerun.sample is None or rerun.sample.holds)
+
+
+def _stability(entry: Entry) -> Literal["logs", "foreign logs", "none"]:
+    if all(map(_is_judged, entry.checkpoints)):
+        return "logs"
+    foreign = all(point.foreign is not None for point in entry.checkpoints)
+    return "foreign logs" if foreign else "none"
 
 
 def _is_judged(point: ReadCheckpoint) -> bool:

@@ -11,7 +11,7 @@ from benchmark.submissions.checks.copies import check_copies
 from benchmark.submissions.checks.declaration import check_declaration
 from benchmark.submissions.checks.hub import check_hub
 from benchmark.submissions.checks.known import Known, Unread
-from benchmark.submissions.checks.logs import check_logs
+from benchmark.submissions.checks.logs import check_foreign_logs, check_logs
 from benchmark.submissions.checks.protocol import check_protocol
 from benchmark.submissions.checks.replay import check_replay
 from benchmark.submissions.checks.results import Peer
@@ -62,6 +62,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     check_replay,
     check_declaration,
     check_logs,
+    check_foreign_logs,
     check_tracks,
     check_copies,
     check_hub,

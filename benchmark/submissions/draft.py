@@ -11,7 +11,7 @@ import yaml
 
 from benchmark.models import ModelIdentity, weights_in
 from benchmark.submissions.about import Kind
-from benchmark.submissions.prepare import CHECKPOINTS, RunUpload
+from benchmark.submissions.parts import CHECKPOINTS, RunUpload
 from tasks.texts import on_one_line
 
 FILL_IN: Final = "fill in"
@@ -107,6 +107,8 @@ def _of(part: RunUpload) -> str:
     if part.log is not None:
         start = part.log.start
         found.append(f"log {part.log.path.name} ({start.recipe}, {_day(start.created)})")
+    if part.foreign is not None:
+        found.append(f"log {part.foreign.files[0].name} ({part.foreign.format})")
     return on_one_line(f"seed {part.seed}: {', '.join(found)}")
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from benchmark.evaluation.summary import PanelKey
 from benchmark.models import same_weights
 from benchmark.stability.definitions import DEFINITIONS
+from benchmark.stability.runs import run_stability
 from benchmark.stability.table import shown
 from benchmark.stats.paired import PairedDifference
 from benchmark.stats.shown import p_text, points_text
@@ -20,6 +21,7 @@ from benchmark.submissions.checks.results import (
     Peer,
     Training,
     early_stops,
+    foreign_stability_of,
     paired_difference,
     panel_results,
     stability_of,
@@ -35,6 +37,7 @@ COLUMNS = ("collapse_rate", "worst_seed", "max_drawdown", "retention", "mismatch
 PANEL_HEAD: Final = ("panel", "success", "each seed", "valid format", "turns")
 TRAINING_HEAD: Final = ("seed", "updates", "validations", "the checkpoint agrees with")
 STABILITY_HEAD: Final = ("stability", "value", "what it is")
+FOREIGN_HEAD: Final = ("stability (foreign logs)", "value", "what it is")
 DIFFERENCE_HEAD: Final = ("panel", "compared with", "difference in points")
 ALONE: Final = "Nothing to compare with yet."
 NO_LOGS: Final = "No training logs, so no stability metrics."
@@ -64,6 +67,7 @@ def verdict_json(verdict: CheckResult, badges: Badges | None) -> str:
         "track": None,
         "panels": None,
         "stability": None,
+        "foreign_stability": None,
         "stability_infinite": [],
     }
     if verdict.accepted and verdict.entry is not None:
@@ -73,13 +77,15 @@ def verdict_json(verdict: CheckResult, badges: Badges | None) -> str:
             "/".join(key): _panel_json(result)
             for key, result in panel_results(verdict.entry).items()
         }
-        stability = stability_of(verdict.entry)
+        own, foreign = stability_of(verdict.entry), foreign_stability_of(verdict.entry)
+        stability = own or foreign
         columns = stability.columns if stability else {}
         # JSON has no infinity, which is what stands for an overflow.
         infinite = [n for n, value in columns.items() if value is not None and math.isinf(value)]
         content["stability_infinite"] = infinite
         if stability:
-            content["stability"] = {n: None if n in infinite else columns[n] for n in columns}
+            key = "stability" if own else "foreign_stability"
+            content[key] = {n: None if n in infinite else columns[n] for n in columns}
     return json.dumps(content, sort_keys=True, indent=2, allow_nan=False) + "\n"
 
 
@@ -219,6 +225,11 @@ def training_rows(entry: Entry) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for point in entry.checkpoints:
         seed = str(point.checkpoint.seed)
+        if point.foreign is not None:
+            found = run_stability(point.foreign.run)
+            source = f"unknown: a log of {found.source} names no protocol"
+            rows.append((seed, f"{found.last_step:,}", f"{found.evaluations:,}", source))
+            continue
         if point.log is None:
             rows.append((seed, "no log", "no log", "no log"))
             continue
@@ -307,9 +318,14 @@ def _difference(found: PairedDifference) -> str:
     )
 
 
+def stability_head(entry: Entry) -> tuple[str, str, str]:
+    """The head of `stability_rows`: it says where numbers come from another trainer's logs."""
+    return FOREIGN_HEAD if any(point.foreign for point in entry.checkpoints) else STABILITY_HEAD
+
+
 def stability_rows(entry: Entry) -> list[tuple[str, str, str]]:
-    """The stability of the trainings, as `STABILITY_HEAD` says; empty without logs."""
-    stability = stability_of(entry)
+    """The stability of the trainings, as `stability_head` says; empty without logs."""
+    stability = stability_of(entry) or foreign_stability_of(entry)
     if stability is None:
         return []
     several = len(stability.runs) > 1
@@ -348,7 +364,7 @@ def _stability(entry: Entry) -> list[str]:
     rows = stability_rows(entry)
     if not rows:
         return [NO_LOGS]
-    lines = _table(STABILITY_HEAD, rows)
+    lines = _table(stability_head(entry), rows)
     for seed, reason in early_stops(entry).items():
         lines += ["", f"Seed {seed} was stopped early, which counts as a collapse: {reason}."]
     return lines

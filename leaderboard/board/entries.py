@@ -22,6 +22,7 @@ from benchmark.submissions.badges import Rerun
 from benchmark.submissions.checks.results import (
     PanelResult,
     early_stops,
+    foreign_stability_of,
     panel_results,
     stability_of,
 )
@@ -76,6 +77,7 @@ def row_of(
     """
     submission, method = entry.submission, entry.submission.method
     stability, curves = _trainings(entry)
+    foreign = foreign_stability_of(entry)
     data = submission.training_data
     note = f"{rerun.date}, {rerun.by}: {rerun.note}" if rerun else None
     return FullRow(
@@ -104,6 +106,7 @@ def row_of(
         stability=stability,
         submission_sha256=hashlib.sha256((entry.folder / SUBMISSION).read_bytes()).hexdigest(),
         sparks=tuple(map(spark_of, curves)),
+        foreign=stability_row(foreign) if foreign else None,
         curves=curves,
         outcomes=tuple(_outcomes(entry, key) for key in entry.checkpoints[0].panels),
     )

@@ -158,7 +158,7 @@ class Badges:
 
     Attributes:
         replayed: Every episode was executed again and holds.
-        stability: `logs` or `none`.
+        stability: `logs`, `foreign logs` or `none`.
         init: `fixed`, `open`, or None where nothing was trained.
         rerun: Maintainers have played it again.
         rerun_note: What came of that, with day and name; None without.
@@ -213,6 +213,7 @@ class BoardRow:
         checkpoints: By seed.
         panels: In the order of play.
         stability: None without training logs.
+        foreign: The same from logs of another trainer, never compared with it; None without.
         submission_sha256: Hash of its `submission.json`, which names all of its files.
         sparks: The success curves of its trainings, by seed; none without logs.
     """
@@ -240,6 +241,7 @@ class BoardRow:
     stability: Stability | None
     submission_sha256: str
     sparks: tuple[Spark, ...] = ()
+    foreign: Stability | None = None
 
     def panel(self, key: PanelKey) -> PanelNumbers | None:
         """The numbers of one panel; None if it was not played."""
@@ -247,8 +249,16 @@ class BoardRow:
 
     def stability_column(self, name: str) -> float | None:
         """One of `Stability.columns`; None if it is unknown."""
-        columns = self.stability.columns if self.stability else ()
-        return next((column.value for column in columns if column.name == name), None)
+        return _column(self.stability, name)
+
+    def foreign_column(self, name: str) -> float | None:
+        """The same of `foreign`."""
+        return _column(self.foreign, name)
+
+
+def _column(stability: Stability | None, name: str) -> float | None:
+    columns = stability.columns if stability else ()
+    return next((column.value for column in columns if column.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,6 +139,17 @@ def _stability(name: str) -> Column:
     return Column(name, what.name, what.unit, text, value, what.better, "stability", True, beside)
 
 
+def _foreign(name: str) -> Column:
+    what = DEFINITIONS[name]
+    text = f"{what.text}; from logs of another trainer, on a panel that they do not name"
+
+    def value(line: Line) -> Value:
+        return line.row.foreign_column(name)
+
+    title = f"{what.name} (foreign logs)"
+    return Column(f"foreign_{name}", title, what.unit, text, value, what.better, "stability")
+
+
 def _format_valid(line: Line) -> Value:
     played = line.played
     if len(played) < len(line.panels) or not played:
@@ -167,6 +178,7 @@ COLUMNS: Final = (
     Column("init", "init", "", "checkpoint that training started from",
            lambda line: init_of(line.row), usual=True),
     *map(_stability, STABILITY),
+    *map(_foreign, STABILITY),
     Column("advantage", "advantage", "", "how advantages are computed",
            lambda line: line.row.choices.advantage, group="recipe"),
     Column("clipping", "clipping", "", "importance sampling and its clipping",

@@ -9,7 +9,14 @@ from leaderboard.board.rows import BoardRow, PanelKey
 from leaderboard.table.ranks import RANKED
 from tasks.errors import UserError, near
 
-BADGES: Final = ("replayed", "stability: logs", "init: fixed", "init: open", "re-run")
+BADGES: Final = (
+    "replayed",
+    "stability: logs",
+    "stability: foreign logs",
+    "init: fixed",
+    "init: open",
+    "re-run",
+)
 """All badges that can be asked for."""
 
 
@@ -186,6 +193,7 @@ def badges_of(row: BoardRow) -> tuple[str, ...]:
     has = (
         badges.replayed,
         badges.stability == "logs",
+        badges.stability == "foreign logs",
         badges.init == "fixed",
         badges.init == "open",
         badges.rerun,

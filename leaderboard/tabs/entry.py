@@ -38,11 +38,17 @@ _KINDS: Final = {
     "init": "a starting checkpoint as it is",
     "trained": "trained",
 }
+_FOREIGN: Final = (
+    "From logs of another trainer. They name no protocol: compare these numbers only with others "
+    "from such logs."
+)
 _PROOFS: Final = {
     "replayed": "every episode was executed again: the actions earn the rewards, which does not "
     "say who chose them",
     "stability: logs": "raw training logs were sent: the numbers follow from the logs, which does "
     "not say that the logs are of a real run",
+    "stability: foreign logs": "logs of another trainer were sent: the numbers follow from them, "
+    "but nothing connects them with the panels, the protocol or the checkpoints",
     "init: fixed": "the start is a registered init by its hash, as the authors declare",
     "init: open": "the start is none of the registered inits",
     "re-run": "maintainers have played the weights again",
@@ -63,15 +69,21 @@ def entry_page(board: Board, state: State) -> str:
         _panels(board, row),
         _categories(board, row),
         element("h3", "Stability"),
-        stability_tables(row.stability, board.curves(row))
-        if row.stability
-        else note(_no_logs(row)),
+        _stability(board, row),
         element("h3", "Identity and protocol"),
         _checkpoints(row),
         whole_hashes(row),
         _protocol(board, row),
         reproduce(row),
     )
+
+
+def _stability(board: Board, row: BoardRow) -> Markup:
+    if row.stability:
+        return stability_tables(row.stability, board.curves(row))
+    if row.foreign:
+        return joined([note(_FOREIGN), stability_tables(row.foreign, ())])
+    return note(_no_logs(row))
 
 
 def _no_logs(row: BoardRow) -> str:

@@ -35,11 +35,11 @@ def test_a_file_of_weights_is_told_its_folder(tmp_path: Path) -> None:
     assert refused(file) == f"{file} is a file; --model takes its folder, {tmp_path}"
 
 
-def test_an_adapter_is_told_to_be_merged(tmp_path: Path) -> None:
+def test_an_adapter_is_told_to_be_named_as_one(tmp_path: Path) -> None:
     (tmp_path / "adapter_config.json").write_text("{}")
     (tmp_path / "adapter_model.safetensors").touch()
     message = refused(tmp_path)
-    assert "is a LoRA adapter (adapter_config.json): merge it into its base first" in message
+    assert f"name its base with --model, and the adapter with --lora {tmp_path}" in message
 
 
 def test_a_pointer_of_git_lfs_is_no_model(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from baselines.study.schema import Cell
 from benchmark.cli.arguments import evaluation
 from benchmark.models import weights_in
 from benchmark.submissions.about import read_about
-from benchmark.submissions.prepare import parts_of
+from benchmark.submissions.parts import parts_of
 from scripts.own_entries import PANELS, Plan, inits, policies, study
 from tests.support.study_cells import finish
 from tests.support.tiny_study import make_tracks, use_tracks

@@ -26,7 +26,8 @@ from benchmark.models import ModelIdentity
 from benchmark.submissions.check import CheckResult, check_submission
 from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.known import Known
-from benchmark.submissions.prepare import Played, RunUpload, prepare
+from benchmark.submissions.parts import Played, RunUpload
+from benchmark.submissions.prepare import prepare
 from tasks.errors import UserError
 from tasks.seeding import sha256_text, stable_seed
 from tests.support.training_logs import (

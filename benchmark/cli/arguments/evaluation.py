@@ -111,6 +111,11 @@ def _add_engine(group: "argparse._ArgumentGroup") -> None:
     )
     add_model_options(group)
     group.add_argument(
+        "--lora",
+        metavar="ADAPTER",
+        help="LoRA adapter on top of --model: a folder or a hub id, as safetensors",
+    )
+    group.add_argument(
         "--data-parallel-size",
         type=count,
         metavar="N",

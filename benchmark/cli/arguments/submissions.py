@@ -121,7 +121,16 @@ def _parts() -> argparse.ArgumentParser:
         nargs="+",
         action="extend",
         default=[],
-        help="training logs or folders of `train`, one per checkpoint; repeatable",
+        help="training logs or folders of `train`, one per checkpoint; repeatable. Logs of TRL, "
+        "verl, W&B or TensorBoard, in the order of the first runs, earn a badge of their own",
+    )
+    parser.add_argument(
+        "--map",
+        metavar="NAME=FIELD",
+        action="append",
+        default=[],
+        help="meaning of a field of another trainer's logs, such as "
+        "validation/success=eval/accuracy, as for `stability`; repeatable",
     )
     parser.add_argument(
         "--seeds",

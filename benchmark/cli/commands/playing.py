@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+from benchmark.adapters import find_adapter, with_adapter
 from benchmark.cli.commands.eval import panels_of, shard_of
 from benchmark.cli.commands.inits import find_model, init_task
 from benchmark.cli.output import protocol_name
@@ -230,6 +231,7 @@ def _engine_options(arguments: argparse.Namespace, plan: Plan) -> EngineOptions:
         max_model_len=arguments.max_model_len,
         data_parallel_size=arguments.data_parallel_size,
         batch_invariant=arguments.batch_invariant,
+        lora=arguments.lora,
         model_args=arguments.model_args,
         response_room=max(map(_room, plan.panels)),
         chat=first.chat,
@@ -250,7 +252,8 @@ def _source(arguments: argparse.Namespace, kind: str) -> ModelSource:
     if kind == "openai":
         return served(model or _only_served(arguments.endpoint[0]))
     assert model is not None
-    return find_model(model)
+    source = find_model(model)
+    return source if arguments.lora is None else with_adapter(source, find_adapter(arguments.lora))
 
 
 def _only_served(endpoint: str) -> str:
@@ -288,6 +291,8 @@ def _default_folder(source: ModelSource, kind: str, plan: Plan) -> Path:
     parts = [model, kind, plan.fingerprint[:8]]
     if revision:
         parts.insert(1, revision[:8])
+    if (adapter := source.identity.adapter) is not None:
+        parts.insert(2, f"lora-{adapter.sha256[:8]}")
     if plan.limit:
         parts.append(f"first{plan.limit}")
     if plan.shard:

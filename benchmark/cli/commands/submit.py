@@ -30,7 +30,8 @@ from benchmark.submissions.checks.results import early_stops, panel_results
 from benchmark.submissions.draft import FILL_IN, draft
 from benchmark.submissions.format.findings import Finding, Rejected
 from benchmark.submissions.format.schema import FOLDER_NAME, SUBMISSION
-from benchmark.submissions.prepare import NotAccepted, RunUpload, parts_of, prepare
+from benchmark.submissions.parts import RunUpload, parts_of
+from benchmark.submissions.prepare import NotAccepted, prepare
 from benchmark.submissions.reading.entry import Entry
 from benchmark.submissions.reading.folder import read_submission
 from benchmark.submissions.reading.remote import move_to_hub
@@ -39,7 +40,6 @@ from benchmark.submissions.report import (
     DIFFERENCE_HEAD,
     NO_LOGS,
     PANEL_HEAD,
-    STABILITY_HEAD,
     TRAINING_HEAD,
     Compared,
     badges_text,
@@ -48,6 +48,7 @@ from benchmark.submissions.report import (
     difference_rows,
     no_verdict,
     panel_rows,
+    stability_head,
     stability_rows,
     training_rows,
     verdict_json,
@@ -122,7 +123,7 @@ def _parts(arguments: argparse.Namespace) -> list[RunUpload]:
         raise UserError(
             f"submit {arguments.action}: give at least one run folder written by `eval`"
         )
-    return parts_of(runs, logs, arguments.seeds)
+    return parts_of(runs, logs, arguments.seeds, arguments.map)
 
 
 def _prepare(arguments: argparse.Namespace) -> int:
@@ -185,6 +186,9 @@ def _part_row(part: RunUpload) -> tuple[str, ...]:
         for panel in summarize(run.manifest, run.records).panels
     ]
     runs = ", ".join(run.path.name for run in part.runs)
+    if part.foreign is not None:
+        kind, log = part.foreign.format, str(part.foreign.files[0])
+        return str(part.seed), runs, ", ".join(panels), f"from {kind}", "-", log
     if part.log is None:
         return str(part.seed), runs, ", ".join(panels), "none", "none", "none"
     start, last = part.log.start, part.log.updates
@@ -233,7 +237,7 @@ def _numbers(entry: Entry, badges: Badges, compared: Sequence[Compared]) -> str:
     if entry.submission.method.kind == "trained":
         parts.append(_table(TRAINING_HEAD, training_rows(entry)))
         rows = stability_rows(entry)
-        parts.append(_table(STABILITY_HEAD, rows) if rows else NO_LOGS)
+        parts.append(_table(stability_head(entry), rows) if rows else NO_LOGS)
         for seed, reason in early_stops(entry).items():
             parts.append(
                 on_one_line(

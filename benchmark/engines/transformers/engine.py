@@ -10,11 +10,13 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
+from benchmark.adapters import Adapter
 from benchmark.engines.core.base import PLAIN_CHAT, ChatOptions
 from benchmark.engines.core.chat import Chat, quiet_transformers
 from benchmark.engines.core.weights import checksums, layout_of
 from benchmark.engines.core.worker import Result, Ticket, WorkerEngine
 from benchmark.engines.transformers.decoding import BatchRow, Decoder, uniforms
+from benchmark.engines.transformers.lora import merged
 from tasks.errors import UserError
 from tasks.texts import first_line
 
@@ -36,6 +38,7 @@ class TransformersEngine(WorkerEngine):
         max_batch: Responses that run at once; further requests wait.
         steady: See `WorkerEngine`.
         chat: See `WorkerEngine`.
+        lora: An adapter that is merged into the weights.
 
     Raises:
         UserError: `dtype`, `device` or `max_batch` is not one of those.
@@ -51,6 +54,7 @@ class TransformersEngine(WorkerEngine):
         max_batch: int = 64,
         steady: bool = False,
         chat: ChatOptions = PLAIN_CHAT,
+        lora: Adapter | None = None,
     ) -> None:
         super().__init__(steady, chat)
         if dtype not in DTYPES:
@@ -60,6 +64,7 @@ class TransformersEngine(WorkerEngine):
         if max_batch < 1:
             raise UserError(f"max_batch must be at least 1, not {max_batch}")
         self._folder = folder
+        self._lora = lora
         self._dtype = dtype
         self._device = device
         # A process of several has its own GPU, and the thread that decodes would take the first.
@@ -92,6 +97,8 @@ class TransformersEngine(WorkerEngine):
         if self._device == "cuda":
             torch.cuda.set_device(self._gpu)
         model = load_model(self._folder, self._dtype, self._device)
+        if self._lora is not None:
+            model = merged(model, self._lora)
         self._dtype = str(model.dtype).removeprefix("torch.")
         self._decoder = Decoder(model, chat.stop_ids, self._max_batch)
         return chat, context_of(model)

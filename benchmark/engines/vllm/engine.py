@@ -25,9 +25,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from benchmark.adapters import Adapter
 from benchmark.engines.core.base import PLAIN_CHAT, ChatOptions, EngineError
 from benchmark.engines.core.chat import Chat
 from benchmark.engines.core.worker import Completion, Result, Ticket, WorkerEngine
+from benchmark.engines.vllm.lora import load_lora, lora_arguments
 from tasks.errors import UserError, near
 from tasks.texts import first_line
 
@@ -57,6 +59,9 @@ _FIXED_ARGS: Final[Mapping[str, str]] = MappingProxyType(
         "gpu_memory_utilization": "--gpu-memory-utilization",
         "max_model_len": "--max-model-len",
         "data_parallel_size": "--data-parallel-size",
+        "enable_lora": "--lora",
+        "max_lora_rank": "--lora",
+        "max_loras": "--lora",
         "trust_remote_code": "",
         "load_format": "",
         "logprobs_mode": "",
@@ -84,6 +89,7 @@ class VllmEngine(WorkerEngine):
             (`VLLM_BATCH_INVARIANT`); slower, and on CUDA only.
         model_args: Further arguments of vLLM's engine (`vllm.EngineArgs`).
         chat: See `WorkerEngine`.
+        lora: An adapter that every request uses.
 
     Raises:
         UserError: vLLM is not installed, or `dtype` is unknown.
@@ -102,6 +108,7 @@ class VllmEngine(WorkerEngine):
         batch_invariant: bool = False,
         model_args: Mapping[str, Any] = NO_ARGS,
         chat: ChatOptions = PLAIN_CHAT,
+        lora: Adapter | None = None,
     ) -> None:
         super().__init__(chat=chat)
         if dtype not in DTYPES:
@@ -125,6 +132,8 @@ class VllmEngine(WorkerEngine):
         self._model_args = dict(model_args)
         self._batch_invariant = batch_invariant
         self._response_room = response_room
+        self._lora = lora
+        self._lora_request: Any = None
         self._llm: Any = None
         self._running: dict[str, Ticket] = {}
         self._count = 0
@@ -167,7 +176,10 @@ class VllmEngine(WorkerEngine):
         options = {**self._options, **self._model_args}
         if self._response_room is not None and "max_model_len" not in options:
             options |= needed_context(self._folder, self._response_room)
+        options |= lora_arguments(self._lora)
         self._llm = build_engine(self._folder, self._dtype, cuda, options)
+        if self._lora is not None:
+            self._lora_request = load_lora(self._llm, self._lora)
         config = self._llm.model_config
         self._dtype = str(config.dtype).removeprefix("torch.")
         self._device = "cuda" if cuda else "cpu"
@@ -207,7 +219,7 @@ class VllmEngine(WorkerEngine):
             prompt["cache_salt"] = str(self._updates)
         params = sampling_params(ticket, self._stop_ids)
         try:
-            self._llm.add_request(request_id, prompt, params)
+            self._llm.add_request(request_id, prompt, params, lora_request=self._lora_request)
         except ValueError as error:
             return EngineError(f"vLLM rejects the request: {first_line(error)}")
         self._running[request_id] = ticket

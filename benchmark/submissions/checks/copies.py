@@ -17,8 +17,8 @@ from typing import Final
 
 from benchmark.models import same_weights
 from benchmark.submissions.checks.context import Context
-from benchmark.submissions.checks.known import Known, KnownRun, Unread
-from benchmark.submissions.checks.logs import equal_updates, traced
+from benchmark.submissions.checks.known import Known, KnownRun, Unread, traces_of
+from benchmark.submissions.checks.logs import equal_updates
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.format.texts import skeleton
@@ -40,7 +40,7 @@ FEWEST_FAILURES: Final = 10
 def check_copies(entry: Entry, context: Context) -> list[Finding]:
     """Compare a submission's names, weights, records and logs with those of others."""
     mine = [KnownRun.of(run) for run in entry.runs]
-    logs = [(str(p.log.path), traced(p.log)) for p in entry.checkpoints if p.log is not None]
+    logs = traces_of(entry)
     findings: list[Finding] = []
     for number, run in enumerate(mine):
         for before in mine[:number]:
@@ -52,7 +52,7 @@ def check_copies(entry: Entry, context: Context) -> list[Finding]:
             for run in mine:
                 findings += check_run(run, theirs, f"{folder}/{theirs.path}")
         for path, known in other.logs.items():
-            for file, numbers in logs:
+            for file, numbers in logs.items():
                 if equal := equal_updates(numbers, known):
                     problem = f"{equal} updates have the numbers of {folder}/{path}"
                     fix = "send the logs of your own training runs"

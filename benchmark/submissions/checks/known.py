@@ -10,7 +10,13 @@ from typing import Final, NamedTuple, Self
 
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.models import ModelIdentity
-from benchmark.submissions.checks.logs import Hashes, all_hashes, first_digits, traced
+from benchmark.submissions.checks.logs import (
+    Hashes,
+    all_hashes,
+    first_digits,
+    traced,
+    traced_curves,
+)
 from benchmark.submissions.checks.results import Peer
 from benchmark.submissions.reading.entry import Entry, ReadRun
 
@@ -98,13 +104,19 @@ class Known:
     @classmethod
     def of(cls, entry: Entry) -> "Known":
         """Keep what is needed of an entry."""
-        logs = (point.log for point in entry.checkpoints if point.log is not None)
         return cls(
             peer=Peer.of(entry),
             models=tuple(point.checkpoint.model for point in entry.checkpoints),
             runs=tuple(map(KnownRun.of, entry.runs)),
-            logs={str(log.path): all_hashes(traced(log)) for log in logs},
+            logs={name: all_hashes(trace) for name, trace in traces_of(entry).items()},
         )
+
+
+def traces_of(entry: Entry) -> dict[str, list[Hashes]]:
+    """What each training log of an entry says, of any trainer, by its path."""
+    own = {str(p.log.path): traced(p.log) for p in entry.checkpoints if p.log is not None}
+    foreign = [p.foreign.run for p in entry.checkpoints if p.foreign is not None]
+    return own | {run.name: traced_curves(run) for run in foreign}
 
 
 def _traces(records: Sequence[EpisodeRecord]) -> dict[EpisodeKey, tuple[int, ...]]:

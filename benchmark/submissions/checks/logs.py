@@ -2,6 +2,9 @@
 
 Whoever invents counts that agree with each other, for a run as long as the configuration says, is
 not seen by any program: a log says what its author says (the badge is called `logs`, not `proven`).
+
+Logs of other trainers name no protocol, no init, no seed, and no length that was intended. Nothing
+can be compared with what was evaluated, so stability from them has its own badge and columns.
 """
 
 import re
@@ -12,9 +15,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from benchmark.logs.curves import run_curves_of
+from benchmark.logs.curves import RunCurves, run_curves_of
+from benchmark.logs.foreign import Reading
 from benchmark.logs.training_log import TrainingLog
 from benchmark.models import same_weights
+from benchmark.stability.runs import run_stability
 from benchmark.stability.seeds import recipe_stability
 from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.log_counts import AS_WRITTEN, check_counts, numbers_of
@@ -38,6 +43,8 @@ DIGITS: Final = 5
 """First digits of a number that two models, or two trainings, do not have in common by chance."""
 FEWEST_VALIDATIONS: Final = 2
 """Validations after the init's that must be equal in two logs before it is no chance."""
+FEWEST_POINTS: Final = 2
+"""Validations of a foreign log without which nothing can be said of stability."""
 FRACTIONS: Final = 5
 """Numbers of an update that are not whole, at least, to compare it with others."""
 
@@ -63,6 +70,41 @@ def check_logs(entry: Entry, _context: Context) -> list[Finding]:
         except UserError as error:
             findings.append(Finding(SUBMISSION, "checkpoints", str(error), AS_WRITTEN))
     return findings
+
+
+def check_foreign_logs(entry: Entry, _context: Context) -> Iterator[Finding]:
+    """Check that logs of other trainers tell of success, each of its own training."""
+    readings = [point.foreign for point in entry.checkpoints if point.foreign is not None]
+    if not readings:
+        return
+    without = [p.checkpoint.seed for p in entry.checkpoints if p.foreign is None]
+    kinds = sorted({reading.run.source for reading in readings})
+    if without or len(kinds) > 1:
+        problem = f"seeds {without} have no log of {kinds[0]}" if without else (
+            f"there are logs of {' and '.join(kinds)}"
+        )  # fmt: skip
+        fix = "send all logs of one trainer or none: a selection of seeds is no measure"
+        yield Finding(SUBMISSION, "checkpoints", problem, fix)
+    for reading in readings:
+        yield from _check_success(reading)
+    for first, other in combinations([reading.run for reading in readings], 2):
+        if equal := _equal_curves(first, other):
+            problem = f"{equal} updates have the numbers of {first.name}"
+            yield Finding(other.name, "", problem, "send the log of each training")
+    try:
+        recipe_stability([reading.run for reading in readings], resamples=1)
+    except UserError as error:
+        fix = "map the same validation of every log (--map validation/success@PANEL=FIELD)"
+        yield Finding(SUBMISSION, "checkpoints", str(error), fix)
+
+
+def _check_success(reading: Reading) -> Iterator[Finding]:
+    count = run_stability(reading.run).evaluations
+    if count < FEWEST_POINTS:
+        what = "a single validation" if count else "no validation success"
+        problem = f"has {what}, from which no stability can be computed"
+        fix = "name the field with --map validation/success=FIELD, or leave the logs out"
+        yield Finding(reading.run.name, "", problem, fix)
 
 
 def _check_identity(entry: Entry, point: ReadCheckpoint, log: TrainingLog) -> Iterator[Finding]:
@@ -138,6 +180,33 @@ def traced(log: TrainingLog) -> list[Hashes]:
             hashes = [hash((name, first_digits(value))) for name, value in fractions.items()]
             traces.append(np.array(hashes, np.int64))
     return traces
+
+
+def traced_curves(run: RunCurves) -> list[Hashes]:
+    """The same of another trainer's log."""
+    rows: dict[int, list[tuple[str, float]]] = {}
+    for name, points in run.curves.items():
+        finite = points.finite
+        for step, value in zip(finite.steps.tolist(), finite.values.tolist(), strict=True):
+            if not float(value).is_integer():
+                rows.setdefault(step, []).append((name, value))
+    return [
+        np.array([hash((name, first_digits(value))) for name, value in row], np.int64)
+        for row in rows.values()
+        if len(row) >= FRACTIONS
+    ]
+
+
+def _equal_curves(one: RunCurves, other: RunCurves) -> int:
+    """How many updates two logs have in common, if these are most of them, or all numbers are."""
+    if equal := equal_updates(traced_curves(other), all_hashes(traced_curves(one))):
+        return equal
+    same = one.curves.keys() == other.curves.keys() and all(
+        np.array_equal(points.steps, other.curves[name].steps)
+        and np.array_equal(points.values, other.curves[name].values, equal_nan=True)
+        for name, points in one.curves.items()
+    )
+    return max((points.steps.size for points in one.curves.values()), default=0) if same else 0
 
 
 def all_hashes(traces: Sequence[Hashes]) -> Hashes:

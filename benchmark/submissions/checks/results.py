@@ -241,6 +241,19 @@ def stability_of(entry: Entry) -> RecipeStability | None:
     return replace(stability, runs=runs, collapse_rate=rate, events=events)
 
 
+def foreign_stability_of(entry: Entry) -> RecipeStability | None:
+    """The same from logs of another trainer; None unless every training has one.
+
+    It is never put beside `stability_of`: these logs do not say what was validated, nor how long
+    the training was meant to be.
+    """
+    found = [point.foreign for point in entry.checkpoints if point.foreign is not None]
+    if len(found) < len(entry.checkpoints):
+        return None
+    resolutions = [reading.resolution for reading in found]
+    return recipe_stability([reading.run for reading in found], resolutions=resolutions)
+
+
 def early_stops(entry: Entry) -> dict[int, str]:
     """Why trainings were ended before the update that their configuration names, by seed."""
     logs = [point.log for point in entry.checkpoints if point.log is not None]

@@ -14,6 +14,7 @@ from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from benchmark.fields import Sha256
 from benchmark.models import ModelIdentity
+from benchmark.submissions.format.foreign_log import ForeignLog, Path
 from benchmark.submissions.format.texts import (
     check_link,
     check_name,
@@ -32,8 +33,6 @@ MAX_FILES = 4 * MAX_RUNS + MAX_CHECKPOINTS + 1
 
 FOLDER_NAME: Final = re.compile(r"[0-9]{8}_[a-z0-9]+(-[a-z0-9]+)*")
 """`<date>_<name>`, of a submission's folder."""
-_PART = r"[a-z0-9][a-z0-9_]*(\.[a-z0-9]+)*"
-_PATH = rf"^(README\.md|{_PART}(/{_PART}){{0,3}})$"
 _MODEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+@-]*")
 _HUB_MODEL: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
@@ -42,7 +41,6 @@ TITLE: Final = r"^[A-Za-z0-9][A-Za-z0-9._+()/-]*( [A-Za-z0-9._+()/-]+)*$"
 Title = Annotated[str, StringConstraints(min_length=1, max_length=80, pattern=TITLE)]
 """A name that is shown beside others: ASCII, single spaces, so that none looks like another."""
 Text = Annotated[str, StringConstraints(min_length=1, max_length=2_000)]
-Path = Annotated[str, StringConstraints(max_length=120, pattern=_PATH)]
 Bytes = Annotated[int, Field(ge=0, le=2**33)]
 Link = Annotated[str, StringConstraints(min_length=9, max_length=300)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
@@ -164,12 +162,27 @@ class Checkpoint(Strict):
         model: Which weights answered; the same as in each of its runs.
         runs: Its run folders.
         training_log: The log of the training that made it; null if there is none.
+        foreign_log: The log of another trainer in its place; null if there is none.
     """
 
     seed: Seed
     model: ModelIdentity
     runs: Annotated[tuple[Path, ...], Field(min_length=1, max_length=MAX_RUNS, strict=False)]
     training_log: Path | None = None
+    # Entries without one are written as they were before there were any.
+    foreign_log: ForeignLog | None = Field(None, exclude_if=lambda log: log is None)
+
+    @property
+    def logs(self) -> tuple[str, ...]:
+        """Files of its training's log, of any trainer."""
+        own = () if self.training_log is None else (self.training_log,)
+        return own if self.foreign_log is None else (*own, *self.foreign_log.files)
+
+    @model_validator(mode="after")
+    def _one_log(self) -> Self:
+        if self.training_log is not None and self.foreign_log is not None:
+            raise ValueError("has a training_log and a foreign_log: a training has one log")
+        return self
 
     @field_validator("model")
     @classmethod
@@ -276,11 +289,11 @@ class Submission(Declaration):
             ("a run folder is listed twice:", [r for p in self.checkpoints for r in p.runs]),
             (
                 "a training log is listed twice:",
-                [p.training_log for p in self.checkpoints if p.training_log],
+                [log for point in self.checkpoints for log in point.logs],
             ),
         ):
             _check_distinct(what, values)
-        if kind != "trained" and (len(self.checkpoints) > 1 or self.checkpoints[0].training_log):
+        if kind != "trained" and (len(self.checkpoints) > 1 or self.checkpoints[0].logs):
             raise ValueError(f"method.kind {kind} has one checkpoint and no training log")
         if kind != "trained" and self.checkpoints[0].seed:
             raise ValueError(f"method.kind {kind} has no training seed: it must be 0")
@@ -333,6 +346,10 @@ def check_model(model: ModelIdentity) -> None:
         raise ValueError(f"{model.name!a} is not a plain name: letters, digits and ._/+@-")
     if model.revision is not None and not _COMMIT.fullmatch(model.revision):
         raise ValueError("revision must be a commit: 40 hex digits")
+    if model.adapter is not None:
+        raise ValueError(
+            "has a LoRA adapter: merge it (merge_and_unload of peft), and evaluate the merged model"
+        )
     if model.kind != "hub":
         return
     if not _HUB_MODEL.fullmatch(model.name) or ".." in model.name or "--" in model.name:

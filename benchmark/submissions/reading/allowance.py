@@ -9,6 +9,7 @@ import sys
 from typing import Any, Final
 
 from benchmark.evaluation.records import EpisodeRecord, TurnRecord
+from benchmark.logs.curves import RunCurves
 from benchmark.logs.training_log import TrainingLog
 from benchmark.submissions.format.findings import Finding, Rejected
 
@@ -24,6 +25,8 @@ _RANGE = 120
 _UPDATE = 350
 _NUMBER = 30
 _VALIDATION = 2_300
+_POINT = 16
+_CURVE = 600
 
 
 class Allowance:
@@ -66,6 +69,15 @@ class Allowance:
         weight = sum(map(_values, (start.configuration, start.engine, start.versions)))
         weight += _VALIDATION * len(log.validations)
         self._take(weight + sum(_UPDATE + _NUMBER * len(line.values) for line in log.updates))
+
+    def add_curves(self, run: RunCurves) -> None:
+        """Count the curves of another trainer's log.
+
+        Raises:
+            Rejected: There is no more room.
+        """
+        weight = sum(_CURVE + _POINT * points.steps.size for points in run.curves.values())
+        self._take(weight + sum(map(sys.getsizeof, run.unknown)))
 
     def _take(self, weight: int) -> None:
         self._left -= weight

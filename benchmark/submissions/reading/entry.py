@@ -18,11 +18,13 @@ from benchmark.evaluation.summary import (
     checked_records,
     summarize,
 )
+from benchmark.logs.foreign import Reading
 from benchmark.logs.training_log import TrainingLog, parse_training_log
 from benchmark.submissions.format.findings import Finding, Rejected, as_finding, attempt
 from benchmark.submissions.format.schema import Checkpoint, StoredFile, Submission
 from benchmark.submissions.reading.allowance import Allowance
 from benchmark.submissions.reading.folder import MAX_MANIFEST, no_twins, read_content, read_plain
+from benchmark.submissions.reading.foreign import read_foreign
 
 REMAKE = "rebuild the folder with submit prepare from the original run"
 MAX_LINE = 2**22
@@ -54,11 +56,13 @@ class ReadCheckpoint:
         checkpoint: What the submission says of it.
         runs: Its runs.
         log: The log of its training; None if there is none.
+        foreign: What another trainer's log says of it; None if there is none.
     """
 
     checkpoint: Checkpoint
     runs: tuple[ReadRun, ...]
     log: TrainingLog | None
+    foreign: Reading | None = None
 
     @property
     def panels(self) -> dict[PanelKey, PanelSummary]:
@@ -125,7 +129,10 @@ def read_entry(folder: Path, submission: Submission, findings: list[Finding]) ->
         if checkpoint.training_log is not None:
             file = files[checkpoint.training_log]
             log = attempt(findings, _read_log, folder, file, allowance)
-        checkpoints.append(ReadCheckpoint(checkpoint, runs, log))
+        foreign = None
+        if checkpoint.foreign_log is not None:
+            foreign = attempt(findings, read_foreign, folder, checkpoint, files, allowance)
+        checkpoints.append(ReadCheckpoint(checkpoint, runs, log, foreign))
     if len(findings) > before:
         return None
     return Entry(folder, submission, tuple(checkpoints))

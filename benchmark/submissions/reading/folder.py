@@ -176,7 +176,7 @@ def check_inventory(folder: Path, there: dict[str, int], submission: Submission)
     for name in sorted(expected - set(listed)):
         fix = "list it with its size and SHA-256, or make the folder with submit prepare"
         findings.append(Finding(SUBMISSION, "files", f"{name} is not listed", fix))
-    logs = {point.training_log for point in submission.checkpoints}
+    logs = {log for point in submission.checkpoints for log in point.logs}
     for field, of, limit in (
         ("files", set(listed), MAX_ALL_CONTENT),
         ("training logs", logs, MAX_LOGS),
@@ -211,7 +211,7 @@ def expected_files(submission: Submission) -> set[str]:
     runs = [run for checkpoint in submission.checkpoints for run in checkpoint.runs]
     names = ("run.json", "episodes.jsonl.zst", "summary.json")
     files = {f"{run}/{name}" for run in runs for name in names}
-    files |= {point.training_log for point in submission.checkpoints if point.training_log}
+    files |= {log for point in submission.checkpoints for log in point.logs}
     return files | {README}
 
 

@@ -34,7 +34,8 @@ from benchmark.submissions.audit import (
     audit_run,
     evidence_of,
 )
-from benchmark.submissions.prepare import Played, RunUpload, prepare
+from benchmark.submissions.parts import Played, RunUpload
+from benchmark.submissions.prepare import prepare
 from benchmark.submissions.reading.entry import ReadRun
 from tests.support.submissions import about, play_policy
 

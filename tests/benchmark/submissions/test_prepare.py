@@ -10,7 +10,8 @@ from benchmark.cli.main import main
 from benchmark.evaluation.run_folder import read_manifest, read_run
 from benchmark.logs.training_log import read_training_log
 from benchmark.models import ModelIdentity, folder_sha256
-from benchmark.submissions.prepare import Played, RunUpload, parts_of, prepare
+from benchmark.submissions.parts import Played, RunUpload, parts_of
+from benchmark.submissions.prepare import prepare
 from benchmark.submissions.reading.folder import list_files, read_submission
 from tasks.errors import UserError
 from tasks.seeding import sha256_text

@@ -10,7 +10,8 @@ from benchmark.cli.main import EXIT_USER_ERROR, main
 from benchmark.evaluation.run_folder import read_run
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import from_folder
-from benchmark.submissions.prepare import RunUpload, prepare
+from benchmark.submissions.parts import RunUpload
+from benchmark.submissions.prepare import prepare
 from tests.support.submissions import Copy, Json, about, played_by
 from tests.support.training_logs import Line
 

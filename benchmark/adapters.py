@@ -1,0 +1,117 @@
+"""LoRA adapters: finds one, checks that it is a plain one, and names it by its hash.
+
+Only what vLLM and peft compute alike is accepted, so that an adapter means the same with every
+engine: low-rank updates of linear layers, as safetensors, and nothing else of the model.
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from benchmark.models import (
+    ADAPTER,
+    AdapterIdentity,
+    ModelSource,
+    check_pulled,
+    downloaded,
+    folder_sha256,
+    is_hub_id,
+)
+from tasks.errors import UserError
+from tasks.strict import first_fault
+
+WEIGHTS: Final = "adapter_model.safetensors"
+MAX_CONFIG: Final = 2**20
+"""Bytes of an `adapter_config.json`."""
+_PLAIN: Final = ("gaussian", "eva", "orthogonal", "lora_ga")
+"""Initializations that leave the base model as it is; `true` is the usual one."""
+_REFUSED: Final = (
+    *("modules_to_save", "use_dora", "lora_bias", "alora_invocation_tokens", "layer_replication"),
+    *("use_bdlora", "use_qalora", "megatron_config", "trainable_token_indices"),
+    *("target_parameters", "auto_mapping"),
+)
+"""Settings that make something else of an adapter than low-rank updates of linear layers."""
+
+
+class _Config(BaseModel):
+    """What matters of an `adapter_config.json`; its many other fields are about training."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    peft_type: Literal["LORA"]
+    r: Annotated[int, Field(ge=1, le=512)]
+    bias: Literal["none"] = "none"
+    init_lora_weights: bool | str = True
+    rank_pattern: dict[str, Annotated[int, Field(ge=1, le=512)]] | None = None
+
+    @model_validator(mode="after")
+    def _plain(self) -> "_Config":
+        other: dict[str, Any] = self.model_extra or {}
+        for name in _REFUSED:
+            if other.get(name):
+                raise ValueError(f"{name} is set, but only plain LoRA is supported")
+        init = self.init_lora_weights
+        if isinstance(init, str) and init.lower() not in _PLAIN:
+            raise ValueError(f"init_lora_weights {init!r} changes the base model's weights")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """A LoRA adapter that can be loaded.
+
+    Attributes:
+        identity: What stands in the run.
+        path: Folder with `adapter_config.json` and `adapter_model.safetensors`.
+        rank: The largest rank of its updates.
+    """
+
+    identity: AdapterIdentity
+    path: Path
+    rank: int
+
+
+def find_adapter(name: str) -> Adapter:
+    """Find what `--lora` names: a folder, or a repository on the hub.
+
+    Raises:
+        UserError: It is neither, or no plain LoRA adapter as safetensors.
+    """
+    path = Path(name)
+    if path.is_dir():
+        return _from_folder(path, AdapterIdentity(name=path.resolve().name, sha256="0" * 64))
+    if path.is_file():
+        raise UserError(f"--lora {name} is a file; give its folder, {path.parent}")
+    if not is_hub_id(name):
+        raise UserError(f"--lora {name}: there is no such folder")
+    repository, folder = downloaded(name, f"--lora {name}")
+    identity = AdapterIdentity(name=repository, revision=folder.name, sha256="0" * 64)
+    return _from_folder(folder, identity)
+
+
+def with_adapter(source: ModelSource, adapter: Adapter) -> ModelSource:
+    """A model as it is with an adapter."""
+    identity = source.identity.model_copy(update={"adapter": adapter.identity})
+    return replace(source, identity=identity, adapter=adapter)
+
+
+def _from_folder(path: Path, identity: AdapterIdentity) -> Adapter:
+    config = path / ADAPTER
+    if not config.is_file():
+        raise UserError(f"--lora {path}: no {ADAPTER} there; a whole model is given to --model")
+    if not (path / WEIGHTS).is_file():
+        pickled = any(path.glob("adapter_model.*"))
+        fix = "; pickled weights are not loaded: save it again with peft" if pickled else ""
+        raise UserError(f"--lora {path}: no {WEIGHTS} there{fix}")
+    check_pulled(path / WEIGHTS)
+    if config.stat().st_size > MAX_CONFIG:
+        raise UserError(f"{config} is longer than {MAX_CONFIG:,} bytes; it is no adapter's")
+    try:
+        read = _Config.model_validate_json(config.read_bytes())
+    except ValidationError as error:
+        raise UserError(f"{config}: {first_fault(error)}") from error
+    rank = max([read.r, *(read.rank_pattern or {}).values()])
+    sha256 = folder_sha256(path, (ADAPTER, WEIGHTS))
+    return Adapter(identity.model_copy(update={"sha256": sha256}), path, rank)

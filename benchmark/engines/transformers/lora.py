@@ -1,0 +1,59 @@
+"""Merges a LoRA adapter into a model, with peft."""
+
+import warnings
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from benchmark.adapters import Adapter
+from tasks.errors import UserError
+from tasks.texts import first_line
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+_NAME = "adapter"
+
+
+def check_peft() -> None:
+    """Check that adapters can be merged here.
+
+    Raises:
+        UserError: peft is not installed.
+    """
+    if find_spec("peft") is None:
+        raise UserError(
+            "--lora with the transformers engine needs peft: pip install 'arlarena-bench[lora]'"
+        )
+
+
+def merged(model: "PreTrainedModel", adapter: Adapter) -> "PreTrainedModel":
+    """Add an adapter's updates to the weights of its base.
+
+    Args:
+        model: The base; it is changed.
+        adapter: The adapter.
+
+    Raises:
+        UserError: peft is not installed, or the adapter is not one of this model.
+    """
+    check_peft()
+    from peft import LoraConfig, PeftModel
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what matters of them is checked below
+            config = LoraConfig.from_pretrained(str(adapter.path))
+            config.inference_mode = True
+            wrapped = PeftModel(model, config, _NAME)
+            found = wrapped.load_adapter(
+                str(adapter.path), _NAME, torch_device=str(model.device), local_files_only=True
+            )
+            lost = [*found.missing_keys, *found.unexpected_keys]
+            if lost:
+                raise ValueError(f"{len(lost)} tensors do not fit each other ({lost[0]})")
+            base: PreTrainedModel = wrapped.merge_and_unload(safe_merge=True)
+    except Exception as error:  # peft and safetensors raise a dozen types
+        raise UserError(
+            f"the adapter in {adapter.path} does not fit the model: {first_line(error)}"
+        ) from error
+    return base.eval()

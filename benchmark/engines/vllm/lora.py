@@ -1,0 +1,38 @@
+"""A LoRA adapter in vLLM: arguments of the engine, and the request that names it."""
+
+from typing import Any, get_args
+
+from benchmark.adapters import Adapter
+from tasks.errors import UserError
+from tasks.texts import first_line
+
+
+def lora_arguments(adapter: Adapter | None) -> dict[str, Any]:
+    """What vLLM's engine needs to have room for an adapter; nothing without one."""
+    if adapter is None:
+        return {}
+    from vllm.config.lora import MaxLoRARanks
+
+    rank = min(size for size in get_args(MaxLoRARanks) if size >= adapter.rank)
+    return {"enable_lora": True, "max_lora_rank": rank, "max_loras": 1}
+
+
+def load_lora(llm: Any, adapter: Adapter) -> Any:
+    """Load an adapter into vLLM's `LLMEngine`.
+
+    Returns:
+        The `LoRARequest` that every request of the engine carries.
+
+    Raises:
+        UserError: vLLM cannot load it, or not for this model.
+    """
+    from vllm.lora.request import LoRARequest
+
+    request = LoRARequest(adapter.identity.name, 1, str(adapter.path.resolve()))
+    try:
+        llm.add_lora(request)
+    except Exception as error:  # also what a process of vLLM's own sends back
+        raise UserError(
+            f"the adapter in {adapter.path} does not fit the model: {first_line(error)}"
+        ) from error
+    return request

@@ -1,0 +1,49 @@
+"""What `submission.json` says of another trainer's log."""
+
+from typing import Annotated, Final, Self
+
+from pydantic import Field, StringConstraints, field_validator, model_validator
+
+from benchmark.logs.foreign.mapping import Source, own_words
+from benchmark.submissions.format.texts import check_visible
+from tasks.errors import UserError
+from tasks.strict import Strict
+
+_PART: Final = r"[a-z0-9][a-z0-9_]*(\.[a-z0-9]+)*"
+_PATH: Final = rf"^(README\.md|{_PART}(/{_PART}){{0,3}})$"
+Path = Annotated[str, StringConstraints(max_length=120, pattern=_PATH)]
+"""Of a file in a submission's folder."""
+
+
+class ForeignLog(Strict):
+    """A log of another trainer, as that trainer wrote it.
+
+    Attributes:
+        format: What wrote it.
+        files: Where it lies: one file, or event files of TensorBoard in the order of their making.
+        meanings: What fields mean by the authors' word, `NAME=FIELD` as in `--map`.
+    """
+
+    format: Source
+    files: Annotated[tuple[Path, ...], Field(min_length=1, max_length=4, strict=False)]
+    meanings: Annotated[
+        tuple[Annotated[str, StringConstraints(max_length=400)], ...],
+        Field(max_length=64, strict=False),
+    ] = ()
+
+    @field_validator("meanings")
+    @classmethod
+    def _known(cls, meanings: tuple[str, ...]) -> tuple[str, ...]:
+        for meaning in meanings:
+            check_visible(meaning)
+        try:
+            own_words(meanings)
+        except UserError as error:
+            raise ValueError(str(error)) from error
+        return meanings
+
+    @model_validator(mode="after")
+    def _one_file(self) -> Self:
+        if self.format != "tensorboard" and len(self.files) > 1:
+            raise ValueError(f"a log of {self.format} is one file")
+        return self
