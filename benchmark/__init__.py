@@ -11,6 +11,18 @@ From Python:
 `docs/python.ipynb` shows more. Neither torch nor vLLM nor pandas is imported before it is needed.
 """
 
-from benchmark.api import Comparison, Run, compare, evaluate, read_run
+from importlib.util import find_spec
+from pathlib import Path
+
+_FOUND = find_spec("tasks")
+_TASKS = Path(_FOUND.origin).resolve().parent if _FOUND and _FOUND.origin else None
+if Path(__file__).resolve().parents[1] / "tasks" != _TASKS:
+    # `python -m` and notebooks look into the working directory first.
+    raise ImportError(
+        f"another package `tasks` hides the benchmark's own ({_TASKS}): start in another folder, "
+        "use the command arlarena-bench, or set PYTHONSAFEPATH=1"
+    )
+
+from benchmark.api import Comparison, Run, compare, evaluate, read_run  # noqa: E402
 
 __all__ = ["Comparison", "Run", "compare", "evaluate", "read_run"]

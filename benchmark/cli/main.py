@@ -118,7 +118,8 @@ def _fail(arguments: argparse.Namespace, message: str, code: int) -> int:
         logging.exception("traceback")
     # Messages quote files and servers: nothing in them may move the terminal, or hide their end.
     text = on_one_line(message, MAX_MESSAGE)
-    print(f"{f'{PROGRAM} {arguments.command}'.strip()}: {text}", file=sys.stderr)
+    named = (PROGRAM, arguments.command, getattr(arguments, "action", None))
+    print(f"{' '.join(filter(None, named))}: {text}", file=sys.stderr)
     return code
 
 

@@ -1,7 +1,8 @@
 """The parser of the command line: one line for a mistake, near matches for names of options."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NoReturn
 
 from tasks.errors import UserError, near
@@ -30,6 +31,8 @@ HINTS: Final[Mapping[str, str]] = {
     "--learning-rate": "write --set optimization.learning_rate=1e-4",
     "--lr": "write --set optimization.learning_rate=1e-4",
 }
+SHARED: Final = ("set", "data", "env_processes")
+"""Options that many commands share and few people need."""
 COMMANDS_ELSEWHERE: Final[Mapping[str, str]] = {
     "evaluate": "eval",
     "run": "eval",
@@ -39,6 +42,19 @@ COMMANDS_ELSEWHERE: Final[Mapping[str, str]] = {
 }
 
 
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Wraps descriptions, keeps examples as they are, and lists what most people skip last."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if "\n" in text:
+            return super()._fill_text(text, width, indent)
+        return textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent)
+
+    def add_arguments(self, actions: Iterable[argparse.Action]) -> None:
+        """Add the options of a group."""
+        super().add_arguments(sorted(actions, key=lambda action: action.dest in SHARED))
+
+
 class Parser(argparse.ArgumentParser):
     """A parser whose mistakes are `UserError`s, so that each is one line wherever it is made.
 
@@ -46,7 +62,7 @@ class Parser(argparse.ArgumentParser):
     """
 
     def __init__(self, *args: object, **kwargs: object) -> None:
-        kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        kwargs.setdefault("formatter_class", _Help)
         kwargs.setdefault("allow_abbrev", False)
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
 

@@ -30,6 +30,9 @@ FEW_SEEDS: Final = (
     "they are too narrow, so also look at each seed."
 )
 UNKNOWN: Final = "-"
+SHORT_LEGEND: Final = (
+    "Medians over seeds; - if a log lacks the data. --legend explains the columns."
+)
 JSON_VERSION: Final = 1
 
 _LABEL = 30

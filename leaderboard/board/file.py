@@ -78,6 +78,8 @@ def read_table(path: Path) -> tuple[BoardFacts, pa.Table]:
         table = pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if not path.exists():
+            reason = "there is no such file"
         raise UserError(
             f"{path} cannot be read: {reason}; make it with arlarena-bench leaderboard build"
         ) from error

@@ -100,5 +100,6 @@ def _add_stability(commands: "argparse._SubParsersAction[argparse.ArgumentParser
         help="for this project's logs, one row per recipe with its settings, or per run "
         "(default: recipe)",
     )
+    parser.add_argument("--legend", action="store_true", help="explain the columns")
     parser.add_argument("--json", metavar="FILE", help="also write all numbers as JSON")
     parser.add_argument("--out", metavar="FILE", help="also write a page with curves (.html)")

@@ -107,7 +107,10 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--seed", type=seed, default=0, help="seed for choosing episodes (default: 0)"
     )
     parser.add_argument(
-        "--dtype", default="auto", choices=("auto", "float32", "bfloat16", "float16")
+        "--dtype",
+        default="auto",
+        choices=("auto", "float32", "bfloat16", "float16"),
+        help="type of weights and activations (default: float32 on a CPU, else the checkpoint's)",
     )
 
 

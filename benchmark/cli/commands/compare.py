@@ -26,8 +26,9 @@ def run(arguments: argparse.Namespace) -> int:
     names: list[str] = [name.rstrip("/") for name in arguments.runs]
     if len(names) < 2:
         raise UserError("compare takes two runs or more; `report` shows one")
-    for name in names:
-        if names.count(name) > 1:
+    places = [Path(name).resolve() for name in names]
+    for name, place in zip(names, places, strict=True):
+        if places.count(place) > 1:
             raise UserError(f"{name} is given twice; compare different runs")
     runs = {name: read_run(Path(name)) for name in names}
     if arguments.json:

@@ -7,6 +7,7 @@ from benchmark.files import write_atomically
 from benchmark.logs.foreign import own_words
 from benchmark.stability.recipes import LogReadingOptions, compared, comparisons_of
 from benchmark.stability.table import (
+    SHORT_LEGEND,
     comparisons_text,
     equal_lines,
     json_text,
@@ -35,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     rows = compared([Path(log) for log in arguments.logs], named, choices)
     comparisons = comparisons_of(rows)
     print(table_text(rows))
-    print(f"\n{legend_text()}")
+    print(f"\n{legend_text() if arguments.legend else SHORT_LEGEND}")
     if text := comparisons_text(comparisons):
         print(f"\n{text}")
     if text := equal_lines(rows, comparisons):

@@ -4,7 +4,7 @@ import argparse
 import re
 import tempfile
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -150,6 +150,12 @@ def _prepare(arguments: argparse.Namespace) -> int:
         return 1
     print(_table(PART_HEAD, [_part_row(part) for part in parts]))
     print(f"{folder}: {len(parts)} checkpoint(s), {sum(len(part.runs) for part in parts)} run(s)")
+    init = about.get("init")
+    if isinstance(init, Mapping) and init.get("kind") != "init":
+        print(
+            f"note: nothing here knows the weights that {init.get('name')} names as the init: "
+            "the badge will be `init: open`"
+        )
     print(f"review {folder / SUBMISSION}, then run: arlarena-bench submit check {folder}")
     return 0
 

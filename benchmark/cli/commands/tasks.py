@@ -22,8 +22,10 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     console = table_console()
     panels = Table(title="Panels", title_justify="left", box=None, pad_edge=False)
-    for column in ("task", "panel", "episodes", "turns", "data", "what"):
-        panels.add_column(column)
+    for column in ("task", "panel", "episodes", "turns", "data"):
+        panels.add_column(column, no_wrap=True)
+    # One line for each panel, also in a narrow window.
+    panels.add_column("what", no_wrap=True, overflow="ellipsis")
     for name, task in tasks.items():
         for panel, info in task.panels().items():
             there = "here" if task.available(panel) else "missing"

@@ -36,6 +36,7 @@ from tasks.base import Task
 from tasks.errors import UserError
 from tasks.options import parse_settings
 from tasks.registry import load_task
+from tasks.seeding import sha256_text
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
@@ -400,7 +401,10 @@ def _folder(arguments: argparse.Namespace, init: ModelSource) -> Path:
         return Path(arguments.out)
     name = init.identity.name.replace("/", "-")
     where = arguments.track or f"{name}-{Path(arguments.scale or DEFAULT_SCALE).stem}"
-    return Path("runs") / f"train-{Path(arguments.recipe).stem}-{where}-s{arguments.seed}"
+    folder = f"train-{Path(arguments.recipe).stem}-{where}-s{arguments.seed}"
+    if arguments.set:  # else every run of a sweep would have the same folder
+        folder += f"-{sha256_text(' '.join(sorted(arguments.set)))[:8]}"
+    return Path("runs") / folder
 
 
 def set_threads(threads: int | None) -> None:

@@ -1,8 +1,10 @@
 """What the command line says of itself and of mistakes in its words; nothing here loads a model."""
 
+import os
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,6 +41,15 @@ def refused(capsys: pytest.CaptureFixture[str], words: str) -> str:
         ("eval -m ckpt", "did you mean --model?"),
         ("eval my-ckpt", "unexpected 'my-ckpt'; did you mean --model my-ckpt?"),
         ("train --recipe grpo --learning-rate 1", "--set optimization.learning_rate=1e-4"),
+        (
+            "submit prepare x --about a --out y",
+            "arlarena-bench submit prepare: --out y: the folder",
+        ),
+        ("compare tests ./tests", "tests is given twice"),
+        (
+            "leaderboard serve --board no.parquet",
+            "no.parquet cannot be read: there is no such file",
+        ),
         ("eval --dtype bf16", "invalid choice: 'bf16' (choose from"),
         ("eval --limit 0", "--limit: must be an integer of at least 1, not '0'"),
         ("eval --model x --model-args a=1", "must be a JSON object, not 'a=1'"),
@@ -105,6 +116,57 @@ def test_help_begins_with_what_is_needed_and_has_examples() -> None:
     options = [line.split()[0] for line in text.splitlines() if line.startswith("  --")]
     assert options[:2] == ["--model", "--task"]
     assert text.partition("examples:")[2].count("arlarena-bench eval") > 5
+
+
+def test_help_is_wrapped_and_ends_with_what_few_people_need(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = command_line().subcommands()["validate"].format_help()
+    assert max(map(len, text.splitlines())) <= 80
+    options = [line.split()[0] for line in text.splitlines() if line.startswith("  --")]
+    assert options == [
+        "--panel",
+        "--training-entries",
+        "--pin",
+        "--data",
+        "--env-processes",
+        "--set",
+    ]
+
+
+def test_another_package_of_tasks_is_named(tmp_path: Path) -> None:
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks" / "__init__.py").touch()
+    place = Path(__file__).parents[3]
+    environment = {**os.environ, "PYTHONPATH": str(place)}
+    command = [sys.executable, "-m", "benchmark.cli", "--version"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert (
+        f"another package `tasks` hides the benchmark's own ({tmp_path / 'tasks'})"
+        in (done.stderr.splitlines()[-1])
+    )
+    environment["PYTHONSAFEPATH"] = "1"
+    subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True)
+
+
+def test_a_gpu_without_vllm_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    driver = tmp_path / "version"
+    monkeypatch.setattr("benchmark.engines.choose._NVIDIA", driver)
+    monkeypatch.setattr("benchmark.engines.choose.find_spec", lambda name: None)
+    words = ["eval", "--model", "tiny-sokoban", "--limit", "1", "--max-tokens", "2", "--out"]
+    note = "note: there is a GPU here, and vLLM is not installed: `make install-vllm` adds it\n"
+    driver.touch()
+    assert main([*words, str(tmp_path / "with")]) == 0
+    assert note in capsys.readouterr().out
+    # Who has named the engine has chosen.
+    assert main([*words, str(tmp_path / "with"), "--engine", "transformers"]) == 0
+    assert note not in capsys.readouterr().out
 
 
 def test_every_shell_gets_a_completion(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ from benchmark.cli.main import command_line, main
 from benchmark.logs.foreign import FORMATS
 from benchmark.logs.metrics import METRICS
 from benchmark.stability.definitions import DEFINITIONS
-from benchmark.stability.table import COLUMNS, shown
+from benchmark.stability.table import COLUMNS, SHORT_LEGEND, shown
 from tests.benchmark.stability.command import (
     NORMS,
     SUCCESS,
@@ -39,10 +39,16 @@ def test_our_own_logs_say_their_recipes(tmp_path: Path, capsys: pytest.CaptureFi
     assert rows["seed 0"][1] == "no, to 12"
     assert rows["seed 1"][1].startswith("at ")
     assert rows["seed 1"][2] == "0.0 %"
-    legend = text.split("\n\n")[1]
+    # Nothing more is to be said of whole logs of ours.
+    assert text.split("\n\n")[1:] == [f"{SHORT_LEGEND}\n"]
+
+
+def test_the_legend_explains_every_column(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    legend = run(capsys, *seeds(tmp_path), "--legend").split("\n\n")[1]
     for name in COLUMNS:
         assert re.search(rf"^{re.escape(DEFINITIONS[name].name)} \(", legend, re.M)
-    assert len(text.strip().split("\n\n")) == 2  # nothing more to be said of whole logs of ours
 
 
 def test_every_run_by_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -279,7 +279,7 @@ def test_a_dataset_is_named_with_its_commit(
     told = ["submit", "to-hub", str(copies("policy").folder), "--dataset", dataset]
     assert main(told) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"arlarena-bench submit: --dataset {dataset}: ")
+    assert line.startswith(f"arlarena-bench submit to-hub: --dataset {dataset}: ")
     assert message in line
     assert not hub.asked
 
