@@ -217,11 +217,14 @@ def _hub_file(panel: FieldPanel) -> Path:
 def _fetch(panel: FieldPanel) -> Path:
     from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
 
-    where = {"revision": panel.revision, "repo_type": "dataset"}
     try:
         # Without the 25 seconds of retries that a download without a network takes.
-        get_hf_file_metadata(hf_hub_url(panel.hub_id, panel.file, **where))
-        return Path(hf_hub_download(panel.hub_id, panel.file, **where))
+        get_hf_file_metadata(
+            hf_hub_url(panel.hub_id, panel.file, repo_type="dataset", revision=panel.revision)
+        )
+        return Path(
+            hf_hub_download(panel.hub_id, panel.file, revision=panel.revision, repo_type="dataset")
+        )
     except Exception as error:  # the library and its client raise a dozen types
         reason = " ".join(str(error).split()).partition(". ")[0][:200]
         raise UserError(

@@ -56,4 +56,5 @@ def merged(model: "PreTrainedModel", adapter: Adapter) -> "PreTrainedModel":
         raise UserError(
             f"the adapter in {adapter.path} does not fit the model: {first_line(error)}"
         ) from error
-    return base.eval()
+    base.eval()
+    return base
