@@ -4,7 +4,7 @@ Only what vLLM and peft compute alike is accepted, so that an adapter means the 
 engine: low-rank updates of linear layers, as safetensors, and nothing else of the model.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from benchmark.models import (
     ADAPTER,
+    Adapter,
     AdapterIdentity,
     ModelSource,
     check_pulled,
@@ -56,21 +57,6 @@ class _Config(BaseModel):
         if isinstance(init, str) and init.lower() not in _PLAIN:
             raise ValueError(f"init_lora_weights {init!r} changes the base model's weights")
         return self
-
-
-@dataclass(frozen=True, slots=True)
-class Adapter:
-    """A LoRA adapter that can be loaded.
-
-    Attributes:
-        identity: What stands in the run.
-        path: Folder with `adapter_config.json` and `adapter_model.safetensors`.
-        rank: The largest rank of its updates.
-    """
-
-    identity: AdapterIdentity
-    path: Path
-    rank: int
 
 
 def find_adapter(name: str) -> Adapter:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -14,9 +14,6 @@ from benchmark.fields import MAX_NAME, Name, Sha256
 from tasks.errors import UserError
 from tasks.strict import Strict
 from tasks.texts import counted
-
-if TYPE_CHECKING:
-    from benchmark.adapters import Adapter
 
 # What is loaded: weights as safetensors only, configuration and tokenizer as data only.
 FILE_PATTERNS = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt")
@@ -40,6 +37,21 @@ class AdapterIdentity(Strict):
     name: Name
     sha256: Sha256
     revision: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """A LoRA adapter that can be loaded.
+
+    Attributes:
+        identity: What stands in the run.
+        path: Folder with `adapter_config.json` and `adapter_model.safetensors`.
+        rank: The largest rank of its updates.
+    """
+
+    identity: AdapterIdentity
+    path: Path
+    rank: int
 
 
 class ModelIdentity(Strict):
@@ -117,7 +129,7 @@ class ModelSource:
     identity: ModelIdentity
     path: Path | None
     task: str | None = None
-    adapter: "Adapter | None" = None
+    adapter: Adapter | None = None
 
 
 def from_folder(

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 import benchmark
-from benchmark.adapters import Adapter, find_adapter, with_adapter
+from benchmark.adapters import find_adapter, with_adapter
 from benchmark.cli.main import main
 from benchmark.engines.core.base import Engine, Generation, Sampling
 from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.engines.vllm.engine import VllmEngine
 from benchmark.evaluation.run_folder import read_run
-from benchmark.models import from_folder, same_weights
+from benchmark.models import Adapter, from_folder, same_weights
 from tasks.errors import UserError
 from tests.support.tiny_lora import make_adapter, merge_by_hand
 from tests.support.tiny_model import ask, make_tiny_model, mixed_prompts

@@ -10,13 +10,13 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
-from benchmark.adapters import Adapter
 from benchmark.engines.core.base import PLAIN_CHAT, ChatOptions
 from benchmark.engines.core.chat import Chat, quiet_transformers
 from benchmark.engines.core.weights import checksums, layout_of
 from benchmark.engines.core.worker import Result, Ticket, WorkerEngine
 from benchmark.engines.transformers.decoding import BatchRow, Decoder, uniforms
 from benchmark.engines.transformers.lora import merged
+from benchmark.models import Adapter
 from tasks.errors import UserError
 from tasks.texts import first_line
 

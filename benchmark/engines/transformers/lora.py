@@ -4,7 +4,7 @@ import warnings
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from benchmark.adapters import Adapter
+from benchmark.models import Adapter
 from tasks.errors import UserError
 from tasks.texts import first_line
 

@@ -25,11 +25,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from benchmark.adapters import Adapter
 from benchmark.engines.core.base import PLAIN_CHAT, ChatOptions, EngineError
 from benchmark.engines.core.chat import Chat
 from benchmark.engines.core.worker import Completion, Result, Ticket, WorkerEngine
 from benchmark.engines.vllm.lora import load_lora, lora_arguments
+from benchmark.models import Adapter
 from tasks.errors import UserError, near
 from tasks.texts import first_line
 

@@ -2,7 +2,7 @@
 
 from typing import Any, get_args
 
-from benchmark.adapters import Adapter
+from benchmark.models import Adapter
 from tasks.errors import UserError
 from tasks.texts import first_line
 
