@@ -153,7 +153,8 @@ def read_run(path: PathLike) -> Run:
         UserError: It is none, or a record in it is not valid.
     """
     from benchmark.evaluation.run_folder import read_run
-    from benchmark.evaluation.summary import named, summarize
+    from benchmark.evaluation.summary import named
+    from benchmark.evaluation.tally import summarize
 
     manifest, records = read_run(Path(path))
     summary = named(summarize(manifest, records), manifest)

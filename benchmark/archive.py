@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from benchmark.files import open_no_link, write_atomically
+from benchmark.files import open_no_link
 from tasks.errors import UserError
 
 LEVEL = 19
@@ -129,14 +129,3 @@ def sha256_of(path: Path) -> tuple[str, int]:
             digest.update(part)
             size += len(part)
     return digest.hexdigest(), size
-
-
-def write_compressed(path: Path, lines: Iterable[bytes]) -> int:
-    """Store lines in a compressed file.
-
-    Returns:
-        Their size in bytes.
-    """
-    content = b"".join(lines)
-    write_atomically(path, compress(content))
-    return len(content)

@@ -4,22 +4,12 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from tasks.base import Task, TaskInfo
+from tasks.base import Task
 from tasks.errors import UserError
 from tasks.registry import load_task
 
 Settings = Mapping[str, Mapping[str, str]]
 """Values by the names of task and setting."""
-
-
-def data_folder(info: TaskInfo) -> Path | None:
-    """The folder that the task's environment variable names, whether or not it exists.
-
-    Returns:
-        None if the variable is not set or the task has none.
-    """
-    value = os.environ.get(info.data_variable) if info.data_variable else None
-    return Path(value) if value else None
 
 
 def use_data(options: Iterable[str]) -> None:

@@ -12,7 +12,8 @@ from benchmark.evaluation.notes import notes_of
 from benchmark.evaluation.protocol import THINKING
 from benchmark.evaluation.replay import installed_panel
 from benchmark.evaluation.run_folder import REPORT, SUMMARY, read_manifest, read_run, read_sessions
-from benchmark.evaluation.summary import PanelSummary, RunSummary, named, summarize, summary_json
+from benchmark.evaluation.summary import PanelSummary, RunSummary, named, summary_json
+from benchmark.evaluation.tally import summarize
 from benchmark.files import write_atomically
 from benchmark.report import report_html
 from tasks.errors import UserError

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from benchmark.evaluation.manifest import ENGINE_FACTS, Manifest
 from benchmark.evaluation.protocol import PanelProtocol, differing_fields
 from benchmark.evaluation.records import EpisodeRecord
-from benchmark.evaluation.summary import PanelKey, checked_records
+from benchmark.evaluation.summary import PanelKey
+from benchmark.evaluation.tally import checked_records
 from benchmark.stats.intervals import (
     Interval,
     bootstrap_mean,

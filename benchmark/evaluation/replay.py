@@ -185,21 +185,6 @@ def _check_dangerous(protocol: PanelProtocol, task: Task, chosen: Mapping[str, s
             )
 
 
-def replay_record(
-    record: EpisodeRecord, protocol: PanelProtocol, task: Task, entry: PanelEntry
-) -> Replay:
-    """Re-execute one record in this process.
-
-    Args:
-        record: What is claimed.
-        protocol: What it was played under.
-        task: The task.
-        entry: The panel's entry that the record names.
-    """
-    execution = execute(task, entry, protocol.max_turns, _recorded(record, protocol))
-    return _compare(record, protocol, task, entry, execution)
-
-
 def _compare(
     record: EpisodeRecord,
     protocol: PanelProtocol,

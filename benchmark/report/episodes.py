@@ -79,6 +79,47 @@ class _World:
     reason: str | None
 
 
+class _Packer:
+    """Compresses a list of JSON texts as they come, as far as there is room.
+
+    Args:
+        head: What stands before the first item.
+        tail: What stands behind the last one.
+        max_packed: Room in bytes, before base64.
+
+    Attributes:
+        items: How many found room.
+    """
+
+    def __init__(self, head: str, tail: str, max_packed: int) -> None:
+        self.items = 0
+        self._tail = tail
+        self._max_packed = max_packed
+        self._compressor = zlib.compressobj(9)
+        self._pieces = [self._compressor.compress(head.encode())]
+        self._used, self._held, self._unpacked = 0, 0, len(head)
+
+    def add(self, item: str) -> bool:
+        """Add an item; False if there is no room for it."""
+        self._held += len(item)
+        # What the compressor holds back is counted at a typical rate.
+        full = self._used + self._held // _TYPICAL_RATE > self._max_packed
+        if full or self._unpacked + len(item) > MAX_UNPACKED:
+            return False
+        piece = self._compressor.compress(f"{',' if self.items else ''}{item}".encode())
+        if piece:
+            self._used, self._held = self._used + len(piece), 0
+        self._pieces.append(piece)
+        self._unpacked += len(item)
+        self.items += 1
+        return True
+
+    def packed(self) -> str:
+        """All of it, as base64."""
+        end = [self._compressor.compress(self._tail.encode()), self._compressor.flush()]
+        return base64.b64encode(b"".join(self._pieces + end)).decode("ascii")
+
+
 def pack_episodes(
     manifest: Manifest,
     records: Sequence[EpisodeRecord],
@@ -104,31 +145,20 @@ def pack_episodes(
     panels = [_panel(worlds[panel.task, panel.panel], panel) for panel in summary.panels]
     for record in records:
         manifest.panel(record.task, record.panel)
-    packer = zlib.compressobj(9)
-    head = json.dumps(panels)
-    pieces = [packer.compress(f'{{"panels":{head},"episodes":['.encode())]
-    used, held, unpacked, shown, replayed, differing = 0, 0, len(head), 0, 0, 0
+    packer = _Packer(f'{{"panels":{json.dumps(panels)},"episodes":[', "]}", max_packed)
+    replayed, differing = 0, 0
     with closing(_replays(records, worlds, env_processes)) as replays:
         for place, record, replay in replays:
             world = worlds[record.task, record.panel]
             episode, differs = _episode(place, record, world, replay)
-            text = json.dumps(episode, separators=(",", ":"), allow_nan=False)
-            held += len(text)
-            # What the compressor holds back is counted at a typical rate.
-            if used + held // _TYPICAL_RATE > max_packed or unpacked + len(text) > MAX_UNPACKED:
+            if not packer.add(json.dumps(episode, separators=(",", ":"), allow_nan=False)):
                 break
-            pieces.append(packer.compress(f"{',' if shown else ''}{text}".encode()))
-            if pieces[-1]:
-                used, held = used + len(pieces[-1]), 0
-            unpacked += len(text)
-            shown += 1
             replayed += world.task is not None
             differing += differs
-    pieces += [packer.compress(b"]}"), packer.flush()]
     return Episodes(
-        packed=base64.b64encode(b"".join(pieces)).decode("ascii"),
-        shown=shown,
-        left_out=len(records) - shown,
+        packed=packer.packed(),
+        shown=packer.items,
+        left_out=len(records) - packer.items,
         replayed=replayed,
         differing=differing,
         missing=tuple(

@@ -109,26 +109,6 @@ def collapse_step(success: Curve, *, from_start: bool = True) -> int | None:
     return min((stretch[0] for stretch in stretches if stretch), default=None)
 
 
-def first_below_start(success: Curve) -> int | None:
-    """The first evaluation with less than half of the success before training.
-
-    `s_t < 0.5 s_0`, not smoothed, once is enough: simpler and quicker than `collapse_step`, and
-    fit for runs with few evaluations, but one bad evaluation can set it off, and a run that had
-    risen far above its start can lose much before it does.
-
-    Args:
-        success: Success rates on one validation panel, the init's first, each in [0, 1].
-
-    Returns:
-        Position in `success`; None without one.
-    """
-    values = [_or_none(value) for value in success]
-    start = next((value for value in values if value is not None), 0.0)
-    return next(
-        (at for at, v in enumerate(values) if v is not None and v < KEPT * start - _TIE), None
-    )
-
-
 def format_collapse_step(valid: Curve) -> int | None:
     """Where valid responses vanish: below half of their best share for 3 evaluations in a row.
 

@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from benchmark.task_checks.check import Check, attempt, said
@@ -19,9 +19,6 @@ STARTS_OVER = "a reset starts over"
 SHARES_NOTHING = "two episodes of one entry share nothing"
 
 _GARBAGE = ("", "<action>", "no tags at all", "\x00\ufffd", "<action></action>", "x" * 100_000)
-
-Respond = Callable[[Episode, int], str]
-"""A policy: the response to an episode's view, given the turn."""
 
 
 @dataclass(slots=True)

@@ -20,7 +20,8 @@ from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.protocol import overrides_of, run_fingerprint
 from benchmark.evaluation.records import EpisodeRecord, TurnRecord
 from benchmark.evaluation.run_folder import RunFolder, read_run
-from benchmark.evaluation.summary import summarize, summary_json
+from benchmark.evaluation.summary import summary_json
+from benchmark.evaluation.tally import summarize
 from benchmark.logs.training_log import read_training_log
 from benchmark.models import ModelIdentity
 from benchmark.submissions.check import CheckResult, check_submission

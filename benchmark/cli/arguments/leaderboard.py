@@ -14,6 +14,11 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "again. The page only shows it.",
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    _add_build(actions)
+    _add_serve(actions)
+
+
+def _add_build(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     action = actions.add_parser(
         "build",
         help="check all submissions and write the board's files",
@@ -49,6 +54,17 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         help="where replays that held are kept; the same records are not replayed again by the "
         "same code. Whoever can write the file can have anything accepted",
     )
+    _add_eval_results(action)
+    action.add_argument(
+        "--repository",
+        metavar="URL",
+        help="repository of the submissions: the page links to it and to its pull requests",
+    )
+    action.add_argument("--commit", metavar="SHA", help="its commit, named on the page")
+    action.add_argument("--date", metavar="DAY", help="day of that commit, named on the page")
+
+
+def _add_eval_results(action: argparse.ArgumentParser) -> None:
     action.add_argument(
         "--eval-results",
         metavar="DIR",
@@ -63,13 +79,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     action.add_argument(
         "--source", metavar="URL", help="with --eval-results: URL of the board, if it has one"
     )
-    action.add_argument(
-        "--repository",
-        metavar="URL",
-        help="repository of the submissions: the page links to it and to its pull requests",
-    )
-    action.add_argument("--commit", metavar="SHA", help="its commit, named on the page")
-    action.add_argument("--date", metavar="DAY", help="day of that commit, named on the page")
+
+
+def _add_serve(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     action = actions.add_parser(
         "serve",
         help="show the board as a page",

@@ -13,6 +13,15 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         description="A leaderboard entry is a pull request that adds one folder.",
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    _add_init(actions)
+    _add_prepare(actions)
+    _add_to_hub(actions)
+    _add_check(actions)
+    _add_hash(commands)
+    _add_audit(commands)
+
+
+def _add_init(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     action = actions.add_parser(
         "init",
         help="write a first about.yaml from runs and training logs",
@@ -23,6 +32,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     action.add_argument(
         "--out", metavar="FILE", default="about.yaml", help="new file (default: about.yaml)"
     )
+
+
+def _add_prepare(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     action = actions.add_parser(
         "prepare",
         help="create a folder from runs and training logs",
@@ -40,6 +52,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     action.add_argument(
         "--out", metavar="DIR", required=True, help="new folder, submissions/<yyyymmdd>_<name>"
     )
+
+
+def _add_to_hub(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     action = actions.add_parser(
         "to-hub",
         help="point a folder's records to a dataset on the hub",
@@ -51,6 +66,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     action.add_argument(
         "--dataset", metavar="OWNER/NAME@COMMIT", required=True, help="dataset and its commit"
     )
+
+
+def _add_check(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     action = actions.add_parser(
         "check",
         help="check a folder: schema, protocol, replay of every episode, logs",
@@ -74,6 +92,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     action.add_argument("--json", metavar="FILE", help="also write the verdict as JSON")
     action.add_argument("--comment", metavar="FILE", help="also write a comment in Markdown")
+
+
+def _add_hash(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = commands.add_parser(
         "hash",
         help="print the hash by which runs and entries name weights",
@@ -85,6 +106,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parser.add_argument(
         "model", metavar="MODEL", nargs="+", help="an init's name, a folder or a hub id"
     )
+
+
+def _add_audit(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = commands.add_parser(
         "audit",
         help="score a submission's responses under its named weights",

@@ -48,6 +48,13 @@ def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "optimization.learning_rate=1e-4\n",
         parents=[env_options()],
     )
+    _add_configuration(parser)
+    _add_conduct(parser)
+    _add_engine(parser)
+
+
+def _add_configuration(parser: argparse.ArgumentParser) -> None:
+    """What is trained."""
     parser.add_argument("--recipe", required=True, help="a shipped recipe's name or a YAML file")
     parser.add_argument(
         "--track",
@@ -88,6 +95,10 @@ def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="change a value, such as optimization.learning_rate=1e-4, or a task's "
         "setting, TASK.NAME=VALUE; repeatable; a run on a track becomes an open run",
     )
+
+
+def _add_conduct(parser: argparse.ArgumentParser) -> None:
+    """How it is run."""
     parser.add_argument("--out", metavar="DIR", help="folder (default: runs/train-...)")
     parser.add_argument(
         "--dry-run",
@@ -112,6 +123,10 @@ def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="play while the policy is updated; rows are at most N updates old (default: 1)",
     )
     parser.add_argument("--threads", type=count, help="CPU threads of this process (default: 1)")
+
+
+def _add_engine(parser: argparse.ArgumentParser) -> None:
+    """What samples the responses."""
     engine = parser.add_argument_group("engine")
     _add_engine(engine)
     engine.add_argument(

@@ -20,7 +20,7 @@ from benchmark.cli.commands.inits import (
     shipped_weights,
 )
 from benchmark.evaluation.run_folder import MANIFEST
-from benchmark.evaluation.summary import summarize
+from benchmark.evaluation.tally import summarize
 from benchmark.files import write_atomically
 from benchmark.submissions.about import WRITTEN, Kind, read_about
 from benchmark.submissions.badges import Badges, badges_of, read_reruns

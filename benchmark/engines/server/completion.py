@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any, TypedDict
 
 from benchmark.engines.core.base import EngineError, Generation
-from benchmark.engines.server.endpoint import Reply, Trouble
+from benchmark.engines.server.exchange import Reply, Trouble
 from tasks.errors import UserError
 
 MAX_TEXT = 1_000_000

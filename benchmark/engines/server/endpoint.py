@@ -1,87 +1,21 @@
-"""One OpenAI-compatible endpoint: its address, its models, and bounded HTTP exchanges.
+"""One OpenAI-compatible endpoint: its address, its models and its routes.
 
-Nothing here puts an API key or a password into a message. The texts of `Trouble` name no address
-either: they end in records, which are published.
+Nothing here puts an API key or a password into a message.
 """
 
 import base64
 import difflib
-import json
-import math
 import os
-import time
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
 import aiohttp
 from yarl import URL
 
+from benchmark.engines.server.exchange import BodyTooLong, Reply, Trouble, exchange
 from tasks.errors import UserError
 
-MAX_BODY = 16 * 2**20
-"""Longest response body that is read, in bytes: about 100,000 tokens with their details."""
-MAX_MESSAGE = 400
-
 KEY_VARIABLES = ("ARLARENA_API_KEY", "OPENAI_API_KEY")
-
-
-class Trouble(Exception):
-    """An attempt failed in a way that another attempt may not.
-
-    Attributes:
-        retry_after: Seconds that the server asks to wait; None if it does not say.
-        busy: The server is well but has too much to do.
-    """
-
-    def __init__(self, cause: str, retry_after: float | None = None, busy: bool = False) -> None:
-        super().__init__(cause)
-        self.retry_after = retry_after
-        self.busy = busy
-
-
-class BodyTooLong(Exception):
-    """The response body is longer than `MAX_BODY`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """An HTTP response, read to its end.
-
-    Attributes:
-        status: HTTP status.
-        body: At most `MAX_BODY` bytes.
-        retry_after: Seconds of the header `Retry-After`; None without a valid one.
-        location: Header of a redirection; empty without one.
-    """
-
-    status: int
-    body: bytes
-    retry_after: float | None = None
-    location: str = ""
-
-    def json(self) -> Any:
-        """Parse the body.
-
-        Raises:
-            Trouble: It is not JSON.
-        """
-        try:
-            return json.loads(self.body)
-        except (ValueError, RecursionError):
-            raise Trouble(f"HTTP {self.status} with a body that is not JSON") from None
-
-    def message(self) -> str:
-        """The server's error message, as one short line."""
-        try:
-            value = json.loads(self.body)
-        except (ValueError, RecursionError):
-            value = self.body[: 4 * MAX_MESSAGE].decode("utf-8", "replace")
-        if isinstance(value, dict):
-            error = value.get("error", value.get("message", value.get("detail", "")))
-            value = error.get("message", "") if isinstance(error, dict) else error
-        text = "".join(c if c.isprintable() else " " for c in str(value)[: 4 * MAX_MESSAGE])
-        return " ".join(text.split())[:MAX_MESSAGE]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,25 +38,6 @@ class Served:
 def api_key() -> str | None:
     """The API key from the environment; None without one."""
     return next((key for name in KEY_VARIABLES if (key := os.environ.get(name, "").strip())), None)
-
-
-def parse_retry_after(value: str | None, now: float) -> float | None:
-    """Seconds to wait by the header `Retry-After` (RFC 9110, 10.2.3); None if it is not valid.
-
-    Args:
-        value: The header: seconds, or an HTTP date.
-        now: Seconds since the epoch.
-    """
-    if value is None:
-        return None
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            seconds = parsedate_to_datetime(value).timestamp() - now
-        except (ValueError, TypeError, OverflowError):
-            return None
-    return max(seconds, 0.0) if math.isfinite(seconds) else None
 
 
 def parse_endpoint(text: str) -> tuple[tuple[URL, ...], str | None]:
@@ -215,7 +130,7 @@ class Endpoint:
             BodyTooLong: The answer is longer than `MAX_BODY`.
         """
         url = self._base / "completions" if tokens else self._base / "chat" / "completions"
-        return await self._exchange(session, "POST", url, body)
+        return await exchange(session, "POST", url, self._headers, body)
 
     async def tokenize(self, session: aiohttp.ClientSession, body: bytes) -> int | None:
         """Count a prompt's tokens with vLLM's `/tokenize`; None if the server cannot.
@@ -224,7 +139,7 @@ class Endpoint:
             Trouble: No answer came.
             BodyTooLong: The answer is longer than `MAX_BODY`.
         """
-        reply = await self._exchange(session, "POST", self._root / "tokenize", body)
+        reply = await exchange(session, "POST", self._root / "tokenize", self._headers, body)
         value = reply.json() if reply.status == 200 else None
         count = value.get("count") if isinstance(value, dict) else None
         return count if type(count) is int and count >= 0 else None
@@ -236,7 +151,7 @@ class Endpoint:
             Trouble: No answer came.
             BodyTooLong: The answer is longer than `MAX_BODY`.
         """
-        reply = await self._exchange(session, "POST", self._root / "detokenize", body)
+        reply = await exchange(session, "POST", self._root / "detokenize", self._headers, body)
         value = reply.json() if reply.status == 200 else None
         text = value.get("prompt") if isinstance(value, dict) else None
         return text if isinstance(text, str) else None
@@ -266,7 +181,8 @@ class Endpoint:
         """
         route, _, query = path.partition("?")
         url = (self._root / route).with_query(query or None)
-        return await self._exchange(session, method, url, body, limit, keep=False)
+        headers = {**self._headers, "Connection": "close"}
+        return await exchange(session, method, url, headers, body, limit)
 
     async def inspect(
         self, session: aiohttp.ClientSession, model: str | None, limit: float | None = None
@@ -369,72 +285,9 @@ class Endpoint:
 
     async def _get(self, session: aiohttp.ClientSession, url: URL, limit: float | None) -> Reply:
         try:
-            return await self._exchange(session, "GET", url, None, limit)
+            return await exchange(session, "GET", url, self._headers, limit=limit)
         except BodyTooLong:
             return Reply(200, b"")
-
-    async def _exchange(
-        self,
-        session: aiohttp.ClientSession,
-        method: str,
-        url: URL,
-        body: bytes | None,
-        limit: float | None = None,
-        keep: bool = True,
-    ) -> Reply:
-        limits = session.timeout if limit is None else aiohttp.ClientTimeout(total=limit)
-        try:
-            # Redirections would carry the key to a server that the user did not name.
-            async with session.request(
-                method,
-                url,
-                data=body,
-                headers=self._headers if keep else {**self._headers, "Connection": "close"},
-                allow_redirects=False,
-                timeout=limits,
-            ) as response:
-                retry_after = response.headers.get("Retry-After")
-                return Reply(
-                    response.status,
-                    await _read_bounded(response),
-                    parse_retry_after(retry_after, time.time()) if retry_after else None,
-                    response.headers.get("Location", "") if 300 <= response.status < 400 else "",
-                )
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Trouble(_cause(error, limits.total)) from error
-
-
-async def _read_bounded(response: aiohttp.ClientResponse) -> bytes:
-    if (response.content_length or 0) > MAX_BODY:
-        raise BodyTooLong
-    chunks: list[bytes] = []
-    size = 0
-    async for chunk in response.content.iter_any():
-        size += len(chunk)
-        if size > MAX_BODY:
-            raise BodyTooLong
-        chunks.append(chunk)
-    return b"".join(chunks)
-
-
-def _cause(error: Exception, total: float | None) -> str:
-    """Say what happened on the wire; aiohttp's own texts name the address."""
-    if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return "connection timed out"
-    if isinstance(error, TimeoutError):
-        return f"no answer within {total:g} s" if total else "no response in time"
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return "unknown host name"
-    if isinstance(error, aiohttp.ClientSSLError):
-        return "TLS error: " + type(error).__name__
-    if isinstance(error, aiohttp.ClientConnectorError):
-        number = error.os_error.errno
-        return os.strerror(number).lower() if number else "no connection"
-    if isinstance(
-        error, aiohttp.ServerDisconnectedError | aiohttp.ClientPayloadError | ConnectionError
-    ):
-        return "the server closed the connection"
-    return f"invalid HTTP response ({type(error).__name__})"
 
 
 def _model_cards(reply: Reply) -> dict[str, dict[str, Any]] | None:

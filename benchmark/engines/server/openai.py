@@ -9,7 +9,6 @@ A proxy named in the environment is not used: a server's address is taken as it 
 """
 
 import asyncio
-import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -26,30 +25,14 @@ from benchmark.engines.core.base import (
     EngineDown,
     EngineError,
     Generation,
-    PromptTooLong,
     Request,
     Sampling,
 )
 from benchmark.engines.core.chat import OPENED
-from benchmark.engines.server.completion import read_completion, read_token_completion
-from benchmark.engines.server.dialect import (
-    ENOUGH_TO_ANSWER,
-    Dialect,
-    advice,
-    context_in,
-    is_about_context,
-    is_limit_reached,
-    prompt_in,
-)
-from benchmark.engines.server.endpoint import (
-    MAX_BODY,
-    BodyTooLong,
-    Endpoint,
-    Reply,
-    Served,
-    Trouble,
-    api_key,
-)
+from benchmark.engines.server.attempt import Attempts, json_body
+from benchmark.engines.server.dialect import ENOUGH_TO_ANSWER, Dialect, advice, is_limit_reached
+from benchmark.engines.server.endpoint import Endpoint, Served, api_key
+from benchmark.engines.server.exchange import Trouble
 from benchmark.engines.server.pool import Pool
 from benchmark.engines.server.vllm_control import VllmControl, all_done
 from benchmark.engines.server.weights import ServerWeights
@@ -140,6 +123,7 @@ class OpenAIEngine(Engine):
         self._session: aiohttp.ClientSession | None = None
         self._ran_out = 0
         self._weights = ServerWeights(transfer)
+        self._attempts = Attempts(self._dialect, self._weights)
         self._chat = chat
         self._sampling = replace(sampling, max_tokens=1)
 
@@ -282,7 +266,7 @@ class OpenAIEngine(Engine):
         cause = ""
         for attempt in range(self._retries + 1):
             try:
-                reply = await self._attempt(endpoint, fields, join_reasoning=True)
+                reply = await self._attempts.send(self._http, endpoint, fields, join_reasoning=True)
                 self._dialect.opened = await self._opened(endpoint, reply)
                 return
             except Trouble as trouble:
@@ -310,7 +294,7 @@ class OpenAIEngine(Engine):
         return found[0] if found else ""
 
     async def _detokenized(self, endpoint: Endpoint, ids: Sequence[int]) -> str | None:
-        body = _body({"model": self._dialect.model, "tokens": list(ids)})
+        body = json_body({"model": self._dialect.model, "tokens": list(ids)})
         return await endpoint.detokenize(self._http, body)
 
     async def _probe(self, endpoint: Endpoint) -> None:
@@ -328,7 +312,7 @@ class OpenAIEngine(Engine):
         for attempt in range(self._retries + 1):
             endpoint = await self._pool.choose(affinity, failed)
             try:
-                generation = await self._attempt(endpoint, fields, join_reasoning)
+                generation = await self._attempts.send(self._http, endpoint, fields, join_reasoning)
             except Trouble as trouble:
                 log.debug("attempt %d at %s: %s", attempt + 1, endpoint.label, trouble)
                 if not trouble.busy:
@@ -341,75 +325,6 @@ class OpenAIEngine(Engine):
                 self._ran_out = 0
                 return generation
         raise AssertionError("the last attempt returns or raises")
-
-    async def _attempt(
-        self, endpoint: Endpoint, fields: dict[str, Any], join_reasoning: bool
-    ) -> Generation:
-        tokens = "prompt" in fields
-        began, salt = self._weights.version, self._weights.cache_salt
-        if salt is not None:
-            fields = {**fields, "cache_salt": salt}
-        endpoint.load += 1
-        try:
-            reply = await endpoint.post(self._http, _body(fields), tokens)
-            if reply.status in (400, 413, 422):
-                room = await self._room(endpoint, reply, fields)
-                body = _body(self._dialect.limited(fields, room))
-                reply = await endpoint.post(self._http, body, tokens)
-            generation = self._read(endpoint, reply, fields, join_reasoning)
-        except BodyTooLong:
-            raise EngineError(f"the server's answer is longer than {MAX_BODY} bytes") from None
-        finally:
-            endpoint.load -= 1
-        return replace(generation, weights_versions=(began, self._weights.version))
-
-    async def _room(self, endpoint: Endpoint, reply: Reply, fields: dict[str, Any]) -> int:
-        """Find the limit of the response that a refused request can have.
-
-        The length of messages is known to the server alone, so it is asked for only here. (vLLM
-        0.32 cuts `max_tokens` itself and refuses only prompts that leave no room; earlier versions
-        and other servers refuse the sum.)
-
-        Raises:
-            PromptTooLong: There is no room.
-            EngineError: The refusal is not about the context's length.
-        """
-        message = endpoint.message(reply)
-        served = self._dialect.served
-        context = served.context if served else None
-        prompt: int | None = None
-        if "prompt" in fields:
-            prompt = len(fields["prompt"])
-        elif self._dialect.vllm:
-            prompt = await endpoint.tokenize(
-                self._http, _body({key: fields[key] for key in ("model", "messages")})
-            )
-        elif not is_about_context(reply.body.decode("utf-8", "replace")):
-            raise EngineError(f"HTTP {reply.status}: {message}")
-        context = context or context_in(message)
-        prompt = prompt or prompt_in(message)
-        limit = fields[self._dialect.limit_field]
-        if context is None or prompt is None or prompt + limit <= context:
-            raise EngineError(f"HTTP {reply.status}: {message}")
-        if prompt >= context:
-            raise PromptTooLong(prompt, context)
-        return context - prompt
-
-    def _read(
-        self, endpoint: Endpoint, reply: Reply, fields: dict[str, Any], join_reasoning: bool
-    ) -> Generation:
-        status = reply.status
-        if status == 200 and "prompt" in fields:
-            return read_token_completion(reply, fields["prompt"])
-        if status == 200:
-            return read_completion(reply, self._dialect.vllm, join_reasoning)
-        if status in (401, 403):
-            raise EngineDown(f"access was denied (HTTP {status}); {endpoint.key_hint}")
-        message = f"HTTP {status}: {endpoint.message(reply)}"
-        # A model that was served at the start and is not found now: the probe looks into it.
-        if status in (404, 408, 429) or status >= 500:
-            raise Trouble(message, reply.retry_after, busy=status == 429)
-        raise EngineError(message)
 
     async def _back_off(self, trouble: Trouble, seed: int, attempt: int) -> None:
         wait = trouble.retry_after or 0.0
@@ -456,7 +371,3 @@ def back_off_seconds(seed: int, attempt: int) -> float:
     """
     share = stable_seed("back-off", seed, attempt, bits=32) / 2**32
     return min(LONGEST_WAIT, FIRST_WAIT * 2.0**attempt) * (1 + share) / 2
-
-
-def _body(fields: dict[str, Any]) -> bytes:
-    return json.dumps(fields, separators=(",", ":")).encode()

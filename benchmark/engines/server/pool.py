@@ -5,7 +5,8 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from benchmark.engines.core.base import EngineDown
-from benchmark.engines.server.endpoint import Endpoint, Trouble
+from benchmark.engines.server.endpoint import Endpoint
+from benchmark.engines.server.exchange import Trouble
 from tasks.errors import UserError
 
 MEMORY = 65_536

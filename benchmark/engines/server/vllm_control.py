@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 import aiohttp
 
 from benchmark.engines.core.base import EngineDown
-from benchmark.engines.server.endpoint import BodyTooLong, Endpoint, Reply, Trouble
+from benchmark.engines.server.endpoint import Endpoint
+from benchmark.engines.server.exchange import BodyTooLong, Reply, Trouble
 from tasks.errors import UserError
 
 NO_UPDATE = "default"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from benchmark.engines.core.base import EngineDown, checked_version
-from benchmark.engines.server.endpoint import Trouble
+from benchmark.engines.server.exchange import Trouble
 from benchmark.engines.server.vllm_control import NO_UPDATE, VllmControl, all_done, paused
 from tasks.errors import UserError
 

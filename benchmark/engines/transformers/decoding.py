@@ -128,6 +128,7 @@ class Decoder:
         self._layers = [SlotLayer(max_batch) for _ in self._kinds]
         self._cache = DynamicCache()
         self._cache.layers = list(self._layers)
+        # What prompts share, one for each beginning of `PREFIX_KEY` tokens.
         self._prefixes: dict[tuple[int, ...], Prefix] = {}
         # Of a packed prompt only the beginning may be shared, so no layer may have a window.
         self._packs = model.device.type == "cpu" and takes_trees(model)
@@ -156,11 +157,6 @@ class Decoder:
                 count = max(PREFILL_TOKENS[self.model.device.type] // suffix, 1)
                 self._prefill(family[-count:], prefix)
                 del family[-count:]
-
-    @property
-    def prefixes(self) -> tuple[Prefix, ...]:
-        """The prefixes that prompts share, one for each beginning of `PREFIX_KEY` tokens."""
-        return tuple(self._prefixes.values())
 
     def forget_prefixes(self) -> None:
         """Drop the prefixes that prompts share. To be called when weights change."""

@@ -1,6 +1,7 @@
 """The shipped inits play: end to end, as they are known to, the same at any concurrency."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -16,7 +17,6 @@ from benchmark.evaluation.manifest import Shard
 from benchmark.evaluation.protocol import SamplingOverrides
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.evaluation.run_folder import RunFolder, read_run
-from benchmark.evaluation.summary import read_summary
 from benchmark.submissions.check import read_accepted
 from benchmark.submissions.reading.entry import ReadRun
 
@@ -68,10 +68,10 @@ def test_an_init_plays_as_it_is_known_to(
     name: str, episodes: int, runs: Callable[[str], Path]
 ) -> None:
     path = runs(name)
-    (panel,) = read_summary((path / "summary.json").read_bytes()).panels
-    assert (panel.task, panel.panel) == (find_model(name).task, "builtin")
-    assert (panel.records, panel.errors) == (episodes, 0)
-    assert panel.format_valid > 0.95
+    (panel,) = json.loads((path / "summary.json").read_bytes())["panels"]
+    assert (panel["task"], panel["panel"]) == (find_model(name).task, "builtin")
+    assert (panel["records"], panel["errors"]) == (episodes, 0)
+    assert panel["format_valid"] > 0.95
     assert main(["replay", str(path)]) == 0
     manifest, records = read_run(path)
     assert manifest.model.kind == "init"

@@ -10,7 +10,6 @@ from benchmark.stability.collapse import (
     Curve,
     collapse_step,
     diverged,
-    first_below_start,
     format_collapse_step,
     reward_std_stop,
     running_best,
@@ -80,14 +79,6 @@ def test_without_the_init_nobody_knows_what_was_gained() -> None:
     assert collapse_step(curve, from_start=False) is None
     fallen = [*curve, 0.0, 0.0, 0.0]
     assert collapse_step(fallen, from_start=False) is not None
-
-
-def test_below_start_is_the_first_value_under_half_of_the_first() -> None:
-    assert first_below_start([0.5, 0.9, 0.25, 0.24, 0.9]) == 3  # half itself is not below
-    assert first_below_start([None, 0.6, NAN, 0.31, 0.29]) == 4
-    assert first_below_start([0.5, 1.0, 0.3]) is None  # a fall from 1.0 does not count
-    assert first_below_start([0.0, 0.0]) is None
-    assert first_below_start([]) is None
 
 
 def test_one_deep_point_does_not_move_the_step_of_the_other_rule() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.archive import sha256_of, write_compressed
+from benchmark.archive import compress, sha256_of
 from tests.benchmark.stability.command import (
     fault,
     run,
@@ -26,7 +26,8 @@ def submission(folder: Path) -> Path:
         log = write_log(folder.parent / f"{seed}.jsonl", run_lines(seed=seed, updates=12))
         path = folder / f"training/s{seed}.jsonl.zst"
         path.parent.mkdir(parents=True, exist_ok=True)
-        size = write_compressed(path, [log.read_bytes()])
+        path.write_bytes(compress(log.read_bytes()))
+        size = log.stat().st_size
         digest, stored = sha256_of(path)
         files.append(
             {"path": f"training/s{seed}.jsonl.zst", "bytes": stored, "sha256": digest,
@@ -67,7 +68,7 @@ def test_packed_logs_are_read_anywhere_and_no_larger_than_others(
     for name in ("grpo-s0.jsonl.zst", "grpo-s0.episodes.jsonl.zst"):
         (results / name).write_bytes(cell.read_bytes())
     assert list(table(run(capsys, results))) == ["grpo"]
-    write_compressed(cell, [bytes(2**26 + 1)])
+    cell.write_bytes(compress(bytes(2**26 + 1)))
     assert f"{cell} holds more than {2**26} bytes" in fault(capsys, cell)
     cell.write_bytes(b"no frame")
     assert "grpo-s0.jsonl.zst cannot be unpacked" in fault(capsys, cell)

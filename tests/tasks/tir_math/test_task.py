@@ -13,7 +13,7 @@ from benchmark.cli.main import main
 from benchmark.engines.core.base import Engine, Generation, Request
 from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.records import EpisodeRecord, record_of
-from benchmark.evaluation.replay import Replay, replay_record
+from benchmark.evaluation.replay import Replay, replay_records
 from benchmark.evaluation.rollout import Job, play_episode
 from benchmark.hosts.inline import InlineHost
 from tasks.episode import Step
@@ -23,6 +23,7 @@ from tasks.registry import load_task
 from tasks.tir_math.outputs import MOST_SHOWN, Output
 from tasks.tir_math.sandbox.base import Execution
 from tasks.tir_math.services import sandbox as sandbox_of_this_process
+from tasks.tir_math.task import TirMathTask
 from tests.tasks.tir_math.sandbox.needs import needs_bubblewrap
 
 TASK = load_task("tir_math")
@@ -174,10 +175,17 @@ def recorded(*responses: str) -> tuple[EpisodeRecord, Says]:
     return record_of(trajectory), engine
 
 
+class InProcess(TirMathTask):
+    """The task, replayed in this process: to start another one takes a second."""
+
+    info = replace(TirMathTask.info, worker_processes=False)
+
+
 def replayed(record: EpisodeRecord) -> Replay:
     # As `replay` reads it.
     strict = EpisodeRecord.model_validate_json(record.model_dump_json())
-    return replay_record(strict, PROTOCOL, TASK, ENTRY)
+    (replay,) = replay_records([(strict, PROTOCOL, InProcess(), ENTRY)])
+    return replay
 
 
 def changed(record: EpisodeRecord, turn: int, **info: Any) -> EpisodeRecord:

@@ -14,7 +14,7 @@ from benchmark.engines.core.base import (
     Request,
     Sampling,
 )
-from benchmark.engines.server.endpoint import MAX_BODY
+from benchmark.engines.server.exchange import MAX_BODY
 from benchmark.engines.server.openai import OpenAIEngine
 from tasks.errors import UserError
 from tests.support.loopback import (

@@ -17,7 +17,7 @@ from aiohttp import web
 from safetensors.torch import load_file
 
 from benchmark.engines.core.base import EngineDown, Sampling
-from benchmark.engines.server.endpoint import Trouble
+from benchmark.engines.server.exchange import Trouble
 from benchmark.engines.server.nccl_transfer import FanOut, NcclTransfer, worker_counts
 from benchmark.engines.server.openai import OpenAIEngine
 from benchmark.engines.server.weight_transfer import FolderTransfer

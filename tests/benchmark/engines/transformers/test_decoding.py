@@ -164,7 +164,7 @@ def test_prefix_is_shared_and_shrinks() -> None:
 
     def admit(prompt: list[int]) -> int:
         decoder.admit([BatchRow(0, prompt[-1], len(prompt) - 1, Sampling(), 1, [])], [prompt])
-        return sum(prefix.length for prefix in decoder.prefixes)
+        return sum(prefix.length for prefix in decoder._prefixes.values())
 
     base = list(range(100))
     assert admit([*base, 7]) == 100
@@ -173,7 +173,7 @@ def test_prefix_is_shared_and_shrinks() -> None:
     assert admit([250, *base]) == 160  # other instructions: a prefix of their own
     assert admit([*base[:20], 7]) == 160  # too short to have one
     decoder.forget_prefixes()
-    assert not decoder.prefixes
+    assert not decoder._prefixes
 
 
 def test_other_layers_than_attention_are_refused() -> None:

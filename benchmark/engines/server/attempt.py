@@ -1,0 +1,125 @@
+"""One attempt to have a request answered by one endpoint."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import aiohttp
+
+from benchmark.engines.core.base import EngineDown, EngineError, Generation, PromptTooLong
+from benchmark.engines.server.completion import read_completion, read_token_completion
+from benchmark.engines.server.dialect import Dialect, context_in, is_about_context, prompt_in
+from benchmark.engines.server.endpoint import Endpoint
+from benchmark.engines.server.exchange import MAX_BODY, BodyTooLong, Reply, Trouble
+from benchmark.engines.server.weights import ServerWeights
+
+
+class Attempts:
+    """Sends requests and reads their answers.
+
+    Args:
+        dialect: How the servers are spoken to.
+        weights: What they hold.
+    """
+
+    def __init__(self, dialect: Dialect, weights: ServerWeights) -> None:
+        self._dialect = dialect
+        self._weights = weights
+
+    async def send(
+        self,
+        session: aiohttp.ClientSession,
+        endpoint: Endpoint,
+        fields: dict[str, Any],
+        join_reasoning: bool,
+    ) -> Generation:
+        """Ask once, and once more with a shorter response if the context has no room for this one.
+
+        Args:
+            session: To use.
+            endpoint: Whom to ask.
+            fields: Of the request, from `Dialect.fields`.
+            join_reasoning: Whether reasoning that the server keeps apart belongs to the text.
+
+        Raises:
+            Trouble: Another attempt may succeed.
+            EngineError: The server refuses the request.
+            PromptTooLong: The context leaves no room for a response.
+            EngineDown: Access is denied.
+        """
+        tokens = "prompt" in fields
+        began, salt = self._weights.version, self._weights.cache_salt
+        if salt is not None:
+            fields = {**fields, "cache_salt": salt}
+        endpoint.load += 1
+        try:
+            reply = await endpoint.post(session, json_body(fields), tokens)
+            if reply.status in (400, 413, 422):
+                room = await self._room(session, endpoint, reply, fields)
+                body = json_body(self._dialect.limited(fields, room))
+                reply = await endpoint.post(session, body, tokens)
+            generation = self._read(endpoint, reply, fields, join_reasoning)
+        except BodyTooLong:
+            raise EngineError(f"the server's answer is longer than {MAX_BODY} bytes") from None
+        finally:
+            endpoint.load -= 1
+        return replace(generation, weights_versions=(began, self._weights.version))
+
+    async def _room(
+        self,
+        session: aiohttp.ClientSession,
+        endpoint: Endpoint,
+        reply: Reply,
+        fields: dict[str, Any],
+    ) -> int:
+        """Find the limit of the response that a refused request can have.
+
+        The length of messages is known to the server alone, so it is asked for only here. (vLLM
+        0.32 cuts `max_tokens` itself and refuses only prompts that leave no room; earlier versions
+        and other servers refuse the sum.)
+
+        Raises:
+            PromptTooLong: There is no room.
+            EngineError: The refusal is not about the context's length.
+        """
+        message = endpoint.message(reply)
+        served = self._dialect.served
+        context = served.context if served else None
+        prompt: int | None = None
+        if "prompt" in fields:
+            prompt = len(fields["prompt"])
+        elif self._dialect.vllm:
+            prompt = await endpoint.tokenize(
+                session, json_body({key: fields[key] for key in ("model", "messages")})
+            )
+        elif not is_about_context(reply.body.decode("utf-8", "replace")):
+            raise EngineError(f"HTTP {reply.status}: {message}")
+        context = context or context_in(message)
+        prompt = prompt or prompt_in(message)
+        limit = fields[self._dialect.limit_field]
+        if context is None or prompt is None or prompt + limit <= context:
+            raise EngineError(f"HTTP {reply.status}: {message}")
+        if prompt >= context:
+            raise PromptTooLong(prompt, context)
+        return context - prompt
+
+    def _read(
+        self, endpoint: Endpoint, reply: Reply, fields: dict[str, Any], join_reasoning: bool
+    ) -> Generation:
+        status = reply.status
+        if status == 200 and "prompt" in fields:
+            return read_token_completion(reply, fields["prompt"])
+        if status == 200:
+            return read_completion(reply, self._dialect.vllm, join_reasoning)
+        if status in (401, 403):
+            raise EngineDown(f"access was denied (HTTP {status}); {endpoint.key_hint}")
+        message = f"HTTP {status}: {endpoint.message(reply)}"
+        # A model that was served at the start and is not found now: the probe looks into it.
+        if status in (404, 408, 429) or status >= 500:
+            raise Trouble(message, reply.retry_after, busy=status == 429)
+        raise EngineError(message)
+
+
+def json_body(fields: dict[str, Any]) -> bytes:
+    """A request's body."""
+    return json.dumps(fields, separators=(",", ":")).encode()
