@@ -50,7 +50,7 @@ def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     _add_configuration(parser)
     _add_conduct(parser)
-    _add_engine(parser)
+    _add_training_engine(parser)
 
 
 def _add_configuration(parser: argparse.ArgumentParser) -> None:
@@ -125,8 +125,8 @@ def _add_conduct(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=count, help="CPU threads of this process (default: 1)")
 
 
-def _add_engine(parser: argparse.ArgumentParser) -> None:
-    """What samples the responses."""
+def _add_training_engine(parser: argparse.ArgumentParser) -> None:
+    """What samples the responses, and how it gets new weights."""
     engine = parser.add_argument_group("engine")
     _add_engine(engine)
     engine.add_argument(
