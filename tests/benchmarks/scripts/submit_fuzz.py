@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks.seeding import stable_seed
-from tests.support.submission_mutations import judged, mutate, proven
+from tests.support.fuzz.damage import judged, mutate, proven
 from tests.support.submissions import (
     check,
     copied,

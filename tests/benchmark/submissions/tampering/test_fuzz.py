@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from benchmark.submissions.format.findings import Rejected
 from benchmark.submissions.reading.folder import read_submission
-from tests.support.submission_mutations import judged, mutate, proven
+from tests.support.fuzz.damage import judged, mutate, proven
 from tests.support.submissions import check, copied
 
 SLOW = settings(
