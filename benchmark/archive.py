@@ -5,6 +5,7 @@ import io
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO, Final
 
 import pyarrow as pa
 
@@ -13,6 +14,7 @@ from tasks.errors import UserError
 
 LEVEL = 19
 _CHUNK = 2**20
+_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 
 
 def compress(content: bytes) -> bytes:
@@ -47,7 +49,8 @@ def unpacked(path: Path, size: int) -> Iterator[bytes]:
         Parts of at most 1 MiB, in order. That there are too few is known after the last one only.
 
     Raises:
-        UserError: It is not a Zstandard file, is damaged, or holds more or less.
+        UserError: It is not a Zstandard file, is damaged, or holds more or less; or it is not one
+            frame alone.
     """
     found = 0
     for part in _parts(path):
@@ -58,6 +61,37 @@ def unpacked(path: Path, size: int) -> Iterator[bytes]:
     if found != size:
         than = "more" if found > size else f"{found:,}"
         raise UserError(f"{path.name} holds {than} bytes, {size:,} are stated")
+    with os.fdopen(open_no_link(path, os.O_RDONLY), "rb") as stored:
+        if not _is_one_frame(stored):
+            raise UserError(
+                f"{path.name} is not a single Zstandard frame: skippable frames hold bytes that "
+                "are never unpacked"
+            )
+
+
+def _is_one_frame(stored: BinaryIO) -> bool:
+    """Whether a stream that can be unpacked is one frame, from its first to its last byte.
+
+    Readers pass over skippable frames, whatever is in them, and join several frames. Format:
+    RFC 8878, sections 3.1.1 and 3.1.1.2.
+    """
+    magic, descriptor = stored.read(4), int.from_bytes(stored.read(1))
+    if magic != _MAGIC:
+        return False
+    single = bool(descriptor & 0x20)
+    content_size = (int(single), 2, 4, 8)[descriptor >> 6]
+    stored.seek((not single) + (0, 1, 2, 4)[descriptor & 3] + content_size, os.SEEK_CUR)
+    last = False
+    while not last:
+        head = stored.read(3)
+        if len(head) < 3:
+            return False
+        header = int.from_bytes(head, "little")
+        last, kind, size = bool(header & 1), header >> 1 & 3, header >> 3
+        # A block of one repeated byte stores that byte alone.
+        stored.seek(1 if kind == 1 else size, os.SEEK_CUR)
+    stored.seek(4 if descriptor & 4 else 0, os.SEEK_CUR)
+    return stored.tell() == os.fstat(stored.fileno()).st_size
 
 
 def read_at_most(path: Path, most: int) -> bytes:

@@ -62,8 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sample = trained_again(entry, arguments) if arguments.updates else played(entry, arguments)
         print(on_one_line(sample.text))
         if sample.holds:
-            folder = entry.folder
-            add_rerun(folder.parent, folder.name, arguments.by, arguments.day, sample)
+            add_rerun(entry.folder, arguments.by, arguments.day, sample)
     except UserError as error:
         print(f"rerun_entry: {on_one_line(str(error))}", file=sys.stderr)
         return 2

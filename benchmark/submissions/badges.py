@@ -1,5 +1,7 @@
 """Badges: what is proven about a submission, computed, plus reruns by maintainers."""
 
+import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -7,8 +9,12 @@ from typing import Annotated, Final, Literal
 import yaml
 from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
+from benchmark.fields import Sha256
 from benchmark.submissions.check import CheckResult
+from benchmark.submissions.format.plain_yaml import read_plain_yaml
+from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
+from benchmark.submissions.reading.folder import MAX_SUBMISSION, read_plain
 from tasks.errors import UserError
 from tasks.strict import Strict, first_fault
 
@@ -72,15 +78,19 @@ class Rerun(Strict):
         by: Who.
         note: What came out.
         sample: What was repeated; null where a person has repeated it in another way.
+        submission_sha256: Of the entry's `submission.json`, which lists all its files by hash: a
+            record is of this content and does not pass to another entry of the same name; null
+            where it was written by hand for whatever has the name.
     """
 
     date: str
     by: str
     note: str
     sample: RerunSample | None = None
+    submission_sha256: Sha256 | None = None
 
 
-def badges_of(verdict: CheckResult, reruns: dict[str, Rerun]) -> Badges:
+def badges_of(verdict: CheckResult, reruns: Mapping[str, Rerun]) -> Badges:
     """The badges of a submission that was checked.
 
     Args:
@@ -104,8 +114,26 @@ def badges_of(verdict: CheckResult, reruns: dict[str, Rerun]) -> Badges:
         replayed=verdict.replayed == sum(len(run.records) for run in entry.runs),
         stability=_stability(entry),
         init=init,
-        rerun=_held(reruns.get(verdict.folder.name)),
+        rerun=_held(rerun_of(verdict.folder, reruns)),
     )
+
+
+def rerun_of(folder: Path, reruns: Mapping[str, Rerun]) -> Rerun | None:
+    """What maintainers have repeated of an entry; None if nothing, or of other content.
+
+    Args:
+        folder: The entry's folder; it was read before.
+        reruns: By folder name (`read_reruns`).
+    """
+    rerun = reruns.get(folder.name)
+    if rerun is None or rerun.submission_sha256 in (None, digest_of(folder)):
+        return rerun
+    return None
+
+
+def digest_of(folder: Path) -> str:
+    """SHA-256 of an entry's `submission.json`."""
+    return hashlib.sha256(read_plain(folder, SUBMISSION, MAX_SUBMISSION)).hexdigest()
 
 
 def _held(rerun: Rerun | None) -> bool:
@@ -135,9 +163,9 @@ def read_reruns(submissions: Path) -> dict[str, Rerun]:
     if not path.exists():
         return {}
     try:
-        content = yaml.safe_load(path.read_text("utf-8")) or {}
+        content = read_plain_yaml(path.read_text("utf-8")) or {}
         return TypeAdapter(dict[str, Rerun]).validate_python(content)
     except ValidationError as error:
         raise UserError(f"{path}: {first_fault(error)}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UserError(f"{path} cannot be read: {str(error).splitlines()[0]}") from error

@@ -28,7 +28,13 @@ from benchmark.logs.training_log import TrainingLog
 from benchmark.reproduction import first_difference
 from benchmark.stats.paired import PairedDifference, Side
 from benchmark.stats.shown import points_text
-from benchmark.submissions.badges import RERUN, Rerun, RerunSample, read_reruns
+from benchmark.submissions.badges import (
+    RERUN,
+    Rerun,
+    RerunSample,
+    digest_of,
+    read_reruns,
+)
 from benchmark.submissions.reading.entry import ReadRun
 from tasks.errors import UserError
 from tasks.seeding import stable_seed
@@ -155,12 +161,11 @@ def same_start(theirs: TrainingLog, ours: TrainingLog, updates: int) -> str | No
     return None if found is None else found.text
 
 
-def add_rerun(submissions: Path, entry: str, by: str, day: date, sample: RerunSample) -> Rerun:
+def add_rerun(folder: Path, by: str, day: date, sample: RerunSample) -> Rerun:
     """Write the record of a rerun beside the submissions; a newer one takes an older one's place.
 
     Args:
-        submissions: Their folder.
-        entry: Name of the entry's folder.
+        folder: The entry's folder, among the other submissions.
         by: Who answers for it.
         day: When it was made.
         sample: What was repeated, and what came out.
@@ -168,12 +173,19 @@ def add_rerun(submissions: Path, entry: str, by: str, day: date, sample: RerunSa
     Raises:
         UserError: The records that are there break their schema, or cannot be written.
     """
+    submissions = folder.parent
     known: Mapping[str, Rerun] = read_reruns(submissions)
-    made = Rerun(date=day.isoformat(), by=by, note=sample.text, sample=sample)
+    made = Rerun(
+        date=day.isoformat(),
+        by=by,
+        note=sample.text,
+        sample=sample,
+        submission_sha256=digest_of(folder),
+    )
     content = {
         name: each.model_dump(mode="json", exclude_none=True) for name, each in known.items()
     }
-    content[entry] = made.model_dump(mode="json", exclude_none=True)
+    content[folder.name] = made.model_dump(mode="json", exclude_none=True)
     text = yaml.safe_dump(content, sort_keys=True, allow_unicode=True, width=100)
     try:
         write_atomically(submissions / RERUN, text.encode())

@@ -19,7 +19,7 @@ from benchmark.archive import sha256_of
 from benchmark.evaluation.protocol import NAME, THINKING
 from benchmark.files import write_atomically
 from benchmark.reproduction import TrainCommandOf
-from benchmark.submissions.badges import badges_of, read_reruns
+from benchmark.submissions.badges import badges_of, read_reruns, rerun_of
 from benchmark.submissions.check import CheckResult, check_submission
 from benchmark.submissions.checks.context import Context, MethodFault
 from benchmark.submissions.checks.known import Known
@@ -137,7 +137,7 @@ def build(
         if checked is not None:
             checked(verdict, number, len(folders))
         if verdict.accepted and verdict.entry is not None:
-            rerun = reruns.get(verdict.folder.name)
+            rerun = rerun_of(verdict.folder, reruns)
             badges = badges_of(verdict, reruns)
             rows.append(row_of(verdict.entry, badges, rerun, train_command))
             played = panels.setdefault(verdict.entry.protocol, {})

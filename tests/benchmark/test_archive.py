@@ -1,8 +1,10 @@
 """Compressed files: the same everywhere, and never unpacked beyond what is stated."""
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,6 +62,42 @@ def test_what_is_no_whole_archive_is_refused(tmp_path: Path, content: bytes) -> 
     (tmp_path / "x.zst").write_bytes(content)
     with pytest.raises(UserError, match=r"x\.zst cannot be unpacked"):
         read_compressed(tmp_path / "x.zst", 99)
+
+
+SKIPPED = b"\x50\x2a\x4d\x18" + (5).to_bytes(4, "little") + b"bytes"
+"""A frame that readers pass over."""
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        SKIPPED + compress(b"content"),
+        compress(b"content") + SKIPPED,
+        compress(b"con") + SKIPPED + compress(b"tent"),
+        compress(b"con") + compress(b"tent"),
+        compress(b"content") + compress(b""),
+    ],
+    ids=["before", "after", "between", "two frames", "an empty frame"],
+)
+def test_what_holds_more_than_its_content_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x.zst").write_bytes(content)
+    with pytest.raises(UserError, match=r"x\.zst is not a single Zstandard frame"):
+        read_compressed(tmp_path / "x.zst", 7)
+
+
+@pytest.mark.parametrize("level", [1, 3, 19])
+@pytest.mark.parametrize("size", [0, 1, 255, 256, 70_000, 3 * MIB])
+def test_frames_of_every_size_are_read(tmp_path: Path, level: int, size: int) -> None:
+    """Headers have other lengths, and blocks are stored as they are, repeated or compressed."""
+    draw = random.Random(size)
+    for content in (bytes(size), draw.randbytes(size), b"a rather regular text " * (size // 22)):
+        frame = pa.Codec("zstd", compression_level=level).compress(content, asbytes=True)
+        (tmp_path / "x.zst").write_bytes(frame)
+        assert read_compressed(tmp_path / "x.zst", len(content)) == content
+        # Without a stated size, and with blocks as they came.
+        with pa.CompressedOutputStream(str(tmp_path / "y.zst"), "zstd") as stream:
+            stream.write(content)
+        assert read_compressed(tmp_path / "y.zst", len(content)) == content
 
 
 @given(st.lists(st.binary(max_size=9)), st.lists(st.integers(1, 8)))

@@ -32,6 +32,8 @@ MAX_SUBMISSION: Final = 2**18
 """Bytes of `submission.json`."""
 MAX_PLAIN: Final = 2**20
 """Bytes of any other file that is not compressed."""
+MAX_README: Final = 2**16
+"""Bytes of a README; GitHub shows its HTML cleaned, and the board does not show it."""
 MAX_MANIFEST: Final = 2**15
 """Bytes of a `run.json`."""
 MAX_CONTENT: Final = 2**28
@@ -149,7 +151,8 @@ def read_plain(folder: Path, name: str, limit: int = MAX_PLAIN) -> bytes:
 def check_readme(folder: Path) -> list[Finding]:
     """Check that the README holds what it shows; what it says is its authors' own."""
     try:
-        check_visible(read_plain(folder, README).decode("utf-8").replace("\t", " "), lines=True)
+        text = read_plain(folder, README, MAX_README).decode("utf-8").replace("\t", " ")
+        check_visible(text, lines=True)
     except Rejected as rejected:
         return [rejected.finding]
     except UnicodeDecodeError:

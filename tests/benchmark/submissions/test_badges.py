@@ -95,6 +95,8 @@ def test_maintainers_say_what_they_have_repeated(tmp_path: Path, policy: Path) -
         ("20260102_policy: true\n", "20260102_policy: "),
         ("- 20260102_policy\n", "reruns.yaml: Input should be"),
         ("a: [", "reruns.yaml cannot be read: "),
+        (LINE + LINE, "'20260102_policy' is given twice"),
+        (LINE + f"  submission_sha256: {'g' * 64}\n", "20260102_policy.submission_sha256: "),
         ("a: !!python/name:os.system\n", "reruns.yaml cannot be read: "),
     ],
 )

@@ -71,17 +71,30 @@ def sample(**changes: object) -> RerunSample:
     return RerunSample.model_validate(fields | changes)
 
 
-def test_the_record_is_what_the_badge_is_made_of(tmp_path: Path, policy: Path) -> None:
-    add_rerun(tmp_path, "20260101_older", "Ada", DAY, sample(what="updates", equal=32))
-    made = add_rerun(tmp_path, policy.name, "maintainer", DAY, sample())
+def test_the_record_is_what_the_badge_is_made_of(copies: Copies) -> None:
+    older, entry = copies("trained").folder, copies("policy").folder
+    add_rerun(older, "Ada", DAY, sample(what="updates", equal=32))
+    made = add_rerun(entry, "maintainer", DAY, sample())
     assert made.note == "32 episodes played again at commit aaaaaaaaaaaa, 31 equal: they hold"
-    reruns = read_reruns(tmp_path)
-    assert sorted(reruns) == ["20260101_older", policy.name]
-    assert reruns[policy.name] == made
-    verdict = check(policy)
+    reruns = read_reruns(entry.parent)
+    assert sorted(reruns) == sorted([older.name, entry.name])
+    assert reruns[entry.name] == made
+    verdict = check(entry)
     assert badges_of(verdict, reruns).rerun
-    add_rerun(tmp_path, policy.name, "maintainer", DAY, sample(holds=False, equal=0))
-    assert not badges_of(verdict, read_reruns(tmp_path)).rerun
+    add_rerun(entry, "maintainer", DAY, sample(holds=False, equal=0))
+    assert not badges_of(verdict, read_reruns(entry.parent)).rerun
+
+
+def test_a_record_does_not_pass_to_another_entry_of_the_name(copies: Copies) -> None:
+    """An entry that takes the place of a removed one has to earn its own badge."""
+    copy = copies("policy")
+    add_rerun(copy.folder, "maintainer", DAY, sample())
+    reruns = read_reruns(copy.folder.parent)
+    assert badges_of(check(copy.folder), reruns).rerun
+    copy.about(lambda about: about.update(contact="Someone else"))
+    verdict = check(copy.folder)
+    assert verdict.accepted
+    assert not badges_of(verdict, reruns).rerun
 
 
 @pytest.mark.parametrize("commit", ["a" * 39, "main", "A" * 40])

@@ -1,276 +1,299 @@
 """Random damage to submissions, for fuzzing: of every file, as bytes and as what they mean."""
 
-import json
 import os
 import random
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-from benchmark.submissions.badges import badges_of
-from benchmark.submissions.check import CheckResult
-from benchmark.submissions.report import comment, verdict_json
-from tests.support.submissions import Copy
+from benchmark.models import ModelIdentity
+from benchmark.submissions.about import Kind, read_about
+from tasks.errors import UserError, near
+from tests.support.fuzz.archives import ARCHIVES
+from tests.support.fuzz.lines import changed_lines
+from tests.support.fuzz.values import changed, damaged, dumped, parsed, rewritten
+from tests.support.fuzz.yaml_texts import changed_yaml
+from tests.support.submissions import INIT, Copy, about
 
-Path = tuple[str | int, ...]
-
-ODD: tuple[Any, ...] = (
-    None, True, False, 0, 1, -1, 2, 15, 2**31, 2**63, -(2**63), 10**30, 10**400, 0.0, -0.0, 0.5,
-    1.5, 1e308, -1e308, 5e-324, float("nan"), float("inf"), float("-inf"),
-    "", " ", "0", "a", "expert", "random", "two_boxes", "stop", "length", "train-0-0", "0" * 40,
-    "0" * 64, "../../etc/passwd", "/etc/passwd", "..\\x", "a\0b", "\u202eabc", "\u200b", "\u0410da",
-    "\ud800", "<script>alert(1)</script>", "| x | y |", "[x](javascript:alert(1))", "x" * 3_000,
-    "https://example.org", "http://example.org", "\x1b[2J",
-    [], [None], [[]], [0, 1], ["x"], {}, {"": None}, {"a": {"b": []}},
-)  # fmt: skip
-"""Values that readers stumble over."""
+Damage = Callable[[Copy, random.Random], None]
 
 
-def mutate(copy: Copy, draw: random.Random) -> str:
-    """Damage a submission in one place or two.
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What was done to a submission.
+
+    Attributes:
+        file: Kind of the file that was damaged first.
+        kinds: The kinds of damage, in order.
+        refused: What `about.yaml` was refused with, so that there is nothing to check.
+    """
+
+    file: str
+    kinds: tuple[str, ...]
+    refused: str | None = None
+
+
+def mutate(copy: Copy, draw: random.Random) -> Done:
+    """Damage a submission in one place, or now and then in two.
 
     Returns:
         What was done.
     """
-    kinds = list(_KINDS)
-    first = draw.choice(kinds)
-    _KINDS[first](copy, draw)
+    before = after = _snapshot(copy)
+    # Not every submission has a file of each kind, and some changes change nothing.
+    while after == before:
+        file = draw.choice(list(KINDS))
+        first = draw.choice(list(KINDS[file]))
+        try:
+            KINDS[file][first](copy, draw)
+        except UserError as error:
+            return Done(file, (first,), str(error))
+        after = _snapshot(copy)
     # Reading a pipe that nobody writes to would take for ever.
     if draw.randrange(4) or any(path.is_fifo() for path in copy.folder.rglob("*")):
-        return first
-    second = draw.choice(kinds)
+        return Done(file, (first,))
+    other = draw.choice(list(KINDS))
+    second = draw.choice(list(KINDS[other]))
     # What is broken already may not take further damage.
-    with suppress(AttributeError, IndexError, KeyError, OSError, TypeError, ValueError):
-        _KINDS[second](copy, draw)
-    return f"{first} + {second}"
+    with suppress(AttributeError, IndexError, KeyError, OSError, TypeError, ValueError, UserError):
+        KINDS[other][second](copy, draw)
+    return Done(file, (first, second))
 
 
-def judged(verdict: CheckResult) -> dict[str, Any]:
-    """What a check says in every form that it has; none of them may fail.
-
-    Returns:
-        The verdict for programs.
-    """
-    badges = badges_of(verdict, {}) if verdict.accepted else None
-    comment(verdict, badges)
-    assert all(finding.text.isprintable() for finding in verdict.findings)
-    content: dict[str, Any] = json.loads(verdict_json(verdict, badges))
-    return content
+def _snapshot(copy: Copy) -> dict[str, bytes | None]:
+    """Every path of a submission, with the content of a regular file."""
+    return {
+        str(path): path.read_bytes() if path.is_file() and not path.is_symlink() else None
+        for path in copy.folder.rglob("*")
+    }
 
 
-def proven(verdict: CheckResult) -> dict[str, Any]:
-    """What an accepted submission shows and its authors cannot choose.
-
-    Names and descriptions are theirs, and so is what a log says where it agrees with itself.
-    """
-    content = judged(verdict)
-    del content["stability"], content["stability_infinite"]
-    assert verdict.entry is not None
-    submission = verdict.entry.submission
-    content["checkpoints"] = [point.model_dump() for point in submission.checkpoints]
-    content["kind"] = submission.method.kind
-    content["init"] = submission.init and submission.init.model_dump()
-    return content
+def _named(copy: Copy, draw: random.Random, end: str) -> str | None:
+    """A file whose name ends so; None if there is none."""
+    names = [name for name in _names(copy) if name.endswith(end)]
+    return draw.choice(names) if names else None
 
 
-def _files(copy: Copy, draw: random.Random) -> str:
-    names = sorted(p.relative_to(copy.folder).as_posix() for p in copy.folder.rglob("*"))
-    return draw.choice([name for name in names if (copy.folder / name).is_file()])
+def _names(copy: Copy) -> list[str]:
+    found = (path for path in copy.folder.rglob("*") if path.is_file())
+    return sorted(path.relative_to(copy.folder).as_posix() for path in found)
 
 
-def _about(copy: Copy, draw: random.Random) -> None:
-    file = copy.folder / "submission.json"
-    file.write_text(_dumped(_changed(_json(file.read_bytes()), draw)), "utf-8", "surrogatepass")
+def _stored_bytes(end: str, listed: bool) -> Damage:
+    """Damages a file as it is stored, and lists it as it lies there."""
 
-
-def _bytes(copy: Copy, draw: random.Random) -> None:
-    file = copy.folder / _files(copy, draw)
-    file.write_bytes(_damaged(file.read_bytes(), draw))
-
-
-def _listed_bytes(copy: Copy, draw: random.Random) -> None:
-    name = _files(copy, draw)
-    _bytes_of(copy, name, draw)
-    if name != "submission.json":
-        listed = [
-            f for f in _json(copy.read("submission.json")).get("files", []) if f["path"] == name
-        ]
-        copy.relist(name, listed[0]["content_bytes"] if listed else None)
-
-
-def _bytes_of(copy: Copy, name: str, draw: random.Random) -> None:
-    (copy.folder / name).write_bytes(_damaged((copy.folder / name).read_bytes(), draw))
-
-
-def _content(copy: Copy, draw: random.Random) -> None:
-    name = _files(copy, draw)
-    if name.endswith(".zst"):
-        copy.write(name, _damaged(copy.read(name), draw))
-
-
-def _records(copy: Copy, draw: random.Random) -> None:
-    run = "runs/r0"
-    name = f"{run}/episodes.jsonl.zst"
-    copy.write(name, _lines(copy.read(name), draw))
-    copy.summarize(run)
-
-
-def _log(copy: Copy, draw: random.Random) -> None:
-    logs = sorted((copy.folder / "training").glob("*.zst"))
-    if logs:
-        name = f"training/{draw.choice(logs).name}"
-        copy.write(name, _lines(copy.read(name), draw))
-
-
-def _plain(file: str) -> Callable[[Copy, random.Random], None]:
     def change(copy: Copy, draw: random.Random) -> None:
-        name = f"runs/r0/{file}"
-        changed = _changed(_json(copy.read(name)), draw)
-        copy.write(name, _dumped(changed).encode("utf-8", "surrogatepass"))
+        if (name := _named(copy, draw, end)) is None:
+            return
+        before = _content_bytes(copy, name)
+        file = copy.folder / name
+        file.write_bytes(damaged(file.read_bytes(), draw))
+        if listed and name != "submission.json":
+            copy.relist(name, before)
 
     return change
 
 
-def _restated(copy: Copy, draw: random.Random) -> None:
-    def change(fields: dict[str, Any]) -> None:
-        changed = _changed(fields, draw)
-        if isinstance(changed, dict) and changed is not fields:
-            fields.clear()
-            fields.update(changed)
+def _content_bytes(copy: Copy, name: str) -> int | None:
+    files = parsed(copy.read("submission.json")).get("files", [])
+    return next((file["content_bytes"] for file in files if file["path"] == name), None)
 
-    if isinstance(_json(copy.read("runs/r0/run.json")), dict):
+
+def _frames(copy: Copy, draw: random.Random) -> None:
+    """Stores an archive in another way."""
+    if (name := _named(copy, draw, ".zst")) is not None:
+        content, file = copy.read(name), copy.folder / name
+        file.write_bytes(draw.choice(ARCHIVES)(content, draw))
+        copy.relist(name, len(content) + draw.choice((0, 0, 0, 1, -1)))
+
+
+def _content(end: str, change: Callable[[bytes, random.Random], bytes]) -> Damage:
+    """Changes what is in a file, as bytes, and lists it; summaries follow from records."""
+
+    def write(copy: Copy, draw: random.Random) -> None:
+        if (name := _named(copy, draw, end)) is not None:
+            copy.write(name, change(copy.read(name), draw))
+            if name.endswith("episodes.jsonl.zst"):
+                copy.summarize(name.rpartition("/")[0])
+
+    return write
+
+
+def _value(end: str) -> Damage:
+    """Changes one JSON value in a file."""
+
+    def change(content: bytes, draw: random.Random) -> bytes:
+        return dumped(changed(parsed(content), draw)).encode("utf-8", "surrogatepass")
+
+    return _content(end, change)
+
+
+def _restated(copy: Copy, draw: random.Random) -> None:
+    """Changes a value of `run.json`; its fingerprint, overrides and the summary follow."""
+
+    def change(fields: dict[str, Any]) -> None:
+        other = changed(fields, draw)
+        if isinstance(other, dict) and other is not fields:
+            fields.clear()
+            fields.update(other)
+
+    if isinstance(parsed(copy.read("runs/r0/run.json")), dict):
         copy.manifest(change)
 
 
+def _swapped(pattern: str, copy: Copy, draw: random.Random) -> None:
+    """Swaps two files of a kind, or copies one over the other, and lists both."""
+    names = [name for name in _names(copy) if name.endswith(pattern)]
+    if len(names) < 2:
+        return
+    one, other = draw.sample(names, 2)
+    contents = copy.read(one), copy.read(other)
+    copy.write(one, contents[1])
+    if draw.randrange(2):
+        copy.write(other, contents[0])
+
+
+def _checkpoints(copy: Copy, draw: random.Random) -> None:
+    """Swaps, doubles, renumbers or drops checkpoints, their models, runs and logs."""
+
+    def change(content: dict[str, Any]) -> None:
+        points = content["checkpoints"]
+        one, other = draw.choice(points), draw.choice(points)
+        match draw.randrange(7):
+            case 0:
+                points.append(dict(one))
+            case 1:
+                points.reverse()
+            case 2:
+                one["seed"] = draw.choice((0, 1, 2, 2**62, other["seed"]))
+            case 3:
+                points.remove(one)
+            case 4:
+                name = draw.choice(("seed", "model", "runs", "training_log"))
+                one[name], other[name] = other[name], one[name]
+            case 5:
+                one["runs"] = [*one["runs"], *other["runs"]]
+            case _:
+                one["training_log"] = draw.choice((None, "README.md", *one["runs"]))
+
+    copy.about(change)
+
+
+def _field(copy: Copy, draw: random.Random) -> None:
+    file = copy.folder / "submission.json"
+    text = dumped(changed(parsed(file.read_bytes()), draw))
+    file.write_text(text, "utf-8", "surrogatepass")
+
+
 def _tree(copy: Copy, draw: random.Random) -> None:
-    name = _files(copy, draw)
+    name = draw.choice(_names(copy))
     file = copy.folder / name
-    match draw.randrange(6):
+    outside = copy.folder.parent / "outside"
+    match draw.randrange(9):
         case 0:
             file.unlink()
         case 1:
             file.rename(file.with_name(f"x{file.name}"))
         case 2:
-            content = file.read_bytes()
-            file.unlink()
-            (copy.folder.parent / "outside").write_bytes(content)
-            file.symlink_to(copy.folder.parent / "outside")
+            file.rename(outside)
+            file.symlink_to(outside)
         case 3:
-            (file.parent / draw.choice(("x", "\n", ".git", "..x", "X.JSON", "a b"))).write_bytes(
-                b""
-            )
+            odd = ("x", "\n", ".git", "..x", "X.JSON", "a b", "\u202e", b"\xff".decode("latin-1"))
+            (file.parent / draw.choice(odd)).write_bytes(b"")
         case 4:
             file.unlink()
             os.mkfifo(file)
+        case 5:
+            file.rename(file.with_name(file.name.upper()))
+        case 6:
+            (file.parent / f"{file.name}.bak").hardlink_to(file)
+        case 7:
+            deep = copy.folder.joinpath(*("a" for _ in range(draw.choice((1, 3, 6, 40)))))
+            deep.mkdir(parents=True)
+            (deep / "x").write_bytes(b"x")
         case _:
             file.unlink()
             file.mkdir()
 
 
-_KINDS: dict[str, Callable[[Copy, random.Random], None]] = {
-    "field of submission.json": _about,
-    "bytes of a file": _bytes,
-    "bytes of a file, listed": _listed_bytes,
-    "unpacked bytes, listed": _content,
-    "records": _records,
-    "log": _log,
-    "field of run.json": _plain("run.json"),
-    "field of run.json, restated": _restated,
-    "field of summary.json": _plain("summary.json"),
-    "files and folders": _tree,
+def _about_yaml(copy: Copy, draw: random.Random) -> None:
+    """Writes what a damaged `about.yaml` says into `submission.json`.
+
+    Raises:
+        UserError: It is refused.
+    """
+    content = parsed(copy.read("submission.json"))
+    kind: Kind = content["method"]["kind"]
+    written = about(kind)
+    for name in ("schema_version", "date"):
+        del written[name]
+    del written["method"]["kind"]
+    if kind != "trained":
+        del written["init"]
+    else:
+        written["init"] = INIT["name"]
+    file = copy.folder.parent / "about.yaml"
+    file.write_bytes(changed_yaml({k: v for k, v in written.items() if v is not None}, draw))
+    said = read_about(file, kind, content["date"], _find_init)
+    copy.about(lambda fields: fields.update(said))
+
+
+def _find_init(name: str) -> ModelIdentity:
+    if name != INIT["name"]:
+        raise UserError(f"there is no init {name!r}{near(name, ('tiny-sokoban',))}")
+    return ModelIdentity.model_validate(INIT)
+
+
+_RECORDS, _RUN, _SUMMARY = "episodes.jsonl.zst", "run.json", "summary.json"
+
+
+def _of_file(end: str) -> dict[str, Damage]:
+    return {"stored bytes": _stored_bytes(end, False), "bytes, listed": _stored_bytes(end, True)}
+
+
+KINDS: dict[str, dict[str, Damage]] = {
+    "submission.json": {
+        **_of_file("submission.json"),
+        "field": _field,
+        "checkpoints": _checkpoints,
+        "writing": lambda copy, draw: _rewrite(copy.folder / "submission.json", draw),
+    },
+    "about.yaml": {"text": _about_yaml},
+    "records": {
+        **_of_file(_RECORDS),
+        "content": _content(_RECORDS, damaged),
+        "lines": _content(_RECORDS, partial(changed_lines, of="records")),
+        "turns": _content(_RECORDS, partial(changed_lines, of="turns")),
+        "swapped": partial(_swapped, _RECORDS),
+    },
+    "logs": {
+        **_of_file("training/s0.jsonl.zst"),
+        "content": _content("training/s0.jsonl.zst", damaged),
+        "lines": _content("training/s1.jsonl.zst", partial(changed_lines, of="logs")),
+        "lines of the first": _content("training/s0.jsonl.zst", partial(changed_lines, of="logs")),
+        "swapped": partial(_swapped, ".jsonl.zst"),
+    },
+    "archives": {"frames": _frames},
+    "run.json": {
+        **_of_file(_RUN),
+        "field": _value(_RUN),
+        "field, restated": _restated,
+        "writing": _content(_RUN, rewritten),
+        "swapped": partial(_swapped, _RUN),
+    },
+    "summary.json": {
+        **_of_file(_SUMMARY),
+        "field": _value(_SUMMARY),
+        "writing": _content(_SUMMARY, rewritten),
+    },
+    "README.md": _of_file("README.md"),
+    "files and folders": {"tree": _tree},
 }
+"""What can be damaged, by the kind of the file."""
 
 
-def _json(content: bytes) -> Any:
-    try:
-        return json.loads(content)
-    except ValueError:
-        return {}
-
-
-def _dumped(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _damaged(content: bytes, draw: random.Random) -> bytes:
-    """Other bytes: some changed, cut out, put in, or doubled."""
-    at, length = draw.randrange(len(content) + 1), draw.randrange(1, 40)
-    kept = content[at + length :]
-    match draw.randrange(6):
-        case 0:
-            return content[:at] + draw.randbytes(length) + kept
-        case 1:
-            return content[:at] + kept
-        case 2:
-            return content[:at] + draw.randbytes(length) + content[at:]
-        case 3:
-            return content[:at]
-        case 4:
-            return content + content
-        case _:
-            changed = bytearray(content or b"x")
-            changed[draw.randrange(len(changed))] ^= 1 << draw.randrange(8)
-            return bytes(changed)
-
-
-def _lines(content: bytes, draw: random.Random) -> bytes:
-    """Other JSON lines: a field of one changed, or lines dropped, doubled or swapped."""
-    lines = content.splitlines(keepends=True) or [b"{}\n"]
-    one, other = draw.randrange(len(lines)), draw.randrange(len(lines))
-    match draw.randrange(8):
-        case 0:
-            del lines[one]
-        case 1:
-            lines.insert(other, lines[one])
-        case 2:
-            lines[one], lines[other] = lines[other], lines[one]
-        case 3:
-            lines[one] = lines[other]
-        case _:
-            text = _dumped(_changed(_json(lines[one]), draw))
-            lines[one] = text.encode("utf-8", "surrogatepass") + b"\n"
-    return b"".join(lines)
-
-
-def _changed(value: Any, draw: random.Random) -> Any:
-    """A JSON value with one change somewhere in it."""
-    path = draw.choice(_paths(value))
-    if not path:
-        return _other(value, draw)
-    parent = value
-    for step in path[:-1]:
-        parent = parent[step]
-    key: Any = path[-1]
-    match draw.randrange(6):
-        case 0 if isinstance(parent, dict):
-            del parent[key]
-        case 1 if isinstance(parent, dict):
-            parent[str(draw.choice(("x", "", "name", "success", "\x1b[31m")))] = parent[key]
-        case 2 if isinstance(parent, list):
-            parent.insert(0, parent[key])
-        case 3 if isinstance(parent, list):
-            del parent[key]
-        case _:
-            parent[key] = _other(parent[key], draw)
-    return value
-
-
-def _paths(value: Any, here: Path = ()) -> list[Path]:
-    found = [here]
-    if isinstance(value, dict | list):
-        pairs = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, inner in pairs:
-            found += _paths(inner, (*here, key))
-    return found
-
-
-def _other(value: Any, draw: random.Random) -> Any:
-    """Another value in the place of one: a neighbor of it, or anything."""
-    near: list[Any] = []
-    if isinstance(value, bool):
-        near = [not value, int(value)]
-    elif isinstance(value, int | float):
-        near = [value + 1, value - 1, -value, value * 0.5, value + 1 / 256, str(value)]
-    elif isinstance(value, str):
-        near = [value + " ", value[1:], value.upper(), value[::-1], value + "\n", value * 2]
-    return draw.choice(near) if near and draw.randrange(2) else draw.choice(ODD)
+def _rewrite(file: Path, draw: random.Random) -> None:
+    file.write_bytes(rewritten(file.read_bytes(), draw))

@@ -129,6 +129,9 @@ def on_the_hub(copy: Copy) -> None:
     listed(url=f"https://huggingface.co/datasets/a/b/resolve/{'0' * 40}/x.zst")(copy)
 
 
+SKIPPED = b"\x50\x2a\x4d\x18" + (500).to_bytes(4, "little") + bytes(500)
+"""A Zstandard frame that readers pass over."""
+NOT_ONE_FRAME = "is not a single Zstandard frame"
 PATH = "files.1.path: String should match pattern"
 URL = "files.1.url: not a file of a dataset on the hub"
 FORGERIES = [
@@ -166,6 +169,9 @@ FORGERIES = [
     Forgery(
         "junk behind the archive", "policy", stored(lambda b: b + b"junk"), "ZSTD decompress f"
     ),
+    Forgery("bytes beside the content", "policy", stored(lambda b: b + SKIPPED), NOT_ONE_FRAME),
+    Forgery("bytes before the content", "policy", stored(lambda b: SKIPPED + b), NOT_ONE_FRAME),
+    Forgery("two archives in one", "policy", stored(lambda b: b + squeezed(b"")), NOT_ONE_FRAME),
     Forgery("flipped bit", "policy", stored(flipped), "does not match"),
     Forgery("nothing", "policy", stored(lambda _: b""), "episodes.jsonl.zst holds 0 bytes, "),
     Forgery("other bytes", "policy", plain(RECORDS, squeezed(b"{}\n")), f"{RECORDS}, bytes: "),
@@ -191,7 +197,7 @@ FORGERIES = [
     Forgery("more than 10 MiB", "policy", plain("big", bytes(11 * 2**20)), "or 10,485,760 bytes"),
     Forgery("too many files", "policy", many_files, "holds more than 289 files"),
     Forgery(
-        "long README", "policy", plain("README.md", b"x" * 2**21), "is longer than 1,048,576 by"
+        "long README", "policy", plain("README.md", b"x" * 2**17), "is longer than 65,536 bytes"
     ),
     Forgery("no README", "policy", gone("README.md"), "README.md: is listed but missing"),
     Forgery("binary README", "policy", plain("README.md", b"\xff"), "README.md: is not UTF-8"),

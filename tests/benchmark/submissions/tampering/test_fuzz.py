@@ -1,6 +1,7 @@
 """Damaged submissions: rejected with a message, or accepted with all that is shown unchanged.
 
-`tests/benchmarks/scripts/submit_fuzz.py` does the same ten thousand times and counts.
+`tests/benchmarks/scripts/submit_fuzz.py` does the same ten thousand times, to more kinds of
+submissions, and counts.
 """
 
 import json
@@ -15,7 +16,8 @@ from hypothesis import strategies as st
 
 from benchmark.submissions.format.findings import Rejected
 from benchmark.submissions.reading.folder import read_submission
-from tests.support.fuzz.damage import judged, mutate, proven
+from tests.support.fuzz.damage import mutate
+from tests.support.fuzz.oracle import classes_of, judged, proven, unclassed
 from tests.support.submissions import check, copied
 
 SLOW = settings(
@@ -35,11 +37,15 @@ def damage_and_check(base: Path, untouched: dict[str, Any], number: int) -> None
     """Damage a submission somehow; what is accepted must show what the untouched one does."""
     with tempfile.TemporaryDirectory() as folder:
         copy = copied(base, Path(folder))
-        mutate(copy, random.Random(number))
+        done = mutate(copy, random.Random(number))
+        if done.refused is not None:
+            assert done.refused.isprintable()
+            return
         verdict = check(copy.folder)
         judged(verdict)
         if verdict.accepted:
             assert proven(verdict) == untouched
+            assert unclassed(classes_of(base, copy.folder)) == []
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,145 @@
+"""How alike honest runs are: `python -m tests.benchmarks.scripts.likeness [RECORDS ...]`.
+
+Compares every two files of records of different weights on one panel as the check of copies does,
+whatever their log-probabilities say, and prints the highest shares and how many pairs reach its
+limit. By default, all entries in `submissions/` and all studies in `baselines/results/`. Records of
+older schemas are read as well. Runs of policies are left out, and of several equal files all but
+one; runs of an init are counted apart, since the check does not compare them in this way.
+"""
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from benchmark.archive import read_at_most
+from benchmark.stats.intervals import wilson
+from benchmark.submissions.checks.copies import ALIKE_SHARE, FEWEST_ALIKE, FEWEST_FAILURES
+from benchmark.submissions.checks.known import FEW_ACTIONS, EpisodeKey, Play
+
+ROOT = Path(__file__).parents[3]
+SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two runs: of their common episodes, and of the failures, how many went alike."""
+
+    files: tuple[Path, Path]
+    task: str
+    common: int
+    failed: int
+    alike: float
+    alike_failures: float
+
+    @property
+    def compared(self) -> bool:
+        """Whether there are enough episodes and failures to say anything."""
+        return self.common >= FEWEST_ALIKE and self.failed >= FEWEST_FAILURES
+
+    @property
+    def accused(self) -> bool:
+        """Whether the check takes one for a copy of the other."""
+        return self.compared and min(self.alike, self.alike_failures) >= ALIKE_SHARE
+
+
+def main() -> None:
+    """Compare all pairs."""
+    parser = argparse.ArgumentParser(description="How alike honest runs are.")
+    parser.add_argument("records", nargs="*", type=Path)
+    files = parser.parse_args().records or [
+        *sorted(ROOT.glob("submissions/*/runs/*/episodes.jsonl.zst")),
+        *sorted(ROOT.glob("baselines/results/*/*.episodes.jsonl.zst")),
+    ]
+    runs: dict[Path, dict[EpisodeKey, Play]] = {}
+    for file in files:
+        plays = _plays(file)
+        if plays and plays not in runs.values():
+            runs[file] = plays
+    pairs = [
+        pair
+        for (one, mine), (other, theirs) in combinations(runs.items(), 2)
+        for pair in (_pair((one, other), mine, theirs), _pair((other, one), theirs, mine))
+        if pair.common
+    ]
+    inits = [pair for pair in pairs if any(map(_is_init, pair.files))]
+    _print("weights that were trained", [pair for pair in pairs if pair not in inits])
+    _print("with an init", inits)
+
+
+def _print(what: str, pairs: Sequence[Pair]) -> None:
+    compared = [pair for pair in pairs if pair.compared]
+    tasks = sorted({pair.task for pair in compared})
+    count, accused = len(compared) // 2, sum(pair.accused for pair in compared)
+    print(f"\n{what}: {count} pairs, each both ways, on {', '.join(tasks) or 'nothing'}")
+    if not compared:
+        return
+    print(f"taken for copies: {accused}, below {wilson(0, count).high:.1%} of the pairs if none")
+    for share in ("alike", "alike_failures"):
+        print(f"highest {share}:")
+        ordered = sorted(compared, key=lambda pair: -getattr(pair, share))
+        for pair in ordered[:SHOWN]:
+            print(
+                f"  {pair.alike:.1%} of {pair.common}, failures {pair.alike_failures:.1%} of "
+                f"{pair.failed}: {pair.task}, {' and '.join(map(_name, pair.files))}"
+            )
+
+
+def _name(file: Path) -> str:
+    return "/".join(file.parts[-4:])
+
+
+def _is_init(file: Path) -> bool:
+    """Whether records are of an init, by the manifest beside them or by a study's file name."""
+    manifest = file.parent / "run.json"
+    if manifest.exists():
+        kind: str = json.loads(manifest.read_bytes())["model"]["kind"]
+        return kind == "init"
+    return file.name.startswith("init.") or file.parent.name == "init"
+
+
+def _pair(
+    files: tuple[Path, Path], mine: dict[EpisodeKey, Play], theirs: dict[EpisodeKey, Play]
+) -> Pair:
+    common = mine.keys() & theirs.keys()
+    alike = {key for key in common if mine[key].is_like(theirs[key])}
+    failed = {key for key in common if not mine[key].solved}
+    return Pair(
+        files,
+        next((key[0] for key in common), ""),
+        len(common),
+        len(failed),
+        len(alike) / max(1, len(common)),
+        len(alike & failed) / max(1, len(failed)),
+    )
+
+
+def _plays(file: Path) -> dict[EpisodeKey, Play]:
+    """What was played; empty for a policy, whose answers have no log-probabilities."""
+    content = read_at_most(file, 2**31) if file.suffix == ".zst" else file.read_bytes()
+    records = [json.loads(line) for line in content.splitlines()]
+    turns = [turn for record in records for turn in record["turns"]]
+    if all(turn["log_prob"] is None for turn in turns):
+        return {}
+    return {_key(record): _play(record) for record in records if record["turns"]}
+
+
+def _key(record: dict[str, Any]) -> EpisodeKey:
+    return record["task"], record["panel"], record["episode"], record["repeat"]
+
+
+def _play(record: dict[str, Any]) -> Play:
+    """As `Play.of`, of a record of any schema."""
+    actions = tuple(turn["action"] for turn in record["turns"])
+    return Play(
+        hash(tuple(turn["response"] for turn in record["turns"])),
+        hash(actions) if len(actions) >= FEW_ACTIONS else None,
+        record["success"] and record["error"] is None,
+    )
+
+
+if __name__ == "__main__":
+    main()

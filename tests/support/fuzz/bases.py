@@ -1,0 +1,107 @@
+"""The submissions that fuzzing damages: of every kind, on panels of few levels."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmark.cli.commands.inits import method_fault
+from benchmark.evaluation.evaluate import Plan
+from benchmark.submissions.check import CheckResult, check_submission, read_accepted
+from benchmark.submissions.checks.context import Context
+from benchmark.submissions.checks.known import Known
+from benchmark.submissions.reading.replays import Replays
+from tasks.sokoban.task import SokobanTask
+from tests.support.fuzz.oracle import proven
+from tests.support.submissions import (
+    INITS,
+    Copy,
+    as_init,
+    copied,
+    play_policy,
+    policy_submission,
+    trained_submission,
+)
+from tests.support.tiny_study import first_levels
+from tests.support.track_submissions import TRACK, on_track
+
+LEVELS = 24
+"""Of every panel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A submission that is accepted as it is.
+
+    Attributes:
+        name: What it is.
+        folder: It.
+        others: Entries that it is compared with.
+        replays: What was replayed before and held.
+        proven: What the check shows of it.
+        weight: How often it is drawn, compared with the others.
+    """
+
+    name: str
+    folder: Path
+    others: Sequence[Known]
+    replays: Replays
+    proven: dict[str, Any]
+    weight: float = 1.0
+
+    def check(self, folder: Path) -> CheckResult:
+        """Check a damaged copy of it."""
+        return check_submission(folder, _context(self.others, self.replays))
+
+
+def make_bases(root: Path) -> list[Base]:
+    """Make all submissions; from now on, all panels of Sokoban are their first levels."""
+    SokobanTask.panel = first_levels(LEVELS)  # type: ignore[method-assign, assignment]
+    plan = Plan.of([("sokoban", "builtin")])
+    both = Plan.of([("sokoban", "builtin"), ("sokoban", "two_boxes")])
+    expert = play_policy(root / "expert", "expert", plan)
+    at_random = play_policy(root / "random", "random", plan)
+    policy = policy_submission(root, expert)
+    trained = trained_submission(root, expert, at_random)
+    two_panels = policy_submission(_folder(root, "both"), play_policy(root / "two", "random", both))
+    bare = trained_submission(_folder(root, "bare"), expert, at_random, logs=False)
+    on_a_track = on_track(_copy(trained, root, "track")).folder
+    init = _copy(trained, root, "init")
+    as_init(init, INITS["tiny-sokoban"])
+    made = {
+        "a policy": (policy, trained),
+        "a policy on two panels": (two_panels, trained),
+        "trainings": (trained, policy),
+        "trainings on a track": (on_a_track, policy),
+        "checkpoints without logs": (bare, policy),
+        "an init": (init.folder, policy),
+    }
+    replays = Replays(root / "replays.json")
+    bases = []
+    for name, (folder, other) in made.items():
+        others = [Known.of(read_accepted(other))]
+        verdict = check_submission(folder, _context(others, replays))
+        assert verdict.accepted, (name, [finding.text for finding in verdict.findings])
+        bases.append(Base(name, folder, others, replays, proven(verdict)))
+    return bases
+
+
+def _context(others: Sequence[Known], replays: Replays) -> Context:
+    return Context(
+        INITS,
+        others,
+        shipped={"tiny-sokoban": 442_272},
+        tracks={TRACK.name: TRACK},
+        method_fault=method_fault,
+        env_processes=1,
+        replays=replays,
+    )
+
+
+def _folder(root: Path, name: str) -> Path:
+    (root / name).mkdir()
+    return root / name
+
+
+def _copy(folder: Path, root: Path, name: str) -> Copy:
+    return copied(folder, root / name)

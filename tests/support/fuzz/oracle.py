@@ -1,0 +1,173 @@
+"""What may differ between a submission and a damaged copy of it that is accepted as well.
+
+A copy is accepted rightly only if nothing differs that decides a result: what the check shows
+(`proven`) is equal, and what differs in the files is of a class that is known to prove nothing.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from benchmark.submissions.badges import badges_of
+from benchmark.submissions.check import CheckResult
+from benchmark.submissions.report import comment, verdict_json
+from tests.support.submissions import unpacked
+
+CLAIMS: Final = "claims of the authors"
+RUN_FACTS: Final = "facts of a run that no replay confirms"
+ANSWERS: Final = "answers and tokens with the same actions"
+LOGS: Final = "a log that agrees with itself"
+SPELLING: Final = "the same content, written in another way"
+HARMLESS: Final = (
+    ("README.md", ".*", CLAIMS),
+    (
+        "submission.json",
+        r"(name|authors|contact|date|weights|parameters|base_model"
+        r"|method\.(recipe|description|code|paper)|training_data\.(statement|other|training_streams))"
+        r"(\..*)?",
+        CLAIMS,
+    ),
+    ("submission.json", r"checkpoints\.seed", CLAIMS),
+    ("submission.json", r"files(\..*)?", SPELLING),
+    ("run.json", r"(created|command|engine|versions)(\..*)?", RUN_FACTS),
+    (
+        "records",
+        r"turns\.(response|response_tokens|prompt_tokens|log_prob|finish_reason)|sequence(\..*)?",
+        ANSWERS,
+    ),
+    ("log", ".*", LOGS),
+)
+"""File, fields of it (a pattern, without the numbers of list entries), and what they are."""
+
+
+def judged(verdict: CheckResult) -> dict[str, Any]:
+    """What a check says in every form that it has; none of them may fail.
+
+    Returns:
+        The verdict for programs.
+    """
+    badges = badges_of(verdict, {}) if verdict.accepted else None
+    comment(verdict, badges)
+    assert all(finding.text.isprintable() for finding in verdict.findings)
+    content: dict[str, Any] = json.loads(verdict_json(verdict, badges))
+    return content
+
+
+def proven(verdict: CheckResult) -> dict[str, Any]:
+    """What an accepted submission shows and its authors cannot choose.
+
+    Names and descriptions are theirs, and so is what a log says where it agrees with itself.
+    """
+    content = judged(verdict)
+    del content["stability"], content["stability_infinite"]
+    assert verdict.entry is not None
+    submission = verdict.entry.submission
+    points = [point.model_dump() for point in submission.checkpoints]
+    content["checkpoints"] = sorted(points, key=lambda point: point["runs"])
+    if not any(point["training_log"] for point in points):
+        # Without a log, which seed weights are of is their authors' to say.
+        for point in points:
+            del point["seed"]
+        for panel in content["panels"].values():
+            panel["seeds"] = sorted(panel["seeds"].values())
+    content["kind"] = submission.method.kind
+    content["init"] = submission.init and submission.init.model_dump()
+    return content
+
+
+def classes_of(base: Path, copy: Path) -> set[str]:
+    """Of what class the differences between an accepted copy and its original are.
+
+    Returns:
+        Classes of `HARMLESS`, `SPELLING` where bytes differ and content does not; and every
+        difference of no class, as `file: field`.
+    """
+    found = set()
+    for name in sorted(_files(base) | _files(copy)):
+        before, after = base / name, copy / name
+        if not (before.is_file() and after.is_file()):
+            found.add(f"{name}: is not in both")
+        elif before.read_bytes() != after.read_bytes():
+            of = _kind_of(name)
+            fields = set(_differing(of, before, after))
+            found |= {_class_of(of, field) for field in fields} or {SPELLING}
+    return found
+
+
+def unclassed(classes: set[str]) -> list[str]:
+    """Differences that decide results, or that nobody has judged yet."""
+    return sorted(classes - {CLAIMS, RUN_FACTS, ANSWERS, LOGS, SPELLING})
+
+
+def _files(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
+
+
+def _kind_of(name: str) -> str:
+    """What a file is: `log`, `records`, or its own name."""
+    if name.startswith("training/"):
+        return "log"
+    file = name.rpartition("/")[2]
+    return "records" if file == "episodes.jsonl.zst" else file
+
+
+def _class_of(file: str, field: str) -> str:
+    for of, pattern, what in HARMLESS:
+        if of == file and re.fullmatch(pattern, field):
+            return what
+    return f"{file}: {field}"
+
+
+def _differing(of: str, before: Path, after: Path) -> Iterator[str]:
+    """Fields that differ, without the numbers of list entries."""
+    if of == "README.md":
+        yield ""
+        return
+    if not before.name.endswith(".zst"):
+        one, other = (_flat(_by_name(json.loads(path.read_bytes()))) for path in (before, after))
+    else:
+        lines = [
+            [json.loads(line) for line in unpacked(path.read_bytes()).splitlines()]
+            for path in (before, after)
+        ]
+        # Records are found by what they are of, and lines of a log by their place.
+        one, other = ({k: v for each in side for k, v in _line(of, each)} for side in lines)
+        if len(lines[0]) != len(lines[1]):
+            yield "number of lines"
+    for path in one.keys() | other.keys():
+        # What is left out is null.
+        if not _equal(one.get(path), other.get(path)):
+            yield ".".join(str(step) for step in path if isinstance(step, str))
+
+
+def _by_name(content: dict[str, Any]) -> dict[str, Any]:
+    """A content whose checkpoints and files are found by their place, in any order."""
+    lists = {"checkpoints": lambda point: point["runs"][0], "files": lambda file: file["path"]}
+    named = {
+        name: {(key(each),): each for each in content[name]}
+        for name, key in lists.items()
+        if name in content
+    }
+    return content | named
+
+
+def _line(of: str, line: dict[str, Any]) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    names = ("task", "panel", "episode", "repeat") if of == "records" else ("kind", "update")
+    place = tuple(str(line.get(name)) for name in names)
+    for path, value in _flat(line).items():
+        yield ((place,), *path), value
+
+
+def _flat(value: Any, here: tuple[Any, ...] = ()) -> dict[tuple[Any, ...], Any]:
+    """Every plain value of a JSON value by its path."""
+    if isinstance(value, dict | list) and value:
+        pairs = value.items() if isinstance(value, dict) else enumerate(value)
+        return {k: v for key, inner in pairs for k, v in _flat(inner, (*here, key)).items()}
+    return {here: value}
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Whether two plain values are one; 1 and 1.0 are, 1 and true are not."""
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
