@@ -144,12 +144,12 @@ def _differing(of: str, before: Path, after: Path) -> Iterator[str]:
 
 def _by_name(content: dict[str, Any]) -> dict[str, Any]:
     """A content whose checkpoints and files are found by their place, in any order."""
-    lists = {"checkpoints": lambda point: point["runs"][0], "files": lambda file: file["path"]}
-    named = {
-        name: {(key(each),): each for each in content[name]}
-        for name, key in lists.items()
-        if name in content
-    }
+    named = {}
+    if "checkpoints" in content:
+        points = content["checkpoints"]
+        named["checkpoints"] = {(point["runs"][0],): point for point in points}
+    if "files" in content:
+        named["files"] = {(file["path"],): file for file in content["files"]}
     return content | named
 
 
