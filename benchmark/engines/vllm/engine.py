@@ -168,7 +168,7 @@ class VllmEngine(WorkerEngine):
         cuda = torch.cuda.is_available()
         set_environment(cuda)
         if self._batch_invariant:
-            _be_batch_invariant(cuda)
+            be_batch_invariant(cuda)
         chat = Chat.load(self._folder)
         if not cuda:
             # torch has read its environment already if anything imported it before.
@@ -256,7 +256,7 @@ class VllmEngine(WorkerEngine):
             self._llm = None
 
 
-def _be_batch_invariant(cuda: bool) -> None:
+def be_batch_invariant(cuda: bool) -> None:
     """Choose vLLM's batch-invariant kernels; vLLM reads the variable when it is imported.
 
     Raises:

@@ -1,10 +1,15 @@
 """Servers of models that think: reasoning in fields of its own, other limits, variables."""
 
+import asyncio
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
+import benchmark
+from benchmark.cli.main import main
 from benchmark.engines.core.base import ChatOptions, Generation, Sampling
 from benchmark.engines.server.openai import only_model
 from tasks.errors import UserError
@@ -107,6 +112,48 @@ async def test_a_server_with_one_temperature_is_told_how_to_be_asked() -> None:
     async with loopback(vllm=False, hello=[fails(400, refusal)]) as server:
         with pytest.raises(UserError, match="--temperature 1 --top-p 1"):
             await engine(server).__aenter__()
+
+
+async def o_series(request: web.Request) -> web.StreamResponse:
+    """Answer as a model that hides its thoughts: strict about its parameters, no reasoning text."""
+    body = await request.json()
+    for name, value in (("temperature", 1), ("top_p", 1)):
+        if body.get(name, 1) != value:
+            text = f"Unsupported value: '{name}' does not support {body[name]} with this model."
+            return await fails(400, text)(request)
+    for name in ("max_tokens", "logprobs", "top_k"):
+        if name in body:
+            text = f"Unsupported parameter: '{name}' is not supported with this model."
+            hint = " Use 'max_completion_tokens' instead." if name == "max_tokens" else ""
+            return await fails(400, text + hint)(request)
+    reply = answer(content="<think>short</think><action>up</action>", refusal=None)
+    details = {"reasoning_tokens": 128, "accepted_prediction_tokens": 0}
+    reply["usage"] |= {"completion_tokens": 140, "completion_tokens_details": details}
+    del reply["prompt_token_ids"], reply["choices"][0]["token_ids"]
+    del reply["choices"][0]["logprobs"]
+    return await says(reply)(request)
+
+
+async def test_an_evaluation_on_a_server_of_the_o_series(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--task", "sokoban", "--limit", "2", "--protocol", "thinking", "--repeats", "1"]
+    async with loopback(o_series, vllm=False, hello=[o_series], models=("o9",)) as server:
+        base = ["eval", "--endpoint", server.url, *words, "--out", str(tmp_path / "run")]
+        assert await asyncio.to_thread(main, base) == 2
+        assert "--temperature 1 --top-p 1" in capsys.readouterr().err
+        fixed = [*base, "--temperature", "1", "--top-p", "1"]
+        assert await asyncio.to_thread(main, fixed) == 0
+    printed = capsys.readouterr().out
+    assert "o9 (endpoint) on openai" in printed
+    assert "valid format     100.0% of turns" in printed
+    assert {body["max_completion_tokens"] for body in server.requests} == {8192}
+    turns = [
+        turn for record in benchmark.read_run(tmp_path / "run").records for turn in record.turns
+    ]
+    # What was thought is hidden and counted all the same.
+    assert {turn.response for turn in turns} == {"<think>short</think><action>up</action>"}
+    assert {turn.response_tokens for turn in turns} == {140}
 
 
 async def test_the_only_model_needs_no_name() -> None:

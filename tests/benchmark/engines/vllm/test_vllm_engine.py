@@ -17,7 +17,17 @@ from benchmark.engines.core.base import EngineDown, Generation, PromptTooLong, S
 from benchmark.engines.core.chat import Chat
 from benchmark.engines.core.worker import WorkerEngine
 from benchmark.engines.transformers.engine import TransformersEngine
-from benchmark.engines.vllm.engine import VllmEngine, complaint, import_complaint, set_environment
+from benchmark.engines.vllm.engine import (
+    BATCH_INVARIANT,
+    BATCHED_TOKENS,
+    VllmEngine,
+    be_batch_invariant,
+    complaint,
+    import_complaint,
+    needed_context,
+    set_environment,
+)
+from benchmark.evaluation.manifest import ENGINE_FACTS
 from tasks.errors import UserError
 from tests.support.tiny_model import ask, make_tiny_model, mixed_prompts
 
@@ -144,6 +154,51 @@ async def test_describe(engine: VllmEngine) -> None:
     assert (facts["kind"], facts["context"], facts["options"]) == ("vllm", CONTEXT, {})
     if facts["device"] == "cpu":
         assert facts["dtype"] == "float32"
+
+
+@pytest.mark.vllm
+@needs_vllm
+@in_module_loop
+async def test_batches_are_as_large_as_those_of_the_llm_class(engine: VllmEngine) -> None:
+    from vllm.engine.arg_utils import EngineArgs
+    from vllm.usage.usage_lib import UsageContext
+
+    tokens, sequences = EngineArgs.get_batch_defaults(1)
+    scheduler = engine._llm.vllm_config.scheduler_config
+    assert scheduler.max_num_seqs == sequences[UsageContext.LLM_CLASS]
+    if engine.describe()["device"] == "cpu":  # there prompts are prefilled whole
+        assert scheduler.max_num_batched_tokens == BATCHED_TOKENS
+    else:
+        assert scheduler.max_num_batched_tokens == tokens[UsageContext.LLM_CLASS]
+
+
+def test_no_more_context_is_reserved_than_can_be_needed(folder: Path, tmp_path: Path) -> None:
+    assert needed_context(folder, 512) == {}
+    other = Path(shutil.copytree(folder, tmp_path / "model"))
+    config = json.loads((other / "config.json").read_text("utf-8"))
+    config["max_position_embeddings"] = 262_144
+    (other / "config.json").write_text(json.dumps(config), "utf-8")
+    assert needed_context(other, 512) == {"max_model_len": 32_768 + 512}
+    assert needed_context(other, 262_144 - 32_768) == {}
+
+
+@needs_vllm
+async def test_batch_invariance_is_recorded_and_needs_a_gpu(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "batch_invariant" in ENGINE_FACTS
+    engine = VllmEngine(folder, batch_invariant=True)
+    assert engine.describe()["batch_invariant"] is True
+    assert "batch_invariant" not in VllmEngine(folder).describe()
+    monkeypatch.setenv(BATCH_INVARIANT, "0")
+    with pytest.raises(UserError, match="--batch-invariant needs an NVIDIA GPU"):
+        be_batch_invariant(cuda=False)
+    monkeypatch.setitem(sys.modules, "vllm", sys)
+    with pytest.raises(UserError, match="start again with VLLM_BATCH_INVARIANT=1"):
+        be_batch_invariant(cuda=True)
+    monkeypatch.delitem(sys.modules, "vllm")
+    be_batch_invariant(cuda=True)
+    assert os.environ[BATCH_INVARIANT] == "1"
 
 
 @pytest.mark.vllm
