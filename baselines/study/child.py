@@ -1,12 +1,14 @@
-"""One child process of a study: output to a file, CPU time measured, always reaped."""
+"""One child process: output to a file, CPU time measured, always reaped."""
 
 import ctypes
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 _PR_SET_PDEATHSIG: Final = 1
@@ -23,23 +25,30 @@ class Child:
 
     Args:
         command: What is run.
-        output: File that gets what it prints, after what is there.
+        output: File that gets what it prints, after what is there; None for this process's own.
+        environment: Variables that it has beside this process's.
 
     Attributes:
         cpu_seconds: Processor time so far, of the processes that it has waited for, too.
     """
 
-    def __init__(self, command: Sequence[str], output: Path) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        output: Path | None,
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.cpu_seconds = 0.0
-        environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-        with output.open("ab") as file:
+        whole = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", **environment}
+        with ExitStack() as stack:
+            file = None if output is None else stack.enter_context(output.open("ab"))
             self._process = subprocess.Popen(  # noqa: S603 - our own command
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=file,
-                stderr=subprocess.STDOUT,
-                env=environment,
-                # Ctrl-C is for the study, which ends its processes in order.
+                stderr=None if file is None else subprocess.STDOUT,
+                env=whole,
+                # Ctrl-C is for the parent, which ends its processes in order.
                 start_new_session=True,
                 preexec_fn=partial(_die_with, os.getpid()),  # noqa: PLW1509 - one thread here
             )

@@ -10,7 +10,6 @@ from accelerate import Accelerator
 
 from baselines.learning.learner import Learner
 from baselines.learning.metrics import memory_metrics
-from baselines.learning.sharding import is_sharded
 from baselines.rollouts.collector import Collector, TaskSource
 from baselines.rollouts.players import ProcessShards
 from baselines.rollouts.rows import longest_row, training_protocol
@@ -69,18 +68,22 @@ class RunCost:
         )
 
 
-def computed(run: "TrainingRun", accelerator: Accelerator) -> str:
-    """What follows from the model's configuration alone, for people; nothing is loaded."""
+def computed(run: "TrainingRun", processes: int, sharded: bool) -> str:
+    """What follows from the model's configuration alone, for people; nothing is loaded.
+
+    Args:
+        run: What is to be estimated.
+        processes: That train.
+        sharded: Whether FSDP spreads the models over them.
+    """
     from transformers import AutoConfig
 
     assert run.init.path is not None
     config = AutoConfig.from_pretrained(
         run.init.path, local_files_only=True, trust_remote_code=False
     )
-    processes = accelerator.num_processes
-    memory = estimate_memory(
-        config, run.config, processes, is_sharded(accelerator), longest_row(run.config, run.tasks)
-    )
+    longest = longest_row(run.config, run.tasks)
+    memory = estimate_memory(config, run.config, processes, sharded, longest)
     return f"policy: {memory.parameters:,} parameters, {processes} process(es)\n{memory.text()}"
 
 

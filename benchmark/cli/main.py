@@ -46,6 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         arguments = parse(words)
+        arguments.words = words
     except UserError as error:
         debug = argparse.Namespace(debug="--debug" in words, command=_named(words))
         return _fail(debug, str(error), EXIT_USER_ERROR)

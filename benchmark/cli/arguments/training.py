@@ -123,6 +123,20 @@ def _add_conduct(parser: argparse.ArgumentParser) -> None:
         help="play while the policy is updated; rows are at most N updates old (default: 1)",
     )
     parser.add_argument("--threads", type=count, help="CPU threads of this process (default: 1)")
+    gpus = parser.add_argument_group("GPUs")
+    gpus.add_argument(
+        "--gpus",
+        type=count,
+        metavar="N",
+        help="use N GPUs of this machine: with several, start vLLM servers on some and train on "
+        "the others, sharded",
+    )
+    gpus.add_argument(
+        "--serve-gpus",
+        type=count,
+        metavar="K",
+        help="of --gpus, those with a vLLM server (default: a quarter)",
+    )
 
 
 def _add_training_engine(parser: argparse.ArgumentParser) -> None:

@@ -29,6 +29,7 @@ from benchmark.cli.training.texts import closing_lines, config_text, title
 from benchmark.engines.choose import EngineOptions, build_engine, choose_kind
 from benchmark.engines.core.base import Engine
 from benchmark.files import lock_folder, write_atomically
+from benchmark.hosts.worker import end_with
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import ModelSource, folder_sha256
 from benchmark.tracks import OPEN, Track, TrackClaim
@@ -67,6 +68,11 @@ def run(arguments: argparse.Namespace) -> int:
     if track is not None:
         rate = f"learning rate: {training.config.optimization.learning_rate:g}, {origin}"
         _note(tuning_text(track) if untuned else rate)
+    if arguments.gpus is not None:
+        from benchmark.cli.training.gpus import check_gpus, launch
+
+        if check_gpus(arguments) > 1:
+            return launch(training, arguments)
     if arguments.dry_run:
         return _dry_run(training, arguments)
     if track is not None and untuned:
@@ -255,6 +261,9 @@ async def _run(
     from baselines.training.processes import ended_together, make_accelerator
     from baselines.training.trainer import Trainer
 
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        # A launcher that is killed cannot end its processes.
+        end_with(os.getppid())
     accelerator = make_accelerator(training)
     watch = TrainingCallbacks() if view is None else TrainingCallbacks(view.line, view.phase)
     with ended_together(accelerator):
@@ -422,13 +431,15 @@ def set_threads(threads: int | None) -> None:
 
 
 def _dry_run(training: "TrainingRun", arguments: argparse.Namespace) -> int:
+    from baselines.learning.sharding import is_sharded
     from baselines.training.dry_run import computed, measure
     from baselines.training.processes import make_accelerator
 
     print(yaml.safe_dump(training.configuration, sort_keys=False), end="")
     accelerator = make_accelerator(training)
     # Before anything is loaded that may not fit.
-    print("\n" + computed(training, accelerator), flush=True)
+    said = computed(training, accelerator.num_processes, is_sharded(accelerator))
+    print(f"\n{said}", flush=True)
 
     async def measured() -> str:
         async with contextlib.AsyncExitStack() as stack:

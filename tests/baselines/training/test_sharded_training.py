@@ -1,8 +1,6 @@
-"""The README's command for several GPUs, by accelerate's FSDP2 on CPUs: as one process."""
+"""What `train --gpus N` starts, by accelerate's FSDP2 on CPUs: as one process."""
 
 import os
-import re
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,9 +10,10 @@ from accelerate.commands.launch import _validate_launch_command, launch_command_
 from accelerate.state import AcceleratorState
 from accelerate.utils.launch import prepare_multi_gpu_env
 
+from baselines.launch.plan import plan_gpus, trainer_command
 from benchmark.cli.main import main
 from benchmark.logs.training_log import LOG, read_training_log
-from tests.support.ranks import ROOT, run_together
+from tests.support.ranks import run_together
 
 SCRIPT = Path(__file__).parent / "fsdp_train.py"
 SMALL = (
@@ -30,16 +29,13 @@ RECOMPUTED = ("optimization.head_chunk=64", "optimization.gradient_checkpointing
 BF16 = "optimization.mixed_precision=bf16"
 
 
-def readme_environment(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str]:
-    """What `accelerate launch` with the README's own flags would set."""
-    (command,) = re.findall(
-        r"accelerate launch ((?:.*\\\n)*.*)", (ROOT / "README.md").read_text("utf-8")
-    )
-    flags = shlex.split(command.replace("\\\n", " "))
-    parsed, _, _ = _validate_launch_command(launch_command_parser().parse_args(flags))
-    assert parsed.use_fsdp and parsed.module and parsed.training_script == "benchmark.cli"
+def launcher_environment(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str]:
+    """What accelerate's launcher sets for the processes of `train --gpus 8`."""
+    plan = plan_gpus(8, None, tuple("01234567"))
+    flags = trainer_command(plan, ["train"], [], "CKPT", Path("weights")).words[3:]
     for name in [name for name in os.environ if name.startswith(("FSDP_", "ACCELERATE_"))]:
         monkeypatch.delenv(name)
+    parsed, _, _ = _validate_launch_command(launch_command_parser().parse_args(flags))
     made: dict[str, str] = prepare_multi_gpu_env(parsed)
     return {k: v for k, v in made.items() if k.startswith(("FSDP_", "ACCELERATE_"))}
 
@@ -68,7 +64,7 @@ def test_two_sharded_processes_train_as_one(
     recipe: str, own: list[str], tolerance: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     two, one = tmp_path / "two", tmp_path / "one"
-    sharded = readme_environment(monkeypatch)
+    sharded = launcher_environment(monkeypatch)
     assert sharded["FSDP_CPU_RAM_EFFICIENT_LOADING"] == "true"
     run_together(SCRIPT, *arguments(two, recipe, *own), environment=sharded)
     # accelerate's state is that of the process, and has a precision.
@@ -90,7 +86,7 @@ def test_two_sharded_processes_train_as_one(
 def test_a_sharded_run_goes_on_with_more_processes_but_not_unsharded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder, sharded = tmp_path / "run", readme_environment(monkeypatch)
+    folder, sharded = tmp_path / "run", launcher_environment(monkeypatch)
     run_together(SCRIPT, *arguments(folder, "grpo"), environment=sharded)
     more = arguments(folder, "grpo", "optimization.updates=3")
     assert main(more) != 0

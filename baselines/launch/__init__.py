@@ -1,0 +1,1 @@
+"""Starts a training run on several GPUs: vLLM servers, the trainer's processes, and their end."""

@@ -1,0 +1,184 @@
+"""Runs a trainer beside its vLLM servers: waits for them, and ends all of them together."""
+
+import logging
+import os
+import shutil
+import signal
+import socket
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from baselines.launch.plan import Command
+from baselines.study.child import Child
+from benchmark.engines.core.base import EngineDown
+
+HEALTHY_SECONDS: Final = 1800.0
+"""For all servers to start: loading and compiling a large model takes minutes."""
+_LOOK: Final = 0.5
+"""Seconds between two looks at the processes."""
+_GRACE: Final = 20.0
+"""Seconds that a server has to end after it was asked to."""
+_CHECKPOINT: Final = 300.0
+"""Seconds that a trainer has for its last checkpoint after a server has ended."""
+_LAST_LINES: Final = 2_000
+"""Characters of a server's log that are looked at for its last line."""
+
+log = logging.getLogger(__name__)
+
+
+def free_ports(count: int) -> list[int]:
+    """TCP ports on which nothing listens now."""
+    with ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
+
+
+def run_fleet(
+    servers: Sequence[tuple[Command, str]], trainer: Command, logs: Path, exchange: Path
+) -> int:
+    """Start the servers, wait until they answer, run the trainer, and end everything.
+
+    Ctrl-C and SIGTERM stop the trainer where it can go on; a second one ends it at once. All
+    processes die with this one.
+
+    Args:
+        servers: Each with its address, without `/v1`.
+        trainer: The trainer's processes, or their launcher.
+        logs: Folder of the servers' output.
+        exchange: Deleted at the end.
+
+    Returns:
+        The trainer's exit code.
+
+    Raises:
+        EngineDown: A server ended or did not answer in time.
+        KeyboardInterrupt: It was asked to stop, and has.
+    """
+    logs.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        asked = stack.enter_context(_asked_to_stop())
+        stack.callback(shutil.rmtree, exchange, ignore_errors=True)
+        running: list[_Server] = []
+        stack.callback(_end, running)
+        for number, (command, address) in enumerate(servers):
+            output = logs / f"server-{number}.log"
+            output.unlink(missing_ok=True)
+            child = Child(command.words, output, command.environment)
+            running.append(_Server(child, address, output))
+        _wait(running, asked)
+        child = Child(trainer.words, None, trainer.environment)
+        try:
+            code = _watch(child, running, asked)
+        finally:
+            child.ask_to_stop()
+            _end_by([child], time.monotonic() + _CHECKPOINT)
+        if asked:
+            raise KeyboardInterrupt
+        return code
+
+
+class _Server:
+    """A server process."""
+
+    def __init__(self, child: Child, address: str, output: Path) -> None:
+        self.child, self.address, self.output = child, address, output
+
+    def check(self) -> None:
+        """Raise `EngineDown` if it has ended."""
+        code = self.child.poll()
+        if code is not None:
+            text = self.output.read_text("utf-8", "replace")[-_LAST_LINES:].strip()
+            last = text.splitlines()[-1][:200] if text else "it wrote nothing"
+            raise EngineDown(
+                f"the vLLM server at {self.address} ended with status {code} ({last}); its log is "
+                f"{self.output}"
+            )
+
+    def healthy(self) -> bool:
+        """Whether it answers."""
+        try:
+            with urllib.request.urlopen(f"{self.address}/health", timeout=5):  # noqa: S310
+                return True
+        except (urllib.error.URLError, OSError):
+            return False
+
+
+@contextmanager
+def _asked_to_stop() -> Iterator[list[int]]:
+    """Collect the signals that ask for the end."""
+    asked: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        del frame
+        asked.append(number)
+
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, note) for number in signals]
+    try:
+        yield asked
+    finally:
+        for number, handler in zip(signals, before, strict=True):
+            signal.signal(number, handler)
+
+
+def _wait(servers: Sequence[_Server], asked: Sequence[int]) -> None:
+    """Wait until all servers answer."""
+    deadline = time.monotonic() + HEALTHY_SECONDS
+    waiting = list(servers)
+    log.warning(
+        "waiting for %d vLLM server(s); their logs: %s", len(servers), servers[0].output.parent
+    )
+    while waiting:
+        if asked:
+            raise KeyboardInterrupt
+        for server in servers:
+            server.check()
+        waiting = [server for server in waiting if not server.healthy()]
+        if waiting and time.monotonic() > deadline:
+            raise EngineDown(
+                f"the vLLM server at {waiting[0].address} does not answer after "
+                f"{HEALTHY_SECONDS:.0f} s; its log is {waiting[0].output}"
+            )
+        time.sleep(_LOOK if waiting else 0)
+
+
+def _watch(trainer: Child, servers: Sequence[_Server], asked: Sequence[int]) -> int:
+    """Wait for the trainer's end; pass on what it is asked."""
+    passed = 0
+    while (code := trainer.poll()) is None:
+        if len(asked) > passed:
+            passed = len(asked)
+            trainer.ask_to_stop()
+        for server in servers:
+            server.check()
+        time.sleep(_LOOK)
+    return code
+
+
+def _end(servers: Sequence[_Server]) -> None:
+    """End all servers with their workers."""
+    children = [server.child for server in servers]
+    for child in children:
+        child.ask_to_stop()
+    _end_by(children, time.monotonic() + _GRACE)
+
+
+def _end_by(children: Sequence[Child], deadline: float) -> None:
+    while any(child.poll() is None for child in children) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    for child in children:
+        if child.poll() is None:
+            log.warning("process %d did not end and is killed", child.pid)
+        # Each leads a session: what it has started and left is in its group.
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        while child.poll() is None:
+            time.sleep(0.01)

@@ -1,0 +1,91 @@
+"""`arlarena-bench train --gpus N`: servers and trainer on the GPUs of one machine."""
+
+import argparse
+import os
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from tasks.errors import UserError
+
+if TYPE_CHECKING:
+    from baselines.config.run import TrainingRun
+    from baselines.launch.plan import Plan
+
+
+def check_gpus(arguments: argparse.Namespace) -> int:
+    """The GPUs of the run; they are there, and nothing else is asked for.
+
+    Raises:
+        UserError: There are fewer, or another option contradicts.
+    """
+    if "WORLD_SIZE" in os.environ:
+        raise UserError("--gpus starts the processes itself: leave the launcher out, or --gpus")
+    if arguments.endpoint or arguments.engine not in ("auto", "vllm"):
+        raise UserError("--gpus starts vLLM itself: leave out --engine and --endpoint")
+    if arguments.tensor_parallel_size and arguments.gpus > 1:
+        raise UserError(
+            "--gpus starts one server on each serving GPU: leave out --tensor-parallel-size, or "
+            "start servers yourself and name them with --endpoint"
+        )
+    _plan(arguments)
+    return int(arguments.gpus)
+
+
+def _plan(arguments: argparse.Namespace) -> "Plan":
+    from baselines.launch.plan import plan_gpus, visible_gpus
+
+    # What a run would cost can be asked on any machine.
+    names = tuple(map(str, range(arguments.gpus))) if arguments.dry_run else visible_gpus()
+    return plan_gpus(arguments.gpus, arguments.serve_gpus, names)
+
+
+def launch(training: "TrainingRun", arguments: argparse.Namespace) -> int:
+    """Run servers and trainer; with --dry-run, show what would be started."""
+    from baselines.launch.fleet import free_ports, run_fleet
+    from baselines.launch.plan import exchange_folder, server_command, trainer_command
+
+    plan = _plan(arguments)
+    assert training.init.path is not None
+    folder, name = training.init.path.absolute(), training.init.identity.name
+    ports = free_ports(len(plan.serving))
+    options = _server_options(training, arguments)
+    servers = [
+        (server_command(folder, name, port, gpu, options), f"http://127.0.0.1:{port}")
+        for gpu, port in zip(plan.serving, ports, strict=True)
+    ]
+    exchange = exchange_folder(folder, training.folder)
+    addresses = [f"{address}/v1" for _, address in servers]
+    trainer = trainer_command(plan, arguments.words, addresses, name, exchange)
+    if arguments.dry_run:
+        return _show(training, plan, [*(command for command, _ in servers), trainer])
+    return run_fleet(servers, trainer, training.folder / "servers", exchange)
+
+
+def _server_options(training: "TrainingRun", arguments: argparse.Namespace) -> dict[str, Any]:
+    """What is chosen of vLLM; by default, the context that an episode can need."""
+    from baselines.rollouts.rows import longest_row
+    from benchmark.engines.vllm.engine import needed_context
+
+    assert training.init.path is not None
+    chosen = {
+        "dtype": None if arguments.dtype == "auto" else arguments.dtype,
+        "gpu_memory_utilization": arguments.gpu_memory_utilization,
+        "max_model_len": arguments.max_model_len,
+    }
+    needed = needed_context(training.init.path, longest_row(training.config, training.tasks))
+    return needed | {option: value for option, value in chosen.items() if value is not None}
+
+
+def _show(training: "TrainingRun", plan: "Plan", commands: Any) -> int:
+    """Print the configuration, the memory of a training GPU, and what would be started."""
+    from baselines.training.dry_run import computed
+
+    print(yaml.safe_dump(training.configuration, sort_keys=False))
+    count = len(plan.training)
+    print(computed(training, count, sharded=count > 1))
+    for command in commands:
+        variables = [f"{name}={shlex.quote(value)}" for name, value in command.environment.items()]
+        print("\n" + " ".join([*variables, shlex.join(command.words)]))
+    return 0

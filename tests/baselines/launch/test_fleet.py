@@ -1,0 +1,128 @@
+"""Whatever part of a run on several GPUs ends, all of it ends."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from benchmark.logs.training_log import LOG
+from tests.support.ranks import ROOT
+
+SCRIPT = Path(__file__).parent / "fleet_once.py"
+LONGEST = 200.0
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
+    """Start a fleet, and leave nothing of it."""
+    begun: list[subprocess.Popen[str]] = []
+
+    def begin(how: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, str(SCRIPT), str(tmp_path), how],
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        begun.append(process)
+        return process
+
+    yield begin
+    for process in begun:
+        process.kill()
+        process.communicate()
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + LONGEST
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def parts(process: subprocess.Popen[str], *marks: str) -> list[psutil.Process]:
+    """Everything that the fleet has started, once there is something with each of these words."""
+    found: list[psutil.Process] = []
+
+    def there() -> bool:
+        assert process.poll() is None, process.communicate()
+        found[:] = psutil.Process(process.pid).children(recursive=True)
+        lines = [" ".join(part.cmdline()) for part in found if part.is_running()]
+        return all(any(mark in line for line in lines) for mark in marks)
+
+    until(there)
+    return found
+
+
+def gone(found: list[psutil.Process]) -> None:
+    alive = psutil.wait_procs(found, timeout=60)[1]
+    assert [part.cmdline() for part in alive] == []
+
+
+def test_the_trainers_code_is_the_runs(start: Callable[[str], subprocess.Popen[str]]) -> None:
+    assert start("fails").wait(timeout=LONGEST) == 3
+
+
+def test_a_server_that_ends_ends_all(
+    start: Callable[[str], subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    fleet = start("idle")
+    found = parts(fleet, "http.server", "time.sleep")
+    (server,) = [part for part in found if "http.server" in part.cmdline()]
+    server.send_signal(signal.SIGKILL)
+    _, said = fleet.communicate(timeout=LONGEST)
+    assert fleet.returncode == 1
+    assert "ended with status -9" in said and str(tmp_path / "logs/server-0.log") in said
+    gone(found)
+
+
+@pytest.mark.slow
+def test_nothing_outlives_a_fleet_that_is_killed(
+    start: Callable[[str], subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    fleet = start("train")
+    until((tmp_path / "run" / LOG).exists)
+    found = parts(fleet, "http.server", "torch.distributed.run", "benchmark.cli train")
+    assert len(found) >= 4  # a server, a launcher, two processes
+    fleet.kill()
+    gone(found)
+
+
+@pytest.mark.slow
+def test_sigterm_reaches_the_trainer_and_leaves_a_checkpoint(
+    start: Callable[[str], subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    fleet = start("train")
+    log = tmp_path / "run" / LOG
+    until(lambda: log.exists() and log.read_text().count("\n") >= 2)
+    found = parts(fleet, "http.server")
+    fleet.terminate()
+    fleet.communicate(timeout=LONGEST)
+    assert fleet.returncode == 130
+    gone(found)
+    state = json.loads((tmp_path / "run/last/state/training_state.json").read_text())
+    assert state["update"] == log.read_text().count("\n") - 1 >= 1
+
+
+@pytest.mark.slow
+def test_a_process_of_the_trainer_that_is_killed_ends_all(
+    start: Callable[[str], subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    fleet = start("train")
+    until((tmp_path / "run" / LOG).exists)
+    found = parts(fleet, "http.server", "benchmark.cli train")
+    ranks = [part for part in found if part.cmdline()[1:3] == ["-u", "-m"]]
+    assert len(ranks) == 2, [part.cmdline() for part in found]
+    ranks[1].send_signal(signal.SIGKILL)
+    _, said = fleet.communicate(timeout=LONGEST)
+    assert fleet.returncode != 0
+    assert "another process of this run has ended" in said or "SIGKILL" in said
+    gone(found)

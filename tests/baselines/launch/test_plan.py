@@ -1,0 +1,125 @@
+"""GPUs are dealt out, and the commands are those that accelerate and vLLM take."""
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from accelerate.commands.launch import _validate_launch_command, launch_command_parser
+from accelerate.utils.launch import prepare_multi_gpu_env
+
+from baselines.inits.registry import find_model
+from baselines.launch.plan import (
+    DEVICES,
+    Plan,
+    exchange_folder,
+    plan_gpus,
+    server_command,
+    trainer_command,
+    without_own,
+)
+from benchmark.cli.main import main, parse
+from tasks.errors import UserError
+
+EIGHT = tuple("01234567")
+WORDS = ["train", "--recipe", "sampo", "--init", "CKPT", "--gpus", "8", "--scale=paper"]
+
+
+@pytest.mark.parametrize(
+    ("count", "serving", "plan"),
+    [
+        (1, None, Plan((), ("0",))),
+        (2, None, Plan(("1",), ("0",))),
+        (8, None, Plan(("6", "7"), tuple("012345"))),
+        (4, 2, Plan(("2", "3"), ("0", "1"))),
+    ],
+)
+def test_gpus_are_dealt_out(count: int, serving: int | None, plan: Plan) -> None:
+    assert plan_gpus(count, serving, EIGHT) == plan
+
+
+@pytest.mark.parametrize(
+    ("count", "serving", "said"),
+    [
+        (9, None, "--gpus 9: this machine has 8 NVIDIA GPUs"),
+        (4, 4, "--serve-gpus 4: of 4 GPUs, 1 to 3 can serve"),
+        (1, 1, "--serve-gpus needs --gpus 2 or more"),
+    ],
+)
+def test_gpus_that_are_not_there(count: int, serving: int | None, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        plan_gpus(count, serving, EIGHT)
+
+
+def test_accelerate_takes_the_trainers_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith(("FSDP_", "ACCELERATE_"))]:
+        monkeypatch.delenv(name)
+    plan = plan_gpus(8, None, EIGHT)
+    addresses = ["http://127.0.0.1:1/v1", "http://127.0.0.1:2/v1"]
+    made = trainer_command(plan, WORDS, addresses, "ckpt", Path("/dev/shm/weights"))
+    assert made.words[1:3] == ("-m", "accelerate.commands.launch")
+    assert made.environment[DEVICES] == "0,1,2,3,4,5"
+    parsed, _, _ = _validate_launch_command(launch_command_parser().parse_args(made.words[3:]))
+    assert (parsed.use_fsdp, parsed.num_processes, parsed.module) == (True, 6, True)
+    assert parsed.training_script == "benchmark.cli"
+    environment = prepare_multi_gpu_env(parsed)
+    assert environment["FSDP_VERSION"] == "2" and environment["ACCELERATE_USE_FSDP"] == "true"
+    assert parsed.nproc_per_node == "6"
+    # What it passes on is a command of ours, with the servers in it.
+    train = parse(parsed.training_script_args)
+    assert (train.command, train.scale, train.gpus) == ("train", "paper", None)
+    assert train.endpoint == addresses and train.served_model == "ckpt"
+
+
+def test_one_training_gpu_needs_no_launcher() -> None:
+    made = trainer_command(plan_gpus(2, None, EIGHT), WORDS, ["http://x"], "ckpt", Path("w"))
+    assert made.words[1:4] == ("-m", "benchmark.cli", "train") and "--gpus" not in made.words
+
+
+def test_options_of_the_plan_and_of_vllm_stay_behind() -> None:
+    words = ["train", "--dtype=auto", "--gpus", "2", "--seed", "1", "--max-model-len", "99"]
+    assert without_own(words) == ["train", "--seed", "1"]
+
+
+@pytest.mark.vllm
+@pytest.mark.skipif(find_spec("vllm") is None, reason="vllm is not installed")
+def test_vllm_takes_the_servers_command() -> None:
+    from vllm.entrypoints.launchers.cli_args import make_arg_parser
+    from vllm.utils.argparse_utils import FlexibleArgumentParser
+
+    options = {"gpu_memory_utilization": 0.8, "max_model_len": 4096, "enforce_eager": True}
+    made = server_command(Path("folder"), "ckpt", 8006, "6", options)
+    assert made.words[1:3] == ("-m", "vllm.entrypoints.openai.api_server")
+    assert made.environment == {
+        "VLLM_SERVER_DEV_MODE": "1",
+        "VLLM_NO_USAGE_STATS": "1",
+        DEVICES: "6",
+    }
+    parsed = make_arg_parser(FlexibleArgumentParser()).parse_args(made.words[3:])
+    assert (parsed.model, parsed.served_model_name, parsed.port) == ("folder", ["ckpt"], 8006)
+    assert (parsed.host, parsed.max_model_len, parsed.enforce_eager) == ("127.0.0.1", 4096, True)
+    assert parsed.gpu_memory_utilization == 0.8
+
+
+def test_weights_go_through_memory_where_they_fit(tmp_path: Path) -> None:
+    init = find_model("tiny-sokoban").path
+    assert init is not None
+    assert exchange_folder(init, tmp_path).parent == Path("/dev/shm")
+    with (tmp_path / "large.safetensors").open("wb") as file:
+        file.truncate(2**43)  # nothing is written
+    assert exchange_folder(tmp_path, tmp_path) == tmp_path / "weights"
+
+
+def test_the_command_line_refuses_and_plans(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["train", "--recipe", "grpo", "--init", "tiny-sokoban", "--out", str(tmp_path / "run")]
+    assert main([*words, "--gpus", "8"]) == 2
+    assert "--gpus 8: this machine has 0 NVIDIA GPUs" in capsys.readouterr().err
+    assert main([*words, "--gpus", "2", "--endpoint", "http://x"]) == 2
+    assert "leave out --engine and --endpoint" in capsys.readouterr().err
+    assert main([*words, "--gpus", "8", "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "6 process(es)" in said and said.count("vllm.entrypoints.openai.api_server") == 2
+    assert "CUDA_VISIBLE_DEVICES=0,1,2,3,4,5" in said and "accelerate.commands.launch" in said
+    assert not (tmp_path / "run").exists()
