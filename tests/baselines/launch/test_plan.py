@@ -3,6 +3,7 @@
 import os
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from accelerate.commands.launch import _validate_launch_command, launch_command_parser
@@ -95,7 +96,8 @@ def test_vllm_takes_the_servers_command() -> None:
         "VLLM_NO_USAGE_STATS": "1",
         DEVICES: "6",
     }
-    parsed = make_arg_parser(FlexibleArgumentParser()).parse_args(made.words[3:])
+    parser: Any = make_arg_parser(FlexibleArgumentParser())  # type: ignore[no-untyped-call]
+    parsed = parser.parse_args(made.words[3:])
     assert (parsed.model, parsed.served_model_name, parsed.port) == ("folder", ["ckpt"], 8006)
     assert (parsed.host, parsed.max_model_len, parsed.enforce_eager) == ("127.0.0.1", 4096, True)
     assert parsed.gpu_memory_utilization == 0.8
