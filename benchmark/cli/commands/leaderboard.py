@@ -81,6 +81,7 @@ def _build(arguments: argparse.Namespace) -> int:
         print(f"{refused.id}: rejected: {refused.reasons[0]}{more}", file=sys.stderr)
     odd = _write_results(built, source, Path(arguments.eval_results)) if source else 0
     print(f"{len(built.accepted)} entries: {parquet} and {json}")
+    print(f"show them: arlarena-bench leaderboard serve --board {parquet}")
     return 1 if built.refused or odd else 0
 
 

@@ -150,14 +150,21 @@ def _prepare(arguments: argparse.Namespace) -> int:
         return 1
     print(_table(PART_HEAD, [_part_row(part) for part in parts]))
     print(f"{folder}: {len(parts)} checkpoint(s), {sum(len(part.runs) for part in parts)} run(s)")
-    init = about.get("init")
-    if isinstance(init, Mapping) and init.get("kind") != "init":
-        print(
-            f"note: nothing here knows the weights that {init.get('name')} names as the init: "
-            "the badge will be `init: open`"
-        )
+    if note := init_note(about):
+        print(note)
     print(f"review {folder / SUBMISSION}, then run: arlarena-bench submit check {folder}")
     return 0
+
+
+def init_note(about: Mapping[str, Any]) -> str:
+    """What to say of an init that nobody but its author can look at; empty for a registered one."""
+    init = about.get("init")
+    if not isinstance(init, Mapping) or init.get("kind") == "init":
+        return ""
+    return (
+        f"note: the init {on_one_line(str(init.get('name')))} is not a registered one, so nothing "
+        "checks its hash: the badge will be `init: open`"
+    )
 
 
 def _objections(fresh: Path, around: Path) -> tuple[Finding, ...]:

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from baselines.inits.registry import read_registry
+from benchmark.cli.commands.submit import init_note
 from benchmark.cli.main import main
 from benchmark.models import ModelIdentity
 from benchmark.submissions.reading.folder import read_submission
@@ -157,6 +158,16 @@ def test_logs_of_several_trainers(
     assert f"there are logs of arlarena-bench and {format}: give logs of one trainer" in (
         capsys.readouterr().err
     )
+
+
+def test_an_init_that_nobody_can_look_at_is_said() -> None:
+    own = {"name": "mine", "kind": "folder", "sha256": "0" * 64}
+    assert init_note({"init": own}) == (
+        "note: the init mine is not a registered one, so nothing checks its hash: the badge will "
+        "be `init: open`"
+    )
+    assert init_note({"init": {"name": "tiny-sokoban", "kind": "init"}}) == ""
+    assert init_note({"init": None}) == ""
 
 
 def test_no_run_at_all(given: Given, capsys: pytest.CaptureFixture[str]) -> None:
