@@ -7,7 +7,7 @@ the engine as they were drawn; nothing is tokenized again.
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -96,6 +96,8 @@ class PlayedEpisode:
         prompt_tokens: Sum over the turns.
         response_tokens: Of each turn.
         error: Why it could not be played to its end; None if it was. Nothing is learned from it.
+        lost_turns: Turns that are not in its row of a whole trajectory: the chat template took the
+            response out of the next prompt, or the server tokenized it again.
     """
 
     task: str
@@ -113,6 +115,7 @@ class PlayedEpisode:
     prompt_tokens: int
     response_tokens: tuple[int, ...]
     error: str | None
+    lost_turns: int = 0
 
     @property
     def episode_return(self) -> float:
@@ -191,11 +194,16 @@ def played_group(
     task = trajectories[0].job.task.info.name
     episodes = [_episode(t, group, member, config) for member, t in enumerate(trajectories)]
     rows: list[Row] = []
-    for trajectory, episode in zip(trajectories, episodes, strict=True):
-        if episode.error is None:
-            _check_tokens(trajectory)
-            make = _turn_rows if unit == "turn" else _trajectory_rows
-            rows += make(trajectory, episode, config)
+    for member, (trajectory, episode) in enumerate(zip(trajectories, episodes, strict=True)):
+        if episode.error is not None:
+            continue
+        _check_tokens(trajectory)
+        if unit == "turn":
+            rows += _turn_rows(trajectory, episode, config)
+        else:
+            row, lost = _trajectory_row(trajectory, episode)
+            rows.append(row)
+            episodes[member] = replace(episode, lost_turns=lost)
     return PlayedGroup(task, group, tuple(episodes), tuple(rows))
 
 
@@ -266,10 +274,8 @@ def _turn_rows(trajectory: Trajectory, episode: PlayedEpisode, config: TrainConf
     return rows
 
 
-def _trajectory_rows(
-    trajectory: Trajectory, episode: PlayedEpisode, config: TrainConfig
-) -> list[Row]:
-    del config  # one row bears all
+def _trajectory_row(trajectory: Trajectory, episode: PlayedEpisode) -> tuple[Row, int]:
+    """The row of a whole episode, and the turns that are not in it."""
     generations = [turn.generation for turn in trajectory.turns]
     joined = token_sequence(generations)
     if joined is None or not joined.written:
@@ -286,24 +292,23 @@ def _trajectory_rows(
         log_probs[start:stop] = (generations[turn].token_log_probs or ())[: stop - start]
     assert trajectory.start is not None
     versions = [generation.weights_versions for generation in generations]
-    return [
-        Row(
-            task=episode.task,
-            group=episode.group,
-            member=episode.member,
-            turn=0,
-            prompt_ids=ids[:begin],
-            response_ids=ids[begin:],
-            response_mask=mask[begin:],
-            engine_log_probs=log_probs[begin:],
-            versions=(min(first for first, _ in versions), max(last for _, last in versions)),
-            reward=episode.reward,
-            penalty=episode.penalty,
-            step_reward=episode.reward,
-            anchor=trajectory.start.observation,
-            success=episode.success,
-        )
-    ]
+    row = Row(
+        task=episode.task,
+        group=episode.group,
+        member=episode.member,
+        turn=0,
+        prompt_ids=ids[:begin],
+        response_ids=ids[begin:],
+        response_mask=mask[begin:],
+        engine_log_probs=log_probs[begin:],
+        versions=(min(first for first, _ in versions), max(last for _, last in versions)),
+        reward=episode.reward,
+        penalty=episode.penalty,
+        step_reward=episode.reward,
+        anchor=trajectory.start.observation,
+        success=episode.success,
+    )
+    return row, len(generations) - len(joined.turns)
 
 
 def repeats_itself(tokens: Sequence[int]) -> bool:
@@ -353,6 +358,7 @@ def rollout_metrics(drawn: Sequence[PlayedGroup], tries: int) -> dict[str, float
         "rollout/group_std": mean([statistics.pstdev(group) for group in returns]),
         "rollout/tries": tries,
         "rollout/errors": sum(e.error is not None for e in episodes),
+        "rollout/lost_turns": sum(e.lost_turns for e in episodes),
         "rollout/repeated": per_turn(sum(e.repeated for e in episodes)),
         "response/tokens_mean": mean(lengths) if lengths else None,
         "response/tokens_max": max(lengths, default=None),

@@ -28,6 +28,7 @@ from baselines.rollouts.players import Count, ProcessShards, Stopped
 from baselines.rollouts.rows import rollout_metrics, training_protocol
 from baselines.training.checkpoints import TrainingState, find_last, load_last, save_best, save_last
 from baselines.training.clock import Clock
+from baselines.training.samples import write_samples
 from baselines.training.tracking import tracker_settings
 from baselines.training.validation import Validator
 from benchmark.engines.core.base import Engine
@@ -187,6 +188,13 @@ class Trainer:
             return found | {"policy/learning_rate": rate}
 
         metrics = rollout_metrics(rollout.drawn, rollout.tries)
+        if metrics["rollout/lost_turns"] and self.accelerator.is_main_process:
+            log.warning(
+                "update %d: %d turns are not in their episodes' rows, and nothing is learned from "
+                "them: the chat template takes responses out of later prompts",
+                number,
+                metrics["rollout/lost_turns"],
+            )
         metrics |= await self._beside_play(learn) if rows else NOTHING_LEARNED
         if number == 1:
             check_first_update(metrics)
@@ -200,6 +208,8 @@ class Trainer:
         if every is not None and (last or number % every == 0):
             with self._phase("validation"):
                 validations = await self.held_out.play(number, self._count("validation"))
+            if self.accelerator.is_main_process:
+                write_samples(self.run.folder, number, rows, self.chat)
         self._watch_penalties(number, metrics)
         self._write(self._update_line(number, metrics))
         better = self._note_validations(validations)

@@ -54,6 +54,7 @@ METRICS: Final[Mapping[str, Metric]] = {
     "rollout/group_std": Metric("points", "standard deviation of returns in a group, mean"),
     "rollout/tries": Metric("count", "sampling attempts per update, 1 without resampling"),
     "rollout/errors": Metric("count", "episodes that ended in an error"),
+    "rollout/lost_turns": Metric("count", "turns left out of their episode's row"),
     "rollout/repeated": Metric("share", "responses with more than half repeated 4-grams"),
     "response/tokens_mean": Metric("tokens", "length of a response, mean"),
     "response/tokens_max": Metric("tokens", "length of the longest response"),

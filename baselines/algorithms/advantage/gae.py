@@ -1,8 +1,9 @@
 """Generalized advantage estimation and the critic's loss, for PPO."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from baselines.algorithms.advantage.base import Advantage, RowBatch, padded
@@ -14,8 +15,10 @@ class GAE(Advantage):
     """Generalized advantage estimation with a critic (PPO).
 
     Attributes:
-        gamma: Discount per token.
+        gamma: Discount per token, or between turns.
         lam: 0 trusts the critic, 1 the returns.
+        discount: What gamma counts. By tokens, 0.95 leaves nothing of a reward 200 tokens earlier
+            (4e-5); by turns, tokens of one turn share it, and a row of one turn has no discount.
         clip_range: How far a value may move in an update (`value_loss`).
         learning_rate: The critic's.
     """
@@ -26,6 +29,10 @@ class GAE(Advantage):
     name: Literal["gae"] = "gae"
     gamma: Share = 1.0
     lam: Share = 1.0
+    # Not there unless it is chosen: tracks and checkpoints are older than it.
+    discount: Annotated[
+        Literal["tokens", "turns"], Field(exclude_if=lambda value: value == "tokens")
+    ] = "tokens"
     clip_range: Positive = 0.5
     learning_rate: Positive = 1e-5
 
@@ -36,7 +43,14 @@ class GAE(Advantage):
     def with_targets(self, rows: RowBatch) -> tuple[Tensor, Tensor]:
         """(N, T) advantages of tokens, and the critic's targets."""
         values = padded(rows.values)
-        return gae(rows.token_rewards, values, rows.mask, gamma=self.gamma, lam=self.lam)
+        return gae(
+            rows.token_rewards,
+            values,
+            rows.mask,
+            gamma=self.gamma,
+            lam=self.lam,
+            by_turns=self.discount == "turns",
+        )
 
 
 def gae(
@@ -46,6 +60,7 @@ def gae(
     *,
     gamma: float,
     lam: float,
+    by_turns: bool = False,
     whiten: bool = True,
     epsilon: float = 1e-8,
 ) -> tuple[Tensor, Tensor]:
@@ -61,6 +76,8 @@ def gae(
         response_mask: (N, T), 1 for counted tokens.
         gamma: Discount per token.
         lam: 0 trusts the critic, 1 the returns.
+        by_turns: The discount is only between a turn's last token and the next turn's first, with
+            tokens between them that are not counted.
         whiten: Whether advantages are whitened over the whole batch.
         epsilon: Added to the variance then.
 
@@ -76,9 +93,13 @@ def gae(
     rewards, known = token_rewards.detach().double(), values.detach().double()
     advantage = next_value = known.new_zeros(len(known))
     advantages = torch.zeros_like(known)
+    discounts = known.new_full(known.shape, gamma)
+    if by_turns:
+        discounts[:, :-1].masked_fill_(counted[:, 1:], 1.0)
     for t in reversed(range(known.shape[1])):
-        delta = rewards[:, t] + gamma * next_value - known[:, t]
-        advantage = torch.where(counted[:, t], delta + gamma * lam * advantage, advantage)
+        step = discounts[:, t]
+        delta = rewards[:, t] + step * next_value - known[:, t]
+        advantage = torch.where(counted[:, t], delta + step * lam * advantage, advantage)
         next_value = torch.where(counted[:, t], known[:, t], next_value)
         advantages[:, t] = advantage
     returns = (advantages + known).where(counted, 0.0).to(values.dtype)

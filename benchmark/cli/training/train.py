@@ -28,6 +28,7 @@ from benchmark.cli.training.on_track import (
 from benchmark.cli.training.texts import closing_lines, config_text, title
 from benchmark.engines.choose import EngineOptions, build_engine, choose_kind
 from benchmark.engines.core.base import Engine
+from benchmark.engines.core.chat import Chat
 from benchmark.files import lock_folder, write_atomically
 from benchmark.hosts.worker import end_with
 from benchmark.logs.training_log import LOG, read_training_log
@@ -338,11 +339,13 @@ def _servers(
             "cross-policy sampling needs a second engine with older weights, but "
             "servers have one set of weights: use --engine vllm or transformers"
         )
+    assert training.init.path is not None
     return OpenAIEngine(
         options.endpoints,
         arguments.served_model or training.init.identity.name,
         in_flight=options.concurrency,
         transfer=_transfer(training, arguments),
+        text=Chat.load(training.init.path),
     )
 
 

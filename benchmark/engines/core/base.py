@@ -110,7 +110,8 @@ class Request:
             what a model wrote need not be tokenized again; None to render the messages. Servers
             other than vLLM take no token ids: an `EngineError`.
         previous: The generation whose text, or the beginning of it, is the last message but one:
-            engines in this process then go on from its token ids. Servers render the messages.
+            engines in this process then go on from its token ids. So do vLLM servers where the
+            engine knows the model's tokenizer; others render the messages.
         chat: How messages become a prompt and an answer becomes a response.
     """
 

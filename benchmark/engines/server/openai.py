@@ -28,7 +28,7 @@ from benchmark.engines.core.base import (
     Request,
     Sampling,
 )
-from benchmark.engines.core.chat import OPENED
+from benchmark.engines.core.chat import OPENED, Chat
 from benchmark.engines.server.attempt import Attempts, json_body
 from benchmark.engines.server.dialect import ENOUGH_TO_ANSWER, Dialect, advice, is_limit_reached
 from benchmark.engines.server.endpoint import Endpoint, Served, api_key
@@ -84,6 +84,9 @@ class OpenAIEngine(Engine):
             they were given last after this engine is left.
         chat: What requests will come with; it is tried out at the start.
         sampling: Likewise.
+        text: Tokenizer and template of the served model. With it, and vLLM servers, a conversation
+            goes on from the token ids of its last response (`Request.previous`); without it the
+            servers render all of it again.
 
     Raises:
         UserError: An address is not valid or given twice.
@@ -103,6 +106,7 @@ class OpenAIEngine(Engine):
         transfer: "WeightTransfer | None" = None,
         chat: ChatOptions = PLAIN_CHAT,
         sampling: Sampling = GREEDY,
+        text: Chat | None = None,
     ) -> None:
         if not endpoints:
             raise UserError("no server is given; pass its address with --endpoint")
@@ -125,6 +129,7 @@ class OpenAIEngine(Engine):
         self._weights = ServerWeights(transfer)
         self._attempts = Attempts(self._dialect, self._weights)
         self._chat = chat
+        self._text = text
         self._sampling = replace(sampling, max_tokens=1)
 
     async def __aenter__(self) -> Self:
@@ -177,16 +182,35 @@ class OpenAIEngine(Engine):
                 weights of another training.
         """
         self._weights.check_usable()
+        continued = self._continued(request)
+        prompt_ids = request.prompt_ids if continued is None else continued
         fields = self._dialect.fields(
-            request.messages, request.sampling, request.seed, request.prompt_ids, request.chat
+            request.messages, request.sampling, request.seed, prompt_ids, request.chat
         )
         async with self._slots:
             generation = await self._complete(
                 fields, request.seed, request.affinity, request.chat.join_reasoning
             )
-        if self._dialect.opened and request.prompt_ids is None:
+        if continued is not None:
+            assert self._text is not None and generation.response_ids is not None
+            text = self._text.response(continued, generation.response_ids)
+            generation = replace(generation, text=text)
+        elif self._dialect.opened and request.prompt_ids is None:
             generation = replace(generation, text=self._dialect.opened + generation.text)
         return generation
+
+    def _continued(self, request: Request) -> tuple[int, ...] | None:
+        """The prompt that goes on from the last response, where its token ids are known."""
+        past = request.previous
+        if self._text is None or past is None or request.prompt_ids is not None:
+            return None
+        if past.prompt_ids is None or past.response_ids is None:
+            return None
+        return tuple(
+            self._text.continue_conversation(
+                past.prompt_ids, past.response_ids, request.messages, request.chat.template_kwargs
+            )
+        )
 
     async def prompt_text(self, request: Request, generation: Generation) -> str | None:
         """The prompt's text by vLLM's `/detokenize`; see `Engine.prompt_text`."""

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from baselines.algorithms.advantage.gae import gae, value_loss
+from baselines.algorithms.advantage.gae import GAE, gae, value_loss
+from baselines.config.layers import resolve
 
 NAN = torch.nan
 REWARDS = torch.tensor([[0.0, 0, 4]], dtype=torch.float64)
@@ -30,6 +31,25 @@ def test_tokens_that_do_not_count_are_stepped_over() -> None:
     advantages, returns = gae(rewards, values, mask, gamma=0.5, lam=0.5, whiten=False)
     near(advantages, -0.0625, 0, -0.25, 1, 0)
     near(returns, 0.9375, 0, 1.75, 4, 0)
+
+
+def test_a_discount_between_turns_leaves_the_tokens_of_a_turn_alone() -> None:
+    rewards = torch.tensor([[0, 0, NAN, 0, 8, NAN]], dtype=torch.float64)
+    mask = torch.tensor([[1, 1, 0, 1, 1, 0]])
+    zeros = torch.zeros(1, 6, dtype=torch.float64)
+    _, by_turns = gae(rewards, zeros, mask, gamma=0.5, lam=1, by_turns=True)
+    near(by_turns, 4, 4, 0, 8, 8, 0)
+    _, by_tokens = gae(rewards, zeros, mask, gamma=0.5, lam=1)
+    near(by_tokens, 1, 2, 0, 4, 8, 0)
+
+
+def test_the_paper_scale_keeps_credit_in_long_responses() -> None:
+    for task in ("alfworld", "webshop", "sokoban", "tir_math"):
+        advantage = resolve("ppo", "paper", [task]).advantage
+        assert isinstance(advantage, GAE) and advantage.discount == "turns"
+    released = resolve("ppo", "paper_released", ["alfworld"]).advantage
+    assert released.model_dump() == {**GAE(gamma=0.95, lam=1.0).model_dump()}
+    assert "discount" not in released.model_dump()
 
 
 def test_the_critic_alone_and_the_returns_alone() -> None:

@@ -173,6 +173,17 @@ def test_a_trajectory_is_a_row_in_which_the_world_is_masked(penalty_on: str) -> 
     assert (row.reward, row.step_reward, row.penalty) == (0.5, 0.5, PENALTY)
 
 
+def test_turns_that_drop_out_of_a_trajectory_are_counted() -> None:
+    whole = conversation(job("tir_math"))
+    first = turn(generation((1, 2), (3, 4)), 0.0, (True, True), "out")
+    last = turn(generation((1, 2, 20, 21), (5, 6)), 0.5, outcome=WON)
+    without = Trajectory(whole.job, view("problem"), (first, last), WON, None)
+    group = played_group([whole, without], 5, "trajectory", CONFIG)
+    assert [episode.lost_turns for episode in group.episodes] == [0, 1]
+    assert group.rows[1].response_ids.tolist() == [5, 6]
+    assert rollout_metrics([group], 1)["rollout/lost_turns"] == 1
+
+
 def test_prompts_that_do_not_go_on_are_no_trajectory() -> None:
     with pytest.raises(UserError, match=r"a prompt of sokoban .* not one sequence: .*unit=turn"):
         played_group([three_turns(job())], 5, "trajectory", CONFIG)
@@ -331,6 +342,7 @@ def test_numbers_of_what_was_played() -> None:
         "rollout/group_std": pytest.approx(deviation / 2),
         "rollout/tries": 2,
         "rollout/errors": 1,
+        "rollout/lost_turns": 0,
         "rollout/repeated": pytest.approx(1 / 7),
         "response/tokens_mean": pytest.approx((1 + 2 + 3 + 10 + 3 * 2) / 7),
         "response/tokens_max": 10,

@@ -2,20 +2,25 @@
 
 import asyncio
 import time
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 from aiohttp import web
 
+from baselines.inits.registry import find_model
 from benchmark.engines.core.base import (
     EngineDown,
     EngineError,
+    Generation,
     PromptTooLong,
     Request,
     Sampling,
 )
+from benchmark.engines.core.chat import Chat
 from benchmark.engines.server.exchange import MAX_BODY
 from benchmark.engines.server.openai import OpenAIEngine
+from tasks.episode import Message
 from tasks.errors import UserError
 from tests.support.loopback import (
     Loopback,
@@ -126,6 +131,38 @@ async def test_token_prompts_on_vllm() -> None:
     assert (generation.prompt_ids, generation.response_ids) == ((1, 5, 6), (7, 2))
     assert generation.token_log_probs == (-0.5, -0.25)
     assert generation.log_prob == -0.75
+
+
+async def test_a_conversation_goes_on_from_its_token_ids() -> None:
+    folder = find_model("tiny-tir-math").path
+    assert folder is not None
+    text = Chat.load(folder)
+    before = (*text.render([Message(role="user", content="2 + 3?")]),)
+    said = (*text.tokenizer("the answer", add_special_tokens=False)["input_ids"],)
+    past = Generation("the answer", "stop", prompt_ids=before, response_ids=said)
+    talk = (
+        Message(role="user", content="2 + 3?"),
+        Message(role="assistant", content="the answer"),
+        Message(role="user", content="go on"),
+    )
+    whole = text.continue_conversation(before, said, talk)
+    assert tuple(whole[: len(before) + len(said)]) == before + said
+    body = token_completion(
+        prompt_token_ids=whole,
+        token_ids=list(said),
+        logprobs={"token_logprobs": [-0.5] * len(said)},
+    )
+    body["usage"]["prompt_tokens"] = len(whole)
+    asked = replace(request(), messages=talk, previous=past)
+    async with loopback(says(body)) as server, engine(server, text=text) as tested:
+        generation = await tested.generate(asked)
+        assert server.paths == ["/v1/completions"]
+        assert server.requests[0]["prompt"] == whole
+    assert generation.prompt_ids == tuple(whole) and generation.text == "the answer"
+    # Without the tokenizer the server renders all of it again.
+    async with loopback() as server, engine(server) as tested:
+        await tested.generate(asked)
+        assert server.paths == ["/v1/chat/completions"]
 
 
 async def test_token_prompts_need_vllm() -> None:
