@@ -38,9 +38,9 @@ def other_plays(expert_run: Path, random_run: Path) -> OtherPlays:
     """Plays some episodes in another way: what the expert did is left to the random policy."""
     policies = [read_run(expert_run)[1], read_run(random_run)[1]]
 
-    def change(copy: Copy, first: int = 0, last: int = 256) -> None:
+    def change(copy: Copy, first: int = 0, last: int | None = None) -> None:
         def records(records: list[Json], seed: int) -> None:
-            for place in range(first, last):
+            for place in range(first, len(policies[0]) if last is None else last):
                 told = [turn["response"] for turn in records[place]["turns"]]
                 (other,) = [
                     each[place]

@@ -10,8 +10,8 @@ from pathlib import Path
 from benchmark.stats.intervals import wilson
 from benchmark.submissions.check import read_accepted
 from benchmark.submissions.checks.known import Known
-from tests.benchmark.submissions.checks.test_copies import other_logs, other_numbers, renamed
 from tests.benchmark.submissions.conftest import Copies, OtherPlays
+from tests.benchmark.submissions.stolen import other_logs, other_numbers, renamed
 from tests.support.submissions import Copy, Json, check, trainer_line
 from tests.support.training_logs import Line
 

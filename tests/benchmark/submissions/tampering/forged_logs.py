@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmark.stats.intervals import wilson
-from tests.benchmark.submissions.tampering.forgery import EPISODES, Forgery
+from tests.benchmark.submissions.few_levels import EPISODES
+from tests.benchmark.submissions.tampering.forgery import Forgery
 from tests.support.submissions import Copy, Json
 from tests.support.training_logs import Line, validation_line
 

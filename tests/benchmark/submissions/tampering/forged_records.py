@@ -3,7 +3,8 @@
 import copy
 from typing import Any
 
-from tests.benchmark.submissions.tampering.forgery import EPISODES, Forgery
+from tests.benchmark.submissions.few_levels import EPISODES
+from tests.benchmark.submissions.tampering.forgery import Forgery
 from tests.support.submissions import Copy, Json
 
 RECORDS = "runs/r0/episodes.jsonl.zst"

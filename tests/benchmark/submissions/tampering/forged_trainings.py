@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmark.stats.intervals import wilson
+from tests.benchmark.submissions.few_levels import EPISODES
 from tests.benchmark.submissions.tampering.forged_logs import LOG, updates, validations
-from tests.benchmark.submissions.tampering.forgery import EPISODES, Forgery
+from tests.benchmark.submissions.tampering.forgery import Forgery
 from tests.support.submissions import Copy, panel_line, trainer_line
 from tests.support.training_logs import Line, run_lines
 

@@ -6,9 +6,6 @@ from typing import Literal
 
 from tests.support.submissions import Copy
 
-EPISODES = 24
-"""Of the panel that the forged submissions have played."""
-
 
 @dataclass(frozen=True, slots=True)
 class Forgery:

@@ -1,0 +1,55 @@
+"""What somebody does to another one's submission to send it as an own one."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmark.submissions.check import read_accepted
+from benchmark.submissions.checks.known import Known
+from tasks.seeding import sha256_text
+from tests.support.submissions import Copy, Json, check
+from tests.support.training_logs import Line
+
+
+def renamed(copy: Copy) -> None:
+    """Gives the entry another name, and both seeds' weights other hashes."""
+    hashes = [sha256_text(f"stolen {seed}") for seed in (0, 1)]
+
+    def change(about: Json) -> None:
+        about["name"] = "Mine"
+        for point, digest in zip(about["checkpoints"], hashes, strict=True):
+            point["model"]["sha256"] = digest
+
+    copy.about(change)
+    copy.manifest(lambda run: run["model"].update(sha256=hashes[0]), "runs/r0")
+    copy.manifest(lambda run: run["model"].update(sha256=hashes[1]), "runs/r1")
+
+
+def other_numbers(copy: Copy, change: Callable[[float], float]) -> None:
+    """Changes all log-probabilities; what was played stays."""
+
+    def records(records: list[Json]) -> None:
+        for record in records:
+            for turn in record["turns"]:
+                turn["log_prob"] = change(turn["log_prob"])
+
+    for run in ("runs/r0", "runs/r1"):
+        copy.records(records, run)
+
+
+def other_logs(copy: Copy, share: float = 1.0) -> None:
+    """Makes all numbers of some updates that are no counts a little smaller."""
+
+    def change(lines: list[Line]) -> None:
+        updates = [line for line in lines if line["kind"] == "update"]
+        for line in updates[: round(share * len(updates))]:
+            for name in line:
+                if name.startswith(("policy/", "kl", "ratio/", "engine/", "advantage/")):
+                    line[name] = None if line[name] is None else line[name] * 0.999
+
+    for seed in (0, 1):
+        copy.log(change, seed)
+
+
+def problems(copy: Copy, *others: Path) -> list[str]:
+    verdict = check(copy.folder, [Known.of(read_accepted(other)) for other in others])
+    return [f"{finding.file}: {finding.problem}" for finding in verdict.findings]
