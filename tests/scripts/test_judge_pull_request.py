@@ -90,6 +90,7 @@ def adds(folder: Path, name: str | None = None) -> Callable[[Path], object]:
     return lambda root: shutil.copytree(folder, root / "submissions" / (name or folder.name))
 
 
+@pytest.mark.slow
 def test_a_submission_is_accepted(clone: Path, entries: dict[str, Path]) -> None:
     code, text, verdict = judged(clone, pull_request(clone, adds(entries["policy"])))
     assert code == 0

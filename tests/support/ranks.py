@@ -4,10 +4,10 @@ import multiprocessing
 import os
 import runpy
 import socket
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -15,25 +15,31 @@ LOADED = ["accelerate", "torch", "transformers.models.qwen3.modeling_qwen3"]
 """Imported once, in the process that ranks are forked from: it takes longer than most runs."""
 
 
-def start_together(
-    script: Path, *arguments: str, count: int = 2, environment: Mapping[str, str] | None = None
-) -> list[subprocess.Popen[str]]:
-    """Start a script in processes of their own, which may be signaled."""
-    return [
-        subprocess.Popen(
-            [sys.executable, str(script), *arguments],
-            env={**os.environ, "PYTHONPATH": str(ROOT), **rank},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in _environments(count, environment)
-    ]
-
-
 def run_together(
     script: Path, *arguments: str, count: int = 2, environment: Mapping[str, str] | None = None
 ) -> None:
     """Run a script in forked processes; all must end well."""
+    ended = end_together(script, *arguments, count=count, environment=environment)
+    assert [rank.code for rank in ended] == [0] * count, [rank.said for rank in ended]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a rank has ended.
+
+    Attributes:
+        code: Its exit code; minus the number of the signal that has killed it.
+        said: What it has written to its standard error.
+    """
+
+    code: int | None
+    said: str
+
+
+def end_together(
+    script: Path, *arguments: str, count: int = 2, environment: Mapping[str, str] | None = None
+) -> list[Ended]:
+    """Run a script in forked processes, however they end; who takes minutes is killed."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(LOADED)
     with tempfile.TemporaryDirectory() as folder:
@@ -49,8 +55,10 @@ def run_together(
             if process.is_alive():
                 process.kill()
                 process.join()
-        errors = [path.read_text("utf-8") for path in said]
-    assert [process.exitcode for process in ranks] == [0] * count, errors
+        return [
+            Ended(process.exitcode, path.read_text("utf-8"))
+            for process, path in zip(ranks, said, strict=True)
+        ]
 
 
 def _environments(count: int, own: Mapping[str, str] | None) -> list[dict[str, str]]:

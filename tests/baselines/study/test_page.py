@@ -78,6 +78,7 @@ def test_a_page_has_table_curves_verdicts_and_what_is_missing(
     check_markdown(text)
 
 
+@pytest.mark.slow
 def test_the_same_cells_give_the_same_page(folder: Path) -> None:
     assert study(folder, "page") == 0
     place = folder / "results" / "fixed"
@@ -129,6 +130,7 @@ def test_the_readme_shows_what_the_committed_cells_say() -> None:
     assert f"{BEGIN}\n\n{table}\n\n{END}" in (REPOSITORY / "README.md").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_claims_of_ones_own_are_judged(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert study(folder, "page", "--claims", str(folder / "none.yaml")) == 2
     assert "none.yaml does not exist" in capsys.readouterr().err
@@ -139,6 +141,7 @@ def test_claims_of_ones_own_are_judged(folder: Path, capsys: pytest.CaptureFixtu
     assert "SAMPO beats GRPO." not in text
 
 
+@pytest.mark.slow
 def test_what_another_study_has_finished_stays_on_the_page(folder: Path) -> None:
     other = STUDY.replace("grpo, sampo, cispo", "gspo")
     (folder / "study.yaml").write_text(other)

@@ -9,7 +9,6 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +27,12 @@ PATIENCE = 900.0
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 
-def begin(folder: Path, name: str, *options: str) -> "subprocess.Popen[str]":
+def begin(
+    folder: Path, name: str, *options: str, study: str = "study.yaml"
+) -> "subprocess.Popen[str]":
     """Begin or go on with a study whose runs and results have a name."""
     places = ["--out", str(folder / name / "runs"), "--results", str(folder / name / "results")]
-    words = ["study", "run", str(folder / "study.yaml"), *places, *options]
+    words = ["study", "run", str(folder / study), *places, *options]
     return subprocess.Popen(
         [*command(folder), *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -80,20 +81,57 @@ def content(found: Finished) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    make_tracks(tmp_path)
-    study = "name: tiny\nblocks: [{tracks: [tuned], recipes: [grpo], seeds: [0, 1]}]\n"
-    (tmp_path / "study.yaml").write_text(study)
-    yield tmp_path
+TUNED = "{tracks: [tuned], recipes: [grpo], seeds: [0, 1]}"
+FAILING = Cell("fixed", "grpo", 0)
 
 
-def test_a_killed_study_ends_with_the_logs_of_one_that_was_not(folder: Path) -> None:
-    whole = begin(folder, "whole", "--jobs", "2")
-    said = end(whole)
-    assert whole.returncode == 0, said
-    assert "0 of 3 runs are finished" in said
-    assert "3 of 3: " in said
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tracks, a study of two seeds, and one whose first training fails."""
+    folder = tmp_path_factory.mktemp("studies")
+    make_tracks(folder)
+    failing = "{tracks: [fixed], recipes: [grpo], seeds: [0]}"
+    (folder / "study.yaml").write_text(f"name: tiny\nblocks: [{TUNED}]\n")
+    (folder / "failing.yaml").write_text(f"name: tiny\nblocks: [{failing}, {TUNED}]\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def whole(folder: Path) -> tuple[int, str]:
+    """Exit code and output of the study with the failing run, which nobody has killed."""
+    # A folder where the failing run's log should be.
+    (run_of(folder) / "training_log.jsonl").mkdir(parents=True)
+    process = begin(folder, "whole", "--jobs", "2", study="failing.yaml")
+    said = end(process)
+    return process.returncode, said
+
+
+def run_of(folder: Path) -> Path:
+    """The folder of the failing run."""
+    return folder / "whole" / "runs" / "fixed" / "grpo-s0"
+
+
+def test_a_failing_run_is_reported_and_the_rest_goes_on(
+    folder: Path, whole: tuple[int, str]
+) -> None:
+    code, said = whole
+    assert code == 1
+    assert "0 of 5 runs are finished" in said
+    results, run = folder / "whole" / "results", run_of(folder)
+    assert not CellFiles(results, FAILING).facts.exists()
+    assert all(read_cell(results, Cell("tuned", "grpo", seed)) for seed in (0, 1))
+    (line,) = (line for line in said.splitlines() if line.startswith("fixed grpo seed 0 failed: "))
+    assert "train ended with exit code" in line
+    assert str(run / "output.txt") in line
+    assert (read_state(run).failure or "").startswith("train ended with exit code")
+    assert (run / "output.txt").stat().st_size > 0
+    assert "1 of 5 runs failed; run the same command to retry them" in said
+
+
+def test_a_killed_study_ends_with_the_logs_of_one_that_was_not(
+    folder: Path, whole: tuple[int, str]
+) -> None:
+    assert "4 of 5: " in whole[1]
 
     rng, best = random.Random(17), 0
     for kills in range(KILLS):
@@ -125,29 +163,6 @@ def test_a_killed_study_ends_with_the_logs_of_one_that_was_not(folder: Path) -> 
     once_more = begin(folder, "whole")
     assert "3 of 3 runs are finished; nothing left to do" in end(once_more)
     assert once_more.returncode == 0
-
-
-def test_a_failing_run_is_reported_and_the_rest_goes_on(folder: Path) -> None:
-    (folder / "study.yaml").write_text(
-        "name: tiny\nblocks: [{tracks: [fixed], recipes: [grpo], seeds: [0, 1]}]\n"
-    )
-    # A file where the first run's folder of checkpoints should be.
-    cells = [Cell("fixed", "grpo", seed) for seed in (0, 1)]
-    run = folder / "some" / "runs" / "fixed" / "grpo-s0"
-    run.mkdir(parents=True)
-    (run / "training_log.jsonl").mkdir()
-    process = begin(folder, "some")
-    said = end(process)
-    assert process.returncode == 1
-    results = folder / "some" / "results"
-    assert not CellFiles(results, cells[0]).facts.exists()
-    assert read_cell(results, cells[1]) is not None
-    (line,) = (line for line in said.splitlines() if line.startswith("fixed grpo seed 0 failed: "))
-    assert "train ended with exit code" in line
-    assert str(run / "output.txt") in line
-    assert (read_state(run).failure or "").startswith("train ended with exit code")
-    assert (run / "output.txt").stat().st_size > 0
-    assert "1 of 3 runs failed; run the same command to retry them" in said
 
 
 def test_a_study_that_is_asked_to_stop_ends_its_processes(folder: Path) -> None:

@@ -28,6 +28,7 @@ LARGE = qwen3(2560, 9728, 36, 32)
 """Qwen3-4B: 4.02 billion parameters, 3.63 billion of them in matrices of its layers."""
 
 
+@pytest.mark.slow
 def test_a_deep_model_needs_what_two_shallow_ones_say() -> None:
     config, sizes = resolve("sampo", "paper", ["alfworld"]), (2, 1536, LONGEST)
     for sharded in (False, True):
@@ -36,6 +37,7 @@ def test_a_deep_model_needs_what_two_shallow_ones_say() -> None:
         assert _measured(_cut(SMALL, 2), config, sizes, sharded) < whole
 
 
+@pytest.mark.slow
 def test_chunks_of_the_last_layer_spare_logits() -> None:
     sizes = (8, 1536, LONGEST)
     made = [
@@ -52,6 +54,7 @@ def test_chunks_of_the_last_layer_spare_logits() -> None:
     assert 2.5 * logits < made[0] - made[1] < 5 * logits
 
 
+@pytest.mark.slow
 def test_qwen3_4b_on_one_gpu_and_on_eight() -> None:
     config = resolve("sampo", "paper", ["alfworld"])
     alone = estimate_memory(LARGE, config, 1, sharded=False, longest=LONGEST)

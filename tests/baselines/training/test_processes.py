@@ -14,7 +14,9 @@ from baselines.training.processes import FAILED_ELSEWHERE
 from benchmark.cli.main import main
 from benchmark.logs.training_log import LOG, read_training_log
 from tests.baselines.training.test_trainer import train
-from tests.support.ranks import ROOT, run_together, start_together
+from tests.support.ranks import ROOT, end_together, run_together
+
+pytestmark = pytest.mark.slow
 
 FOLDER = Path(__file__).parent
 SMALL = "rollout.groups=2 rollout.group_size=4 rollout.max_turns=4 validation.every=null"
@@ -31,10 +33,10 @@ def test_an_error_of_one_process_ends_all_with_one_message(
     how: str, codes: set[int], said: str
 ) -> None:
     began = time.monotonic()
-    ranks = start_together(FOLDER / "one_fails.py", how)
-    errors = [rank.communicate(timeout=60)[1] for rank in ranks]
-    assert {rank.returncode for rank in ranks} == codes
+    ranks = end_together(FOLDER / "one_fails.py", how)
+    assert {rank.code for rank in ranks} == codes
     assert time.monotonic() - began < 60
+    errors = [rank.said for rank in ranks]
     lines = [line for text in errors for line in text.splitlines() if "Warning" not in line]
     assert sum(line.startswith(said) for line in lines) == 1, errors
     assert not any("Traceback" in line for line in lines), errors
@@ -92,7 +94,6 @@ def test_sigterm_leaves_a_checkpoint_that_the_run_goes_on_from(tmp_path: Path) -
     assert weights[0] == weights[1]
 
 
-@pytest.mark.slow
 def test_a_run_goes_on_with_another_number_of_processes(tmp_path: Path) -> None:
     own = ("optimization.updates=2", "checkpoint_every=1")
     train(tmp_path, "sampo", own)

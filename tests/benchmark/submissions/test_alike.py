@@ -16,6 +16,7 @@ from tests.benchmark.submissions.conftest import Copies
 from tests.benchmark.submissions.stolen import other_logs, other_numbers, problems, renamed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [

@@ -66,6 +66,7 @@ def test_infinite_and_unknown_stability_are_kept_apart(tmp_path: Path) -> None:
     assert [column["value"] for column in in_json] == ["inf", None]
 
 
+@pytest.mark.slow
 def test_bytes_depend_on_the_content_alone() -> None:
     program = (
         "import hashlib\n"

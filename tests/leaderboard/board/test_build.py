@@ -175,6 +175,7 @@ def dropped(copy: Copy) -> None:
     copy.records(lambda records: records[1:])
 
 
+@pytest.mark.slow
 def test_what_is_not_accepted_is_named(
     submissions: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

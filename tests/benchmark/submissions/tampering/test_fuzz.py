@@ -73,6 +73,7 @@ def test_nothing_that_a_training_shows_can_be_damaged(
     damage_and_check(trained, shown[trained], number)
 
 
+@pytest.mark.slow
 @settings(database=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=JSON)
 def test_any_json_for_a_submission_is_refused_politely(tmp_path: Path, value: Any) -> None:

@@ -12,6 +12,7 @@ from benchmark.cli.main import main
 from benchmark.models import ModelIdentity
 from benchmark.submissions.reading.folder import read_submission
 from tasks.seeding import sha256_text, stable_seed
+from tests.benchmark.submissions.few_levels import EPISODES
 from tests.benchmark.submissions.test_about import POLICY, TRAINED
 from tests.support.submissions import played_by, training_lines
 from tests.support.training_logs import write_log
@@ -134,10 +135,10 @@ def test_an_unfinished_run_is_not_made(
     run.mkdir()
     (run / "run.json").write_bytes((expert_run / "run.json").read_bytes())
     lines = (expert_run / "episodes.jsonl").read_bytes().splitlines(keepends=True)
-    (run / "episodes.jsonl").write_bytes(b"".join(lines[:100]))
+    (run / "episodes.jsonl").write_bytes(b"".join(lines[:10]))
     given.about = POLICY
     assert given.prepare(str(run)) == 1
-    assert "156 of 256 episodes are missing" in capsys.readouterr().out
+    assert f"{EPISODES - 10} of {EPISODES} episodes are missing" in capsys.readouterr().out
     assert not given.out.exists()
 
 

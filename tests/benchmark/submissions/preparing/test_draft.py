@@ -8,7 +8,7 @@ import yaml
 from baselines.inits.registry import read_registry
 from benchmark.cli.main import main
 from benchmark.submissions.format.plain_yaml import read_plain_yaml
-from tests.benchmark.submissions.test_prepare_command import Given
+from tests.benchmark.submissions.preparing.test_prepare_command import Given
 
 
 @pytest.fixture

@@ -1,0 +1,12 @@
+"""The submissions on a panel of few levels."""
+
+from tests.benchmark.submissions.few_levels import (
+    expert_run,
+    few_levels,
+    policy,
+    random_run,
+    submissions,
+    trained,
+)
+
+__all__ = ["expert_run", "few_levels", "policy", "random_run", "submissions", "trained"]
