@@ -28,7 +28,7 @@ settings.load_profile("no-deadline")
 @pytest.fixture(scope="session")
 def expert_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The expert on `sokoban/builtin`."""
-    from tests.support.submissions import play_policy
+    from tests.support.submissions.small import play_policy
 
     return made_once(tmp_path_factory, "expert", lambda folder: play_policy(folder, "expert"))
 
@@ -36,7 +36,7 @@ def expert_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def random_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The random policy on it."""
-    from tests.support.submissions import play_policy
+    from tests.support.submissions.small import play_policy
 
     return made_once(tmp_path_factory, "random", lambda folder: play_policy(folder, "random"))
 
@@ -46,7 +46,7 @@ def submissions(
     tmp_path_factory: pytest.TempPathFactory, expert_run: Path, random_run: Path
 ) -> Path:
     """A folder of two submissions: the expert, and two seeds that solve about 60 %."""
-    from tests.support.submissions import policy_submission, trained_submission
+    from tests.support.submissions.small import policy_submission, trained_submission
 
     def make(folder: Path) -> None:
         policy_submission(folder, expert_run)

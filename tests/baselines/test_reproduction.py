@@ -25,8 +25,8 @@ from benchmark.submissions.reading.folder import read_submission
 from tasks.errors import UserError
 from tasks.options import parse_settings
 from tasks.registry import load_task
-from tests.support.submissions import Copy
-from tests.support.training_logs import start_line, update_line, write_log
+from tests.support.submissions.small import Copy
+from tests.support.training.logs import start_line, update_line, write_log
 
 ENTRIES = sorted(
     path.parent for path in (Path(__file__).parents[2] / "submissions").glob("*/submission.json")

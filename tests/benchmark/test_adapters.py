@@ -17,8 +17,8 @@ from benchmark.engines.vllm.engine import VllmEngine
 from benchmark.evaluation.run_folder import read_run
 from benchmark.models import Adapter, from_folder, same_weights
 from tasks.errors import UserError
-from tests.support.tiny_lora import make_adapter, merge_by_hand
-from tests.support.tiny_model import ask, make_tiny_model, mixed_prompts
+from tests.support.engines.tiny_lora import make_adapter, merge_by_hand
+from tests.support.engines.tiny_model import ask, make_tiny_model, mixed_prompts
 
 needs_peft = pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed")
 needs_vllm = pytest.mark.skipif(find_spec("vllm") is None, reason="vllm is not installed")

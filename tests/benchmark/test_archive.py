@@ -17,7 +17,7 @@ from benchmark.archive import (
 )
 from tasks.errors import UserError
 from tests.support.measured import alone, cost
-from tests.support.submissions import big_frame
+from tests.support.submissions.small import big_frame
 
 MIB = 2**20
 NO_HASH = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"

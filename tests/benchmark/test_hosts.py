@@ -21,7 +21,7 @@ from benchmark.hosts.processes import ProcessHost
 from tasks.base import Task
 from tasks.errors import UserError
 from tasks.registry import load_task
-from tests.support.worker_tasks import (
+from tests.support.runs.worker_tasks import (
     MARKS,
     Broken,
     Deadly,
@@ -366,7 +366,7 @@ def test_spread_work_that_fails() -> None:
 PARENT = """
 import asyncio, signal, sys
 from benchmark.hosts.processes import ProcessHost
-from tests.support.worker_tasks import Misbehaving, WorkerSokoban, process_of
+from tests.support.runs.worker_tasks import Misbehaving, WorkerSokoban, process_of
 
 # A shell that runs the tests in the background has it ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -16,8 +16,8 @@ from benchmark.reproduction import (
 )
 from tasks.errors import UserError
 from tasks.seeding import sha256_text
-from tests.support.factories import make_manifest
-from tests.support.training_logs import Line, start_line, update_line, validation_line, write_log
+from tests.support.runs.factories import make_manifest
+from tests.support.training.logs import Line, start_line, update_line, validation_line, write_log
 
 WEIGHTS = sha256_text("weights")
 LOADED = {"kind": "transformers", "dtype": "float32", "device": "cpu"}

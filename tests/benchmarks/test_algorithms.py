@@ -14,7 +14,7 @@ from baselines.config.layers import resolve
 from baselines.learning.estimation import estimate
 from tests.baselines.algorithms.usual import losses_of
 from tests.benchmarks.conftest import Beside
-from tests.support.synthetic_rows import random_rows
+from tests.support.training.synthetic_rows import random_rows
 
 RULES: list[Clipping] = [PPOClip(), GSPO(), CISPO(), SAPO()]
 ROWS, TOKENS = 256, 512

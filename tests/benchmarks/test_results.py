@@ -15,8 +15,8 @@ from leaderboard.board.file import json_bytes, parquet_bytes
 from tasks.registry import load_task
 from tests.benchmarks.conftest import Beside
 from tests.support.board_rows import synthetic_content
-from tests.support.submissions import INITS
-from tests.support.training_logs import run_lines, write_log
+from tests.support.submissions.small import INITS
+from tests.support.training.logs import run_lines, write_log
 
 SEEDS = 5
 

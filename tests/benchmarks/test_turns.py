@@ -14,7 +14,7 @@ from tasks.prompts import read_prompt
 from tasks.registry import load_task
 from tasks.response import format_response, parse_response
 from tests.benchmarks.conftest import Beside
-from tests.support.submissions import PLAN
+from tests.support.submissions.small import PLAN
 
 TASK = load_task("sokoban")
 WELL_FORMED = re.compile(r"\s*<think>(.*?)</think>\s*<action>(.*?)</action>\s*", re.DOTALL)

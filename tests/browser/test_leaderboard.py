@@ -16,8 +16,8 @@ from leaderboard.board.protocols import BoardFacts
 from tests.browser.chromium import DESKTOP, launched
 from tests.browser.leaderboard_pages import PHONE, open_at, open_tab, served, shown, violations
 from tests.support.board_rows import hostile, synthetic_content
-from tests.support.report_runs import INJECTION
-from tests.support.submissions import INITS, play_policy, policy_submission
+from tests.support.runs.report_runs import INJECTION
+from tests.support.submissions.small import INITS, play_policy, policy_submission
 
 pytestmark = pytest.mark.browser
 

@@ -17,7 +17,7 @@ from tasks.registry import load_task
 from tasks.sokoban.task import SokobanTask
 from tasks.webshop import pages
 from tests.browser.chromium import DESKTOP, launched
-from tests.support.report_runs import INJECTION, ErringEngine, Run, make_run, with_error
+from tests.support.runs.report_runs import INJECTION, ErringEngine, Run, make_run, with_error
 
 pytestmark = pytest.mark.browser
 

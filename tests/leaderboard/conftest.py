@@ -11,7 +11,7 @@ from leaderboard.board.build import build
 from leaderboard.board.file import BoardContent
 from leaderboard.board.rows import FullRow
 from tests.support.board_rows import Counts, board_content, board_of, panel_facts
-from tests.support.submissions import INITS
+from tests.support.submissions.small import INITS
 
 SOKOBAN = panel_facts("sokoban", "builtin", "Sokoban", "points", 100)
 ALFWORLD = panel_facts("alfworld", "builtin", "ALFWorld", "points", 100)

@@ -22,7 +22,7 @@ from scripts.comment_on_pull_request import (
     main,
     of_one_folder,
 )
-from tests.support.local_hub import Asked, LocalServer, Reply, serving
+from tests.support.submissions.local_hub import Asked, LocalServer, Reply, serving
 
 SHA = "a" * 40
 BASE = "b" * 40

@@ -11,8 +11,8 @@ import pytest
 from baselines.inits.registry import read_registry
 from scripts.judge_pull_request import main
 from tasks.seeding import sha256_text
-from tests.support.repositories import bare_repository, commit, git, put
-from tests.support.submissions import (
+from tests.support.submissions.repositories import bare_repository, commit, git, put
+from tests.support.submissions.small import (
     Copy,
     Json,
     copied,

@@ -16,8 +16,8 @@ from benchmark.models import weights_in
 from benchmark.submissions.about import read_about
 from benchmark.submissions.parts import parts_of
 from scripts.own_entries import PANELS, Plan, inits, policies, study
-from tests.support.study_cells import finish
-from tests.support.tiny_study import make_tracks, use_tracks
+from tests.support.training.study_cells import finish
+from tests.support.training.tiny_study import make_tracks, use_tracks
 
 
 def _accepted(plan: Plan) -> None:

@@ -7,7 +7,7 @@ import yaml
 
 from baselines.tracks import registry as tracks
 from scripts.pin_tracks import main
-from tests.support.small_track import small, small_track
+from tests.support.training.small_track import small, small_track
 
 
 def test_the_index_is_rewritten_unless_a_track_is_incomplete(

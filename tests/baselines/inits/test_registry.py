@@ -8,7 +8,7 @@ import pytest
 from baselines.inits.registry import Init, find_model, read_registry
 from benchmark.models import folder_sha256, from_folder, from_hub
 from tasks.errors import UserError
-from tests.support.training_logs import start_line, update_line, validation_line, write_log
+from tests.support.training.logs import start_line, update_line, validation_line, write_log
 
 TINY = "tiny-sokoban"
 

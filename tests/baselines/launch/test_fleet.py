@@ -13,7 +13,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from benchmark.logs.training_log import LOG
-from tests.support.ranks import ROOT
+from tests.support.training.ranks import ROOT
 
 SCRIPT = Path(__file__).parent / "fleet_once.py"
 LONGEST = 200.0

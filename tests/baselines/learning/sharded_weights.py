@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from torch.distributed.fsdp import fully_shard
 
 from baselines.learning.sharding import whole_norm, whole_weights
-from tests.support.synthetic_rows import random_model
+from tests.support.training.synthetic_rows import random_model
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from baselines.config.schema import Optimization
 from baselines.inits.registry import find_model
 from baselines.learning.critic import Critic
 from baselines.learning.microbatches import split
-from tests.support.synthetic_rows import random_rows
+from tests.support.training.synthetic_rows import random_rows
 
 ROWS = 5
 

@@ -17,7 +17,7 @@ from baselines.config.schema import TrainConfig
 from baselines.learning.estimation import estimate, penalty_share
 from baselines.rollouts.rows import Row
 from tests.baselines.algorithms.usual import empg, gigpo, group_relative
-from tests.support.synthetic_rows import random_rows
+from tests.support.training.synthetic_rows import random_rows
 
 
 def doubles(*values: float) -> Tensor:

@@ -11,7 +11,7 @@ from baselines.learning.microbatches import MicroBatch, PaddedBatch, pack_rows, 
 from baselines.learning.policy import evaluate_tokens
 from baselines.learning.sharding import frozen
 from benchmark.engines.transformers.tree_attention import use_tree_attention
-from tests.support.synthetic_rows import random_model, random_rows
+from tests.support.training.synthetic_rows import random_model, random_rows
 
 ROWS = random_rows(19)
 

@@ -25,7 +25,7 @@ from baselines.learning.tally import UpdateStats
 from baselines.rollouts.rows import Row
 from benchmark.logs.metrics import METRICS
 from tasks.errors import UserError
-from tests.support.synthetic_rows import random_rows
+from tests.support.training.synthetic_rows import random_rows
 
 
 def numbers(*values: float) -> "np.typing.NDArray[np.float32]":

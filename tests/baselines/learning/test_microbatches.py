@@ -17,7 +17,7 @@ from baselines.learning.microbatches import (
     split,
 )
 from baselines.rollouts.rows import Row
-from tests.support.synthetic_rows import random_rows
+from tests.support.training.synthetic_rows import random_rows
 
 
 def row(prompt: list[int], response: list[int], task: str = "sokoban") -> Row:

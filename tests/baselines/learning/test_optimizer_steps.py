@@ -14,8 +14,8 @@ from baselines.config.schema import Optimization
 from baselines.learning.microbatches import RowValues
 from baselines.learning.optimizer_steps import Updater, mini_batches
 from tests.baselines.learning.update_once import Recorder, gradient
-from tests.support.ranks import run_together
-from tests.support.synthetic_rows import random_model, random_rows
+from tests.support.training.ranks import run_together
+from tests.support.training.synthetic_rows import random_model, random_rows
 
 # The network normalizes in float32 whatever its weights are: gradients of 0.01 differ by 1e-8.
 TOLERANCE = 1e-6

@@ -21,7 +21,7 @@ from baselines.learning.microbatches import (
 from baselines.learning.policy import TokenValues, drawn_logits, evaluate_tokens
 from baselines.rollouts.rows import Row
 from benchmark.engines.transformers.tree_attention import use_tree_attention
-from tests.support.synthetic_rows import VOCABULARY, random_model, random_rows
+from tests.support.training.synthetic_rows import VOCABULARY, random_model, random_rows
 
 ROWS = random_rows(19)
 

@@ -8,8 +8,8 @@ from accelerate import Accelerator
 from safetensors.torch import load_file
 
 from baselines.learning.sharding import whole_norm, whole_weights
-from tests.support.ranks import run_together
-from tests.support.synthetic_rows import random_model
+from tests.support.training.ranks import run_together
+from tests.support.training.synthetic_rows import random_model
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from baselines.learning.estimation import estimate
 from baselines.learning.microbatches import RowValues
 from baselines.learning.optimizer_steps import Updater
 from benchmark.engines.transformers.tree_attention import use_tree_attention
-from tests.support.synthetic_rows import random_model, random_rows
+from tests.support.training.synthetic_rows import random_model, random_rows
 
 ROWS = 29
 

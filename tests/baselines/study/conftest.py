@@ -1,4 +1,4 @@
-"""The tracks of `tests.support.tiny_study`, in this process."""
+"""The tracks of `tests.support.training.tiny_study`, in this process."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from baselines.study.ground import Ground, grounds_of
 from baselines.study.schema import Cell
-from tests.support.tiny_study import make_tracks, use_tracks
+from tests.support.training.tiny_study import make_tracks, use_tracks
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from baselines.study.ground import Ground
 from baselines.study.schema import Cell
 from baselines.study.setting import survey
 from tasks.errors import UserError
-from tests.support.study_cells import finish, rewrite
+from tests.support.training.study_cells import finish, rewrite
 
 CELL = Cell("fixed", "grpo", 0)
 

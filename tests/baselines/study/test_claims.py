@@ -12,7 +12,7 @@ from baselines.study.methods import TrackResults, results_of, with_seeds
 from baselines.study.schema import Cell
 from benchmark.stats.paired import difference
 from tasks.errors import UserError
-from tests.support.study_cells import finish
+from tests.support.training.study_cells import finish
 
 FALLS = (6, 0, 0)
 """Means .75 .375 .25 of eight: half of the best is lost at the second validation, update 2."""

@@ -17,7 +17,7 @@ from baselines.study.page import results_by_track
 from baselines.study.schema import Cell, cells_of, read_study
 from baselines.study.setting import RunState, survey, with_inits, write_state
 from benchmark.cli.main import main
-from tests.support.study_cells import finish, rewrite
+from tests.support.training.study_cells import finish, rewrite
 
 STUDY = "name: tiny\nblocks: [{tracks: [fixed], recipes: [grpo, sampo, cispo], seeds: [0, 1]}]\n"
 CLAIMS = """claims:

@@ -14,7 +14,7 @@ from baselines.tracks.tuning import tuning_runs
 from benchmark.tracks import RateGrid, Track
 from tasks.errors import UserError
 from tasks.registry import load_task
-from tests.support.training_logs import start_line, update_line, write_log
+from tests.support.training.logs import start_line, update_line, write_log
 
 
 @pytest.fixture

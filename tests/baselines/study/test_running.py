@@ -18,7 +18,7 @@ from baselines.study.cells import CellFiles, Finished, init_cell, read_cell, rea
 from baselines.study.schema import Cell, cells_of, read_study
 from baselines.study.setting import read_state
 from benchmark.archive import read_compressed
-from tests.support.tiny_study import command, make_tracks
+from tests.support.training.tiny_study import command, make_tracks
 
 KILLS = int(os.environ.get("STUDY_KILLS", "2"))
 PATIENCE = 900.0

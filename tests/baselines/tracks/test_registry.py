@@ -29,7 +29,7 @@ from baselines.tracks.registry import (
 )
 from benchmark.tracks import FREE, FixedRate, RateGrid, Track
 from tasks.errors import UserError
-from tests.support.small_track import small, small_track
+from tests.support.training.small_track import small, small_track
 
 TASKS = ("alfworld", "sokoban", "tir_math", "webshop")
 

@@ -13,8 +13,8 @@ from baselines.tracks.tuning import best_rate, tuning_runs, tuning_success
 from benchmark.logs.training_log import LOG
 from benchmark.tracks import RateGrid
 from tasks.registry import load_task
-from tests.support.small_track import small
-from tests.support.training_logs import start_line, update_line, write_log
+from tests.support.training.logs import start_line, update_line, write_log
+from tests.support.training.small_track import small
 
 RULE = RateGrid(grid=(3e-4, 1e-3), seed=1000, updates=4, last=2)
 

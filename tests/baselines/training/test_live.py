@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from baselines.training.live import LiveView, sparkline
-from tests.support.training_logs import run_lines, start_line, update_line, validation_line
+from tests.support.training.logs import run_lines, start_line, update_line, validation_line
 
 
 def console(terminal: bool, width: int = 100) -> tuple[Console, io.StringIO]:

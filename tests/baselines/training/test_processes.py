@@ -14,7 +14,7 @@ from baselines.training.processes import FAILED_ELSEWHERE
 from benchmark.cli.main import main
 from benchmark.logs.training_log import LOG, read_training_log
 from tests.baselines.training.test_trainer import train
-from tests.support.ranks import ROOT, end_together, run_together
+from tests.support.training.ranks import ROOT, end_together, run_together
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from accelerate.utils.launch import prepare_multi_gpu_env
 from baselines.launch.plan import plan_gpus, trainer_command
 from benchmark.cli.main import main
 from benchmark.logs.training_log import LOG, read_training_log
-from tests.support.ranks import run_together
+from tests.support.training.ranks import run_together
 
 SCRIPT = Path(__file__).parent / "fsdp_train.py"
 SMALL = (

@@ -26,8 +26,8 @@ from benchmark.models import from_folder
 from benchmark.submissions.checks.log_course import early_stop
 from tasks.errors import UserError
 from tasks.registry import load_task
-from tests.support.ranks import run_together
-from tests.support.training_logs import validation_line, write_log
+from tests.support.training.logs import validation_line, write_log
+from tests.support.training.ranks import run_together
 
 pytestmark = pytest.mark.slow
 

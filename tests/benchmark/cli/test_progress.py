@@ -8,7 +8,7 @@ from benchmark.cli import progress
 from benchmark.cli.progress import Progress
 from benchmark.engines.core.metered import MeteredEngine
 from benchmark.engines.core.scripted import ScriptedEngine
-from tests.support.factories import make_record
+from tests.support.runs.factories import make_record
 
 
 def shown(capsys: pytest.CaptureFixture[str], interval: float) -> list[str]:

@@ -11,7 +11,7 @@ from benchmark.cli.main import main
 from benchmark.evaluation.notes import notes_of
 from benchmark.evaluation.protocol import THINKING
 from benchmark.evaluation.run_folder import read_run
-from tests.support.thinking_models import thinking_model
+from tests.support.engines.thinking_models import thinking_model
 
 EVAL = ["eval", "--engine", "random", "--task", "sokoban"]
 

@@ -16,7 +16,7 @@ from benchmark.cli.training.texts import closing_lines, config_text, title
 from benchmark.models import from_folder
 from tasks.errors import UserError
 from tasks.registry import load_task
-from tests.support.training_logs import Line, start_line, update_line, validation_line, write_log
+from tests.support.training.logs import Line, start_line, update_line, validation_line, write_log
 
 COMMAND = ["train", "--recipe", "grpo", "--init", "tiny-sokoban"]
 

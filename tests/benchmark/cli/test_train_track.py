@@ -16,7 +16,7 @@ from benchmark.engines.transformers.decoding import Decoder
 from benchmark.logs.training_log import LOG, TrainingLog, read_training_log
 from benchmark.models import folder_sha256
 from benchmark.tracks import deviations
-from tests.support.small_track import small_track
+from tests.support.training.small_track import small_track
 
 
 @pytest.fixture(autouse=True)

@@ -15,8 +15,8 @@ from benchmark.evaluation.records import EpisodeRecord
 from benchmark.stats.intervals import bootstrap_mean, mcnemar_exact, sign_flip
 from benchmark.stats.paired import OVER_EPISODES, Side, difference
 from tasks.errors import UserError
-from tests.support.factories import TASKS, make_manifest, make_protocol, make_record
 from tests.support.newcombe import newcombe_paired
+from tests.support.runs.factories import TASKS, make_manifest, make_protocol, make_record
 
 Table = tuple[int, int, int, int]
 Run = tuple[Manifest, list[EpisodeRecord]]

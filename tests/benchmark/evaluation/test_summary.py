@@ -16,7 +16,7 @@ from benchmark.evaluation.summary import MeanInterval, PanelSummary, summary_jso
 from benchmark.evaluation.tally import expected_records, summarize
 from benchmark.stats.intervals import clustered_wilson, mean_interval, wilson
 from tasks.errors import UserError
-from tests.support.factories import TASKS, make_manifest, make_protocol, make_record, make_turn
+from tests.support.runs.factories import TASKS, make_manifest, make_protocol, make_record, make_turn
 
 ONCE = make_manifest(make_protocol(episodes=4))
 THRICE = make_manifest(make_protocol(episodes=2, repeats=3))

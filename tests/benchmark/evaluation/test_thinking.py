@@ -18,7 +18,7 @@ from benchmark.models import from_folder
 from benchmark.submissions.audit import audit_run
 from benchmark.submissions.reading.entry import ReadRun
 from tasks.errors import UserError
-from tests.support.thinking_models import HYBRID, thinking_model
+from tests.support.engines.thinking_models import HYBRID, thinking_model
 
 NOT_THINKING = SamplingOverrides(chat_template_kwargs={"enable_thinking": False})
 

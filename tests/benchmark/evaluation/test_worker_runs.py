@@ -26,7 +26,7 @@ from tasks.registry import load_task
 from tasks.sokoban.task import SokobanTask
 from tests.benchmark.evaluation.test_run_folder import PLAN
 from tests.benchmark.test_hosts import alive, wait_until
-from tests.support.worker_tasks import Misbehaving, WorkerSokoban
+from tests.support.runs.worker_tasks import Misbehaving, WorkerSokoban
 
 COMPARED = (RECORDS, "summary.json")
 

@@ -10,7 +10,7 @@ from benchmark.cli.main import main
 from benchmark.logs.curves import Points, RunCurves
 from benchmark.logs.equal_progress import By, EqualSuccess, equal_text, progress_of
 from benchmark.logs.equal_progress import equal_success as equal_success_of
-from tests.support.training_logs import Line, start_line, update_line, validation_line, write_log
+from tests.support.training.logs import Line, start_line, update_line, validation_line, write_log
 
 
 def run_of(success: Mapping[int, float], episodes: Sequence[float | None]) -> RunCurves:

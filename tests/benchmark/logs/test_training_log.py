@@ -26,7 +26,7 @@ from benchmark.logs.training_log import (
 )
 from tasks.errors import UserError
 from tasks.seeding import sha256_text
-from tests.support.training_logs import (
+from tests.support.training.logs import (
     run_lines,
     start_line,
     update_line,
@@ -166,7 +166,7 @@ from pathlib import Path
 from benchmark.logs.training_log import TrainingLogWriter
 from tasks.errors import UserError
 from tasks.seeding import sha256_text
-from tests.support.training_logs import start_line, update_line
+from tests.support.training.logs import start_line, update_line
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 writer = TrainingLogWriter(Path({str(tmp_path / LOG)!r}))
 writer.append(start_line())

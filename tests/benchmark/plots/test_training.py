@@ -23,7 +23,7 @@ from benchmark.stability.collapse import collapse_update
 from tasks.errors import UserError
 from tasks.seeding import sha256_text
 from tasks.texts import printable
-from tests.support.training_logs import (
+from tests.support.training.logs import (
     Line,
     run_lines,
     start_line,

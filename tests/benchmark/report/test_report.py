@@ -22,7 +22,7 @@ from benchmark.evaluation.tally import summarize
 from benchmark.report import report_html
 from benchmark.report.episodes import MAX_TEXT, pack_episodes
 from tasks.errors import UserError
-from tests.support.report_runs import INJECTION, ErringEngine, Run, make_run, with_error
+from tests.support.runs.report_runs import INJECTION, ErringEngine, Run, make_run, with_error
 
 VOID = {"meta", "link", "input", "br"}
 INLINE = {"b", "span", "code", "small", "a", "text"}
@@ -131,7 +131,7 @@ def test_the_page_says_what_a_reader_has_to_know(model: Run, page: str) -> None:
 def test_the_same_arguments_give_the_same_bytes(model: Run, page: str) -> None:
     assert report_html(*model.arguments) == page
     program = (
-        "import hashlib; from tests.support.report_runs import ErringEngine, make_run\n"
+        "import hashlib; from tests.support.runs.report_runs import ErringEngine, make_run\n"
         "from benchmark.report import report_html\n"
         "html = report_html(*make_run(engine=ErringEngine(0.8)).arguments)\n"
         "print(hashlib.sha256(html.encode()).hexdigest())"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmark.cli.main import main
-from tests.support.training_logs import (
+from tests.support.training.logs import (
     run_lines,
     write_log,
 )

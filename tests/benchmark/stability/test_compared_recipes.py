@@ -16,7 +16,7 @@ from benchmark.stability.recipes import (
 )
 from benchmark.stability.table import comparisons_text
 from tests.benchmark.stability.command import one_line, run, verl_log
-from tests.support.training_logs import start_line, update_line, validation_line, write_log
+from tests.support.training.logs import start_line, update_line, validation_line, write_log
 
 FINALS = {"grpo": (128, 192), "sampo": (64, 128)}
 """Solved of 256 by every seed: 50 and 75 % against 25 and 50 %."""

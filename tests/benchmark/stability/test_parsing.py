@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from benchmark.logs.lines import Line, Update, parse_line
 from benchmark.logs.metrics import FLOAT32_MAX, METRICS
-from tests.support.training_logs import update_line, validation_line
+from tests.support.training.logs import update_line, validation_line
 
 STRANGE: list[Any] = [
     None, True, False, 0, -1, 1, 2, 2**53 + 1, 10**400, 0.5, 1.0, -0.0, 1.5, 1e308, FLOAT32_MAX,

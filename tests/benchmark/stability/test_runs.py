@@ -13,7 +13,7 @@ from benchmark.logs.training_log import read_training_log
 from benchmark.stability.runs import Reached, run_stability
 from benchmark.stats.survival import Outcome
 from tests.benchmark.stability.given import points, run
-from tests.support.training_logs import (
+from tests.support.training.logs import (
     run_lines,
     start_line,
     update_line,

@@ -21,7 +21,7 @@ from tests.benchmark.stability.command import (
     table,
     verl_log,
 )
-from tests.support.training_logs import (
+from tests.support.training.logs import (
     start_line,
     update_line,
     validation_line,

@@ -17,7 +17,7 @@ from tests.benchmark.stability.command import (
     seeds,
     verl_log,
 )
-from tests.support.training_logs import (
+from tests.support.training.logs import (
     run_lines,
     write_log,
 )

@@ -11,8 +11,8 @@ from tests.benchmark.stability.command import (
     run,
     table,
 )
-from tests.support.submissions import about
-from tests.support.training_logs import (
+from tests.support.submissions.small import about
+from tests.support.training.logs import (
     run_lines,
     write_log,
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmark.evaluation.run_folder import read_run
-from tests.support.submissions import Copy, Json, copied, with_tokens
+from tests.support.submissions.small import Copy, Json, copied, with_tokens
 
 Copies = Callable[[str], Copy]
 """Gives a fresh copy of the submission `policy` or `trained`."""

@@ -11,8 +11,8 @@ import pytest
 from benchmark.evaluation.evaluate import Plan
 from tasks.sokoban.task import SokobanTask
 from tests.support.once import made_once
-from tests.support.submissions import play_policy, policy_submission, trained_submission
-from tests.support.tiny_study import first_levels
+from tests.support.submissions.small import play_policy, policy_submission, trained_submission
+from tests.support.training.tiny_study import first_levels
 
 EPISODES = 24
 """Of the panel."""

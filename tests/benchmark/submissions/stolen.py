@@ -6,8 +6,8 @@ from pathlib import Path
 from benchmark.submissions.check import read_accepted
 from benchmark.submissions.checks.known import Known
 from tasks.seeding import sha256_text
-from tests.support.submissions import Copy, Json, check
-from tests.support.training_logs import Line
+from tests.support.submissions.small import Copy, Json, check
+from tests.support.training.logs import Line
 
 
 def renamed(copy: Copy) -> None:

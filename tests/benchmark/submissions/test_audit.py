@@ -37,7 +37,7 @@ from benchmark.submissions.audit import (
 from benchmark.submissions.parts import Played, RunUpload
 from benchmark.submissions.prepare import prepare
 from benchmark.submissions.reading.entry import ReadRun
-from tests.support.submissions import about, play_policy
+from tests.support.submissions.small import about, play_policy
 
 pytestmark = pytest.mark.slow
 

@@ -8,8 +8,8 @@ from benchmark.submissions.badges import RERUN, Badges, Rerun, badges_of, read_r
 from tasks.errors import UserError
 from tests.benchmark.submissions.conftest import Copies
 from tests.benchmark.submissions.tampering.forged_records import flipped_success
-from tests.support.submissions import Json, check, trainer_line
-from tests.support.training_logs import Line
+from tests.support.submissions.small import Json, check, trainer_line
+from tests.support.training.logs import Line
 
 LINE = (
     "20260102_policy:\n  date: '2026-03-01'\n  by: maintainers\n  note: the same within 1 point\n"

@@ -17,8 +17,8 @@ from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.known import Known
 from benchmark.submissions.reading.entry import Entry
 from benchmark.submissions.report import escaped
-from tests.support.local_hub import Asked, Reply, serving
-from tests.support.submissions import Copy, Json, as_init, copied
+from tests.support.submissions.local_hub import Asked, Reply, serving
+from tests.support.submissions.small import Copy, Json, as_init, copied
 
 FINDING = {"file", "field", "problem", "fix"}
 

@@ -18,7 +18,7 @@ from leaderboard.table.columns import COLUMNS, Line
 from leaderboard.table.view import badges_of as shown_badges
 from tasks.errors import UserError
 from tasks.seeding import sha256_text, stable_seed
-from tests.support.submissions import Copy, Json, about, check, copied, played_by
+from tests.support.submissions.small import Copy, Json, about, check, copied, played_by
 
 SOLVED = "eval_rewards/solved/mean"
 MAP = f"validation/success={SOLVED}"

@@ -15,7 +15,7 @@ from benchmark.submissions.prepare import prepare
 from benchmark.submissions.reading.folder import list_files, read_submission
 from tasks.errors import UserError
 from tasks.seeding import sha256_text
-from tests.support.submissions import (
+from tests.support.submissions.small import (
     Copy,
     about,
     check,
@@ -23,7 +23,7 @@ from tests.support.submissions import (
     policy_submission,
     training_lines,
 )
-from tests.support.training_logs import write_log
+from tests.support.training.logs import write_log
 
 ABOUT = """\
 name: The expert

@@ -16,7 +16,7 @@ from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.report import agreement_text, code, comment, escaped
 from tasks.seeding import sha256_text
 from tests.benchmark.submissions.conftest import Copies
-from tests.support.submissions import check, trainer_line
+from tests.support.submissions.small import check, trainer_line
 
 MARKUP = (
     "<img src=x onerror=alert(1)>",

@@ -12,8 +12,8 @@ from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import from_folder
 from benchmark.submissions.parts import RunUpload
 from benchmark.submissions.prepare import prepare
-from tests.support.submissions import Copy, Json, about, played_by
-from tests.support.training_logs import Line
+from tests.support.submissions.small import Copy, Json, about, played_by
+from tests.support.training.logs import Line
 
 SMALL = (
     "rollout.groups=2",

@@ -14,7 +14,7 @@ from benchmark.submissions.reading.entry import ReadRun
 from benchmark.submissions.rerun import add_rerun, drawn, play_again, same_start
 from tasks.errors import UserError
 from tests.benchmark.submissions.conftest import Copies
-from tests.support.submissions import check
+from tests.support.submissions.small import check
 
 COMMIT, DAY = "a" * 40, date(2026, 3, 1)
 

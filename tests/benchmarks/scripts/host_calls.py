@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from benchmark.hosts.choose import EnvPool
 from tasks.base import Task
 from tasks.sokoban.task import SokobanTask
-from tests.support.worker_tasks import WorkerSokoban, process_of
+from tests.support.runs.worker_tasks import WorkerSokoban, process_of
 
 ACTION = "<think>I try this and see what happens to the box.</think><action>up</action>"
 MAX_TURNS = 50

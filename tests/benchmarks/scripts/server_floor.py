@@ -28,9 +28,9 @@ from benchmark.engines.server.openai import OpenAIEngine
 from benchmark.evaluation.protocol import PanelProtocol, SamplingOverrides
 from benchmark.evaluation.rollout import Job, Trajectory, play
 from tasks.registry import load_task
-from tests.support.places import place_share
-from tests.support.servers import VllmServer, vllm_server
-from tests.support.tiny_model import make_tiny_model
+from tests.benchmarks.floors.places import place_share
+from tests.support.engines.servers import VllmServer, vllm_server
+from tests.support.engines.tiny_model import make_tiny_model
 
 EXTRAS = ("return_token_ids", "logprobs")
 

@@ -36,7 +36,7 @@ from tasks.seeding import stable_seed
 from tests.support.fuzz.bases import Base, make_bases
 from tests.support.fuzz.damage import mutate
 from tests.support.fuzz.oracle import classes_of, judged, proven, unclassed
-from tests.support.submissions import copied
+from tests.support.submissions.small import copied
 
 BATCH: Final = 200
 CPU_S: Final = 30.0

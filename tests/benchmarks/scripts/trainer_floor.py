@@ -12,7 +12,7 @@ Turns of an episode depend on each other. The first floor keeps to that (a turn 
 one before it has its answer), the second has all turns at once. Our trainer computes the
 instructions that prompts share once for a micro-batch; the floor is measured with that and without.
 A third floor has none of this project's decoder and batches: the library's model alone, all turns
-at once, in plain loops (`tests.support.plain_work`).
+at once, in plain loops (`tests.benchmarks.floors.plain_work`).
 Every update is followed by its floors, from the same weights and in turning order; ratios are taken
 within an update. Peak memory is measured apart, each way in a process of its own.
 """
@@ -41,9 +41,9 @@ from baselines.training.trainer import Trainer
 from benchmark.engines.core.base import Engine, Generation, Request
 from benchmark.engines.transformers.engine import TransformersEngine, load_model
 from tasks.registry import load_task
-from tests.support.bare_work import Floor, Offer, Spent, Work, clocks
+from tests.benchmarks.floors.bare_work import Floor, Offer, Spent, Work, clocks
+from tests.benchmarks.floors.plain_work import PlainFloor
 from tests.support.measured import alone, cost
-from tests.support.plain_work import PlainFloor
 
 TASK, INIT = "sokoban", "tiny-sokoban"
 MAX_BATCH = 64

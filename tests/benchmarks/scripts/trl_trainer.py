@@ -42,8 +42,8 @@ from baselines.rollouts.rows import Row
 from baselines.training.trainer import Trainer
 from benchmark.engines.transformers.engine import TransformersEngine, load_model
 from tasks.registry import load_task
+from tests.benchmarks.floors.bare_work import Spent, clocks
 from tests.benchmarks.scripts.trainer_floor import add_settings
-from tests.support.bare_work import Spent, clocks
 from tests.support.measured import cost
 
 TASK, INIT = "sokoban", "tiny-sokoban"

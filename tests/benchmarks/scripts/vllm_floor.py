@@ -27,7 +27,7 @@ from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.rollout import Job, Trajectory, longest_first, play
 from tasks.registry import load_task
 from tasks.seeding import stable_seed
-from tests.support.places import place_share
+from tests.benchmarks.floors.places import place_share
 
 TINY = Path(__file__).parents[3] / "baselines" / "inits" / "tiny-sokoban"
 

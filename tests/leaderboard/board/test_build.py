@@ -24,8 +24,15 @@ from leaderboard.table.view import default_view
 from tasks.errors import UserError
 from tasks.registry import load_task
 from tasks.seeding import sha256_text
-from tests.support.submissions import INITS, SEEDS, Copy, copied, play_policy, policy_submission
-from tests.support.track_submissions import on_track
+from tests.support.submissions.on_tracks import on_track
+from tests.support.submissions.small import (
+    INITS,
+    SEEDS,
+    Copy,
+    copied,
+    play_policy,
+    policy_submission,
+)
 
 POLICY, TRAINED = "20260102_policy", "20260102_trained"
 KEY = ("sokoban", "builtin")

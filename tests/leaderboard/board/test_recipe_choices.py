@@ -10,7 +10,7 @@ from baselines.config.layers import resolve
 from benchmark.logs.training_log import TrainingLog, read_training_log
 from leaderboard.board.recipe_choices import UNKNOWN, choices_of
 from leaderboard.board.rows import RecipeChoices
-from tests.support.training_logs import start_line, write_log
+from tests.support.training.logs import start_line, write_log
 
 TINY = "16 \u00d7 4 episodes, 50 updates, 1 epoch, KL 0.01"
 

@@ -23,7 +23,7 @@ from leaderboard.serve.server import application
 from tasks.alfworld.engine.package import VERSIONS
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, first
 from tests.support.board_rows import board_content, board_of, board_row, hostile
-from tests.support.report_runs import INJECTION
+from tests.support.runs.report_runs import INJECTION
 
 ROOT = Path(__file__).parents[3]
 

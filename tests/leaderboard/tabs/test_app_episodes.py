@@ -21,7 +21,7 @@ from leaderboard.tabs.compare import compare_page
 from leaderboard.tabs.episodes import chosen_play, episodes_page
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, first
 from tests.support.board_rows import board_content, board_of, board_row
-from tests.support.submissions import copied
+from tests.support.submissions.small import copied
 
 KEY = ("sokoban", "builtin")
 TRAINED = "20260102_trained"

@@ -35,7 +35,7 @@ from tests.support.board_rows import (
     panel_facts,
     synthetic_content,
 )
-from tests.support.report_runs import INJECTION
+from tests.support.runs.report_runs import INJECTION
 
 HOSTILE = INJECTION + ' ${alert(1)} [link](javascript:alert(1)) **bold** =HYPERLINK("x") " \' >'
 ELEMENTS = {

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable
 
 from tests.support.fuzz.values import damaged
-from tests.support.submissions import squeezed
+from tests.support.submissions.small import squeezed
 
 
 def _skippable(size: int) -> bytes:

@@ -13,7 +13,8 @@ from benchmark.submissions.checks.known import Known
 from benchmark.submissions.reading.replays import Replays
 from tasks.sokoban.task import SokobanTask
 from tests.support.fuzz.oracle import proven
-from tests.support.submissions import (
+from tests.support.submissions.on_tracks import TRACK, on_track
+from tests.support.submissions.small import (
     INITS,
     Copy,
     as_init,
@@ -22,8 +23,7 @@ from tests.support.submissions import (
     policy_submission,
     trained_submission,
 )
-from tests.support.tiny_study import first_levels
-from tests.support.track_submissions import TRACK, on_track
+from tests.support.training.tiny_study import first_levels
 
 LEVELS = 24
 """Of every panel."""

@@ -16,7 +16,7 @@ from tests.support.fuzz.archives import ARCHIVES
 from tests.support.fuzz.lines import changed_lines
 from tests.support.fuzz.values import changed, damaged, dumped, parsed, rewritten
 from tests.support.fuzz.yaml_texts import changed_yaml
-from tests.support.submissions import INIT, Copy, about
+from tests.support.submissions.small import INIT, Copy, about
 
 Damage = Callable[[Copy, random.Random], None]
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from benchmark.submissions.badges import badges_of
 from benchmark.submissions.check import CheckResult
 from benchmark.submissions.report import comment, verdict_json
-from tests.support.submissions import unpacked
+from tests.support.submissions.small import unpacked
 
 CLAIMS: Final = "claims of the authors"
 RUN_FACTS: Final = "facts of a run that no replay confirms"

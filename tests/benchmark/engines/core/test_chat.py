@@ -9,7 +9,7 @@ import pytest
 from benchmark.engines.core.chat import Chat
 from tasks.episode import Message
 from tasks.errors import UserError
-from tests.support.tiny_model import SPECIAL_TOKENS, make_tiny_model, make_tokenizer
+from tests.support.engines.tiny_model import SPECIAL_TOKENS, make_tiny_model, make_tokenizer
 
 MESSAGES: tuple[Message, ...] = (
     {"role": "system", "content": "Push the box."},

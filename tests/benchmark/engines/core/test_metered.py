@@ -9,7 +9,7 @@ import pytest
 from benchmark.engines.core.base import Engine, EngineError, Generation, Request, Sampling
 from benchmark.engines.core.metered import MeteredEngine, Usage
 from benchmark.engines.core.scripted import ScriptedEngine
-from tests.support.tiny_model import ask
+from tests.support.engines.tiny_model import ask
 
 
 @dataclass

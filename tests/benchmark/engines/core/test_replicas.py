@@ -16,7 +16,7 @@ from benchmark.engines.choose import EngineOptions, build_engine
 from benchmark.engines.core.base import ChatOptions, Engine, EngineDown, PromptTooLong, Sampling
 from benchmark.engines.core.replicas import ReplicatedEngine, device_groups
 from tasks.errors import UserError
-from tests.support.tiny_model import ask
+from tests.support.engines.tiny_model import ask
 
 SOURCE = find_model("tiny-sokoban")
 OPTIONS = EngineOptions(dtype="float32", data_parallel_size=2)

@@ -17,8 +17,8 @@ from benchmark.engines.server.exchange import parse_retry_after
 from benchmark.engines.server.openai import LONGEST_WAIT, OpenAIEngine, back_off_seconds
 from benchmark.engines.server.pool import Pool
 from tasks.errors import UserError
-from tests.support.loopback import Loopback, loopback, says
-from tests.support.servers import free_port
+from tests.support.engines.loopback import Loopback, loopback, says
+from tests.support.engines.servers import free_port
 
 
 def request(affinity: int) -> Request:

@@ -22,7 +22,7 @@ from benchmark.engines.server.exchange import MAX_BODY
 from benchmark.engines.server.openai import OpenAIEngine
 from tasks.episode import Message
 from tasks.errors import UserError
-from tests.support.loopback import (
+from tests.support.engines.loopback import (
     Loopback,
     completion,
     disconnects,

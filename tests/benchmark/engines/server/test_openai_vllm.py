@@ -13,8 +13,8 @@ from benchmark.engines.core.base import EngineDown, EngineError, Generation, Pro
 from benchmark.engines.core.chat import Chat
 from benchmark.engines.server.openai import OpenAIEngine
 from tasks.errors import UserError
-from tests.support.servers import EAGER, VllmServer, vllm_server
-from tests.support.tiny_model import ask, make_tiny_model
+from tests.support.engines.servers import EAGER, VllmServer, vllm_server
+from tests.support.engines.tiny_model import ask, make_tiny_model
 
 pytestmark = [pytest.mark.vllm, pytest.mark.slow]
 

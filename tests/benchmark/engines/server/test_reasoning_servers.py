@@ -14,7 +14,7 @@ from benchmark.engines.core.base import ChatOptions, Generation, Sampling
 from benchmark.engines.server.openai import only_model
 from tasks.errors import UserError
 from tests.benchmark.engines.server.test_openai_engine import engine, request
-from tests.support.loopback import completion, fails, loopback, says
+from tests.support.engines.loopback import completion, fails, loopback, says
 
 JOINED = ChatOptions(join_reasoning=True)
 

@@ -22,8 +22,8 @@ from tests.benchmark.engines.server.weight_updates import (
     answer_ids,
     random_prompt,
 )
-from tests.support.servers import EAGER, VllmServer, vllm_server
-from tests.support.tiny_model import ask, make_tiny_model, mixed_prompts
+from tests.support.engines.servers import EAGER, VllmServer, vllm_server
+from tests.support.engines.tiny_model import ask, make_tiny_model, mixed_prompts
 
 pytestmark = [pytest.mark.vllm, pytest.mark.slow]
 

@@ -23,8 +23,8 @@ from benchmark.engines.server.openai import OpenAIEngine
 from benchmark.engines.server.weight_transfer import FolderTransfer
 from tasks.errors import UserError
 from tests.benchmark.engines.server.weight_updates import TINY_SOKOBAN, Trainee
-from tests.support.loopback import Loopback, loopback, says
-from tests.support.tiny_model import ask
+from tests.support.engines.loopback import Loopback, loopback, says
+from tests.support.engines.tiny_model import ask
 
 
 @dataclass
@@ -98,7 +98,7 @@ async def updatable(**settings: Any) -> AsyncIterator[Updatable]:
         return original(app, **options)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tests.support.loopback.web.AppRunner", runner)
+        patch.setattr("tests.support.engines.loopback.web.AppRunner", runner)
         await found.server.start()
     assert made
     try:

@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from benchmark.engines.core.base import Engine, Generation, Sampling
 from tasks.registry import load_task
-from tests.support.tiny_model import ask
+from tests.support.engines.tiny_model import ask
 
 
 @dataclass

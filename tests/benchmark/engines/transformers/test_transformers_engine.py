@@ -18,7 +18,7 @@ from benchmark.engines.core.chat import Chat
 from benchmark.engines.transformers.engine import TransformersEngine
 from tasks.errors import UserError
 from tasks.seeding import stable_seed
-from tests.support.tiny_model import ask, make_tiny_model, mixed_prompts
+from tests.support.engines.tiny_model import ask, make_tiny_model, mixed_prompts
 
 CONTEXT = 512
 # About one greedy response in three meets one of these within 40 tokens.

@@ -29,7 +29,7 @@ from benchmark.engines.vllm.engine import (
 )
 from benchmark.evaluation.manifest import ENGINE_FACTS
 from tasks.errors import UserError
-from tests.support.tiny_model import ask, make_tiny_model, mixed_prompts
+from tests.support.engines.tiny_model import ask, make_tiny_model, mixed_prompts
 
 needs_vllm = pytest.mark.skipif(find_spec("vllm") is None, reason="vllm is not installed")
 in_module_loop = pytest.mark.asyncio(loop_scope="module")

@@ -19,7 +19,7 @@ from tests.benchmark.engines.server.weight_updates import (
     random_prompt,
     sokoban_responses,
 )
-from tests.support.tiny_model import ask, make_tiny_model
+from tests.support.engines.tiny_model import ask, make_tiny_model
 
 pytestmark = [
     pytest.mark.vllm,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from benchmark.logs.foreign import FORMATS, Format, Found, find, readings
 from tasks.errors import UserError
-from tests.support.training_logs import start_line, write_log
+from tests.support.training.logs import start_line, write_log
 
 CONTENTS: dict[Format, str] = {
     "arlarena-bench": json.dumps(start_line()) + "\n",

@@ -151,7 +151,7 @@ from datasets import Dataset
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
-from tests.support.tiny_model import make_tiny_model
+from tests.support.engines.tiny_model import make_tiny_model
 
 folder = Path(sys.argv[1])
 model = make_tiny_model(folder / "model")

@@ -10,8 +10,8 @@ import pytest
 from benchmark.submissions.checks.changes import MAX_SHOWN, check_changes, export_folder
 from benchmark.submissions.reading.repository import Repository
 from tasks.errors import UserError
-from tests.support.repositories import bare_repository, commit, git, promising, put
-from tests.support.submissions import check, copied
+from tests.support.submissions.repositories import bare_repository, commit, git, promising, put
+from tests.support.submissions.small import check, copied
 
 OLD = "submissions/20260101_old/README.md"
 NEW = "submissions/20260102_new"

@@ -14,8 +14,8 @@ from tasks.seeding import sha256_text
 from tests.benchmark.submissions.conftest import Copies, OtherPlays
 from tests.benchmark.submissions.few_levels import EPISODES
 from tests.benchmark.submissions.stolen import other_logs, problems, renamed
-from tests.support.submissions import INITS, Copy, Json, as_init
-from tests.support.training_logs import Line
+from tests.support.submissions.small import INITS, Copy, Json, as_init
+from tests.support.training.logs import Line
 
 
 def test_records_of_another_submission_under_a_new_name(copies: Copies, trained: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from benchmark.submissions.check import check_submission, read_accepted
 from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.declaration import check_declaration
-from tests.support.submissions import INITS, copied
+from tests.support.submissions.small import INITS, copied
 
 SHIPPED = {"tiny-sokoban": 442_272}
 

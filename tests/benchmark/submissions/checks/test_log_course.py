@@ -16,8 +16,8 @@ from benchmark.submissions.checks.log_counts import check_counts
 from benchmark.submissions.checks.log_course import Course, check_course, course_of, early_stop
 from benchmark.submissions.checks.logs import equal_updates, traced
 from benchmark.submissions.reading.folder import read_submission
-from tests.support.submissions import trainer_line
-from tests.support.training_logs import (
+from tests.support.submissions.small import trainer_line
+from tests.support.training.logs import (
     Line,
     measured_line,
     start_line,

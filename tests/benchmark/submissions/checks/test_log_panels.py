@@ -15,8 +15,8 @@ from benchmark.models import ModelIdentity
 from benchmark.submissions.checks.log_panels import check_panels, tied_panels
 from benchmark.submissions.format.schema import Checkpoint
 from benchmark.submissions.reading.entry import ReadCheckpoint, ReadRun
-from tests.support.factories import TASKS, make_manifest, make_protocol, make_record
-from tests.support.training_logs import start_line, validation_line
+from tests.support.runs.factories import TASKS, make_manifest, make_protocol, make_record
+from tests.support.training.logs import start_line, validation_line
 
 SAMPLED = make_protocol(sampling=Sampling(temperature=0.6, top_p=0.95, top_k=20), repeats=8)
 

@@ -13,7 +13,7 @@ from benchmark.evaluation.sequences import token_sequence
 from benchmark.evaluation.tally import summarize
 from benchmark.submissions.checks.records import check_records
 from benchmark.submissions.reading.entry import ReadRun
-from tests.support.factories import TASKS, make_manifest, make_protocol, make_record, make_turn
+from tests.support.runs.factories import TASKS, make_manifest, make_protocol, make_record, make_turn
 
 
 def run_of(

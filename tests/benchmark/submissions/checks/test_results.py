@@ -23,9 +23,9 @@ from benchmark.submissions.checks.results import (
 from benchmark.submissions.format.schema import Checkpoint, Submission
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint, ReadRun
 from tasks.seeding import sha256_text
-from tests.support.factories import TASKS, make_manifest, make_protocol, make_record, make_turn
-from tests.support.submissions import about, trainer_line
-from tests.support.training_logs import (
+from tests.support.runs.factories import TASKS, make_manifest, make_protocol, make_record, make_turn
+from tests.support.submissions.small import about, trainer_line
+from tests.support.training.logs import (
     run_lines,
     start_line,
     update_line,

@@ -10,10 +10,10 @@ from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.tracks import track_of
 from benchmark.tracks import Track
 from tests.benchmark.submissions.conftest import Copies
-from tests.support.small_track import small
-from tests.support.submissions import INITS, SEEDS, Copy
-from tests.support.track_submissions import TRACK, Change, on_track
-from tests.support.training_logs import Line
+from tests.support.submissions.on_tracks import TRACK, Change, on_track
+from tests.support.submissions.small import INITS, SEEDS, Copy
+from tests.support.training.logs import Line
+from tests.support.training.small_track import small
 
 
 def problems(copy: Copy, *tracks: Track) -> list[str]:

@@ -14,8 +14,8 @@ from benchmark.submissions.reading.folder import read_submission
 from tasks.seeding import sha256_text, stable_seed
 from tests.benchmark.submissions.few_levels import EPISODES
 from tests.benchmark.submissions.test_about import POLICY, TRAINED
-from tests.support.submissions import played_by, training_lines
-from tests.support.training_logs import write_log
+from tests.support.submissions.small import played_by, training_lines
+from tests.support.training.logs import write_log
 
 SEEDS = (7, 3)
 

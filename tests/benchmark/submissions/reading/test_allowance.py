@@ -15,10 +15,10 @@ from benchmark.submissions.reading.folder import MAX_LOGS
 from tasks.tir_math.outputs import MOST_SHOWN
 from tasks.tir_math.response import MOST_ANSWER_CHARACTERS
 from tests.benchmark.submissions.conftest import Copies
-from tests.support.factories import make_record, make_turn
 from tests.support.measured import alone, cost
-from tests.support.submissions import check
-from tests.support.training_logs import start_line, update_line, validation_line
+from tests.support.runs.factories import make_record, make_turn
+from tests.support.submissions.small import check
+from tests.support.training.logs import start_line, update_line, validation_line
 
 MIB = 2**20
 LIMIT = 32 * MIB

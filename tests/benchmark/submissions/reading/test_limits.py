@@ -12,8 +12,8 @@ from benchmark.submissions.check import read_accepted
 from benchmark.submissions.checks.known import Known
 from tests.benchmark.submissions.conftest import Copies, OtherPlays
 from tests.benchmark.submissions.stolen import other_logs, other_numbers, renamed
-from tests.support.submissions import Copy, Json, check, trainer_line
-from tests.support.training_logs import Line
+from tests.support.submissions.small import Copy, Json, check, trainer_line
+from tests.support.training.logs import Line
 
 
 def test_a_log_whose_counts_are_forged_consistently(copies: Copies) -> None:

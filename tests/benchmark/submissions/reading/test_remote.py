@@ -18,8 +18,8 @@ from benchmark.submissions.reading.folder import read_submission
 from benchmark.submissions.reading.remote import fetched, is_on_hub
 from tasks.errors import UserError
 from tests.benchmark.submissions.conftest import Copies
-from tests.support.local_hub import Asked, LocalServer, Reply, serving
-from tests.support.submissions import check
+from tests.support.submissions.local_hub import Asked, LocalServer, Reply, serving
+from tests.support.submissions.small import check
 
 COMMIT = "0123456789" * 4
 PATH = f"/datasets/owner/name/resolve/{COMMIT}/20260102_x/runs/r0/episodes.jsonl.zst"

@@ -10,7 +10,7 @@ from benchmark.submissions.checks.context import Context
 from benchmark.submissions.reading.replays import Replays, key_of
 from tasks.errors import UserError
 from tests.benchmark.submissions.conftest import Copies
-from tests.support.submissions import INITS, Json
+from tests.support.submissions.small import INITS, Json
 
 
 def checked(folder: Path, replays: Replays | None, seconds: float = 600) -> CheckResult:

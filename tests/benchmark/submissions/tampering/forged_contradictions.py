@@ -9,7 +9,7 @@ from tests.benchmark.submissions.tampering.forged_models import COMMIT, both, mo
 from tests.benchmark.submissions.tampering.forged_texts import about
 from tests.benchmark.submissions.tampering.forged_trainings import Lines, logs
 from tests.benchmark.submissions.tampering.forgery import Forgery
-from tests.support.submissions import Copy, Json
+from tests.support.submissions.small import Copy, Json
 
 RUN = "runs/r0/run.json"
 NOT_A_NAME = "is not the name of a hub model: OWNER/NAME"

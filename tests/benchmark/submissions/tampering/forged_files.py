@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.benchmark.submissions.tampering.forgery import Forgery
-from tests.support.submissions import Copy, Json, big_frame, squeezed, unpacked
+from tests.support.submissions.small import Copy, Json, big_frame, squeezed, unpacked
 
 RECORDS = "runs/r0/episodes.jsonl.zst"
 RUN = "runs/r0/run.json"

@@ -7,8 +7,8 @@ from typing import Any
 from benchmark.stats.intervals import wilson
 from tests.benchmark.submissions.few_levels import EPISODES
 from tests.benchmark.submissions.tampering.forgery import Forgery
-from tests.support.submissions import Copy, Json
-from tests.support.training_logs import Line, validation_line
+from tests.support.submissions.small import Copy, Json
+from tests.support.training.logs import Line, validation_line
 
 LOG = "training/s0.jsonl.zst"
 

@@ -6,7 +6,7 @@ from typing import Any
 from tasks.seeding import sha256_text
 from tests.benchmark.submissions.few_levels import EPISODES
 from tests.benchmark.submissions.tampering.forgery import Forgery
-from tests.support.submissions import INIT, Copy, Json
+from tests.support.submissions.small import INIT, Copy, Json
 
 COMMIT = "0123456789" * 4
 

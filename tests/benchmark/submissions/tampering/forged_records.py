@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.benchmark.submissions.few_levels import EPISODES
 from tests.benchmark.submissions.tampering.forgery import Forgery
-from tests.support.submissions import Copy, Json
+from tests.support.submissions.small import Copy, Json
 
 RECORDS = "runs/r0/episodes.jsonl.zst"
 DEEP = 300

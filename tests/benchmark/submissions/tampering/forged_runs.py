@@ -5,7 +5,7 @@ from typing import Any
 
 from benchmark.evaluation.protocol import THINKING
 from tests.benchmark.submissions.tampering.forgery import Forgery
-from tests.support.submissions import Copy, Json
+from tests.support.submissions.small import Copy, Json
 
 RUN = "runs/r0/run.json"
 SUMMARY = "runs/r0/summary.json"

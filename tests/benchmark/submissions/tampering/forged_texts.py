@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.benchmark.submissions.tampering.forgery import Forgery
-from tests.support.submissions import Copy
+from tests.support.submissions.small import Copy
 
 ABOUT = "submission.json"
 PLAIN_NAME = "submission.json, name: may only contain letters from A to Z"

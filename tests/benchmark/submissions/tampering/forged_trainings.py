@@ -7,8 +7,8 @@ from benchmark.stats.intervals import wilson
 from tests.benchmark.submissions.few_levels import EPISODES
 from tests.benchmark.submissions.tampering.forged_logs import LOG, updates, validations
 from tests.benchmark.submissions.tampering.forgery import Forgery
-from tests.support.submissions import Copy, panel_line, trainer_line
-from tests.support.training_logs import Line, run_lines
+from tests.support.submissions.small import Copy, panel_line, trainer_line
+from tests.support.training.logs import Line, run_lines
 
 Lines = list[Line]
 

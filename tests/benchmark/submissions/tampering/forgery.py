@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from tests.support.submissions import Copy
+from tests.support.submissions.small import Copy
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from benchmark.submissions.format.findings import Rejected
 from benchmark.submissions.reading.folder import read_submission
 from tests.support.fuzz.damage import mutate
 from tests.support.fuzz.oracle import classes_of, judged, proven, unclassed
-from tests.support.submissions import check, copied
+from tests.support.submissions.small import check, copied
 
 SLOW = settings(
     max_examples=150,

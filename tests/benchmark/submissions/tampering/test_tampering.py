@@ -15,7 +15,7 @@ from tests.benchmark.submissions.tampering import (
     forged_trainings,
 )
 from tests.benchmark.submissions.tampering.forgery import Forgery
-from tests.support.submissions import check
+from tests.support.submissions.small import check
 
 FORGERIES = [
     *forged_records.FORGERIES,

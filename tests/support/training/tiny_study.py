@@ -1,7 +1,7 @@
 """Two tracks of seconds on eight levels of Sokoban, for tests of studies.
 
 Run as a program, it is the command line with these tracks:
-`python -m tests.support.tiny_study FOLDER ...`.
+`python -m tests.support.training.tiny_study FOLDER ...`.
 """
 
 import os
@@ -73,7 +73,7 @@ def use_tracks(folder: Path, patch: pytest.MonkeyPatch) -> None:
 
 def command(folder: Path) -> tuple[str, ...]:
     """What begins a command line that takes the tracks of a folder."""
-    return sys.executable, "-m", "tests.support.tiny_study", str(folder)
+    return sys.executable, "-m", "tests.support.training.tiny_study", str(folder)
 
 
 def main(arguments: Sequence[str]) -> int:

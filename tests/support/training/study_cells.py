@@ -19,8 +19,8 @@ from benchmark.evaluation.protocol import run_fingerprint
 from benchmark.evaluation.run_folder import MANIFEST, RECORDS
 from benchmark.logs.training_log import LOG
 from tasks.seeding import sha256_text
-from tests.support.factories import make_manifest, make_record
-from tests.support.training_logs import start_line, update_line, validation_line, write_log
+from tests.support.runs.factories import make_manifest, make_record
+from tests.support.training.logs import start_line, update_line, validation_line, write_log
 
 
 def finish(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 LOADED = ["accelerate", "torch", "transformers.models.qwen3.modeling_qwen3"]
 """Imported once, in the process that ranks are forked from: it takes longer than most runs."""
 

@@ -31,7 +31,7 @@ from benchmark.submissions.parts import Played, RunUpload
 from benchmark.submissions.prepare import prepare
 from tasks.errors import UserError
 from tasks.seeding import sha256_text, stable_seed
-from tests.support.training_logs import (
+from tests.support.training.logs import (
     Line,
     measured_line,
     run_lines,
@@ -151,7 +151,7 @@ def training_lines(seed: int, manifest: Manifest, **changes: Any) -> list[Line]:
 
 
 def panel_line(line: Line, fingerprint: str, episodes: int = 256) -> Line:
-    """A line of `tests.support.training_logs` with counts for shares, and a panel's fingerprint."""
+    """A line of `tests.support.training.logs` with counts for shares, and a panel's fingerprint."""
     if line["kind"] == "validation":
         solved, turns = round(episodes * line["success"]), round(7.5 * episodes)
         shares = {name: round(turns * line[name]) / turns for name in ("format_ok", "action_ok")}

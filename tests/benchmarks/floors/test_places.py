@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.places import place_share
+from tests.benchmarks.floors.places import place_share
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from baselines.tracks.registry import resolve_on_track
-from tests.support.small_track import small
-from tests.support.submissions import INITS, SEEDS, Copy
-from tests.support.training_logs import Line
+from tests.support.submissions.small import INITS, SEEDS, Copy
+from tests.support.training.logs import Line
+from tests.support.training.small_track import small
 
 # As the invented logs are: 20 updates of 128 episodes, validated after each, from an init with
 # another hash.

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from tests.support.bare_work import cut, plain_loss
-from tests.support.plain_work import PACK, packed_loss, packs
-from tests.support.synthetic_rows import random_model, random_rows
+from tests.benchmarks.floors.bare_work import cut, plain_loss
+from tests.benchmarks.floors.plain_work import PACK, packed_loss, packs
+from tests.support.training.synthetic_rows import random_model, random_rows
 
 
 def test_packed_and_padded_rows_have_one_loss() -> None:

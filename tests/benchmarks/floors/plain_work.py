@@ -17,7 +17,7 @@ from transformers import DynamicCache
 from baselines.config.schema import Optimization
 from baselines.rollouts.rows import Row
 from benchmark.engines.transformers.engine import load_model
-from tests.support.bare_work import Offer, Spent, Work, adamw, spent
+from tests.benchmarks.floors.bare_work import Offer, Spent, Work, adamw, spent
 
 PACK: Final = 400
 """Tokens of a pack. Attention between rows is computed, then masked: of 90 rows of 190 tokens, a
