@@ -281,6 +281,7 @@ def test_an_author_who_deletes_a_dataset_stops_nobody(
         assert f"{address} cannot be fetched: the hub answers with status 404" in note
 
 
+@pytest.mark.slow
 def test_the_others_are_read_one_by_one(policy: Path, trained: Path) -> None:
     """Whatever there is of them, none stays in memory with its records."""
     alive = []

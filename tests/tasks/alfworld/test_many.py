@@ -3,6 +3,8 @@
 import random
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from tasks.alfworld.engine.game import Game
 from tasks.alfworld.env import AlfworldEnv, Seen
 from tasks.alfworld.goals import task_texts
@@ -30,6 +32,7 @@ def _play(number: int, game: Game) -> list[Seen]:
     return seen
 
 
+@pytest.mark.slow
 def test_interleaved_threaded_and_sequential_worlds_are_equal() -> None:
     alone = [_play(number, game) for number, game in enumerate(_games())]
     worlds = [AlfworldEnv(game) for game in _games()]

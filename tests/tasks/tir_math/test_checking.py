@@ -246,6 +246,7 @@ def test_the_process_has_limits(checker: Checker) -> None:
     assert limits["Max file size"] == ["0", "0"]
 
 
+@pytest.mark.slow
 def test_the_environment_stays_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_TOKEN", "secret")
     with Checker() as checker:
@@ -358,6 +359,7 @@ def test_nothing_is_left_when_the_parent_is_killed_in_the_middle() -> None:
     assert ended(int(copies[0]))
 
 
+@pytest.mark.slow
 def test_threads_and_checkers_share_nothing() -> None:
     with Checker() as one, Checker() as two, ThreadPoolExecutor(4) as pool:
         questions = [(checker, n) for n in range(20) for checker in (one, two)]
@@ -368,6 +370,7 @@ def test_threads_and_checkers_share_nothing() -> None:
         assert one.pid != two.pid
 
 
+@pytest.mark.slow
 def test_the_parent_imports_no_sympy() -> None:
     program = (
         "import sys\n"

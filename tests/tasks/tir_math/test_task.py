@@ -218,6 +218,7 @@ def test_a_program_of_chance_is_in_doubt_and_the_rest_is_replayed() -> None:
     assert turn == 1 and "not deterministic" in doubt
 
 
+@pytest.mark.slow
 def test_no_answer_may_hang_on_chance() -> None:
     program = "import os\nif os.urandom(4) == b'aaaa': print(5)\nfinal_answer(os.urandom(4).hex())"
     record, _ = recorded(code(program))

@@ -75,6 +75,7 @@ for number in range(8):
 """
 
 
+@pytest.mark.slow
 def test_processes_build_the_same_at_once(tmp_path: Path) -> None:
     command = [sys.executable, "-c", _BUILD, str(tmp_path)]
     running = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(4)]

@@ -32,6 +32,7 @@ def test_a_name_of_any_length_is_read_quickly() -> None:
     assert len(find_tagger(CONTENT_WORDS).nouns("word " * 10**6)) == 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "message"),
     [

@@ -56,6 +56,7 @@ def _full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_full")
 def test_the_full_panels_are_computed_from_the_files() -> None:
     test, train = (open_panel("webshop", name) for name in ("full", "full_train"))

@@ -199,6 +199,7 @@ def test_no_tested_product_is_asked_for_in_training() -> None:
     assert all(goal_of(entry).asin == entry.data["asin"] for entry in drawn)
 
 
+@pytest.mark.slow
 def test_no_training_wish_asks_for_the_same_as_a_test() -> None:
     products = {product.asin: product for product in builtin_products()}
     entries = [
@@ -251,6 +252,7 @@ def test_random_responses_are_possible_ones() -> None:
                 break
 
 
+@pytest.mark.slow
 def test_the_builtin_panel_holds() -> None:
     for check in validate(TASK, "builtin", 200, 1):
         assert check.ok, f"{check.name}: {check.detail}"

@@ -182,6 +182,7 @@ def test_other_layers_than_attention_are_refused() -> None:
         Decoder(build("mamba", settings), frozenset(), max_batch=2)
 
 
+@pytest.mark.slow
 def test_slots_outgrow_their_columns() -> None:
     model = build("llama", {**SIZES, "max_position_embeddings": 1024})
     prompt = [5, 6, 7]

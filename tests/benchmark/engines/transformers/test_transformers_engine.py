@@ -60,6 +60,7 @@ def first_difference_is_a_tie(
     return abs(float(logits[one[at]] - logits[other[at]])) < 1e-5
 
 
+@pytest.mark.slow
 async def test_greedy_equals_generate(folder: Path, reference: PreTrainedModel) -> None:
     prompts = mixed_prompts(8, seed=1)
     async with TransformersEngine(folder) as engine:
@@ -378,6 +379,7 @@ async def talk(
     return found
 
 
+@pytest.mark.slow
 async def test_a_steady_engine_says_the_same_to_slow_clients_to_the_bit(folder: Path) -> None:
     firsts = mixed_prompts(24, seed=7)
 

@@ -309,6 +309,7 @@ def test_a_tree_that_leaves_its_folder_is_refused(root: Path, tmp_path: Path) ->
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_the_check_looks_at_changes_where_there_is_a_base(root: Path, policy: Path) -> None:
     copy = copied(policy, root / "submissions")
     put(root, "README.md", "better\n")

@@ -99,6 +99,7 @@ def test_what_is_foreign_is_shown_on_one_short_line() -> None:
     assert finding.text == "aU+000Ab, cU+000Dd: U+0007; do this"
 
 
+@pytest.mark.slow
 @given(st.text(), st.integers(1, 50))
 def test_every_text_fits_on_a_line(text: str, limit: int) -> None:
     shown = on_one_line(text, limit)

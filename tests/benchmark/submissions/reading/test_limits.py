@@ -7,6 +7,8 @@ that; `arlarena-bench audit` with the released weights and `re-run` by maintaine
 
 from pathlib import Path
 
+import pytest
+
 from benchmark.stats.intervals import wilson
 from benchmark.submissions.check import read_accepted
 from benchmark.submissions.checks.known import Known
@@ -63,6 +65,7 @@ def test_a_log_that_ends_early_with_a_configuration_that_does(copies: Copies) ->
     assert check(copy.folder).accepted
 
 
+@pytest.mark.slow
 def test_a_log_of_another_entry_with_every_number_changed(
     copies: Copies, trained: Path, other_plays: OtherPlays
 ) -> None:

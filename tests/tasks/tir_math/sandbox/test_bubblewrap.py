@@ -163,12 +163,14 @@ def test_much_output_is_cut(sandbox: Sandbox) -> None:
     assert both.stderr == "é" * 32768
 
 
+@pytest.mark.slow
 def test_what_was_printed_before_a_limit_is_kept() -> None:
     with BubblewrapSandbox(limits=Limits(cpu_s=1, wall_s=240.0)) as sandbox:
         execution = sandbox.run("print('begin', end='')\nwhile True: pass")
     assert execution == Execution("time limit", "begin", "")
 
 
+@pytest.mark.slow
 def test_processor_time_and_wall_time_are_limited() -> None:
     with BubblewrapSandbox(limits=Limits(cpu_s=30, wall_s=1.5)) as sandbox:
         begin = time.monotonic()

@@ -18,6 +18,7 @@ def sandbox() -> Iterator[Sandbox]:
         yield one
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "execution"),
     [
