@@ -22,7 +22,17 @@ from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 
 from leaderboard.board.board import Board
-from leaderboard.board.curves import CURVES
+from leaderboard.board.curves import CURVES, SIGNALS
+from leaderboard.page.components import (
+    content,
+    drawn_for,
+    dropdown,
+    dropdown_of_many,
+    figure,
+    offered_by,
+    pills,
+    plain_html,
+)
 from leaderboard.page.events import (
     Controls,
     Draw,
@@ -30,29 +40,29 @@ from leaderboard.page.events import (
     TabPart,
     Updates,
     fetched,
+    key_of,
     moved,
     opened,
+    selected,
     used,
 )
-from leaderboard.page.header import TITLE, footer, header
+from leaderboard.page.header import TITLE, footer
 from leaderboard.page.markup import page, view_link
 from leaderboard.page.state import (
     MOST_CURVES,
-    Choices,
     State,
-    choices_of,
-    filled,
-    open_query,
     parsed,
 )
 from leaderboard.tabs.answer import answer, plane
 from leaderboard.tabs.board import board_page
+from leaderboard.tabs.collapses import aligned_chart, collapses_page
 from leaderboard.tabs.compare import compare_chart, compare_page
 from leaderboard.tabs.coverage import coverage_page
 from leaderboard.tabs.curve_charts import curve_chart, survival_chart
 from leaderboard.tabs.curves import curves_page
 from leaderboard.tabs.entry import entry_page
 from leaderboard.tabs.episodes import episodes_page
+from leaderboard.tabs.paper import paper_chart, paper_page
 from leaderboard.tabs.published import published_tables
 from leaderboard.tabs.stability import (
     against_chart,
@@ -66,8 +76,10 @@ TABS: Final = {
     "board": "Board",
     "stability": "Stability",
     "curves": "Curves",
+    "collapses": "Collapses",
     "entry": "Entry",
     "compare": "Compare",
+    "paper": "Paper",
     "coverage": "Coverage",
     "submit": "Submit",
     "about": "About",
@@ -93,8 +105,7 @@ def build(board: Board, submissions: Path) -> gr.Blocks:
     names = [protocol.name for protocol in board.protocols]
     demo = gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True)
     with demo:
-        _plain(header(board))
-        notice = _plain("")
+        notice = plain_html("")
         protocol = gr.Dropdown(
             names,
             value=names[0],
@@ -107,52 +118,67 @@ def build(board: Board, submissions: Path) -> gr.Blocks:
                 _board(board),
                 _stability(board),
                 _curves(board),
+                _collapses(board),
                 _entry(board, submissions),
                 _compare(board),
+                _paper(board),
                 _coverage(board),
+                _prose("submit", _submit_page),
+                _prose("about", _about_page),
             )
-            with gr.Tab(TABS["submit"], id="submit"):
-                gr.Markdown(_text("submit"), elem_classes="lb-prose")
-                _plain(page(view_link("tab=submit")))
-            with gr.Tab(TABS["about"], id="about"):
-                gr.Markdown(_text("about"), elem_classes="lb-prose")
-                _plain(published_tables() + page(view_link("tab=about")))
-        _plain(footer(board))
+        plain_html(footer(board))
+        for part in parts:
+            # What a tab shows first is kept: nobody waits for its intervals and tests.
+            _, first = offered_by(board, part.tab)
+            for _, draw in part.contents:
+                draw(first)
         _wire(demo, Page(board, parts, tabs, notice, protocol))
     return demo
-
-
-def _plain(content: str) -> gr.HTML:
-    return gr.HTML(content, js_on_load=None, apply_default_css=False)
 
 
 def _text(name: str) -> str:
     return (FOLDER / "texts" / f"{name}.md").read_text("utf-8")
 
 
+def _submit_page(state: State) -> str:
+    return page(view_link(f"tab={state.tab}"))
+
+
+def _about_page(state: State) -> str:
+    return published_tables() + page(view_link(f"tab={state.tab}"))
+
+
+def _prose(name: str, draw: Draw) -> TabPart:
+    """A tab of prose, with what is drawn below it."""
+    with gr.Tab(TABS[name], id=name) as tab:
+        gr.Markdown(_text(name), elem_classes="lb-prose")
+        return TabPart(name, tab, drawn_for(), {}, (content(draw),))
+
+
 def _board(board: Board) -> TabPart:
-    choices, state = _offered(board, "board")
-    with gr.Tab(TABS["board"], id="board"):
-        controls: Controls = {"panels": _pills(choices, state)}
+    choices, state = offered_by(board, "board")
+    with gr.Tab(TABS["board"], id="board") as tab:
+        query = drawn_for()
+        controls: Controls = {"panels": pills(choices, state)}
         with gr.Row(elem_classes="lb-first"):
             with gr.Column(scale=2, min_width=320):
-                answered = _content(partial(answer, board), state)
+                answered = content(partial(answer, board), first=state)
             with gr.Column(scale=3, min_width=320):
-                plotted = _plot(partial(plane, board), state)
+                plotted = figure(partial(plane, board), first=state)
         with gr.Row(elem_classes="lb-controls"):
             controls["search"] = gr.Textbox(
                 label="Search", placeholder="name, recipe, author, model", elem_id="search"
             )
-            track = _one(choices, state, "track", "Track")
+            track = dropdown(choices, state, "track", "Track")
         with gr.Accordion("Filters and columns", open=False):
             with gr.Row(elem_classes="lb-controls"):
                 controls |= {
-                    "kinds": _several(choices, "kinds", "Kind"),
-                    "bases": _several(choices, "bases", "Base model"),
-                    "inits": _several(choices, "inits", "Init"),
-                    "badges": _several(choices, "badges", "Badges (all)"),
-                    "size": _one(choices, state, "size", "Parameters"),
-                    "sort": _one(choices, state, "sort", "Sort by"),
+                    "kinds": dropdown_of_many(choices, "kinds", "Kind"),
+                    "bases": dropdown_of_many(choices, "bases", "Base model"),
+                    "inits": dropdown_of_many(choices, "inits", "Init"),
+                    "badges": dropdown_of_many(choices, "badges", "Badges (all)"),
+                    "size": dropdown(choices, state, "size", "Parameters"),
+                    "sort": dropdown(choices, state, "sort", "Sort by"),
                 }
             shown = list(state.columns)
             controls["columns"] = gr.CheckboxGroup(choices["columns"], value=shown, label="Columns")
@@ -161,50 +187,36 @@ def _board(board: Board) -> TabPart:
         drawn: tuple[tuple[gr.components.Component, Draw], ...] = (
             answered,
             plotted,
-            _content(partial(board_page, board), state),
+            content(partial(board_page, board), first=state),
             # A panel that is not shown any more cannot be sorted by.
             (controls["sort"], lambda state: state.sort),
         )
-    return TabPart("board", controls, drawn, steady=2)
-
-
-def _pills(choices: Mapping[str, Choices], state: State) -> gr.Radio:
-    return gr.Radio(
-        choices["panels"], value=state.panels or None, label="Task", elem_classes="lb-pills",
-        show_label=False, container=False,
-        elem_id="panels" if state.tab == "board" else None,
-    )  # fmt: skip
-
-
-def _plot(draw: Draw, state: State) -> tuple[gr.Plot, Draw]:
-    """A figure, as Gradio's plot gets it from Vega-Lite."""
-    plot = gr.Plot(show_label=False, container=False, buttons=[], elem_classes="lb-plot")
-    # What `postprocess` would make of an object of the library altair.
-    plot.value = draw(state)
-    return plot, draw
+    part = TabPart("board", tab, query, controls, drawn, steady=2)
+    query.value = key_of(board, part, state)
+    return part
 
 
 def _stability(board: Board) -> TabPart:
-    choices, state = _offered(board, "stability")
-    with gr.Tab(TABS["stability"], id="stability"):
+    choices, state = offered_by(board, "stability")
+    with gr.Tab(TABS["stability"], id="stability") as tab:
         with gr.Row(elem_classes="lb-controls"):
             controls: Controls = {
-                "panels": _pills(choices, state),
-                "measure": _one(choices, state, "measure", "Stability measure"),
-                "base": _one(choices, state, "base", "Base model"),
+                "panels": pills(choices, state),
+                "measure": dropdown(choices, state, "measure", "Stability measure"),
+                "base": dropdown(choices, state, "base", "Base model"),
             }
         contents = (
-            _plot(partial(against_chart, board), state),
-            _content(partial(stability_page, board), state),
-            _plot(partial(gains_chart, board), state),
-            _content(partial(choices_page, board), state),
+            figure(partial(against_chart, board)),
+            content(partial(stability_page, board)),
+            figure(partial(gains_chart, board)),
+            content(partial(choices_page, board)),
         )
-        return TabPart("stability", controls, contents)
+        return TabPart("stability", tab, drawn_for(), controls, contents)
 
 
 def _curves(board: Board) -> TabPart:
-    choices, state = _offered(board, "curves")
-    with gr.Tab(TABS["curves"], id="curves"):
+    choices, state = offered_by(board, "curves")
+    with gr.Tab(TABS["curves"], id="curves") as tab:
         with gr.Row(elem_classes="lb-controls"):
             controls: Controls = {
                 "entries": gr.Dropdown(
@@ -215,87 +227,94 @@ def _curves(board: Board) -> TabPart:
                     label=f"Entries with training logs, at most {MOST_CURVES}",
                     scale=3,
                 ),
-                "x": _one(choices, state, "x", "Over"),
+                "x": dropdown(choices, state, "x", "Over"),
                 "linear": gr.Checkbox(False, label="Linear axes"),
             }
         with gr.Row(elem_classes="lb-plots"):
-            figures = [_plot(partial(curve_chart, name, board), state) for name in CURVES]
-            figures.append(_plot(partial(survival_chart, board), state))
-        content = _content(partial(curves_page, board), state)
-        return TabPart("curves", controls, (*figures, content))
+            figures = [figure(partial(curve_chart, name, board)) for name in CURVES]
+            figures.append(figure(partial(survival_chart, board)))
+        text = content(partial(curves_page, board))
+        return TabPart("curves", tab, drawn_for(), controls, (*figures, text))
 
 
 def _entry(board: Board, submissions: Path) -> TabPart:
-    choices, state = _offered(board, "entry")
+    choices, state = offered_by(board, "entry")
 
     def facts(state: State) -> str:
         # The same whichever of its episodes is shown.
         return entry_page(board, State(tab="entry", protocol=state.protocol, entry=state.entry))
 
-    with gr.Tab(TABS["entry"], id="entry"):
-        controls: Controls = {"entry": _one(choices, state, "entry", "Entry")}
-        content = _content(facts, state)
-        listed = _content(partial(episodes_page, board, None), state, "episodes.js")
+    with gr.Tab(TABS["entry"], id="entry") as tab:
+        controls: Controls = {"entry": dropdown(choices, state, "entry", "Entry")}
+        about = content(facts)
+        listed = content(partial(episodes_page, board, None), "episodes.js")
         episode = (listed[0], partial(episodes_page, board, submissions))
-        return TabPart("entry", controls, (content, listed), (episode,))
+        return TabPart("entry", tab, drawn_for(), controls, (about, listed), (episode,))
 
 
 def _compare(board: Board) -> TabPart:
-    choices, state = _offered(board, "compare")
-    with gr.Tab(TABS["compare"], id="compare"):
+    choices, state = offered_by(board, "compare")
+    with gr.Tab(TABS["compare"], id="compare") as tab:
         with gr.Row(elem_classes="lb-controls"):
             controls: Controls = {
-                "first": _one(choices, state, "first", "First entry"),
-                "second": _one(choices, state, "second", "Second entry"),
+                "first": dropdown(choices, state, "first", "First entry"),
+                "second": dropdown(choices, state, "second", "Second entry"),
             }
-        plotted = _plot(partial(compare_chart, board), state)
+        plotted = figure(partial(compare_chart, board))
         return TabPart(
-            "compare", controls, (plotted, _content(partial(compare_page, board), state))
+            "compare", tab, drawn_for(), controls, (plotted, content(partial(compare_page, board)))
         )
 
 
+def _collapses(board: Board) -> TabPart:
+    with gr.Tab(TABS["collapses"], id="collapses") as tab:
+        with gr.Row(elem_classes="lb-plots"):
+            figures = [figure(partial(aligned_chart, name, board)) for name in SIGNALS]
+        text = content(partial(collapses_page, board))
+        return TabPart("collapses", tab, drawn_for(), {}, (*figures, text))
+
+
+def _paper(board: Board) -> TabPart:
+    with gr.Tab(TABS["paper"], id="paper") as tab:
+        contents = (figure(partial(paper_chart, board)), content(partial(paper_page, board)))
+        return TabPart("paper", tab, drawn_for(), {}, contents)
+
+
 def _coverage(board: Board) -> TabPart:
-    _, state = _offered(board, "coverage")
-    with gr.Tab(TABS["coverage"], id="coverage"):
-        return TabPart("coverage", {}, (_content(partial(coverage_page, board), state),))
+    with gr.Tab(TABS["coverage"], id="coverage") as tab:
+        return TabPart("coverage", tab, drawn_for(), {}, (content(partial(coverage_page, board)),))
 
 
-def _offered(board: Board, tab: str) -> tuple[dict[str, Choices], State]:
-    """What the newest protocol offers, and what a tab shows first."""
-    state = filled(board, open_query(board, {"tab": tab}).state)
-    return choices_of(board, state.protocol), state
-
-
-def _one(
-    choices: Mapping[str, Choices], state: State, name: str, label: str, elem_id: str | None = None
-) -> gr.Dropdown:
-    offered = choices[name]
-    value = getattr(state, name)
-    known = value if value in {each for _, each in offered} else None
-    return gr.Dropdown(offered, value=known, label=label, elem_id=elem_id)
-
-
-def _several(choices: Mapping[str, Choices], name: str, label: str) -> gr.Dropdown:
-    return gr.Dropdown(choices[name], value=[], multiselect=True, label=label)
-
-
-def _content(draw: Draw, state: State, *more: str) -> tuple[gr.HTML, Draw]:
-    scripts = [(FOLDER / "assets" / name).read_text("utf-8") for name in ("content.js", *more)]
-    return gr.HTML(draw(state), js_on_load="\n".join(scripts), apply_default_css=False), draw
-
-
-def _wire_panels(whole: Page, part: TabPart) -> None:
-    """Who asks for a task in one tab asks for it in the others, too."""
-    others = [each for each in whole.parts if each is not part and "panels" in each.controls]
-    parts = [part, *others]
-    part.controls["panels"].input(
-        partial(moved, whole, parts),
-        inputs=[whole.protocol, *(each for one in parts for each in one.controls.values())],
-        outputs=[
-            *(component for one in parts for component, _ in one.contents),
-            *(each.controls["panels"] for each in others),
-        ],
-        trigger_mode="always_last",
+def _wire_part(whole: Page, part: TabPart) -> None:
+    """Tie a tab and its controls to what they change."""
+    contents = [component for component, _ in part.contents]
+    own = [each for name, each in part.controls.items() if name not in ("panels", "track")]
+    wide = [each for name, each in part.controls.items() if name == "track"]
+    for controls, start in ((own, part.steady), (wide, 0)):
+        if controls:
+            gr.on(
+                [control.input for control in controls],
+                partial(used, whole, part, start=start),
+                inputs=[whole.protocol, *part.controls.values()],
+                outputs=[part.drawn_for, *contents[start:]],
+                trigger_mode="always_last",
+                **EVENT,
+            )
+    if "panels" in part.controls:
+        # Who asks for a task in one tab asks for it in the others, too.
+        others = [each.controls["panels"] for each in whole.parts
+                  if each is not part and "panels" in each.controls]  # fmt: skip
+        part.controls["panels"].input(
+            partial(moved, whole, part, len(others)),
+            inputs=[whole.protocol, *part.controls.values()],
+            outputs=[part.drawn_for, *contents, *others],
+            trigger_mode="always_last",
+            **EVENT,
+        )
+    part.opened_by.select(
+        partial(selected, whole, part),
+        inputs=[whole.protocol, part.drawn_for, *part.controls.values()],
+        outputs=[part.drawn_for, *contents],
         **EVENT,
     )
 
@@ -305,20 +324,7 @@ def _wire(demo: gr.Blocks, whole: Page) -> None:
     contents: list[gr.HTML] = []
     for part in whole.parts:
         contents += [each for each, _ in part.contents if isinstance(each, gr.HTML)]
-        own = {name: each for name, each in part.controls.items() if name != "panels"}
-        whole_tab = [own.pop("track")] if part.steady else []
-        for controls, start in ((list(own.values()), part.steady), (whole_tab, 0)):
-            if controls:
-                gr.on(
-                    [control.input for control in controls],
-                    partial(used, whole, part, start=start),
-                    inputs=[whole.protocol, *part.controls.values()],
-                    outputs=[component for component, _ in part.contents[start:]],
-                    trigger_mode="always_last",
-                    **EVENT,
-                )
-        if "panels" in part.controls:
-            _wire_panels(whole, part)
+        _wire_part(whole, part)
 
     def follow(shown: str, event: gr.EventData) -> Updates:
         return opened(whole, parsed(str(event.href)), shown)

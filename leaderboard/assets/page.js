@@ -1,4 +1,5 @@
 // The address of the page: it is the link to what is shown.
+let awaited = null;
 window.leaderboard = {
   // A link was followed: going back leads to where it was.
   moved(href) {
@@ -8,7 +9,10 @@ window.leaderboard = {
   shown(tab, step = false) {
     // The last one says most: what is chosen within an entry stands below the entry.
     const link = [...tab.querySelectorAll("a.lb-view")].at(-1);
+    // A tab that is opened for the first time has no content yet: the step is made with it.
+    if (!link && step) awaited = tab;
     if (!link || tab.style.display === "none") return;
+    if (tab === awaited) [step, awaited] = [true, null];
     const query = new URLSearchParams(link.getAttribute("href").slice(1));
     const theme = new URLSearchParams(location.search).get("__theme");
     if (theme) query.set("__theme", theme);
@@ -45,3 +49,10 @@ document.addEventListener("keypress", (event) => {
 document.addEventListener("input", (event) => {
   if (searches(event)) event.target.dispatchEvent(new KeyboardEvent("keypress", { bubbles: true }));
 });
+
+// The answer that came with the HTML is shown until Gradio has drawn its own (`serve/shell.py`).
+new MutationObserver((_, observer) => {
+  if (!document.querySelector("gradio-app .lb")) return;
+  document.getElementById("lb-waiting")?.remove();
+  observer.disconnect();
+}).observe(document, { childList: true, subtree: true });

@@ -39,8 +39,22 @@ CURVES: Final[Mapping[str, CurveKind]] = {
 }
 """The curves of `SeedCurves.series` that are drawn, by name."""
 
+SIGNALS: Final[Mapping[str, CurveKind]] = {
+    "kl_init": CURVES["kl_init"],
+    "grad_norm": CURVES["grad_norm"],
+    "ratio": CurveKind("token ratio, P99", "ratio", "new to old policy, 99 % quantile", True),
+    "entropy": CURVES["entropy"],
+    "rollout_format": CurveKind(
+        "valid format", "share", "training responses that keep the contract"
+    ),
+}
+"""What may warn of a collapse: numbers of every update, by name."""
 EPISODES: Final = "episodes"
 """The series of the episodes that were played before each validation and before the end."""
+TOKENS: Final = "tokens"
+"""The series of the response tokens sampled since the beginning, by update."""
+SECONDS: Final = "seconds"
+"""The series of the seconds of compute since the beginning, by update."""
 SPARK_POINTS: Final = 24
 """Points of a curve in the row of a table."""
 MAX_POINTS: Final = 400
@@ -50,6 +64,8 @@ _UPDATES: Final = {
     "kl_init": "kl_init/mean",
     "grad_norm": "policy/grad_norm",
     "entropy": "policy/entropy",
+    "ratio": "ratio/p99",
+    "rollout_format": "rollout/format_ok",
 }
 _VALIDATIONS: Final = {"success": "validation/success", "format": "validation/format_ok"}
 
@@ -71,12 +87,15 @@ def seed_curves(
     if run.seed is None:
         raise ValueError(f"{run.name} has no seed")
     series = []
-    for name in CURVES:
+    for name in dict.fromkeys((*CURVES, *SIGNALS)):
         points = run.curves.get(_name(name, stability))
         if points is not None and points.steps.size:
             series.append(_series(name, points))
     if (played := _episodes(run, stability)) is not None:
         series.append(_series(EPISODES, played))
+    for name, total in ((TOKENS, run.tokens), (SECONDS, run.seconds)):
+        if total is not None and total.steps.size:
+            series.append(_series(name, total))
     return SeedCurves(
         seed=run.seed,
         panel=panel,

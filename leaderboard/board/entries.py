@@ -5,6 +5,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict
 
+import numpy as np
+
 from benchmark.evaluation.manifest import ENGINE_FACTS, Manifest
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.evaluation.summary import PanelKey as Key
@@ -15,6 +17,7 @@ from benchmark.models import ModelIdentity
 from benchmark.reproduction import TrainCommandOf, commands_of, reproduction_folder
 from benchmark.stability.runs import RunStability
 from benchmark.stability.seeds import EventSummary, RecipeStability, SeedSummary
+from benchmark.stats.dependable import dependable_success
 from benchmark.stats.intervals import clustered_wilson
 from benchmark.stats.survival import SurvivalCurve
 from benchmark.submissions.badges import Badges as Proven
@@ -28,7 +31,7 @@ from benchmark.submissions.checks.results import (
 )
 from benchmark.submissions.checks.tracks import track_of
 from benchmark.submissions.format.schema import SUBMISSION
-from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
+from benchmark.submissions.reading.entry import Entry, ReadCheckpoint, plays_of
 from leaderboard.board.curves import seed_curves, spark_of
 from leaderboard.board.protocols import PanelFacts
 from leaderboard.board.recipe_choices import choices_of
@@ -37,6 +40,7 @@ from leaderboard.board.rows import (
     Badges,
     CategorySuccess,
     Checkpoint,
+    DependableSuccess,
     FullRow,
     Model,
     Outcomes,
@@ -102,7 +106,9 @@ def row_of(
         choices=choices_of([point.log for point in entry.checkpoints if point.log]),
         badges=Badges(**asdict(proven), rerun_note=note),
         checkpoints=tuple(_checkpoint(entry, point, train_command) for point in entry.checkpoints),
-        panels=tuple(_numbers(entry, key, each) for key, each in panel_results(entry).items()),
+        panels=tuple(
+            _numbers(entry, key, each, curves) for key, each in panel_results(entry).items()
+        ),
         stability=stability,
         submission_sha256=hashlib.sha256((entry.folder / SUBMISSION).read_bytes()).hexdigest(),
         sparks=tuple(map(spark_of, curves)),
@@ -170,7 +176,9 @@ def _engine(manifest: Manifest) -> str:
     return on_one_line(" ".join(str(fact) for fact in facts if fact is not None))
 
 
-def _numbers(entry: Entry, key: Key, result: PanelResult) -> PanelNumbers:
+def _numbers(
+    entry: Entry, key: Key, result: PanelResult, curves: Sequence[SeedCurves]
+) -> PanelNumbers:
     points = {point.checkpoint.seed: point.panels[key] for point in entry.checkpoints}
     summaries = list(points.values())
     plays = entry.plays(key)
@@ -193,7 +201,24 @@ def _numbers(entry: Entry, key: Key, result: PanelResult) -> PanelNumbers:
         action_valid=_mean([panel.action_valid for panel in summaries]),
         turns=result.turns,
         errors=result.errors,
+        dependable=_dependable(entry, key, curves),
     )
+
+
+def _dependable(entry: Entry, key: Key, curves: Sequence[SeedCurves]) -> DependableSuccess | None:
+    collapsed = {each.seed: each.collapsed for each in curves}
+    known, shares = [], []
+    for point in entry.checkpoints:
+        lost = collapsed.get(point.checkpoint.seed)
+        if lost is None:
+            return None
+        known.append(lost)
+        plays = plays_of(point.runs, key)
+        shares.append([_mean(plays[episode]) for episode in sorted(plays)])
+    found = dependable_success(np.array(shares, np.float64), known)
+    if found is None or found.low is None or found.high is None:
+        return None
+    return DependableSuccess(found.value, found.low, found.high)
 
 
 def _mean(values: Sequence[float]) -> float:

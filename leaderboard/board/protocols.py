@@ -94,6 +94,23 @@ class StudyRun:
 
 
 @dataclass(frozen=True, slots=True)
+class StudyVerdict:
+    """What the project's study says of one claim of the paper (`baselines.study.claims`).
+
+    Attributes:
+        claim: The claim, one sentence.
+        track: Where it was judged.
+        outcome: `reproduced`, `contradicted`, `not decided` or `not run`.
+        numbers: What decides.
+    """
+
+    claim: str
+    track: str
+    outcome: str
+    numbers: str
+
+
+@dataclass(frozen=True, slots=True)
 class Grid:
     """What could be on the board: every recipe on every track, and what the study has run of it.
 
@@ -101,11 +118,13 @@ class Grid:
         tracks: Names of the tracks.
         recipes: Names of the recipes.
         runs: Finished runs.
+        verdicts: Claims of the paper, judged by these runs.
     """
 
     tracks: tuple[str, ...]
     recipes: tuple[str, ...]
     runs: tuple[StudyRun, ...]
+    verdicts: tuple[StudyVerdict, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,15 @@ class SeedSuccess:
 
 
 @dataclass(frozen=True, slots=True)
+class DependableSuccess:
+    """Success to expect of one more training run (`benchmark.stats.dependable`)."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
 class CategorySuccess:
     """Success on the episodes of one category, over all checkpoints, with its interval."""
 
@@ -128,6 +137,8 @@ class PanelNumbers:
         action_valid: Share of responses whose action the world admitted, likewise.
         turns: Mean number of turns of an episode, likewise.
         errors: Plays that ended in an error; they count as failures.
+        dependable: None with a single seed, and where it is not known of every seed whether its
+            training collapsed.
     """
 
     task: str
@@ -145,6 +156,7 @@ class PanelNumbers:
     action_valid: float
     turns: float
     errors: int
+    dependable: DependableSuccess | None = None
 
     @property
     def key(self) -> PanelKey:

@@ -62,7 +62,16 @@ def value_of(spec: Mapping[str, Any], said: str) -> Value:
         },
         **spec,
     }
-    return {"type": "altair", "plot": json.dumps(whole, allow_nan=False)}
+    return {"type": "altair", "plot": json.dumps(_rounded(whole), allow_nan=False)}
+
+
+def _rounded(value: Any) -> Any:
+    """The same with numbers of five digits: a figure is not wider, and a page a third as long."""
+    if isinstance(value, float):
+        return float(f"{value:.5g}")
+    if isinstance(value, dict):
+        return {key: _rounded(each) for key, each in value.items()}
+    return [_rounded(each) for each in value] if isinstance(value, list) else value
 
 
 NOTHING: Final = value_of({"data": {"values": []}, "mark": "point", "width": 1, "height": 1}, "")

@@ -9,7 +9,7 @@ import gradio as gr
 from leaderboard.board.board import Board
 from leaderboard.page.markup import note
 from leaderboard.page.markup import page as wrapped
-from leaderboard.page.state import State, choices_of, filled, open_query
+from leaderboard.page.state import State, choices_of, filled, open_query, query_of
 
 Control = gr.Dropdown | gr.Radio | gr.Textbox | gr.CheckboxGroup | gr.Checkbox
 Controls = dict[str, Control]
@@ -19,10 +19,12 @@ Updates = dict[gr.blocks.Block, Any]
 
 @dataclass(frozen=True, slots=True)
 class TabPart:
-    """One tab that has controls.
+    """One tab. It is drawn when it is opened: a page with all of them would be a megabyte.
 
     Attributes:
         tab: Its name.
+        opened_by: Gradio's tab.
+        drawn_for: Holds the state of the controls that the contents were drawn for, as a query.
         controls: Its controls, by their names in `State`.
         contents: What is redrawn when one of them is used, and how.
         slow: Which of the contents are not whole yet, since it may take seconds, and what draws all
@@ -32,6 +34,8 @@ class TabPart:
     """
 
     tab: str
+    opened_by: gr.Tab
+    drawn_for: gr.Textbox
     controls: Controls
     contents: tuple[tuple[gr.components.Component, Draw], ...]
     slow: tuple[tuple[gr.HTML, Draw], ...] = ()
@@ -44,7 +48,7 @@ class Page:
 
     Attributes:
         board: What is shown.
-        parts: The tabs that have controls.
+        parts: The tabs.
         tabs: Which tab is open.
         notice: Says what a link has asked for in vain.
         protocol: Which protocol is shown.
@@ -61,7 +65,8 @@ class Page:
         """Everything that a link may change."""
         found: list[gr.blocks.Block] = [self.tabs, self.notice, self.protocol]
         for part in self.parts:
-            found += [*part.controls.values(), *(component for component, _ in part.contents)]
+            found += [part.drawn_for, *part.controls.values()]
+            found += [component for component, _ in part.contents]
         return list(dict.fromkeys(found))
 
     @property
@@ -70,7 +75,13 @@ class Page:
         return [component for part in self.parts for component, _ in part.slow]
 
 
-def used(page: Page, part: TabPart, protocol: str, *values: Any, start: int = 0) -> Any:
+def key_of(board: Board, part: TabPart, state: State) -> str:
+    """The query of a tab by its controls alone: what `TabPart.drawn_for` holds."""
+    asked = {name: getattr(state, name) for name in part.controls}
+    return query_of(open_query(board, asked | {"tab": part.tab, "protocol": state.protocol}).state)
+
+
+def used(page: Page, part: TabPart, protocol: str, *values: Any, start: int = 0) -> list[Any]:
     """A control of a tab was used: redraw the tab.
 
     Args:
@@ -79,35 +90,45 @@ def used(page: Page, part: TabPart, protocol: str, *values: Any, start: int = 0)
         protocol: Name of the protocol that is shown.
         values: Of all of its controls, in order.
         start: The first of its contents that is drawn.
+
+    Returns:
+        What was drawn for, and the contents.
     """
     asked = dict(zip(part.controls, values, strict=True))
     # Nothing is filled in: what was cleared is empty.
     state = open_query(page.board, asked | {"tab": part.tab, "protocol": protocol}).state
-    drawn = [draw(state) for _, draw in part.contents[start:]]
-    return drawn if len(drawn) > 1 else drawn[0]
+    return [query_of(state), *(draw(state) for _, draw in part.contents[start:])]
 
 
-def moved(page: Page, parts: Sequence[TabPart], protocol: str, *values: Any) -> Updates:
-    """Panels were chosen in one tab: all tabs that have a choice of panels show them.
+def moved(page: Page, part: TabPart, others: int, protocol: str, *values: Any) -> list[Any]:
+    """Panels were chosen in a tab: the others choose them too, and are drawn when they are opened.
 
     Args:
         page: The page.
-        parts: These tabs; the panels of the first one were chosen.
+        part: The tab.
+        others: How many other tabs have a choice of panels.
         protocol: Name of the protocol that is shown.
-        values: Of all controls of the first, then of the next one.
+        values: Of all of the tab's controls, in order.
     """
-    changes: Updates = {}
-    rest, panels = list(values), None
-    for part in parts:
-        own, rest = rest[: len(part.controls)], rest[len(part.controls) :]
-        asked = dict(zip(part.controls, own, strict=True)) | ({"panels": panels} if panels else {})
-        panels = asked["panels"]
-        drawn = used(page, part, protocol, *asked.values())
-        drawn = drawn if len(part.contents) > 1 else [drawn]
-        changes |= dict(zip((each for each, _ in part.contents), drawn, strict=True))
-        if part is not parts[0]:
-            changes[part.controls["panels"]] = panels
-    return changes
+    panels = dict(zip(part.controls, values, strict=True))["panels"]
+    return [*used(page, part, protocol, *values), *[panels] * others]
+
+
+def selected(page: Page, part: TabPart, protocol: str, drawn_for: str, *values: Any) -> list[Any]:
+    """A tab was opened: draw it, unless it shows what its controls say already.
+
+    Args:
+        page: The page.
+        part: The tab.
+        protocol: Name of the protocol that is shown.
+        drawn_for: What it was drawn for.
+        values: Of all of its controls, in order.
+    """
+    asked = dict(zip(part.controls, values, strict=True))
+    state = open_query(page.board, asked | {"tab": part.tab, "protocol": protocol}).state
+    if query_of(state) == drawn_for:
+        return [gr.skip()] * (len(part.contents) + 1)
+    return used(page, part, protocol, *values)
 
 
 def opened(page: Page, asked: Mapping[str, Sequence[str] | str], shown: str) -> Updates:
@@ -132,12 +153,14 @@ def opened(page: Page, asked: Mapping[str, Sequence[str] | str], shown: str) -> 
     for part in page.parts:
         with_panels = shares and "panels" in part.controls
         if part.tab == state.tab:
-            changes |= _shown(part, state)
+            changes |= _values(part, state)
+            changes[part.drawn_for] = key_of(page.board, part, state)
+            changes |= {component: draw(state) for component, draw in part.contents}
         elif with_panels or state.protocol != shown:
             asked = {"tab": part.tab, "protocol": state.protocol}
             asked |= {"panels": state.panels} if with_panels else {}
             other = filled(page.board, open_query(page.board, asked).state)
-            changes |= _shown(part, other)
+            changes |= _values(part, other)
     if state.protocol != shown:
         changes[page.protocol] = state.protocol
         offered = choices_of(page.board, state.protocol)
@@ -160,9 +183,8 @@ def fetched(page: Page, asked: Mapping[str, Sequence[str] | str]) -> Updates:
     return changes or {component: gr.skip() for component in page.slow[:1]}
 
 
-def _shown(part: TabPart, state: State) -> Updates:
-    values = {control: _value(name, state) for name, control in part.controls.items()}
-    return values | {component: draw(state) for component, draw in part.contents}
+def _values(part: TabPart, state: State) -> Updates:
+    return {control: _value(name, state) for name, control in part.controls.items()}
 
 
 def _value(name: str, state: State) -> Any:

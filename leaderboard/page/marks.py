@@ -35,20 +35,19 @@ def interval_bar(
     def at(share: float) -> str:
         return f"{3 + (_WIDTH - 6) * share:.1f}"
 
-    middle = str(_HEIGHT / 2)
-    parts = [
-        element("line", "", "base", x1=at(0), x2=at(1), y1=middle, y2=middle),
-        element("line", "", "ci", x1=at(low), x2=at(high), y1=middle, y2=middle),
-    ]
+    middle = f"{_HEIGHT / 2:g}"
+    parts = [element("path", "", "ci", d=f"M{at(low)} {middle}H{at(high)}")]
     said = f"{cells.percent(value)} %, 95 % interval {cells.percent(low)} to {cells.percent(high)}"
     if init is not None:
-        parts.append(element("line", "", "init", x1=at(init), x2=at(init), y1="2", y2="16"))
+        parts.append(element("path", "", "init", d=f"M{at(init)} 2V16"))
         said += f"; before training {cells.percent(init)}"
     dots = seeds if len(seeds) > 1 else []
-    parts += [element("circle", "", "seed", cx=at(s), cy=middle, r="2") for s in dots]
     if dots:
+        # Lines of no length with round ends.
+        d = "".join(f"M{at(seed)} {middle}h0" for seed in dots)
+        parts.append(element("path", "", "seed", d=d))
         said += f"; seeds {', '.join(map(cells.percent, dots))}"
-    parts.append(element("circle", "", "mean", cx=at(value), cy=middle, r="3.6"))
+    parts.append(element("path", "", "mean", d=f"M{at(value)} {middle}h0"))
     return _svg(said, parts, "lb-bar", _WIDTH, _HEIGHT)
 
 
@@ -94,6 +93,6 @@ def collapse_chip(happened: int, known: int, low: float, high: float, step: int 
 
 def _svg(said: str, parts: Sequence[Markup], css: str, width: int, height: int) -> Markup:
     return element(
-        "svg", element("title", said) + joined(parts), css, role="img", aria_label=said,
+        "svg", element("title", said) + joined(parts), css, role="img",
         viewBox=f"0 0 {width} {height}", width=str(width), height=str(height),
     )  # fmt: skip

@@ -50,13 +50,13 @@ SIZES: Final[Mapping[str, tuple[str, int | None, int | None]]] = {
 """Ranges of parameters by name: title, fewest, most; every number is in one of them but `any`."""
 SHOW: Final = ("all", "solved", "failed")
 """Which episodes the entry page lists."""
-XS: Final = ("updates", "episodes")
+XS: Final = ("updates", "episodes", "tokens", "seconds")
 """What training curves can be drawn over."""
 FIXED: Final = (RANK, "name")
 """Columns that are always there, beside those of success."""
 USUAL: Final = tuple(each.name for each in COLUMNS if each.usual and each.name not in FIXED)
 """Columns that can be left out and are there if nobody says otherwise."""
-FIRST_ROWS: Final = 50
+FIRST_ROWS: Final = 30
 """Entries that the board shows at first: a table of hundreds makes a browser slow."""
 MOST_CURVES: Final = 6
 """Entries whose curves are drawn over each other."""
@@ -79,6 +79,8 @@ TABS: Final[Mapping[str, tuple[str, ...]]] = {
     "curves": ("entries", "x", "linear"),
     "entry": ("entry", "panel", "show", "seed", "repeat", "episode"),
     "compare": ("first", "second", "panel"),
+    "collapses": (),
+    "paper": (),
     "coverage": (),
     "submit": (),
     "about": (),

@@ -26,6 +26,8 @@ class Word:
     text: tuple[str, ...]
 
 
+ONE_SEED: Final = "one training run says nothing about the next: at least two seeds are needed"
+"""Why there is no dependable success."""
 WORDS: Final[Mapping[str, Word]] = {
     "collapse": Word(
         "Collapse",
@@ -36,6 +38,16 @@ WORDS: Final[Mapping[str, Word]] = {
             "that was stopped early counts as collapsed.",
             "Few seeds say little: with 0 of 3 collapsed, the true share can be anything from 0 to "
             "56 % (95 % Wilson interval). That interval stands beside every count.",
+        ),
+    ),
+    "dependable": Word(
+        "Dependable success",
+        (
+            "The success to expect if you train once more with a new seed. Every seed counts with "
+            "its success, a seed whose training collapsed counts as 0: "
+            "D = (1/m) \u03a3 (1 \u2212 c) p over the m seeds, with c = 1 for a collapse.",
+            "Its 95 % interval is a bootstrap over seeds and episodes that also knows how little "
+            "a few seeds say about collapse: 0 of 3 leaves room for many. One seed has no value.",
         ),
     ),
     "panel": Word(

@@ -61,13 +61,21 @@ class _Link(BaseModel):
     href: _Text
 
 
+class _Opened(BaseModel):
+    """What a tab sends when it is opened."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    value: _Text
+    index: int
+
+
 class Call(BaseModel):
     """An event as the page sends it: texts, and nothing that could name a file.
 
     Attributes:
         fn_index: Number of the event.
         data: Values of the controls that it reads.
-        event_data: The link that was followed.
+        event_data: The link that was followed, or the tab that was opened.
         session_hash: Which open page asks.
         trigger_id: The component that was used.
     """
@@ -75,7 +83,7 @@ class Call(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
     fn_index: int
     data: list[_Text | bool | list[_Text] | None]
-    event_data: _Link | None = None
+    event_data: _Link | _Opened | None = None
     session_hash: Annotated[str, StringConstraints(max_length=64)]
     trigger_id: int | None = None
 

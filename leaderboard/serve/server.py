@@ -18,14 +18,17 @@ import gradio as gr
 import uvicorn
 from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI, Request, Response
+from fastapi.middleware.gzip import GZipMiddleware
 from fastapi.responses import FileResponse, JSONResponse
 
 from leaderboard.app import build
 from leaderboard.board.board import Board
 from leaderboard.board.file import JSON, json_bytes
+from leaderboard.page.header import header
 from leaderboard.page.state import open_query, parsed
 from leaderboard.serve.gate import Gate, Impatient
 from leaderboard.serve.shell import Shell
+from leaderboard.tabs.answer import answer
 from leaderboard.tabs.board import csv
 from tasks.errors import UserError
 
@@ -96,8 +99,15 @@ def application(board: Board, submissions: Path) -> FastAPI:
         enable_monitoring=False,
         max_file_size=0,
     )
-    served.add_middleware(Shell)
+    served.add_middleware(
+        Shell,
+        header=header(board),
+        answer=answer(board, open_query(board, {}).state),
+        style=(ASSETS / "style.css").read_text("utf-8"),
+    )
     served.add_middleware(Gate)
+    # What a tab shows is 20 to 200 kB of text.
+    served.add_middleware(GZipMiddleware, minimum_size=2000, compresslevel=5)
     return served
 
 

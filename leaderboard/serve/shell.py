@@ -1,5 +1,9 @@
 """The page's own HTML: Gradio's, with what other sites show of a link to it, made once and kept.
 
+Gradio paints nothing before all of its scripts have run. So the page's header is no component of
+it: it is part of the HTML and there at once, with the board's answer below it, which
+`assets/page.js` removes when Gradio has drawn its own.
+
 Gradio's template says of every page that it is called "Gradio" and leads nowhere. The page is the
 same for everybody who comes by the same address, whatever the query: its own event reads that.
 """
@@ -17,6 +21,12 @@ MAX_PAGES: Final = 8
 _ASKED: Final = (b"host", b"x-forwarded-host", b"x-forwarded-proto")
 """Headers that the page depends on: by which address it was asked for."""
 _TAG: Final = re.compile(r'<meta\s+(?:property|name)="(?:og|twitter):[^>]*>')
+_DARK: Final = """<script>
+const lbTheme = new URLSearchParams(location.search).get("__theme");
+const lbDark = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+if ((lbTheme ?? lbDark) === "dark") document.body.classList.add("dark");
+</script>"""
+"""Gradio chooses the theme by the same rule, later."""
 Key = tuple[tuple[bytes, bytes], ...]
 
 
@@ -25,10 +35,16 @@ class Shell:
 
     Args:
         app: Gradio.
+        header: HTML of the page's header.
+        answer: HTML that stands below it until Gradio is there.
+        style: Style sheet of both.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, header: str = "", answer: str = "", style: str = "") -> None:
         self.app = app
+        waiting = f'<div id="lb-waiting">{answer}</div>'
+        self.first = f'{_DARK}<div id="lb-first">{header}{waiting}</div>'
+        self.style = f"<style>{style}</style>"
         self._pages: dict[Key, tuple[bytes, bytes]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -69,7 +85,9 @@ class Shell:
         html = _TAG.sub("", b"".join(parts).decode())
         address = f"{scheme.decode('ascii', 'replace')}://{host.decode('ascii', 'replace')}/"
         # Before anything else in the head: who reads for a preview stops early.
-        plain = html.replace("<head>", f"<head>{head_tags(address)}", 1).encode()
+        html = html.replace("<head>", f"<head>{head_tags(address)}", 1)
+        html = html.replace("</head>", f"{self.style}</head>", 1)
+        plain = html.replace("<gradio-app", f"{self.first}<gradio-app", 1).encode()
         found = plain, gzip.compress(plain, 6)
         if len(self._pages) < MAX_PAGES:
             self._pages[key] = found

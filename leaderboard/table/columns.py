@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final, Literal
 
 from benchmark.stability.definitions import DEFINITIONS, Better
+from benchmark.stats.dependable import LEAST_SEEDS
 from benchmark.stats.intervals import Interval, mean_of
 from leaderboard.board.protocols import PanelFacts
 from leaderboard.board.rows import BoardRow, PanelKey, PanelNumbers
@@ -27,6 +28,8 @@ MEDIANS: Final = ("max_drawdown", "retention", "mismatch_p95")
 SUCCESS: Final = "success"
 """Name of the column with the mean over the chosen panels."""
 RANK: Final = "rank"
+DEPENDABLE: Final = "dependable"
+"""Name of the column with `benchmark.stats.dependable`, the mean over the chosen panels."""
 _VALIDATED: Final = "measured on the panel that the training was validated on"
 _WHILE_TRAINING: Final = "measured while the training updated its weights"
 
@@ -90,6 +93,11 @@ class Column:
         return self.beside[:1] != () and self.beside[0][0] == "low"
 
     @property
+    def is_success(self) -> bool:
+        """Whether it is a success rate with its interval, which is always shown, as a picture."""
+        return self.interval and self.name != DEPENDABLE
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Its own name in the frame, and those of what is beside it."""
         return self.name, *(f"{self.name}:{suffix}" for suffix, _, _ in self.beside)
@@ -106,6 +114,29 @@ def success_of(row: BoardRow, panels: Sequence[PanelKey]) -> Interval | None:
     if not played or len(played) < len(panels):
         return None
     return mean_of([Interval(each.success, each.low, each.high) for each in played])
+
+
+def dependable_of(row: BoardRow, panels: Sequence[PanelKey]) -> Interval | None:
+    """Mean dependable success over panels; None unless it is known of all of them."""
+    played = [numbers for key in panels if (numbers := row.panel(key)) is not None]
+    known = [numbers.dependable for numbers in played if numbers.dependable is not None]
+    if not known or len(known) < len(panels):
+        return None
+    return mean_of([Interval(each.value, each.low, each.high) for each in known])
+
+
+def worst_of(row: BoardRow, panels: Sequence[PanelKey]) -> float | None:
+    """Success of the worst seed over panels, of the mean of each seed; None for a single seed."""
+    played = [numbers for key in panels if (numbers := row.panel(key)) is not None]
+    seeds = [{each.seed: each.success for each in numbers.seeds} for numbers in played]
+    if not seeds or len(played) < len(panels) or len(seeds[0]) < LEAST_SEEDS:
+        return None
+    return min(sum(each[seed] for each in seeds) / len(seeds) for seed in seeds[0])
+
+
+def _dependable(part: str, line: Line) -> Value:
+    found = dependable_of(line.row, line.panels)
+    return None if found is None else float(getattr(found, part))
 
 
 def _success(part: str, panels: Sequence[PanelKey] | None, line: Line) -> Value:
@@ -177,6 +208,11 @@ COLUMNS: Final = (
            "registered inits", lambda line: line.row.parameters),
     Column("init", "init", "", "checkpoint that training started from",
            lambda line: init_of(line.row), usual=True),
+    Column(DEPENDABLE, "dependable success", "share", "success to expect of one more training run, "
+           "with its 95 % CI: mean over the seeds, a seed that collapsed counts as 0; needs two "
+           "seeds (benchmark/stats/dependable.py)", partial(_dependable, "value"), "higher",
+           "stability", True, (("low", "", partial(_dependable, "low")),
+                               ("high", "", partial(_dependable, "high")))),
     *map(_stability, STABILITY),
     *map(_foreign, STABILITY),
     Column("advantage", "advantage", "", "how advantages are computed",

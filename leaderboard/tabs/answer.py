@@ -13,9 +13,9 @@ from leaderboard.board.rows import BoardRow, PanelKey
 from leaderboard.page import charts
 from leaderboard.page.markup import NOTHING, element, joined, line, link, page
 from leaderboard.page.state import State, frame_of, panels_of_name, query_of
-from leaderboard.page.words import explained
+from leaderboard.page.words import ONE_SEED, explained
 from leaderboard.table import cells
-from leaderboard.table.columns import Line, success_of
+from leaderboard.table.columns import Line, dependable_of, success_of, worst_of
 from leaderboard.table.paired import mean_difference
 from leaderboard.table.ranks import Rank, ranks
 from tasks.texts import counted, cut
@@ -99,7 +99,22 @@ def _sentence(
             f" [{cells.percent(success.low)}, {cells.percent(success.high)}]",
         ]
     )  # fmt: skip
-    return joined([head, _margin(board, state, panels, first, others), ". ", _collapses(first)])
+    margin = _margin(board, state, panels, first, others)
+    return joined([head, margin, ". ", _collapses(first), _dependable(first, panels)])
+
+
+def _dependable(row: BoardRow, panels: Sequence[PanelKey]) -> Markup:
+    """What to expect of one more seed."""
+    if row.stability is None:
+        return NOTHING
+    name = explained("dependable", "Dependable success")
+    found, worst = dependable_of(row, panels), worst_of(row, panels)
+    if found is None:
+        single = len(row.checkpoints) == 1
+        return joined([" ", name, f": not known; {ONE_SEED}."]) if single else NOTHING
+    ends = f"[{cells.percent(found.low)}, {cells.percent(found.high)}]"
+    last = f"; worst seed {cells.percent(worst)} %" if worst is not None else ""
+    return joined([" ", name, f": {cells.percent(found.value)} % {ends}{last}."])
 
 
 def _entry(row: BoardRow, state: State) -> Markup:
@@ -362,8 +377,13 @@ def _inits(board: Board, protocol: str) -> dict[str, BoardRow]:
     return {row.checkpoints[0].model.name: row for row in rows}
 
 
+def init_of_entry(board: Board, row: BoardRow) -> BoardRow | None:
+    """The entry of the init that an entry started from; None if it has none."""
+    return _inits(board, row.protocol).get(row.init.name) if row.init else None
+
+
 def init_success(board: Board, row: BoardRow, panels: Sequence[PanelKey]) -> float | None:
     """What the init of an entry solves, by the init's own entry; None if it has none."""
-    start = _inits(board, row.protocol).get(row.init.name) if row.init else None
+    start = init_of_entry(board, row)
     found = success_of(start, panels) if start else None
     return found.value if found else None

@@ -36,9 +36,9 @@ from leaderboard.page.state import (
     view_of,
     whole_frame,
 )
-from leaderboard.page.words import WORDS, explained
+from leaderboard.page.words import ONE_SEED, WORDS, explained
 from leaderboard.table import cells
-from leaderboard.table.columns import RANK, SUCCESS, Column, Line, success_of
+from leaderboard.table.columns import DEPENDABLE, RANK, SUCCESS, Column, Line, success_of
 from leaderboard.table.ranks import RANKED
 from leaderboard.table.table import columns, csv_of
 from leaderboard.table.view import panels_of
@@ -54,12 +54,19 @@ _FLOOR: Final = 1e-9
 _SHORT: Final = {
     "rank": "rank",
     "collapse_rate": "collapse",
+    DEPENDABLE: "dependable",
     "max_drawdown": "drawdown",
     "mismatch_p95": "mismatch P95",
 }
 """Short titles of columns; the whole one stands in the explanations."""
 _UNITS: Final = {"share": "%", "place": "", "count": "", "parameters": "", "": ""}
-_WORDS: Final = {RANK: "rank", _COLLAPSE: "collapse", "track": "track", "init": "init"}
+_WORDS: Final = {
+    DEPENDABLE: "dependable",
+    RANK: "rank",
+    _COLLAPSE: "collapse",
+    "track": "track",
+    "init": "init",
+}
 """Columns whose heads open an explanation."""
 
 
@@ -74,13 +81,13 @@ def chosen(board: Board, state: State) -> tuple[Column, ...]:
     if state.columns == USUAL:
         wanted -= silent(board, state.protocol, state.panels)
     found = columns(board, view_of(board, state))
-    shown = [column for column in found if column.interval or column.name in wanted]
+    shown = [column for column in found if column.is_success or column.name in wanted]
     mean = any(column.name == SUCCESS for column in shown)
 
     def place(column: Column) -> int:
         if column.name in FIXED:
             return 0
-        if mean and column.name in (SUCCESS, _COLLAPSE):
+        if mean and column.name in (SUCCESS, DEPENDABLE, _COLLAPSE):
             return 1
         return 2 + _GROUPS.index(column.group)
 
@@ -98,8 +105,9 @@ def silent(board: Board, protocol: str, panels: str) -> frozenset[str]:
         noise = name == "mismatch_p95" and bool((values.abs() < _FLOOR).all())
         if values.empty or noise or (values.nunique() == 1 and len(frame) > 1):
             found.add(name)
-    # Where nothing collapses, that is worth saying.
-    return frozenset(found - {_COLLAPSE} if frame[_COLLAPSE].notna().any() else found)
+    # Where nothing collapses, that is worth saying; one number to quote is worth showing.
+    known = {name for name in (_COLLAPSE, DEPENDABLE) if frame[name].notna().any()}
+    return frozenset(found - known)
 
 
 def csv(board: Board, state: State) -> str:
@@ -193,7 +201,7 @@ def _contents(
 def _head(column: Column, state: State) -> Markup:
     """A title that sorts: by this column, and when it does so already, the other way round."""
     # Of a single panel the mean has no column of its own.
-    alone = state.sort == SUCCESS and "/" in state.panels and column.interval
+    alone = state.sort == SUCCESS and "/" in state.panels and column.is_success
     current = alone or column.name == state.sort
     target = replace(state, sort=column.name, reverse=current and not state.reverse)
     falls = (column.better == "higher") != state.reverse
@@ -217,7 +225,7 @@ def _title(column: Column) -> str:
 
 
 def _css(column: Column) -> str:
-    if column.interval:
+    if column.is_success:
         return "lb-success"
     return {RANK: "lb-rank", "name": "lb-name", _COLLAPSE: "lb-left"}.get(column.name, "")
 
@@ -233,7 +241,10 @@ def _cell(
         shown = cells.rank(values[RANK], values[f"{RANK}:last"])
         none = " lb-none" if shown == cells.UNKNOWN else ""
         return element("td", shown, f"num lb-rank{none}", **said)
-    if column.interval:
+    if name == DEPENDABLE:
+        shown = _dependable(row, values)
+        return element("td", shown, "num lb-none" if shown == cells.UNKNOWN else "num", **said)
+    if column.is_success:
         return element("td", _success(board, row, column, values, state), "num lb-success", **said)
     if name == _COLLAPSE:
         chip = _collapse(row)
@@ -273,6 +284,16 @@ def _success(
     shown = element("span", joined([cells.percent(value), element("span", ends, "lb-sub")]))
     bar = interval_bar(low, high, value, seeds, init)
     return element("div", joined([shown, bar]), "lb-measured")
+
+
+def _dependable(row: BoardRow, values: dict[str, Any]) -> Piece:
+    value, low, high = (values[f"{DEPENDABLE}{end}"] for end in ("", ":low", ":high"))
+    if value != value:  # noqa: PLR0124 - NaN
+        # Without logs nothing is known; with them a single seed says nothing of another one.
+        single = row.stability is not None and len(row.checkpoints) == 1
+        return element("span", "1 seed", "lb-sub", title=ONE_SEED) if single else cells.UNKNOWN
+    ends = f"{cells.percent(low)}\u2013{cells.percent(high)}"
+    return joined([cells.percent(value), element("span", ends, "lb-sub")])
 
 
 def _collapse(row: BoardRow) -> Piece:

@@ -10,7 +10,7 @@ import numpy as np
 from benchmark.plots.colours import look_of_recipe
 from benchmark.stats.bands import at_common_places
 from leaderboard.board.board import Board
-from leaderboard.board.curves import CURVES, EPISODES
+from leaderboard.board.curves import CURVES
 from leaderboard.board.rows import BoardRow
 from leaderboard.board.training_rows import SeedCurves, Series, Survival
 from leaderboard.page import charts
@@ -62,7 +62,11 @@ def curve_chart(name: str, board: Board, state: State) -> charts.Value:
     bands: list[dict[str, Any]] = []
     marks, beyond, said = [], [], []
     for label, (_, seeds) in zip(labels_of(drawn), drawn, strict=True):
-        known = [(seed, found) for seed in seeds if (found := seed.of(name)) is not None]
+        known = [
+            (seed, found)
+            for seed in seeds
+            if (found := seed.of(name)) is not None and _has_axis(seed, state.x)
+        ]
         runs = [_points(seed, found, state.x, scale) for seed, found in known]
         middle, band = summary(runs)
         lines += [{"label": label, "x": x, "y": y} for x, y in middle]
@@ -82,7 +86,7 @@ def curve_chart(name: str, board: Board, state: State) -> charts.Value:
     values = [line["y"] for line in lines] + [b[end] for b in bands for end in ("low", "high")]
     axis = _axis(values, kind.log_scale and not state.linear)
     parts = _Parts(lines, bands, marks, beyond)
-    spec = _spec(drawn, parts, title, kind.text, _of_x(state.x), axis)
+    spec = _spec(drawn, parts, title, kind.text, _OF_X[state.x], axis)
     return charts.value_of(spec, f"{title}: {'; '.join(said)} (median of the seeds)")
 
 
@@ -220,8 +224,12 @@ def _spec(
     }
 
 
-def _of_x(x: str) -> str:
-    return "update" if x == "updates" else "training episodes"
+_OF_X: Final = {
+    "updates": "update",
+    "episodes": "training episodes",
+    "tokens": "response tokens sampled",
+    "seconds": "seconds of compute",
+}
 
 
 def _axis(values: Sequence[float], log: bool) -> charts.Spec:
@@ -238,12 +246,18 @@ def _axis(values: Sequence[float], log: bool) -> charts.Spec:
 
 
 def _places(seed: SeedCurves, x: str) -> Callable[[float], float]:
-    """Where an update lies on the axis."""
-    played = seed.of(EPISODES) if x == "episodes" else None
-    if played is None:
+    """Where an update lies on the axis; the log says so (`_has_axis`)."""
+    if x == "updates":
         return float
-    steps, values = np.array(played.steps), np.array(played.values)
+    total = seed.of(x)
+    assert total is not None
+    # Nothing is played, sampled or spent before the first update.
+    steps, values = np.array((0, *total.steps)), np.array((0.0, *total.values))
     return lambda step: float(np.interp(step, steps, values))
+
+
+def _has_axis(seed: SeedCurves, x: str) -> bool:
+    return x == "updates" or seed.of(x) is not None
 
 
 def _points(seed: SeedCurves, series: Series, x: str, scale: float) -> Points:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from benchmark.submissions.check import CheckResult
     from leaderboard.board.build import Built
     from leaderboard.board.eval_results import Source
-    from leaderboard.board.protocols import Grid
+    from leaderboard.board.protocols import Grid, StudyVerdict
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -109,7 +109,35 @@ def _grid() -> "Grid":
         success, minutes = sum(solved) / len(solved), found.facts.own_seconds / 60
         collapse = collapse_of(found.log)
         runs.append(StudyRun(cell.track, cell.recipe, cell.seed, success, collapse, minutes))
-    return Grid(tuple(tracks), names(RECIPES), tuple(runs))
+    return Grid(tuple(tracks), names(RECIPES), tuple(runs), _verdicts())
+
+
+def _verdicts() -> "tuple[StudyVerdict, ...]":
+    """The paper's claims, judged by what the study has finished."""
+    from baselines.study.claims import read_claims, verdicts
+    from baselines.study.ground import grounds_of
+    from baselines.study.page import results_by_track
+    from baselines.study.schema import cells_of, read_study
+    from baselines.study.setting import survey, with_inits
+    from baselines.tracks.registry import RESULTS
+    from leaderboard.board.protocols import StudyVerdict
+
+    studies = RESULTS.parent / "studies"
+    claims = studies / "claims.yaml"
+    files = sorted(path for path in studies.glob("*.yaml") if path != claims)
+    wanted = tuple(dict.fromkeys(cell for path in files for cell in cells_of(read_study(path))))
+    cells, grounds = with_inits(wanted), grounds_of(wanted, str(studies))
+    try:
+        finished = survey(cells, grounds, RESULTS).finished
+        judged = verdicts(read_claims(claims), results_by_track(cells, finished, grounds))
+    except UserError as error:
+        # A damaged file of the study takes no entry off the board.
+        print(f"verdicts of the study: left out: {error}", file=sys.stderr)
+        return ()
+    return tuple(
+        StudyVerdict(each.claim.claim, each.claim.track, each.outcome, each.numbers)
+        for each in judged
+    )
 
 
 def _check_address(option: str, address: str | None) -> None:

@@ -91,13 +91,18 @@ class Entry:
 
     def plays(self, key: PanelKey) -> dict[str, list[bool]]:
         """Successes by episode of a panel, over all checkpoints and repeats."""
-        found: dict[str, list[bool]] = {}
-        for run in self.runs:
-            for record in run.records:
-                if (record.task, record.panel) == key:
-                    solved = record.success and record.error is None
-                    found.setdefault(record.episode, []).append(solved)
-        return found
+        return plays_of(self.runs, key)
+
+
+def plays_of(runs: Iterable[ReadRun], key: PanelKey) -> dict[str, list[bool]]:
+    """Successes by episode of a panel, over all repeats of some runs."""
+    found: dict[str, list[bool]] = {}
+    for run in runs:
+        for record in run.records:
+            if (record.task, record.panel) == key:
+                solved = record.success and record.error is None
+                found.setdefault(record.episode, []).append(solved)
+    return found
 
 
 def read_entry(folder: Path, submission: Submission, findings: list[Finding]) -> Entry | None:

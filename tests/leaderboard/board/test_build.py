@@ -80,6 +80,13 @@ def test_the_numbers_are_those_of_the_check(built: Built, submissions: Path) -> 
     )
     assert {each.seed: each.success for each in numbers.seeds} == dict(result.seeds)
     assert (numbers.episodes, numbers.plays, numbers.fingerprint) == (256, 2, result.fingerprint)
+    dependable = numbers.dependable
+    assert dependable is not None
+    collapsed = [bool(curves.collapsed) for curves in row.curves]
+    kept = [0.0 if lost else each.success
+            for lost, each in zip(collapsed, numbers.seeds, strict=True)]  # fmt: skip
+    assert dependable.value == pytest.approx(sum(kept) / len(kept))
+    assert dependable.low <= dependable.value <= dependable.high
     stability = stability_of(entry)
     assert stability is not None
     assert row.stability is not None

@@ -107,3 +107,13 @@ def test_a_run_without_a_seed() -> None:
     run = RunCurves("grpo", "trl", "grpo", None, {})
     with pytest.raises(ValueError, match="grpo has no seed"):
         seed_curves(run, run_stability(run), None)
+
+
+def test_totals_and_signals_are_kept() -> None:
+    updates = np.array([1, 2, 3])
+    curves = {"ratio/p99": Points(updates, np.array([1.1, 1.2, 1.3]))}
+    run = RunCurves("a", "arlarena-bench", "grpo", 0, curves,
+                    tokens=Points(updates, np.array([10.0, 30, 60])))  # fmt: skip
+    found = seed_curves(run, run_stability(run), None)
+    kept = {each.name: (each.steps, each.values) for each in found.series}
+    assert kept == {"ratio": ((1, 2, 3), (1.1, 1.2, 1.3)), "tokens": ((1, 2, 3), (10, 30, 60))}

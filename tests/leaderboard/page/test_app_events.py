@@ -14,8 +14,8 @@ from leaderboard.app import TABS, build
 from leaderboard.board.board import Board
 from leaderboard.board.protocols import BoardFacts, Protocol
 from leaderboard.board.rows import FullRow
-from leaderboard.page.events import Page, fetched, moved, opened, used
-from leaderboard.page.state import parsed
+from leaderboard.page.events import Page, fetched, key_of, moved, opened, selected, used
+from leaderboard.page.state import State, filled, open_query, parsed
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, first
 from tests.support.board_rows import board_content, board_of, board_row
 
@@ -75,7 +75,7 @@ def test_the_page_has_all_tabs_and_writes_nothing(demo: gr.Blocks) -> None:
 
 def test_events_are_closed_to_programs_and_set_off_no_others(demo: gr.Blocks) -> None:
     found = dependencies(demo)
-    assert len(found) == 12
+    assert len(found) == 22
     for each in found:
         assert each["api_visibility"] == "private"
         assert not each["queue"]
@@ -93,10 +93,10 @@ def use(page: Page, tab: str, protocol: str = "v2", **values: Any) -> Any:
     """Use the controls of a tab: those that are named, the others as they are at first."""
     own = part(page, tab)
     given = [values.get(name, control.value) for name, control in own.controls.items()]
-    return used(page, own, protocol, *given)
+    return used(page, own, protocol, *given)[1:]
 
 
-def test_controls_draw_their_tab_anew(page: Page) -> None:
+def test_controls_draw_their_tab_again(page: Page) -> None:
     _, _, content, sort = use(page, "board", panels="sokoban/builtin", search="v2-3", sort="name")
     assert "1 of 3 entries, sorted by entry" in content
     assert sort == "name"
@@ -109,17 +109,45 @@ def test_controls_draw_their_tab_anew(page: Page) -> None:
 
 
 def test_panels_are_those_of_all_tabs(page: Page) -> None:
-    board, stability = part(page, "board"), part(page, "stability")
-    first, second = ([c.value for c in each.controls.values()] for each in (board, stability))
-    first[list(board.controls).index("panels")] = "alfworld/builtin"
-    assert stability.controls["panels"].value == "sokoban/builtin"
-    changes = moved(page, [board, stability], "v2", *first, *second)
-    assert changes[stability.controls["panels"]] == "alfworld/builtin"
-    content, _ = board.contents[2]
-    assert "ALFWorld" in changes[content] and "Sokoban" not in changes[content]
-    assert set(changes) <= set(page.all)
-    back = moved(page, [stability, board], "v2", *second, *first)
-    assert back[board.controls["panels"]] == "sokoban/builtin"
+    board = part(page, "board")
+    given = [control.value for control in board.controls.values()]
+    given[list(board.controls).index("panels")] = "alfworld/builtin"
+    drawn_for, _, _, content, _, other = moved(page, board, 1, "v2", *given)
+    assert "panels=alfworld%2Fbuiltin" in drawn_for and other == "alfworld/builtin"
+    assert "ALFWorld" in content and "Sokoban" not in content
+
+
+def choose_tab(page: Page, tab: str, drawn_for: str, **values: Any) -> list[Any]:
+    own = part(page, tab)
+    given = [values.get(name, control.value) for name, control in own.controls.items()]
+    return selected(page, own, "v2", drawn_for, *given)
+
+
+def test_a_tab_is_drawn_when_it_is_opened_and_only_then(page: Page) -> None:
+    stability = part(page, "stability")
+    assert stability.drawn_for.value == ""
+    assert [component.value for component, _ in stability.contents] == [None, "", None, ""]
+    drawn_for, _, content, *_ = choose_tab(page, "stability", "")
+    assert "No entry" in content
+    assert drawn_for == "tab=stability&protocol=v2&panels=sokoban%2Fbuiltin"
+    assert choose_tab(page, "stability", drawn_for) == [gr.skip()] * 5
+    changed, *_ = choose_tab(page, "stability", drawn_for, panels="alfworld/builtin")
+    assert changed == "tab=stability&protocol=v2&panels=alfworld%2Fbuiltin"
+
+
+def test_the_first_tab_is_there_at_once(page: Page) -> None:
+    board = part(page, "board")
+    assert choose_tab(page, "board", board.drawn_for.value) == [gr.skip()] * 5
+    assert "v2-3" in board.contents[2][0].value
+
+
+def test_an_episode_stays_when_its_tab_is_opened(page: Page) -> None:
+    query = parsed("tab=entry&entry=20260101_v2-1&panel=sokoban/builtin&episode=builtin-0001")
+    entry = part(page, "entry")
+    changes = opened(page, query, "v2")
+    value = changes[entry.controls["entry"]]
+    drawn_for = changes[entry.drawn_for]
+    assert choose_tab(page, "entry", drawn_for, entry=value) == [gr.skip()] * 3
 
 
 def test_a_control_cannot_ask_for_what_is_not_there(page: Page) -> None:
@@ -178,8 +206,13 @@ def test_another_protocol_changes_all_tabs_and_what_they_offer(page: Page) -> No
         "20260103_v1-3", "20260102_v1-2", "20260101_v1-1",
     ]  # fmt: skip
     assert changes[control]["value"] == "20260102_v1-2"
-    (content, _) = part(page, "board").contents[2]
-    assert "v1-3" in changes[content] and "v2-3" not in changes[content]
+    # The board is drawn for the other protocol when it is opened.
+    board = part(page, "board")
+    (content, _) = board.contents[2]
+    assert content not in changes
+    given = [control.value for control in board.controls.values()]
+    *_, drawn, _ = selected(page, board, "v1", board.drawn_for.value, *given)
+    assert "v1-3" in drawn and "v2-3" not in drawn
     back = opened(page, {"protocol": "v2"}, "")
     assert "v2-3" in back[content]
 
@@ -203,6 +236,14 @@ def test_what_a_link_may_change_is_among_the_outputs(page: Page) -> None:
     for query in ("tab=board", "tab=curves", "tab=compare&protocol=v1", "tab=about"):
         assert set(opened(page, parsed(query), "v2")) <= set(page.all)
         assert set(fetched(page, parsed(query))) <= set(page.slow)
+
+
+def test_the_key_of_a_tab_is_what_its_controls_say(page: Page) -> None:
+    state = filled(page.board, open_query(page.board, {"tab": "curves"}).state)
+    assert key_of(page.board, part(page, "curves"), state) == "tab=curves&protocol=v2"
+    entry = State("entry", "v2", entry="20260101_v2-1", episode="builtin-0001")
+    key = key_of(page.board, part(page, "entry"), entry)
+    assert key == "tab=entry&protocol=v2&entry=20260101_v2-1"
 
 
 def test_what_is_drawn_is_kept(page: Page) -> None:

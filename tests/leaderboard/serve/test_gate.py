@@ -160,7 +160,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "half a character": (json.dumps(with_value(2, "\ud800")), ""),
     "a list for a link": (json.dumps(call(SLOW, [], event_data=["href"])), "event_data"),
     "more than a link": (
-        json.dumps(call(SLOW, [], event_data={"href": "?", "path": "/"})), "event_data.path",
+        json.dumps(call(SLOW, [], event_data={"href": "?", "path": "/"})), "_Link.path",
     ),
 }  # fmt: skip
 

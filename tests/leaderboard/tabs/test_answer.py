@@ -5,18 +5,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from benchmark.stats.intervals import Interval
 from leaderboard.board.board import Board, load
 from leaderboard.board.file import PARQUET, BoardContent, parquet_bytes
 from leaderboard.board.protocols import BoardFacts, Grid, StudyRun
-from leaderboard.board.rows import FullRow, Model
+from leaderboard.board.rows import DependableSuccess, FullRow, Model
 from leaderboard.board.training_rows import EventCount, NamedValue, Spark, Stability
 from leaderboard.page.marks import collapse_chip, interval_bar, sparkline
 from leaderboard.page.state import State
+from leaderboard.table.columns import dependable_of, worst_of
 from leaderboard.tabs.answer import answer, init_success, plane
-from leaderboard.tabs.board import chosen, silent
+from leaderboard.tabs.board import board_page, chosen, silent
 from leaderboard.tabs.coverage import coverage_page
-from tests.leaderboard.conftest import SOKOBAN, Boards, first
-from tests.leaderboard.pages import text_of
+from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, Boards, first
+from tests.leaderboard.pages import rows_of, text_of
 from tests.support.board_rows import board_content, board_row
 
 STATE = State(protocol="v1", panels="sokoban/builtin")
@@ -51,8 +53,36 @@ def test_who_leads_by_how_much_and_what_collapsed(boards: Boards) -> None:
     assert "sampo leads with 80.0 % [" in said
     assert "+70.0 [" in said and "points ahead of cispo" in said and "ties" not in said
     assert said.endswith("0 of 3 seeds collapsed (95 % CI 0\u201356 %).")
+    assert "Dependable" not in said
     tied = boards(trained("a", "sampo", 80, 0, 0.9), trained("b", "gspo", 79, 0, 0.9))
     assert "ties: gspo" in text_of(answer(tied, STATE))
+
+
+def dependable(row: FullRow, *numbers: float) -> FullRow:
+    (panel,) = row.panels
+    return replace(row, panels=(replace(panel, dependable=DependableSuccess(*numbers)),))
+
+
+def test_the_number_to_quote(boards: Boards) -> None:
+    row = dependable(trained("a", "sampo", 80, 0, 0.9), 0.5, 0.2, 0.625)
+    board = boards(row, trained("b", "cispo", 10, 3, 0.1))
+    said = text_of(answer(board, STATE))
+    assert "Dependable success : 50.0 % [20.0, 62.5]; worst seed 80.0 %." in said
+    cells = {each[1].split()[0]: each for each in rows_of(board_page(board, STATE))}
+    assert cells["a"][3] == "50.0 20.0\u201362.5" and cells["b"][3] == "\u2013"
+    # The mean of two panels, whose intervals are joined as those of success are.
+    assert dependable_of(row, [SOKOBAN.key]) == Interval(0.5, 0.2, 0.625)
+    assert dependable_of(row, [SOKOBAN.key, ALFWORLD.key]) is None
+
+
+def test_one_seed_gives_no_number_to_quote(boards: Boards) -> None:
+    event = EventCount("collapse", 0, 1, 0.0, 0.0, 0.79)
+    found = Stability((0,), (), (), (event,), (), None, None)
+    row = board_row("20260101_a", {SOKOBAN: [first(50)]}, (found, ()), recipe="sampo")
+    board = boards(row)
+    said = text_of(answer(board, STATE))
+    assert "Dependable success : not known; one training run says nothing about the next" in said
+    assert worst_of(row, [SOKOBAN.key]) is None
 
 
 def test_nobody_has_trained_yet(boards: Boards) -> None:
@@ -98,7 +128,7 @@ def test_columns_that_say_nothing_are_not_shown(boards: Boards) -> None:
 
 def test_pictures_of_a_row_say_what_they_show() -> None:
     bar = interval_bar(0.2, 0.4, 0.3, [0.25, 0.35], 0.1)
-    assert bar.count('class="seed"') == 2 and bar.count('class="init"') == 1
+    assert 'class="seed" d="M34.0 9h0M46.4 9h0"' in bar and bar.count('class="init"') == 1
     assert "30.0 %, 95 % interval 20.0 to 40.0; before training 10.0; seeds 25.0, 35.0" in bar
     curve = sparkline([Spark(0, (0, 5, 10), (0.2, 0.6, 0.1), 10)], "cispo")
     assert "seed 0: 20.0 to 10.0 %, collapsed at update 10" in curve

@@ -78,6 +78,8 @@ def test_a_curve_is_the_median_and_the_range_of_the_seeds(boards: Boards) -> Non
     ]
     played = curve_chart("success", board, replace(state, x="episodes"))
     assert [each["x"] for each in json.loads(played["plot"])["data"]["values"]] == [0, 80, 160]
+    # The log does not say how many tokens were sampled.
+    assert "Not measured" in curve_chart("success", board, replace(state, x="tokens"))["plot"]
     assert "Not measured" in curve_chart("entropy", board, state)["plot"]
     assert "grpo ends at 30.0" in json.loads(value["plot"])["description"]
 

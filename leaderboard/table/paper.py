@@ -1,0 +1,114 @@
+"""The paper's gains over GRPO beside those of this board, and how far their orders agree."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from scipy.stats import kendalltau
+
+from benchmark.stats.intervals import Interval
+from leaderboard.board.board import Board
+from leaderboard.board.protocols import PanelFacts
+from leaderboard.board.published import published_rows
+from leaderboard.board.rows import OPEN, BoardRow, PanelKey
+from leaderboard.table.paired import compare
+
+BASELINE: Final = "grpo"
+"""What gains are over, there and here."""
+LEAST_METHODS: Final = 3
+"""Methods, the baseline among them, without which an order says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """One method's gain over GRPO in success, as shares.
+
+    Attributes:
+        method: As the paper prints it.
+        paper: The paper's, which has no interval.
+        here: This board's, with its interval; None where it was not run, or GRPO was not.
+        row: Its entry here; None if there is none.
+    """
+
+    method: str
+    paper: float
+    here: Interval | None
+    row: BoardRow | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskGains:
+    """The methods on one task.
+
+    Attributes:
+        panel: The panel that is compared here.
+        track: The track of the entries here; empty where none has both GRPO and another method.
+        gains: By the paper's gain, the largest first.
+        tau: Kendall's tau-b of the two orders, the baseline's zero among them; None with too few
+            methods.
+        methods: In the orders, with the baseline.
+    """
+
+    panel: PanelFacts
+    track: str
+    gains: tuple[Gain, ...]
+    tau: float | None
+    methods: int
+
+
+@lru_cache(maxsize=8)
+def gains(board: Board, protocol: str) -> tuple[TaskGains, ...]:
+    """The gains on every task whose success rate the paper reports."""
+    found = board.protocol(protocol)
+    panels = [each for each in found.panels if each.panel == "builtin"] if found else []
+    known = [_of_task(board, protocol, panel) for panel in panels]
+    return tuple(each for each in known if each.gains)
+
+
+def _of_task(board: Board, protocol: str, panel: PanelFacts) -> TaskGains:
+    published = {row.method.lower(): row for row in published_rows([panel.task])}
+    base = published.get(BASELINE)
+    if base is None or base.success[0] is None:
+        return TaskGains(panel, "", (), None, 0)
+    track, rows = _track(board, protocol, panel.key)
+    start = rows.get(BASELINE)
+    gained = []
+    for name, each in published.items():
+        success, row = each.success[0], rows.get(name)
+        if name == BASELINE or success is None:
+            continue
+        compared = compare(board, row, start, panel.key) if row and start else None
+        here = compared.difference if compared else None
+        gained.append(Gain(each.method, success - base.success[0], here, row))
+    gained.sort(key=lambda gain: -gain.paper)
+    tau, methods = agreement(gained)
+    return TaskGains(panel, track, tuple(gained), tau, methods)
+
+
+def agreement(gained: Sequence[Gain]) -> tuple[float | None, int]:
+    """Kendall's tau-b of the two orders, and how many methods are in them with the baseline.
+
+    Source: Kendall, Biometrika 33 (1945) 239-251, for ties.
+    """
+    pairs = [(gain.paper, gain.here.value) for gain in gained if gain.here is not None]
+    methods = len(pairs) + 1 if pairs else 0
+    if methods < LEAST_METHODS:
+        return None, methods
+    paper, here = zip(*pairs, (0.0, 0.0), strict=True)
+    tau = float(kendalltau(paper, here).statistic)
+    # All of one side equal: there is no order to agree with.
+    return (tau if tau == tau else None), methods  # noqa: PLR0124 - NaN
+
+
+def _track(board: Board, protocol: str, key: PanelKey) -> tuple[str, dict[str, BoardRow]]:
+    """The track with GRPO and most other recipes on a panel, and its newest entry of each."""
+    tracks: dict[str, dict[str, BoardRow]] = {}
+    for row in sorted(board.rows(protocol), key=lambda row: row.id):
+        if row.kind == "trained" and row.track != OPEN and row.panel(key) is not None:
+            tracks.setdefault(row.track, {})[row.recipe] = row
+    with_base = {name: rows for name, rows in tracks.items() if BASELINE in rows}
+    if not with_base:
+        return "", {}
+    name = max(sorted(with_base), key=lambda name: len(with_base[name]))
+    return name, with_base[name]

@@ -1,0 +1,243 @@
+"""Collapse autopsies: every run that collapsed, aligned there, and what moved before."""
+
+import math
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+from markupsafe import Markup
+
+from leaderboard.board.board import Board
+from leaderboard.board.curves import SIGNALS
+from leaderboard.page import charts
+from leaderboard.page.markup import (
+    Head,
+    Piece,
+    element,
+    folded,
+    joined,
+    line,
+    link,
+    note,
+    page,
+    table,
+    view_link,
+)
+from leaderboard.page.state import State, query_of
+from leaderboard.page.words import explained
+from leaderboard.table import cells
+from leaderboard.table.autopsies import Autopsy, Warned, autopsies, lost_level, warned
+from leaderboard.tabs.answer import init_of_entry
+from tasks.texts import counted
+
+BEFORE, AFTER = 40, 20
+"""Updates before and after the collapse that are drawn."""
+MOST_DRAWN: Final = 24
+"""Runs that are drawn one by one; the median is of all."""
+
+
+@lru_cache(maxsize=8)
+def collapses_page(board: Board, state: State) -> str:
+    """The tab's content."""
+    found = autopsies(board, state.protocol)
+    if not found:
+        return page(
+            note("No training run on this board has collapsed yet."), view_link(query_of(state))
+        )
+    signals = warned(board, state.protocol)
+    return page(
+        element("p", _answer(found, signals), "lb-answer"),
+        note(
+            joined(
+                [
+                    "A signal has moved when it stays more than three times as far from its median "
+                    "over the first five updates as any of those updates (benchmark/stability/"
+                    "precursors.py). Only moves up to the ", explained("collapse", "collapse"),
+                    " count. Success is validated every few updates, so the collapse is located no "
+                    "more precisely than that. A signal that moves early is a warning, not a "
+                    "cause, and not even that if it also moves in runs that did not collapse.",
+                ]
+            )
+        ),
+        _signals(signals),
+        note("In the figures, a thin line is a run, the thick line the median of all runs, and the "
+             "dashed line the collapse."),
+        element("h2", "Run by run"),
+        _runs(board, state, found),
+        view_link(query_of(state)),
+    )  # fmt: skip
+
+
+def _answer(found: tuple[Autopsy, ...], signals: tuple[Warned, ...]) -> Markup:
+    best, *_ = signals
+    runs = counted(len(found), "training run")
+    if best.excess <= 0 or best.lead is None:
+        return joined([f"{runs} collapsed. No signal moved before more often than in other runs."])
+    title = element("strong", SIGNALS[best.name].title)
+    others = f", and in {best.false_alarms} of {best.held} that did not collapse"
+    return joined(
+        [
+            f"{runs} collapsed. The best warning is ", title, f": it moved before the collapse in "
+            f"{best.moved} of {best.known} runs, {best.lead:g} updates earlier (median)",
+            others if best.held else "", ".",
+        ]
+    )  # fmt: skip
+
+
+def _signals(signals: tuple[Warned, ...]) -> Markup:
+    heads = [
+        Head("signal"),
+        Head("moved before the collapse", number=True),
+        Head("lead (updates)", number=True, text="median, where it moved"),
+        Head("moved first", number=True, text="runs in which nothing moved before it"),
+        Head("moved without a collapse", number=True, text="runs that did not collapse"),
+    ]
+    rows: list[list[Piece]] = [
+        [
+            SIGNALS[each.name].title,
+            f"{each.moved} of {each.known}",
+            cells.UNKNOWN if each.lead is None else f"{each.lead:g}",
+            f"{each.first} of {each.known}",
+            f"{each.false_alarms} of {each.held}" if each.held else cells.UNKNOWN,
+        ]
+        for each in signals
+        if each.known
+    ]
+    return table("Signals before a collapse", heads, rows)
+
+
+def _runs(board: Board, state: State, found: tuple[Autopsy, ...]) -> Markup:
+    heads = [Head("run"), Head("collapse at", number=True), Head("moved first")]
+    heads += [Head(kind.title, number=True, text="update at which it moved")
+              for kind in SIGNALS.values()]  # fmt: skip
+    heads += [Head("one level", text="that the init solves and the collapsed weights do not")]
+    rows: list[list[Piece]] = [
+        [
+            joined([_entry(each, state), element("span", f"seed {each.curves.seed}", "lb-sub")]),
+            f"{each.step:,}",
+            ", ".join(SIGNALS[name].title for name in each.first) or "none",
+            *(_move(each, name) for name in SIGNALS),
+            _level(board, state, each),
+        ]
+        for each in found
+    ]
+    listed = table("Runs that collapsed", heads, rows)
+    return folded(f"All {len(found)} runs", listed) if len(found) > MOST_DRAWN else listed
+
+
+def _entry(each: Autopsy, state: State) -> Markup:
+    query = query_of(State(tab="entry", protocol=state.protocol, entry=each.row.id))
+    return link(query, line(each.row.name))
+
+
+def _move(each: Autopsy, name: str) -> str:
+    if name not in each.moves:
+        return cells.UNKNOWN
+    at = each.moves[name]
+    return "no" if at is None else f"{at:,}"
+
+
+def _level(board: Board, state: State, each: Autopsy) -> Piece:
+    """Links to one level, played by the init and by the collapsed weights."""
+    init = init_of_entry(board, each.row)
+    found = lost_level(board, each.row, init)
+    if found is None or init is None:
+        return cells.UNKNOWN
+    (task, panel), episode = found
+    ways = []
+    for row, text in ((init, "before"), (each.row, "after")):
+        seed = str(each.curves.seed) if row is each.row else ""
+        target = State(
+            tab="entry", protocol=state.protocol, entry=row.id, panel=f"{task}/{panel}",
+            episode=episode, seed=seed,
+        )  # fmt: skip
+        said = f"{episode}, {text} the collapse"
+        ways.append(link(query_of(target), text, aria_label=said))
+    return joined([joined(ways, " \u00b7 "), element("span", line(episode), "lb-sub")])
+
+
+@lru_cache(maxsize=32)
+def aligned_chart(name: str, board: Board, state: State) -> charts.Value:
+    """One signal of all runs that collapsed, with the collapse at 0.
+
+    Args:
+        name: In `SIGNALS`.
+        board: The board.
+        state: What is shown: `protocol`.
+    """
+    kind = SIGNALS[name]
+    lines: dict[str, dict[int, float]] = {}
+    recipes: dict[str, str] = {}
+    for each in autopsies(board, state.protocol):
+        series = each.curves.of(name)
+        if series is None:
+            continue
+        scale = 100.0 if kind.unit == "share" else 1.0
+        label = f"{cells.text(each.row.name)}, seed {each.curves.seed}"
+        recipes[label] = cells.text(each.row.recipe)
+        lines[label] = {
+            step - each.step: scale * value
+            for step, value in zip(series.steps, series.values, strict=True)
+            if -BEFORE <= step - each.step <= AFTER and math.isfinite(value)
+        }
+    if not any(lines.values()):
+        return charts.NOTHING
+    unit = "%" if kind.unit == "share" else kind.unit
+    title = f"{kind.title} ({unit})"
+    return charts.value_of(
+        _spec(lines, recipes, title, kind.text, kind.log_scale),
+        f"{title} of {counted(len(lines), 'run')} around the collapse, which is at 0",
+    )
+
+
+def _spec(
+    lines: dict[str, dict[int, float]], recipes: dict[str, str], title: str, about: str, log: bool
+) -> charts.Spec:
+    values = {
+        label: {x: y for x, y in points.items() if y > 0 or not log}
+        for label, points in lines.items()
+    }
+    drawn = list(values)[:MOST_DRAWN]
+    data = [
+        {"label": label, "recipe": recipes[label], "x": x, "y": y}
+        for label in drawn
+        for x, y in values[label].items()
+    ]
+    places = sorted({x for points in values.values() for x in points})
+    # Where half of the runs have a value.
+    middle = [
+        {"x": x, "y": float(np.median(there))}
+        for x in places
+        if 2 * len(there := [points[x] for points in values.values() if x in points]) >= len(values)
+    ]
+    x = charts.quantity("x", "updates from the collapse")
+    y = charts.quantity("y", "", scale={"type": "log"} if log else {"zero": False})
+    if log:
+        y["axis"] = {"format": "~g", "tickCount": 5}
+    say = charts.tooltip({"label": "run", "x": "updates from the collapse", "y": title})
+    color = charts.by_recipe([recipes[label] for label in drawn])
+    layers: list[dict[str, Any]] = [
+        {
+            "data": {"values": [{"at": 0}]},
+            "mark": {"type": "rule", "strokeDash": [4, 3], "color": "var(--lb-bad)"},
+            "encoding": {"x": {"field": "at", "type": "quantitative"}},
+        },
+        {
+            "mark": {"type": "line", "strokeWidth": 1.4, "opacity": 0.6},
+            "encoding": {
+                "x": x, "y": y, "color": color, "detail": {"field": "label"}, "tooltip": say,
+            },
+        },
+    ]  # fmt: skip
+    if len(values) > 1:
+        layers.append(
+            {
+                "data": {"values": middle},
+                "mark": {"type": "line", "strokeWidth": 3, "color": charts.INK},
+                "encoding": {"x": x, "y": y},
+            }
+        )
+    return {
+        "title": {"text": title, "subtitle": about}, "data": {"values": data}, "layer": layers,
+        "width": "container", "height": 190,
+    }  # fmt: skip

@@ -1,0 +1,212 @@
+"""Paper against reproduced: gains over GRPO, the orders of the methods, verdicts on the claims."""
+
+from functools import lru_cache
+from typing import Final
+
+from markupsafe import Markup
+
+from leaderboard.board.board import Board
+from leaderboard.board.protocols import StudyVerdict
+from leaderboard.board.published import LINK, PAPER
+from leaderboard.page import charts
+from leaderboard.page.markup import (
+    NOTHING,
+    Head,
+    Piece,
+    element,
+    joined,
+    line,
+    link,
+    note,
+    outside,
+    page,
+    table,
+    view_link,
+)
+from leaderboard.page.state import State, query_of
+from leaderboard.table import cells
+from leaderboard.table.paper import LEAST_METHODS, Gain, TaskGains, gains
+from tasks.texts import counted
+
+_CHIPS: Final = {"reproduced": "lb-good", "contradicted": "lb-bad"}
+
+
+@lru_cache(maxsize=8)
+def paper_page(board: Board, state: State) -> str:
+    """What is below the figure."""
+    found = gains(board, state.protocol)
+    return page(
+        element("p", _answer(found), "lb-answer"),
+        note(
+            joined(
+                [
+                    "Gain: success minus that of GRPO, in points. Hollow: printed in ",
+                    outside(LINK, PAPER), " (table 3): one seed, no interval, 4-billion-parameter "
+                    "models, other episodes. Filled: entries of this board, on one track with "
+                    "GRPO, with the same 95 % interval as every comparison here. The models here "
+                    "are thousands of times smaller, so do not expect equal numbers.",
+                ]
+            )
+        ),
+        *(_of_task(each, state) for each in found),
+        _verdicts(board),
+        view_link(query_of(state)),
+    )  # fmt: skip
+
+
+def _answer(found: tuple[TaskGains, ...]) -> Piece:
+    every = [gain for each in found for gain in each.gains]
+    run = sum(gain.here is not None for gain in every)
+    said = f"{run} of {len(every)} gains over GRPO that the paper reports have been run here"
+    orders = [f"{each.panel.title}: {_tau(each)}" for each in found if each.tau is not None]
+    if not orders:
+        return f"{said}: too few to compare the order of the methods on any task."
+    return f"{said}. Kendall\u2019s \u03c4 of the two orders: {'; '.join(orders)}."
+
+
+def _tau(each: TaskGains) -> str:
+    return f"{cells.number(each.tau, 'ratio')} ({each.methods} methods)"
+
+
+def _of_task(each: TaskGains, state: State) -> Markup:
+    heads = [
+        Head("method"),
+        Head("paper (points)", number=True),
+        Head("here (points)", number=True, text="with its 95 % interval"),
+        Head("direction"),
+    ]
+    rows: list[list[Piece]] = [
+        [
+            _named(gain, state),
+            cells.signed(100 * gain.paper),
+            cells.points(gain.here) if gain.here else "not run yet",
+            _direction(gain),
+        ]
+        for gain in each.gains
+    ]
+    where = f"Here: track {each.track}. " if each.track else "No entry with GRPO on a track yet. "
+    order = f"Kendall\u2019s \u03c4 of the two orders: {_tau(each)}."
+    if each.tau is None:
+        order = (
+            f"The orders are not compared: {counted(each.methods, 'method')} here, GRPO included; "
+            f"{LEAST_METHODS} are needed."
+        )
+    title = each.panel.title
+    return joined(
+        [
+            element("h2", title),
+            note(joined([line(where), order])),
+            table(f"Gains over GRPO on {title}", heads, rows),
+        ]
+    )
+
+
+def _named(gain: Gain, state: State) -> Piece:
+    if gain.row is None:
+        return gain.method
+    return link(
+        query_of(State(tab="entry", protocol=state.protocol, entry=gain.row.id)), gain.method
+    )
+
+
+def _direction(gain: Gain) -> Piece:
+    """Whether the sign is the paper's."""
+    if gain.here is None:
+        return cells.UNKNOWN
+    if gain.here.low <= 0 <= gain.here.high:
+        return "undecided"
+    same = (gain.here.value > 0) == (gain.paper > 0)
+    return _chip("same" if same else "opposite", "lb-good" if same else "lb-bad")
+
+
+def _chip(text: str, css: str) -> Markup:
+    return element("span", text, f"lb-chip {css}".rstrip())
+
+
+def _verdicts(board: Board) -> Markup:
+    """What the project's study says of every claim."""
+    found = board.facts.grid.verdicts if board.facts.grid else ()
+    if not found:
+        return NOTHING
+    rows: list[list[Piece]] = [
+        [
+            joined([line(each.claim), element("span", line(each.track), "lb-sub")]),
+            _chip(line(each.outcome), _CHIPS.get(each.outcome, "")),
+            line(_numbers(each)),
+        ]
+        for each in found
+    ]
+    judged = sum(each.outcome in _CHIPS for each in found)
+    heads = [Head("claim"), Head("verdict"), Head("numbers")]
+    about = (
+        f"{judged} of {len(found)} claims are decided. The rules are fixed (baselines/study/"
+        "claims.py): a claim with a planned seed missing counts as not run, and with fewer than "
+        "three seeds nothing is decided."
+    )
+    return joined(
+        [
+            element("h2", "Verdicts on the claims"),
+            note(about),
+            table("Claims of the paper", heads, rows, "lb-claims"),
+        ]
+    )
+
+
+def _numbers(each: StudyVerdict) -> str:
+    return f"missing: {each.numbers}" if each.outcome == "not run" else each.numbers
+
+
+@lru_cache(maxsize=8)
+def paper_chart(board: Board, state: State) -> charts.Value:
+    """The gains, there and here, as dumbbells."""
+    rows = [
+        {
+            "label": f"{each.panel.title}: {gain.method}",
+            "paper": 100 * gain.paper,
+            "here": 100 * gain.here.value if gain.here else None,
+            "low": 100 * gain.here.low if gain.here else None,
+            "high": 100 * gain.here.high if gain.here else None,
+            "said": f"paper {cells.signed(100 * gain.paper)}, here "
+            + (cells.points(gain.here) if gain.here else "not run yet"),
+        }
+        for each in gains(board, state.protocol)
+        for gain in each.gains
+    ]
+    if not rows:
+        return charts.NOTHING
+    both = [row for row in rows if row["here"] is not None]
+    y = {"field": "label", "type": "nominal", "sort": None, "title": None,
+         "axis": {"labelLimit": 240, "labelColor": charts.INK, "grid": True}}  # fmt: skip
+    title = "gain over GRPO (points)"
+    say = charts.tooltip({"label": "method", "said": "gain"})
+    accent = "var(--lb-accent)"
+    layers: list[charts.Spec] = [
+        {
+            "data": {"values": [{"at": 0}]},
+            "mark": {"type": "rule", "strokeDash": [3, 3], "color": charts.SOFT},
+            "encoding": {"x": charts.quantity("at", title)},
+        },
+        {
+            "data": {"values": both},
+            "mark": {"type": "rule", "color": charts.SOFT, "opacity": 0.5},
+            "encoding": {"x": charts.quantity("paper", title), "x2": {"field": "here"}, "y": y},
+        },
+        {
+            "data": {"values": both},
+            "mark": {"type": "rule", "strokeWidth": 5, "opacity": 0.35, "color": accent},
+            "encoding": {"x": charts.quantity("low", title), "x2": {"field": "high"}, "y": y},
+        },
+        {
+            "mark": {"type": "point", "shape": "diamond", "size": 60, "color": charts.INK},
+            "encoding": {"x": charts.quantity("paper", title), "y": y, "tooltip": say},
+        },
+        {
+            "data": {"values": both},
+            "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1, "color": accent},
+            "encoding": {"x": charts.quantity("here", title), "y": y, "tooltip": say},
+        },
+    ]  # fmt: skip
+    spec = {"data": {"values": rows}, "layer": layers, "width": "container",
+            "height": 19 * len(rows)}  # fmt: skip
+    said = f"Gains over GRPO of {len(rows)} methods, {len(both)} of them run here"
+    return charts.value_of(spec, said)

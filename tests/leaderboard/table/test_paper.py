@@ -1,0 +1,81 @@
+"""The paper's gains over GRPO, those of the board, and the order of the methods."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from leaderboard.board.board import Board
+from leaderboard.board.protocols import Grid, StudyVerdict
+from leaderboard.board.rows import FullRow
+from leaderboard.page.state import State
+from leaderboard.table.paper import Gain, agreement, gains
+from leaderboard.tabs.paper import paper_chart, paper_page
+from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, Boards, first
+from tests.leaderboard.pages import text_of
+from tests.support.board_rows import board_row
+
+STATE = State(tab="paper", protocol="v1")
+
+
+def entry(recipe: str, solved: int, track: str = "sokoban-standard") -> FullRow:
+    return board_row(
+        f"20260101_{recipe}-{track}", {SOKOBAN: [first(solved)]}, recipe=recipe, track=track
+    )
+
+
+def board_of(boards: Boards) -> Board:
+    rows = [entry("grpo", 40), entry("sampo", 80), entry("cispo", 60), entry("gspo", 41)]
+    return boards(*rows, entry("grpo", 10, "sokoban-stress"), entry("empg", 90, "open"))
+
+
+def test_gains_are_those_of_one_track(boards: Boards) -> None:
+    alfworld, sokoban = gains(board_of(boards), "v1")
+    assert (alfworld.panel.key, alfworld.track, alfworld.tau) == (ALFWORLD.key, "", None)
+    assert (sokoban.track, sokoban.methods) == ("sokoban-standard", 4)
+    found = {each.method: each for each in sokoban.gains}
+    # Table 3: SAMPO 88.86, CISPO 26.02, GSPO 82.22, GRPO 83.90.
+    assert found["SAMPO"].paper == pytest.approx(0.0496)
+    assert found["CISPO"].paper == pytest.approx(-0.5788)
+    here = found["SAMPO"].here
+    assert here is not None and here.value == pytest.approx(0.4) and here.low > 0
+    assert found["EMPG"].here is None
+    # Paper: SAMPO, GRPO, GSPO, CISPO. Here: SAMPO, CISPO, GSPO, GRPO. 3 of 6 pairs agree.
+    assert sokoban.tau == pytest.approx(0.0)
+
+
+def test_two_methods_are_no_order() -> None:
+    gain = Gain("SAMPO", 0.1, None, None)
+    assert agreement([gain]) == (None, 0)
+
+
+def test_the_page_says_what_was_not_run(boards: Boards) -> None:
+    said = text_of(paper_page(board_of(boards), STATE))
+    assert "3 of 18 gains over GRPO that the paper reports have been run here." in said
+    assert "Sokoban: 0.00 (4 methods)" in said
+    assert "The orders are not compared: 0 methods here, GRPO included; 3 are needed" in said
+    assert "EMPG \u22124.7 not run yet" in said and "CISPO \u221257.9 +20.0 [" in said
+    assert "SAMPO +5.0 +40.0" in said
+
+
+def test_verdicts_are_those_of_the_study(boards: Boards) -> None:
+    board = board_of(boards)
+    verdicts = (
+        StudyVerdict("SAMPO <wins>.", "sokoban-standard", "reproduced", "sampo minus grpo: +9.1"),
+        StudyVerdict("CISPO falls.", "sokoban-stress", "not run", "cispo lacks seed 4"),
+    )
+    grid = Grid((), (), (), verdicts)
+    judged = Board(replace(board.facts, grid=grid), board._table)
+    page = paper_page(judged, STATE)
+    assert "1 of 2 claims are decided" in text_of(page) and "SAMPO &lt;wins&gt;" in page
+    assert "missing: cispo lacks seed 4" in page
+    assert '<span class="lb-chip lb-good">reproduced</span>' in page
+
+
+def test_dumbbells_have_both_ends_where_both_are_known(boards: Boards) -> None:
+    spec = json.loads(paper_chart(board_of(boards), STATE)["plot"])
+    assert len(spec["data"]["values"]) == 18
+    both = spec["layer"][1]["data"]["values"]
+    assert {each["label"] for each in both} == {
+        "Sokoban: SAMPO", "Sokoban: CISPO", "Sokoban: GSPO",
+    }  # fmt: skip
