@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from benchmark.fields import MAX_NAME
 from benchmark.models import (
     ADAPTER,
     Adapter,
@@ -67,14 +68,13 @@ def find_adapter(name: str) -> Adapter:
     """
     path = Path(name)
     if path.is_dir():
-        return _from_folder(path, AdapterIdentity(name=path.resolve().name, sha256="0" * 64))
+        return _from_folder(path, path.resolve().name)
     if path.is_file():
         raise UserError(f"--lora {name} is a file; give its folder, {path.parent}")
     if not is_hub_id(name):
         raise UserError(f"--lora {name}: there is no such folder")
     repository, folder = downloaded(name, f"--lora {name}")
-    identity = AdapterIdentity(name=repository, revision=folder.name, sha256="0" * 64)
-    return _from_folder(folder, identity)
+    return _from_folder(folder, repository, folder.name)
 
 
 def with_adapter(source: ModelSource, adapter: Adapter) -> ModelSource:
@@ -83,7 +83,7 @@ def with_adapter(source: ModelSource, adapter: Adapter) -> ModelSource:
     return replace(source, identity=identity, adapter=adapter)
 
 
-def _from_folder(path: Path, identity: AdapterIdentity) -> Adapter:
+def _from_folder(path: Path, name: str, revision: str | None = None) -> Adapter:
     config = path / ADAPTER
     if not config.is_file():
         raise UserError(f"--lora {path}: no {ADAPTER} there; a whole model is given to --model")
@@ -100,4 +100,5 @@ def _from_folder(path: Path, identity: AdapterIdentity) -> Adapter:
         raise UserError(f"{config}: {first_fault(error)}") from error
     rank = max([read.r, *(read.rank_pattern or {}).values()])
     sha256 = folder_sha256(path, (ADAPTER, WEIGHTS))
-    return Adapter(identity.model_copy(update={"sha256": sha256}), path, rank)
+    identity = AdapterIdentity(name=name[:MAX_NAME], sha256=sha256, revision=revision)
+    return Adapter(identity, path, rank)

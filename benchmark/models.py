@@ -173,7 +173,9 @@ def from_folder(
             f"{sha256[:12]}...; restore them, or pass the folder itself to --model"
         )
     identity = ModelIdentity(
-        name=name or path.resolve().name, kind="init" if name else "folder", sha256=digest
+        name=name or path.resolve().name[:MAX_NAME],
+        kind="init" if name else "folder",
+        sha256=digest,
     )
     return ModelSource(identity, path, task)
 

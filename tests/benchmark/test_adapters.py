@@ -99,6 +99,11 @@ def test_models_differ_by_their_adapters(folders: Path, tmp_path: Path) -> None:
     assert "adapter" not in json.loads(base.identity.model_dump_json())
 
 
+def test_a_long_name_is_cut(folders: Path, tmp_path: Path) -> None:
+    path = make_adapter(folders / "base", tmp_path / ("a" * 250))
+    assert find_adapter(str(path)).identity.name == "a" * 200
+
+
 def test_the_largest_rank_counts(folders: Path, tmp_path: Path) -> None:
     path = make_adapter(folders / "base", tmp_path / "a", rank_pattern={"q_proj": 64})
     assert find_adapter(str(path)).rank == 64

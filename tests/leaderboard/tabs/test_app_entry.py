@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from leaderboard.board.rows import BoardRow, Checkpoint, Model
+from leaderboard.board.rows import Badges, BoardRow, Checkpoint, Model
 from leaderboard.board.training_rows import (
     EventCount,
     NamedValue,
@@ -153,6 +153,24 @@ def test_hashes_can_be_copied_whole() -> None:
     for whole in ("c" * 40, sha256_text("weights"), sha256_text("log"), row.init.sha256):
         assert str(whole) in said
     assert row.submission_sha256 in said
+
+
+def test_stability_from_other_trainers_logs_says_so(boards: Boards) -> None:
+    badges = Badges(True, "foreign logs", "fixed", False, None)
+    entry = board_row(
+        "20260101_a", {SOKOBAN: [first(5)]}, foreign=stability(0.1, 0.2, 0.4), badges=badges
+    )
+    board = boards(entry)
+    page = entry_page(board, State(tab="entry", protocol="v1", entry="20260101_a"))
+    said = text_of(page)
+    assert "From logs of another trainer. They name no protocol" in said
+    assert "on a panel that the logs do not name" in said
+    assert "stability: foreign logs" in said
+    assert "Training curves" not in said
+    # The table of all entries has no such number among ours.
+    (row,) = board.rows("v1")
+    assert row.stability_column("max_drawdown") is None
+    assert row.foreign_column("max_drawdown") == 0.2
 
 
 def test_the_weights_of_two_seeds_are_told_apart(boards: Boards) -> None:
