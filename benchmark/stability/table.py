@@ -218,6 +218,8 @@ def _log_lines(one: LoggedRun, stability: RunStability) -> Iterator[str]:
     for note in reading.notes:
         yield f"{one.log}: {note}"
     if run.source == "arlarena-bench":
+        if stability.success_curve is None:
+            yield f"{one.log}: has no validation, so nothing is known of its success"
         return
     yield f"{one.log}: {run.source}, {len(reading.read_as)} fields recognized"
     if stability.success_curve is None:

@@ -51,6 +51,14 @@ def test_the_legend_explains_every_column(
         assert re.search(rf"^{re.escape(DEFINITIONS[name].name)} \(", legend, re.M)
 
 
+def test_a_log_without_validations_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_log(tmp_path / "log.jsonl", [start_line(), update_line(1)])
+    text = one_line(run(capsys, path))
+    assert f"{path}: has no validation, so nothing is known of its success" in text
+
+
 def test_every_run_by_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = table(run(capsys, *seeds(tmp_path), "--by", "run"))
     assert [cells[0] for cells in rows.values()] == ["1"] * 4
