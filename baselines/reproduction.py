@@ -222,6 +222,9 @@ def _open_words(
     scale = min(found, key=lambda name: (len(found[name]), name != "tiny"))
     own = found[scale]
     _check_same(resolve(known, scale, list(tasks), [*method, *own]), config, recipe)
+    foreign = start.engine.get("kind") != "transformers" or config.rollout.max_staleness is not None
+    if config.tis_cap is None and foreign:
+        own = (*own, "tis_cap=null")  # which `train` would turn on by itself
     of_tasks = [
         f"{name}.{key}={value}"
         for name, settings in tasks.items()

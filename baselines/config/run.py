@@ -42,6 +42,7 @@ class TrainingRun:
         stop_on_collapse: End when `benchmark.stability.collapse` says so.
         env_processes: Worker processes for episodes, at most; None for one per usable core.
         track: The track that it is on; None for an open run.
+        weights_dtype: Of the weights that the engine is given.
     """
 
     recipe: str
@@ -54,6 +55,7 @@ class TrainingRun:
     stop_on_collapse: bool = False
     env_processes: int | None = None
     track: TrackClaim | None = None
+    weights_dtype: Literal["float32", "bfloat16"] = "float32"
 
     def __post_init__(self) -> None:
         """Check that the recipe can be used on the tasks.

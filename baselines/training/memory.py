@@ -97,11 +97,12 @@ def estimate_memory(
         parts["gathered"] = _gathered(model, 2 if narrow else 4)
     parts["micro-batch"] = _micro_batch(model, config, (rows, length, longest), sharded)
     lasting = sum(parts.get(name, 0) for name in ("weights", "moments", "reference"))
-    # Each tensor is whole for a moment; without FSDP none is made.
+    # Each tensor is whole for a moment; without FSDP none is made but bfloat16 copies for vLLM.
+    copies = 2 * count if narrow else 0
     phases = {
         "playing": lasting,
         "learning": sum(parts.values()),
-        "hand-over": lasting + (parts["gathered"] if sharded else 0),
+        "hand-over": lasting + (parts["gathered"] if sharded else copies),
     }
     return Memory(
         {name: size / GIB for name, size in parts.items()},

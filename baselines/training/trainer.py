@@ -33,6 +33,7 @@ from baselines.training.tracking import tracker_settings
 from baselines.training.validation import Validator
 from benchmark.engines.core.base import Engine
 from benchmark.engines.core.chat import Chat, quiet_transformers
+from benchmark.engines.core.metered import MeteredEngine
 from benchmark.flat import tracker_values
 from benchmark.hosts.choose import EnvPool
 from benchmark.logs.training_log import (
@@ -78,7 +79,7 @@ class Trainer:
         self.accelerator = accelerator
         self.watch = watch
         self.players = ProcessShards(accelerator, engine)
-        self.engine = self.players.engine
+        self.engine = MeteredEngine(self.players.engine)
         self.older = older
         # accelerate warns at every checkpoint that tied weights are saved once, as is wanted.
         logging.getLogger("accelerate").setLevel(logging.ERROR)
@@ -96,6 +97,7 @@ class Trainer:
         self._group_stds: list[float | None] = []
         self._penalty_shares: list[float | None] = []
         self._ended_before: str | None = None
+        self._handed_gib = 0.0
 
     async def train(self) -> str | None:
         """Make all updates that are left.
@@ -117,8 +119,8 @@ class Trainer:
             init_kwargs=tracker_settings(run.folder, run.tracker_id, self.state.update),
         )
         async with EnvPool(run.env_processes) as hosts:
-            self.held_out = Validator(run, self.players, hosts)
-            engine = self.engine
+            self.held_out = Validator(run, self.players, hosts, self.engine)
+            engine: Engine = self.engine
             if config.sampling.cross_policy is not None:
                 assert self.older is not None
                 share = config.sampling.cross_policy.probability
@@ -172,11 +174,14 @@ class Trainer:
             Why training should stop; None if it should not.
         """
         number, learner = self.state.update + 1, self.learner
+        idle = self.engine.usage().idle_seconds
         last = number == self.config.optimization.updates
         self._clock.begin()
         with self._phase("rollout"):
             rollout = await collector.collect(number)
         rows = rollout.rows
+        if self.config.rollout.max_staleness is None and self.older is None:
+            await self.engine.sleep()
 
         def learn() -> Metrics:
             rate = self._set_learning_rate(number)
@@ -210,6 +215,8 @@ class Trainer:
                 validations = await self.held_out.play(number, self._count("validation"))
             if self.accelerator.is_main_process:
                 write_samples(self.run.folder, number, rows, self.chat)
+        metrics["seconds/engine_idle"] = self.engine.usage().idle_seconds - idle
+        metrics["weights/gib"] = self._handed_gib
         self._watch_penalties(number, metrics)
         self._write(self._update_line(number, metrics))
         better = self._note_validations(validations)
@@ -270,6 +277,9 @@ class Trainer:
         Also the init's, before anything is played: a server may still have those of another run.
         """
         weights = self.learner.weights(everywhere=not self.players.main_alone)
+        if self.run.weights_dtype == "bfloat16":
+            weights = {name: one.to(torch.bfloat16) for name, one in weights.items()}
+        self._handed_gib = sum(one.numel() * one.element_size() for one in weights.values()) / 2**30
         await self.engine.load_weights(weights.items(), self.state.update)
 
     async def _refresh(self) -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from baselines.config.schema import TrainConfig
 from baselines.rollouts.players import Count, ProcessShards, no_progress
+from benchmark.engines.core.base import Engine
 from benchmark.evaluation.evaluate import Plan
 from benchmark.evaluation.protocol import SamplingOverrides
 from benchmark.evaluation.records import EpisodeRecord, record_of
@@ -65,15 +66,23 @@ class Validator:
         run: What is trained.
         players: Who plays which part of them.
         host: Where episodes live.
+        engine: Where responses come from; None for the players' own.
 
     Raises:
         UserError: A panel is unknown or its data is not there.
     """
 
-    def __init__(self, run: "TrainingRun", players: ProcessShards, host: EnvHost) -> None:
+    def __init__(
+        self,
+        run: "TrainingRun",
+        players: ProcessShards,
+        host: EnvHost,
+        engine: Engine | None = None,
+    ) -> None:
         self.plan = validation_plan(run.config, run.tasks)
         self.curves: dict[str, list[Validation]] = {}
         self._players = players
+        self._engine = engine or players.engine
         self._host = host
 
     @property
@@ -104,7 +113,7 @@ class Validator:
             records.append(record_of(trajectory))
             count(len(records), len(mine))
 
-        await play(longest_first(mine), self._players.engine, CONCURRENCY, keep, self._host)
+        await play(longest_first(mine), self._engine, CONCURRENCY, keep, self._host)
         records = self._players.together(records)
         lines = []
         for planned in self.plan.panels:

@@ -40,6 +40,7 @@ class EngineOptions:
         response_room: Tokens of responses that a prompt may be followed by; None if unknown.
         chat: How messages become prompts and answers become responses.
         sampling: How tokens are drawn; servers are tried out with it.
+        sleeps: vLLM: memory is freed while nothing is generated.
     """
 
     kind: str = "auto"
@@ -57,6 +58,7 @@ class EngineOptions:
     response_room: int | None = None
     chat: ChatOptions = PLAIN_CHAT
     sampling: Sampling = GREEDY
+    sleeps: bool = False
 
 
 def choose_kind(options: EngineOptions) -> str:
@@ -90,6 +92,7 @@ def _refuse_idle_options(kind: str, options: EngineOptions) -> None:
         "--max-model-len": options.max_model_len,
         "--batch-invariant": options.batch_invariant or None,
         "--model-args": options.model_args or None,
+        "--sleep": options.sleeps or None,
     }
     idle = [name for name, value in of_vllm.items() if value is not None and kind != "vllm"]
     why = "only vLLM in this process has it"
@@ -159,6 +162,7 @@ def build_engine(kind: str, options: EngineOptions, source: ModelSource) -> Engi
             batch_invariant=options.batch_invariant,
             model_args=options.model_args,
             chat=options.chat,
+            sleeps=options.sleeps,
         )
     from benchmark.engines.transformers.engine import TransformersEngine
 

@@ -104,6 +104,8 @@ METRICS: Final[Mapping[str, Metric]] = {
     "seconds/validation": Metric("seconds", "validation"),
     "seconds/checkpoint": Metric("seconds", "writing the checkpoint"),
     "seconds/total": Metric("seconds", "the whole update"),
+    "seconds/engine_idle": Metric("seconds", "the engine had no request"),
+    "weights/gib": Metric("GiB", "weights sent to the engine"),
     "memory/gpu_gib": Metric("GiB", "GPU memory, peak"),
     "memory/host_gib": Metric("GiB", "host memory, peak"),
 }

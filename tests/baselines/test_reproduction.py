@@ -131,6 +131,12 @@ def test_a_recipe_at_a_scale_needs_no_setting(write: Write) -> None:
     )
 
 
+def test_importance_weights_that_were_off_stay_off(write: Write) -> None:
+    # `train` turns them on where the engine is not the trainer's.
+    assert settings_of(write("grpo", engine={"kind": "openai"})) == ["tis_cap=null"]
+    assert "tis_cap=null" in settings_of(write("grpo", "rollout.max_staleness=1"))
+
+
 @pytest.mark.parametrize("scale", names(SCALES))
 @pytest.mark.parametrize("task", ["sokoban", "alfworld", "webshop", "tir_math"])
 def test_the_nearest_scale_is_named(write: Write, scale: str, task: str) -> None:

@@ -153,6 +153,17 @@ def _add_training_engine(parser: argparse.ArgumentParser) -> None:
         metavar="HOST:PORT",
         help="send new weights to the servers by NCCL instead, from this address of the trainer",
     )
+    engine.add_argument(
+        "--weights-dtype",
+        choices=("float32", "bfloat16"),
+        help="type of the weights sent to vLLM (default: bfloat16 if the policy is trained in it)",
+    )
+    engine.add_argument(
+        "--sleep",
+        action="store_true",
+        help="vLLM in this process frees the GPU's memory while the policy learns (not tested on a "
+        "GPU yet)",
+    )
     add_model_options(engine)
 
 

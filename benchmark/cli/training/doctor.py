@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmark.cli.commands.inits import find_model
-from benchmark.cli.training.train import ENGINE_SHARE, set_threads
+from benchmark.cli.training.engines import ENGINE_SHARE
+from benchmark.cli.training.train import set_threads
 from benchmark.engines.choose import EngineOptions, build_engine, choose_kind
 from benchmark.engines.core.base import Engine
 from benchmark.models import ModelSource

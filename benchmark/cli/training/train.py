@@ -17,6 +17,14 @@ import yaml
 
 from benchmark.cli.arguments.training import DEFAULT_SCALE
 from benchmark.cli.commands.inits import find_model
+from benchmark.cli.training.engines import (
+    TIS_CAP,
+    engine_options,
+    has_engine,
+    make_engine,
+    weighs_by_default,
+    weights_dtype,
+)
 from benchmark.cli.training.on_track import (
     find_track,
     leaves_track,
@@ -26,9 +34,7 @@ from benchmark.cli.training.on_track import (
     tuning_text,
 )
 from benchmark.cli.training.texts import closing_lines, config_text, title
-from benchmark.engines.choose import EngineOptions, build_engine, choose_kind
-from benchmark.engines.core.base import Engine
-from benchmark.engines.core.chat import Chat
+from benchmark.engines.choose import choose_kind
 from benchmark.files import lock_folder, write_atomically
 from benchmark.hosts.worker import end_with
 from benchmark.logs.training_log import LOG, read_training_log
@@ -41,17 +47,10 @@ from tasks.registry import load_task
 from tasks.seeding import sha256_text
 
 if TYPE_CHECKING:
-    from accelerate import Accelerator
-
     from baselines.config.run import TrainingRun
     from baselines.config.schema import TrainConfig
     from baselines.training.live import LiveView
     from baselines.training.trainer import Trainer
-    from benchmark.engines.server.weight_transfer import WeightTransfer
-
-
-ENGINE_SHARE = 0.4
-"""Of a GPU's memory, that vLLM takes where a policy is trained on the same GPU."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -104,7 +103,11 @@ def _open_run(arguments: argparse.Namespace) -> "tuple[TrainingRun, None]":
         raise UserError("--task is missing: the init belongs to no particular task")
     own, of_tasks = _split_settings(arguments, names)
     config = resolve(arguments.recipe, arguments.scale or DEFAULT_SCALE, names, own)
-    return _run_of(arguments, init, config, _tasks(names, of_tasks)), None
+    training = _run_of(arguments, init, config, _tasks(names, of_tasks))
+    if weighs_by_default(training, choose_kind(engine_options(training, arguments)), own):
+        _note(f"tis_cap={TIS_CAP:g}: the engine is not the trainer (--set tis_cap=null: off)")
+        training = replace(training, config=config.model_copy(update={"tis_cap": TIS_CAP}))
+    return training, None
 
 
 def _track_run(arguments: argparse.Namespace, track: Track) -> "tuple[TrainingRun, str | None]":
@@ -137,7 +140,7 @@ def _run_of(
 ) -> "TrainingRun":
     from baselines.config.run import TrainingRun
 
-    return TrainingRun(
+    training = TrainingRun(
         recipe=Path(arguments.recipe).stem,
         config=config,
         tasks=tasks,
@@ -148,11 +151,13 @@ def _run_of(
         stop_on_collapse=arguments.stop_on_collapse,
         env_processes=arguments.env_processes,
     )
+    kind = choose_kind(engine_options(training, arguments))
+    return replace(training, weights_dtype=weights_dtype(training, arguments, kind))
 
 
 def _train(training: "TrainingRun", arguments: argparse.Namespace) -> str | None:
     """Make all updates that are left; why training stopped early, if it did."""
-    kind = choose_kind(_options(training, arguments))
+    kind = choose_kind(engine_options(training, arguments))
     content = config_text(training, arguments, kind)
     try:
         training.folder.mkdir(parents=True, exist_ok=True)
@@ -271,10 +276,10 @@ async def _run(
         async with contextlib.AsyncExitStack() as stack:
             _on_sigterm(None)
             engine = older = None
-            if _has_engine(training, arguments, accelerator):
-                engine = await stack.enter_async_context(_engine(training, arguments))
+            if has_engine(training, arguments, accelerator):
+                engine = await stack.enter_async_context(make_engine(training, arguments))
                 if training.config.sampling.cross_policy is not None:
-                    older = await stack.enter_async_context(_engine(training, arguments))
+                    older = await stack.enter_async_context(make_engine(training, arguments))
             trainer = Trainer(training, engine, accelerator, watch, older)
             _on_sigterm(trainer)
             reason = await trainer.train()
@@ -296,105 +301,6 @@ def _on_sigterm(trainer: "Trainer | None") -> None:
 
     with contextlib.suppress(NotImplementedError):
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
-
-
-def _has_engine(
-    training: "TrainingRun", arguments: argparse.Namespace, accelerator: "Accelerator"
-) -> bool:
-    """Whether this process has an engine; servers are asked by the main process for all.
-
-    Raises:
-        UserError: The engine does not go with several processes.
-    """
-    kind = choose_kind(_options(training, arguments))
-    if accelerator.num_processes == 1:
-        return True
-    if kind == "vllm":
-        raise UserError(
-            "in-process vLLM needs its own process group, but there are several "
-            "training processes: serve the init with vLLM (--engine openai "
-            "--endpoint URL), or use --engine transformers"
-        )
-    return kind == "transformers" or accelerator.is_main_process
-
-
-def _engine(training: "TrainingRun", arguments: argparse.Namespace) -> Engine:
-    options = _options(training, arguments)
-    kind = choose_kind(options)
-    return (
-        _servers(training, options, arguments)
-        if kind == "openai"
-        else build_engine(kind, options, training.init)
-    )
-
-
-def _servers(
-    training: "TrainingRun", options: EngineOptions, arguments: argparse.Namespace
-) -> Engine:
-    """Servers that take new weights from files."""
-    from benchmark.engines.server.openai import OpenAIEngine
-
-    if training.config.sampling.cross_policy is not None:
-        raise UserError(
-            "cross-policy sampling needs a second engine with older weights, but "
-            "servers have one set of weights: use --engine vllm or transformers"
-        )
-    assert training.init.path is not None
-    return OpenAIEngine(
-        options.endpoints,
-        arguments.served_model or training.init.identity.name,
-        in_flight=options.concurrency,
-        transfer=_transfer(training, arguments),
-        text=Chat.load(training.init.path),
-    )
-
-
-def _transfer(training: "TrainingRun", arguments: argparse.Namespace) -> "WeightTransfer":
-    """How servers come to new weights.
-
-    Raises:
-        UserError: The address is none, or two ways are asked for.
-    """
-    from benchmark.engines.server.weight_transfer import FolderTransfer
-
-    assert training.init.path is not None
-    if arguments.weights_nccl is None:
-        exchange = Path(arguments.weights_folder or training.folder / "weights").absolute()
-        return FolderTransfer(training.init.path, exchange)
-    if arguments.weights_folder is not None:
-        raise UserError("use --weights-folder or --weights-nccl, not both")
-    host, _, port = arguments.weights_nccl.rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
-        raise UserError(
-            f"--weights-nccl takes HOST:PORT with a free port, not {arguments.weights_nccl!r}"
-        )
-    from benchmark.engines.server.nccl_transfer import NcclTransfer
-
-    return NcclTransfer(training.init.path, host, int(port))
-
-
-def _options(training: "TrainingRun", arguments: argparse.Namespace) -> EngineOptions:
-    rollout = training.config.rollout
-    several = int(os.environ.get("WORLD_SIZE", "1")) > 1
-    alone = arguments.engine == "auto" and not arguments.endpoint and several
-    share = arguments.gpu_memory_utilization
-    return EngineOptions(
-        # vLLM in process does not go with several.
-        kind="transformers" if alone else arguments.engine,
-        endpoints=tuple(arguments.endpoint),
-        dtype=arguments.dtype,
-        concurrency=rollout.concurrency or rollout.groups * rollout.group_size,
-        gpu_memory_utilization=ENGINE_SHARE if share is None and _has_gpu() else share,
-        tensor_parallel_size=arguments.tensor_parallel_size,
-        max_model_len=arguments.max_model_len,
-        steady=rollout.max_staleness is None,
-    )
-
-
-def _has_gpu() -> bool:
-    import torch
-
-    return torch.cuda.is_available()
 
 
 def _split_settings(
@@ -447,8 +353,8 @@ def _dry_run(training: "TrainingRun", arguments: argparse.Namespace) -> int:
     async def measured() -> str:
         async with contextlib.AsyncExitStack() as stack:
             engine = None
-            if _has_engine(training, arguments, accelerator):
-                engine = await stack.enter_async_context(_engine(training, arguments))
+            if has_engine(training, arguments, accelerator):
+                engine = await stack.enter_async_context(make_engine(training, arguments))
             estimate = await measure(training, engine, accelerator)
             return estimate.text()
 

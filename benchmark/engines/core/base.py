@@ -247,6 +247,13 @@ class Engine(ABC):
             "transformers, vllm or vLLM servers"
         )
 
+    async def sleep(self) -> None:
+        """Give device memory back until new weights come, where the engine can; nothing is asked.
+
+        Raises:
+            EngineDown: The engine failed.
+        """
+
     async def weight_checksums(self) -> Mapping[str, str]:
         """A SHA-256 of every tensor of the model as the engine holds it.
 

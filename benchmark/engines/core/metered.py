@@ -1,7 +1,7 @@
 """Counts an engine's requests, tokens and idle time."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
@@ -102,6 +102,14 @@ class MeteredEngine(Engine):
     ) -> None:
         """Pass new weights on; see `Engine.load_weights`."""
         await self._engine.load_weights(weights, version)
+
+    async def sleep(self) -> None:
+        """Pass it on; see `Engine.sleep`."""
+        await self._engine.sleep()
+
+    async def weight_checksums(self) -> Mapping[str, str]:
+        """Ask the engine; see `Engine.weight_checksums`."""
+        return await self._engine.weight_checksums()
 
     def describe(self) -> dict[str, Any]:
         """The engine's own facts."""

@@ -90,6 +90,8 @@ class VllmEngine(WorkerEngine):
         model_args: Further arguments of vLLM's engine (`vllm.EngineArgs`).
         chat: See `WorkerEngine`.
         lora: An adapter that every request uses.
+        sleeps: `sleep` frees the GPU's memory, by vLLM's sleep mode. On a CPU the same calls are
+            made, and vLLM frees nothing. Not run on CUDA.
 
     Raises:
         UserError: vLLM is not installed, or `dtype` is unknown.
@@ -109,8 +111,11 @@ class VllmEngine(WorkerEngine):
         model_args: Mapping[str, Any] = NO_ARGS,
         chat: ChatOptions = PLAIN_CHAT,
         lora: Adapter | None = None,
+        sleeps: bool = False,
     ) -> None:
         super().__init__(chat=chat)
+        self._sleeps = sleeps
+        self._asleep = False
         if dtype not in DTYPES:
             raise UserError(f"unknown dtype {dtype!r}; choose from {', '.join(DTYPES)}")
         if find_spec("vllm") is None:
@@ -177,6 +182,8 @@ class VllmEngine(WorkerEngine):
         if self._response_room is not None and "max_model_len" not in options:
             options |= needed_context(self._folder, self._response_room)
         options |= lora_arguments(self._lora)
+        if self._sleeps and cuda:
+            options["enable_sleep_mode"] = True
         self._llm = build_engine(self._folder, self._dtype, cuda, options)
         if self._lora is not None:
             self._lora_request = load_lora(self._llm, self._lora)
@@ -211,6 +218,8 @@ class VllmEngine(WorkerEngine):
     def _add(self, ticket: Ticket) -> EngineError | None:
         from vllm.inputs import TokensPrompt
 
+        if self._asleep:
+            return EngineError("the vLLM engine sleeps until it gets new weights")
         request_id = str(self._count)
         self._count += 1
         prompt = TokensPrompt(prompt_token_ids=ticket.prompt_ids)
@@ -233,8 +242,25 @@ class VllmEngine(WorkerEngine):
             self._layout = read_layout(self._folder)
         complete = self._layout.complete(weights)
         self._drop_unwanted()
+        # Room for keys and values is taken when the new weights are in their place.
+        if self._asleep:
+            self._llm.wake_up(["weights"])
         reload_weights(self._llm, complete, version)
+        if self._asleep:
+            self._llm.wake_up(["kv_cache"])
+            self._asleep = False
         self._updates += 1
+
+    async def sleep(self) -> None:
+        """Free weights, keys and values until `load_weights`; see `Engine.sleep`."""
+        if self._sleeps:
+            await self._between_steps(self._fall_asleep)
+
+    def _fall_asleep(self) -> None:
+        if not self._asleep:
+            # Level 2 keeps no copy of the weights: new ones come before anything is asked.
+            self._llm.sleep(level=2)
+            self._asleep = True
 
     def _checksums(self) -> Mapping[str, str]:
         from benchmark.engines.vllm.weights import checksums

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from benchmark.engines.core.base import Sampling
-from benchmark.engines.vllm.engine import VllmEngine
+from benchmark.cli.training.engines import has_gpu
+from benchmark.engines.core.base import EngineError, Sampling
+from benchmark.engines.vllm.engine import VllmEngine, build_engine
 from tasks.errors import UserError
 from tests.benchmark.engines.server.weight_updates import (
     TINY_SOKOBAN,
@@ -67,6 +68,29 @@ async def test_a_long_prompt_meets_nothing_of_the_old_weights(
     versions = trainee.version - 1, trainee.version
     assert before.weights_versions == (versions[0],) * 2
     assert after.weights_versions == (versions[1],) * 2
+
+
+@in_module_loop
+async def test_an_engine_sleeps_until_new_weights(
+    engine: VllmEngine, trainee: Trainee, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # vLLM frees nothing on a CPU; its scheduler and the order of the calls are the same.
+    monkeypatch.setattr(engine, "_sleeps", True)
+    await engine.sleep()
+    assert engine._llm.is_sleeping()
+    with pytest.raises(EngineError, match="sleeps until it gets new weights"):
+        await answer_ids(engine, LONG, Sampling(max_tokens=2))
+    await engine.sleep()
+    trainee.perturb()
+    await trainee.hand_over(engine)
+    assert not engine._llm.is_sleeping()
+    assert trainee.gap(await answer_ids(engine, LONG, Sampling(max_tokens=12))) < 1e-5
+
+
+@pytest.mark.skipif(has_gpu(), reason="this is what vLLM says without a GPU")
+def test_sleep_mode_is_an_argument_of_vllm_and_needs_a_gpu(folder: Path) -> None:
+    with pytest.raises(UserError, match="Sleep mode is not supported on current platform"):
+        build_engine(folder, "float32", False, {"enable_sleep_mode": True})
 
 
 @in_module_loop

@@ -1,0 +1,25 @@
+"""What the log says of weights that are handed over, and of who waits."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from baselines.doctor.smoke import run_smoke, smoke_run
+from benchmark.engines.transformers.engine import TransformersEngine
+
+
+@pytest.mark.slow
+async def test_weights_in_bfloat16_are_half_as_much_and_round(tmp_path: Path) -> None:
+    run = replace(smoke_run(tmp_path), weights_dtype="bfloat16")
+    init = run.init.path
+    assert init is not None
+    found = await run_smoke(run, lambda: TransformersEngine(init, steady=True))
+    assert found.failure is None and found.hand_over is not None
+    for line in found.updates:
+        assert line["weights/gib"] == pytest.approx(found.hand_over.gib / 2)
+        # The engine's own numbers are float32 all the same: what differs is rounding.
+        assert 1e-4 < line["engine/abs_max"] < 0.5
+        # While the trainer learns, nobody asks the engine.
+        learning = line["seconds/update"] + line["seconds/reference"] + line["seconds/weights"]
+        assert learning <= line["seconds/engine_idle"] + 0.01 < line["seconds/total"] + 0.02

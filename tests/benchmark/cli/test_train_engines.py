@@ -1,0 +1,74 @@
+"""What `train` chooses of an engine, and of how it gets weights."""
+
+import argparse
+from importlib.util import find_spec
+
+import pytest
+
+from baselines.config.run import TrainingRun
+from benchmark.cli.main import parse
+from benchmark.cli.training import engines
+from benchmark.cli.training.train import _open_run
+from tasks.errors import UserError
+
+BF16 = ("--set", "optimization.mixed_precision=bf16")
+SERVER = ("--endpoint", "http://localhost:8006/v1")
+needs_vllm = pytest.mark.skipif(find_spec("vllm") is None, reason="vllm is not installed")
+
+
+def chosen(*own: str) -> tuple[TrainingRun, argparse.Namespace]:
+    arguments = parse(["train", "--recipe", "grpo", "--init", "tiny-sokoban", *own])
+    return _open_run(arguments)[0], arguments
+
+
+@pytest.mark.parametrize(
+    ("own", "cap"),
+    [
+        ((), None),
+        (SERVER, 2.0),
+        (("--engine", "vllm"), 2.0),
+        (("--async-rollouts",), 2.0),
+        ((*SERVER, "--set", "tis_cap=null"), None),
+        ((*SERVER, "--set", "tis_cap=5"), 5.0),
+        ((*SERVER, "--set", "rollout.temperature=0.7"), None),
+    ],
+)
+def test_importance_weights_are_on_where_the_engine_is_not_the_trainer(
+    own: tuple[str, ...], cap: float | None
+) -> None:
+    assert chosen(*own)[0].config.tis_cap == cap
+
+
+@pytest.mark.parametrize(
+    ("own", "dtype"),
+    [
+        (BF16, "float32"),  # transformers takes them as they are
+        (SERVER, "float32"),
+        ((*SERVER, *BF16), "bfloat16"),
+        ((*SERVER, *BF16, "--weights-dtype", "float32"), "float32"),
+    ],
+)
+def test_weights_go_in_half_the_bytes_where_nothing_is_lost(
+    own: tuple[str, ...], dtype: str
+) -> None:
+    assert chosen(*own)[0].weights_dtype == dtype
+
+
+def test_options_of_vllm_are_refused_elsewhere() -> None:
+    with pytest.raises(UserError, match="--weights-dtype is for vLLM"):
+        chosen("--weights-dtype", "bfloat16")
+    with pytest.raises(UserError, match="--sleep does nothing with a server"):
+        chosen(*SERVER, "--sleep")
+
+
+@needs_vllm
+def test_on_a_gpu_only_vllm_beside_the_trainer_gets_a_share(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    beside, server = chosen("--engine", "vllm", "--sleep"), chosen(*SERVER)
+    monkeypatch.setattr(engines, "has_gpu", lambda: True)
+    options = engines.engine_options(*beside)
+    assert options.gpu_memory_utilization == engines.ENGINE_SHARE and options.sleeps
+    assert options.response_room == 64  # of a turn at scale tiny
+    # Servers have chosen theirs: an option of vLLM's would be refused.
+    assert engines.engine_options(*server).gpu_memory_utilization is None
