@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from benchmark.files import open_no_link
 from tasks.errors import UserError
+from tasks.texts import first_line
 
 LEVEL = 19
 _CHUNK = 2**20
@@ -126,7 +127,7 @@ def _parts(path: Path) -> Iterator[bytes]:
             while part := stream.read(_CHUNK):
                 yield part
     except (OSError, pa.ArrowException) as error:
-        raise UserError(f"{path.name} cannot be unpacked: {str(error).splitlines()[0]}") from error
+        raise UserError(f"{path.name} cannot be unpacked: {first_line(error)}") from error
 
 
 def lines_of(parts: Iterable[bytes], longest: int) -> Iterator[bytes]:

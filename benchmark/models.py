@@ -13,7 +13,7 @@ from pydantic import Field
 from benchmark.fields import MAX_NAME, Name, Sha256
 from tasks.errors import UserError
 from tasks.strict import Strict
-from tasks.texts import counted
+from tasks.texts import counted, digest_text, first_line
 
 # What is loaded: weights as safetensors only, configuration and tokenizer as data only.
 FILE_PATTERNS = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt")
@@ -88,10 +88,10 @@ class ModelIdentity(Strict):
     def text(self) -> str:
         """One line for people."""
         revision = f", revision {self.revision}" if self.revision else ""
-        digest = f", SHA-256 {self.sha256[:12]}..." if self.sha256 else ""
+        digest = f", SHA-256 {digest_text(self.sha256)}" if self.sha256 else ""
         text = f"{self.name} ({self.kind}{revision}{digest})"
         if self.adapter is not None:
-            text += f" with LoRA {self.adapter.name} (SHA-256 {self.adapter.sha256[:12]}...)"
+            text += f" with LoRA {self.adapter.name} (SHA-256 {digest_text(self.adapter.sha256)})"
         return text
 
 
@@ -169,8 +169,8 @@ def from_folder(
     digest = folder_sha256(path)
     if sha256 is not None and digest != sha256:
         raise UserError(
-            f"init {name}: the files in {path} have SHA-256 {digest[:12]}..., the registry pins "
-            f"{sha256[:12]}...; restore them, or pass the folder itself to --model"
+            f"init {name}: the files in {path} have SHA-256 {digest_text(digest)}, the "
+            f"registry pins {digest_text(sha256)}; restore them, or pass the folder itself to --model"
         )
     identity = ModelIdentity(
         name=name or path.resolve().name[:MAX_NAME],
@@ -264,9 +264,8 @@ def downloaded(hub_id: str, what: str) -> tuple[str, Path]:
             repository, revision=revision or None, allow_patterns=list(FILE_PATTERNS)
         )
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise UserError(
-            f"{what} cannot be loaded from the hub: {reason}; check the name, "
+            f"{what} cannot be loaded from the hub: {first_line(error)}; check the name, "
             "the revision and the network, or pass a local folder"
         ) from error
     return repository, Path(folder)

@@ -5,7 +5,7 @@ import re
 
 from markupsafe import Markup, escape
 
-from benchmark.stats.shown import percent_digits
+from benchmark.stats.shown import percent_text
 
 # Characters that are invisible, move others around or end the line in ways that people do not
 # see: controls (but tab and line feed), formats (bidirectional ones included), private use, lone
@@ -37,10 +37,10 @@ def visible(text: str, tag: bool = True) -> Markup:
 
 
 def percent(share: float, decimals: int = 1) -> str:
-    """`0.527` as `52.7 %`; a dash for what is not a number."""
+    """`0.527` as `52.7%`; a dash for what is not a number."""
     if not math.isfinite(share):
         return "\u2013"
-    return f"{percent_digits(share, decimals)}\u202f%"
+    return percent_text(share, decimals)
 
 
 def number(value: float | None, decimals: int = 2) -> str:

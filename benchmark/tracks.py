@@ -15,6 +15,7 @@ from benchmark.flat import flat
 from benchmark.logs.lines import Start, TrackClaim, Word
 from tasks.seeding import canonical_json, sha256_text
 from tasks.strict import Strict
+from tasks.texts import cut, digest_text
 
 __all__ = [
     "FREE",
@@ -148,7 +149,7 @@ class Track(Strict):
         given: list[str] = [name for name in METHOD if name in settings]
         given += [LEARNING_RATE] if LEARNING_RATE in flat(settings) else []
         if given:
-            raise ValueError(f"leave {', '.join(given)} out: a track does not pin it")
+            raise ValueError(f"remove {', '.join(given)}: a track does not pin it")
         canonical_json(settings)
         return settings
 
@@ -213,7 +214,9 @@ def deviations(track: Track, start: Start) -> list[str]:
         found.append(_differs("task", start.task, tasks))
     pinned, init = track.init, start.init
     if pinned.sha256 is not None and init.sha256 != pinned.sha256:
-        found.append(_differs("init", init.text, f"{pinned.name}, SHA-256 {pinned.sha256[:12]}..."))
+        found.append(
+            _differs("init", init.text, f"{pinned.name}, SHA-256 {digest_text(pinned.sha256)}")
+        )
     if pinned.sha256 is None and init.name != pinned.name:
         found.append(_differs("init", init.name, pinned.name))
     configuration = {k: v for k, v in start.configuration.items() if k not in ("seed", *METHOD)}
@@ -242,7 +245,7 @@ def _differs(name: str, theirs: object, ours: object) -> str:
 
 def _text(value: object) -> str:
     text = value if isinstance(value, str) else canonical_json(value)
-    return text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 3]}..."
+    return cut(text, _MAX_TEXT)
 
 
 def _same(one: object, other: object) -> bool:

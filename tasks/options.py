@@ -26,7 +26,7 @@ def use_data(options: Iterable[str]) -> None:
             raise UserError(f"--data must be TASK=PATH, not {option!r}")
         variable = load_task(name).info.data_variable
         if variable is None:
-            raise UserError(f"--data {name}: the task has no downloaded data; leave it out")
+            raise UserError(f"--data {name}: the task has no downloaded data; remove it")
         if variable in chosen:
             raise UserError(f"--data is given twice for {name}")
         try:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks.errors import UserError, near
+from tasks.texts import digest_text
 
 INDEX = "index.json"
 
@@ -167,9 +168,9 @@ def read_panel(task: str, folder: Path, name: str) -> Panel:
     digest = hashlib.sha256(content).hexdigest()
     if digest != panels[name].sha256:
         raise UserError(
-            f"panel {task}/{name} was changed: {folder / name}.jsonl has SHA-256 {digest[:12]}..., "
-            f"the index pins {panels[name].sha256[:12]}...; restore the file, or give a panel that "
-            f"nobody has played yet its new hash: {pin_command(folder.parent.name)}"
+            f"panel {task}/{name} was changed: {folder / name}.jsonl has SHA-256 "
+            f"{digest_text(digest)}, the index pins {digest_text(panels[name].sha256)}; restore the "
+            f"file, or give a panel that nobody has played yet its new hash: {pin_command(folder.parent.name)}"
         )
     return Panel(task, panels[name], read_rows(content))
 

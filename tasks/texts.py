@@ -1,10 +1,12 @@
 """Text helpers: make external text safe to show, shorten it, pluralize nouns."""
 
+import re
 from typing import Final
 
 ELLIPSIS: Final = "\u2026"
 LONGEST_SHOWN: Final = 400
 """Characters of a foreign text that a message holds."""
+_SHA256: Final = re.compile("[0-9a-f]{64}")
 _BLANK: Final = frozenset(
     map(chr, (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0))
 ) | frozenset(map(chr, (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
@@ -55,6 +57,17 @@ def without_middle(text: str, most: int, tail: int, note: str) -> str:
         return text
     between = note.format(len(text) - most)
     return f"{text[: most - tail]}\n{between}\n{text[-tail:]}"
+
+
+def digest_text(digest: str | None) -> str:
+    """The beginning of a hash in hex, as messages name it: `3f2a9c01b7de...`."""
+    return f"{str(digest)[:12]}..."
+
+
+def value_text(value: object) -> str:
+    """A value of a file in a message: a SHA-256 as its beginning, anything else as it is."""
+    text = str(value)
+    return digest_text(text) if _SHA256.fullmatch(text) else text
 
 
 def plural(number: int | str, noun: str) -> str:

@@ -45,7 +45,7 @@ def random_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def submissions(
     tmp_path_factory: pytest.TempPathFactory, expert_run: Path, random_run: Path
 ) -> Path:
-    """A folder of two submissions: the expert, and two seeds that solve about 60 %."""
+    """A folder of two submissions: the expert, and two seeds that solve about 60%."""
     from tests.support.submissions.small import policy_submission, trained_submission
 
     def make(folder: Path) -> None:

@@ -16,6 +16,7 @@ from benchmark.evaluation.summary import PanelSummary, RunSummary, named, summar
 from benchmark.evaluation.tally import summarize
 from benchmark.files import write_atomically
 from benchmark.report import report_html
+from benchmark.stats.shown import percent_text
 from tasks.errors import UserError
 
 _FILE_WIDTH: Final = 200
@@ -119,7 +120,9 @@ def _print_table(panels: Sequence[PanelSummary]) -> None:
     for panel in panels:
         rate = panel.success.percent if panel.records else "-"
         place = f"{panel.task}/{panel.panel}"
-        print(f"{place:<{width}}  success {rate:<22} valid format {panel.format_valid:.1%}")
+        print(
+            f"{place:<{width}}  success {rate:<22} valid format {percent_text(panel.format_valid)}"
+        )
 
 
 def _facts(panel: PanelSummary) -> Iterator[tuple[str, str]]:
@@ -134,11 +137,11 @@ def _facts(panel: PanelSummary) -> Iterator[tuple[str, str]]:
         )
     yield panel.score_name, f"{panel.score.value:.2f} {panel.score_unit}"
     yield "return", f"{panel.episode_return.value:.2f}, with format penalties"
-    yield "valid format", f"{panel.format_valid:.1%} of turns"
-    yield "valid action", f"{panel.action_valid:.1%} of turns"
+    yield "valid format", f"{percent_text(panel.format_valid)} of turns"
+    yield "valid action", f"{percent_text(panel.action_valid)} of turns"
     yield "turns", f"{panel.turns:.1f} per episode"
     if panel.response_tokens is not None:
-        truncated = f"{panel.truncated:.1%} of responses truncated"
+        truncated = f"{percent_text(panel.truncated)} of responses truncated"
         yield "tokens", f"{panel.response_tokens:.1f} per response, {truncated}"
     complete = "" if panel.records == panel.expected else f" of {panel.expected}: not complete"
     yield "episodes", f"{panel.records}{complete}"
@@ -151,4 +154,6 @@ def _speed(session: Session) -> str:
     speed = session.tokens_per_second
     if speed is None:
         return text
-    return f"{text}, {speed:,.0f} tokens/s, engine idle {session.idle_share:.1%} of the time"
+    return (
+        f"{text}, {speed:,.0f} tokens/s, engine idle {percent_text(session.idle_share)} of the time"
+    )

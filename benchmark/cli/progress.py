@@ -22,6 +22,7 @@ from rich.progress import (
 from benchmark.engines.core.metered import MeteredEngine
 from benchmark.evaluation.notes import FIRST_LOOK
 from benchmark.evaluation.records import EpisodeRecord
+from benchmark.stats.shown import percent_text
 
 INTERVAL_S = 10.0
 """Between two lines where the output is not a terminal."""
@@ -32,7 +33,7 @@ class Progress:
 
     Args:
         total: Episodes of the whole run.
-        done: Records that are there already.
+        done: Records that already exist.
         look: What to say about the first records that come in (`notes_of`).
     """
 
@@ -94,7 +95,7 @@ class Progress:
         self._solved += record.success
         self._errors += record.error is not None
         now = time.monotonic()
-        text = f"success {self._solved / self._done:.1%}"
+        text = f"success {percent_text(self._solved / self._done)}"
         tokens = meter.usage().response_tokens
         if tokens:
             text += f", {tokens / max(now - self._began, 1e-9):,.0f} tokens/s"

@@ -66,7 +66,7 @@ def choose_kind(options: EngineOptions) -> str:
 
     Raises:
         UserError: Endpoints with an engine that does not use them, or the other way round, or an
-            option that does nothing with this engine.
+            option that has no effect with this engine.
     """
     kind = options.kind
     if kind == "auto":
@@ -109,7 +109,7 @@ def _refuse_idle_options(kind: str, options: EngineOptions) -> None:
         idle, why = ["--chat-template-kwargs"], "a scripted policy has no template"
     if idle:
         place = "a server" if kind == "openai" else f"the {kind} engine"
-        raise UserError(f"{idle[0]} does nothing with {place}: {why}; leave it out")
+        raise UserError(f"{idle[0]} has no effect with {place}: {why}; remove it")
 
 
 def idle_gpu() -> bool:

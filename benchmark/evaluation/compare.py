@@ -20,7 +20,7 @@ from benchmark.stats.intervals import (
     sign_flip,
 )
 from benchmark.stats.paired import SIGN_FLIP, PairedDifference, Side
-from benchmark.stats.shown import p_text, points_text, signed_text
+from benchmark.stats.shown import p_text, percent_text, points_text, signed_text
 from tasks.errors import UserError
 from tasks.presentation import Presentation
 from tasks.registry import load_task
@@ -40,7 +40,7 @@ class Difference:
     Attributes:
         a: Mean of run A over episodes (of the mean over each episode's plays).
         b: The same of run B.
-        difference: B minus A, with its 95 % interval.
+        difference: B minus A, with its 95% interval.
         p_value: Two-sided, of no difference.
         interval: Name of the interval's method.
         test: Name of the test.
@@ -284,7 +284,7 @@ def comparison_text(comparison: RunComparison, name_a: str = "A", name_b: str = 
     scores = dict.fromkeys(panel.score.interval for panel in comparison.panels)
     lines += [
         "",
-        f"Differences are B minus A, with 95 % intervals. Success: {', '.join(success)}. "
+        f"Differences are B minus A, with 95% intervals. Success: {', '.join(success)}. "
         f"Scores: {', '.join(scores)}.",
     ]
     # Names and notes are a run's own words.
@@ -308,7 +308,7 @@ def _success_text(panel: PanelComparison) -> str:
         else (f"{panel.only_b} solved by B alone in any repeat", f"{panel.only_a} by A alone")
     )
     return (
-        f"A {100 * success.a:.1f} %, B {100 * success.b:.1f} %: "
+        f"A {percent_text(success.a)}, B {percent_text(success.b)}: "
         f"difference {points_text(success.difference, ' points')}, "
         f"{success.test} {p_text(success.p_value)}, {_pairs(panel)} ({only_b}, {only_a})"
     )

@@ -6,6 +6,7 @@ from typing import Final
 from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.protocol import THINKING, PanelProtocol
 from benchmark.evaluation.records import EpisodeRecord, TurnRecord
+from benchmark.stats.shown import percent_text
 from tasks.texts import on_one_line
 
 FIRST_LOOK: Final = 20
@@ -47,14 +48,16 @@ def _notes(panel: PanelProtocol, turns: Sequence[TurnRecord], place: str) -> lis
         more = f"--max-tokens {max(MORE_ROOM * limit, LEAST_ROOM)} gives room (another protocol)"
         if panel.name != THINKING:
             more += "; --protocol thinking is for models that think at length"
-        notes.append(f"{place}{cut:.0%} of responses were cut, most at {limit} tokens: {more}")
+        notes.append(
+            f"{place}{percent_text(cut, 0)} of responses were cut, most at {limit} tokens: {more}"
+        )
     valid = sum(turn.format_ok for turn in turns) / len(turns)
     if valid < SELDOM_VALID:
         first = next(turn for turn in turns if not turn.format_ok)
         shown = on_one_line(first.response, _SHOWN) or "(nothing)"
         notes.append(
-            f"{place}{valid:.0%} of responses keep the format; the first that does not: "
-            f"{shown!r}{_advice(panel, first.response)}"
+            f"{place}{percent_text(valid, 0)} of responses keep the format; "
+            f"the first that does not: {shown!r}{_advice(panel, first.response)}"
         )
     return notes
 

@@ -19,6 +19,7 @@ from tasks.base import Task
 from tasks.panels import Panel, PanelDefaults, PanelInfo
 from tasks.registry import load_task
 from tasks.seeding import canonical_json, sha256_text, stable_seed
+from tasks.texts import value_text
 
 ProtocolName = Literal["v1", "thinking-1"]
 NAME: Final = "v1"
@@ -30,7 +31,6 @@ LEAST_PLAYS: Final = 128
 """Plays of a panel under `THINKING`, whose draws are random, at least."""
 
 STANDARD_SEED = 0
-HASH_DIGITS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,14 +226,11 @@ def differing_fields(one: PanelProtocol, other: PanelProtocol) -> dict[str, tupl
     """The fields in which two protocols of a panel differ: both values for people, by name."""
     fields = [flat(asdict(protocol)) for protocol in (one, other)]
     values = {name: (fields[0].get(name), fields[1].get(name)) for name in (*fields[0], *fields[1])}
-    return {name: (_short(a), _short(b)) for name, (a, b) in values.items() if a != b}
+    return {name: (_value(a), _value(b)) for name, (a, b) in values.items() if a != b}
 
 
-def _short(value: Any) -> str:
-    if value is None:
-        return "absent"
-    is_hash = isinstance(value, str) and len(value) == HASH_DIGITS
-    return f"{value[:12]}..." if is_hash else str(value)
+def _value(value: Any) -> str:
+    return "absent" if value is None else value_text(value)
 
 
 def _standard(protocol: ProtocolName, panel: PanelInfo | None) -> PanelDefaults:

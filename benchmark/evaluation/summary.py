@@ -15,7 +15,7 @@ PanelKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class MeanInterval:
-    """A mean with its 95 % interval.
+    """A mean with its 95% interval.
 
     Without any episode the value is 0 and only `episodes`, which is 0 too, says so; the interval
     of a success rate then is [0, 1]. The t interval of a single episode has no width: its spread

@@ -12,6 +12,7 @@ import numpy as np
 
 from benchmark.logs.curves import RunCurves
 from benchmark.stats.arrays import Values
+from benchmark.stats.shown import percent_text
 
 By = Literal["updates", "episodes"]
 BY: Final[tuple[By, ...]] = ("updates", "episodes")
@@ -132,7 +133,7 @@ def equal_text(
             parts = []
             for label, runs in recipes.items():
                 own, left = left[: len(runs)], left[len(runs) :]
-                parts.append(f"{label} {sum(own) / len(own):.1%}")
+                parts.append(f"{label} {percent_text(sum(own) / len(own))}")
             lines.append(f"success after {found.limit:,} {by} each: {', '.join(parts)}")
     return "\n".join(lines)
 

@@ -115,7 +115,7 @@ class Validation(Strict):
         action_ok: Share of responses whose action the world admits.
         turns: Mean number of turns.
         fingerprint: The panel's protocol fingerprint; one panel has one in a log.
-        wilson_low: Lower end of the success rate's 95 % Wilson interval.
+        wilson_low: Lower end of the success rate's 95% Wilson interval.
         wilson_high: Upper end.
         seconds_total: Compute since the run began, over all sessions.
     """

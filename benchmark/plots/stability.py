@@ -32,7 +32,7 @@ from benchmark.plots.style import (
 from benchmark.stability.anytime import AnytimeCurve, XAxis, anytime_curve
 from benchmark.stability.comparison import Comparison
 from benchmark.stability.recipes import Compared
-from tasks.texts import cut, printable
+from tasks.texts import on_one_line
 
 SIGNS: Final = (
     "rollout/success", "rollout/format_ok", "policy/grad_norm", "policy/entropy", "kl_init/mean",
@@ -105,7 +105,7 @@ def _success_plot(rows: Sequence[Compared]) -> Plotted:
     """What the curves of success are called: the first one's name speaks for all."""
     names = [run.success_curve for row in rows for run in row.stability.runs if run.success_curve]
     name, _, panel = (names[0] if names else "validation/success").partition("@")
-    return Plotted(name) if name in METRICS else Plotted(name, _shortened(panel))
+    return Plotted(name) if name in METRICS else Plotted(name, on_one_line(panel, _LONGEST))
 
 
 def _draw(
@@ -216,7 +216,7 @@ def _anytime_of(row: Compared, axis: XAxis) -> AnytimeCurve | None:
 
 def _draw_profiles(axes: Axes, one: Comparison, looks: Mapping[str, Look]) -> None:
     """Share of seeds that end above a success, for every success."""
-    title = f"performance profile ({_shortened(', '.join(one.tasks))})"
+    title = f"performance profile ({on_one_line(', '.join(one.tasks), _LONGEST)})"
     _head(axes, title, "seeds with a final success above")
     for label, profile in zip(one.labels, one.profiles, strict=True):
         look = looks[label]
@@ -258,7 +258,7 @@ def _legend(figure: Figure, rows: Sequence[Compared], looks: Sequence[Look]) -> 
     for row, look in zip(rows, looks, strict=True):
         handles.append(Line2D([], [], color=look.colour, linestyle=look.dashes, linewidth=2.2))
         seeds = f" ({len(row.runs)} seeds)" if len(row.runs) > 1 else ""
-        labels.append(_shortened(row.label) + seeds)
+        labels.append(on_one_line(row.label, _LONGEST) + seeds)
     if any(row.stability.events["collapse"].happened for row in rows):
         handles.append(
             Line2D([], [], color=SOFT, marker="X", markersize=7.5, linestyle="", mec="white")
@@ -274,7 +274,3 @@ def _legend(figure: Figure, rows: Sequence[Compared], looks: Sequence[Look]) -> 
         columnspacing=1.8,
         alignment="left",
     )
-
-
-def _shortened(text: str) -> str:
-    return cut(printable(text), _LONGEST)

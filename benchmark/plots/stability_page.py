@@ -83,11 +83,11 @@ recipe. {{ few_seeds }}</p>
 {% endfor %}
 {% if left_out %}<p>Not compared: {{ left_out }}.</p>{% endif %}
 <h2>All numbers</h2>
-<p>Median over seeds with its 95 % bootstrap interval where the seeds can show one; in brackets the
+<p>Median over seeds with its 95% bootstrap interval where the seeds can show one; in brackets the
 worst seed.</p>
 {{ table(number_heads, numbers, 1) }}
 <h2>Events</h2>
-<p>Seeds to which it happened, of those whose logs can say, with the 95 % Wilson interval.</p>
+<p>Seeds to which it happened, of those whose logs can say, with the 95% Wilson interval.</p>
 {{ table(number_heads, events, 1) }}
 <h2>Compute to reach a success rate</h2>
 <p>Medians over seeds; a seed that never reached it took longer than all that did.</p>
@@ -151,7 +151,7 @@ def stability_page(rows: Sequence[Compared], comparisons: Comparisons) -> str:
         short_heads=["recipe", "seeds", *(DEFINITIONS[name].name for name in COLUMNS)],
         short=_short(rows),
         comparisons=[_comparison(one) for one in comparisons.all],
-        comparison_heads=["recipe", "seeds", "IQM", "95 % interval", "P(first)", "95 % interval"],
+        comparison_heads=["recipe", "seeds", "IQM", "95% interval", "P(first)", "95% interval"],
         iqm=_sentence("iqm"),
         improvement=DEFINITIONS["probability_of_improvement"].name.capitalize(),
         few_seeds=FEW_SEEDS,
@@ -226,7 +226,7 @@ def _events(rows: Sequence[Compared]) -> list[_Row]:
                 cells.append(shown_outcome(row.stability.runs[0].events[name]))
             else:
                 rate = event.rate
-                ends = f"{100 * rate.low:.0f} to {100 * rate.high:.0f} %"
+                ends = f"{100 * rate.low:.0f} to {100 * rate.high:.0f}%"
                 cells.append(f"{event.happened} of {event.known}, {ends}")
         lines.append(_Row(DEFINITIONS[name].name, [DEFINITIONS[name].text, *cells]))
     return lines
@@ -234,7 +234,7 @@ def _events(rows: Sequence[Compared]) -> list[_Row]:
 
 def _reached(rows: Sequence[Compared]) -> list[_Row]:
     return [
-        _Row(f"{100 * of[0].level:.0f} %", [_level(level) for level in of])
+        _Row(f"{100 * of[0].level:.0f}%", [_level(level) for level in of])
         for of in zip(*(row.stability.reached for row in rows), strict=True)
     ]
 

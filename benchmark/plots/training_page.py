@@ -34,7 +34,7 @@ _PAGE = """<!DOCTYPE html>
 <img src="{{ image }}" alt="{{ description }}">
 {% for panel, rows in panels %}
 <h2>Validation on {{ panel }}</h2>
-<p>Success rates with 95 % Wilson intervals. A run has collapsed where its smoothed success has
+<p>Success rates with 95% Wilson intervals. A run has collapsed where its smoothed success has
 lost half of what it had gained, or half of its best.</p>
 <div class="scroll"><table>
 <thead><tr>{% for head in columns %}<th scope="col">{{ head }}</th>{% endfor %}</tr></thead>
@@ -52,7 +52,7 @@ lost half of what it had gained, or half of its best.</p>
 """
 
 _COLUMNS = (
-    "run", "seed", "updates", "init", "best", "last", "95 % interval", "valid actions",
+    "run", "seed", "updates", "init", "best", "last", "95% interval", "valid actions",
     "response tokens", "compute (min)", "collapsed",
 )  # fmt: skip
 

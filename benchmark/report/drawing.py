@@ -232,7 +232,7 @@ class RowsPlot(Plot):
 
 
 def ruler(key: str, ends: tuple[float, float, float]) -> Plot:
-    """A share with its interval on a line from 0 to 100 %: lower end, value, upper end."""
+    """A share with its interval on a line from 0 to 100%: lower end, value, upper end."""
     plot = Plot(key, 34, (8, 8, 0, 10), width=240)
     low, value, high = ends
     plot.axes.set(xlim=(0, 1), ylim=(24, 0), xticks=[], yticks=[])
@@ -241,7 +241,7 @@ def ruler(key: str, ends: tuple[float, float, float]) -> Plot:
     plot.axes.barh(12, high - low, 10, low, color=SOLVED, alpha=0.35, clip_on=False)
     plot.dot((value,) * 3, (12,) * 3, None, radius=4)
     plot.text(8, 30, "0")
-    plot.text(232, 30, "100 %", align="right")
+    plot.text(232, 30, "100%", align="right")
     return plot
 
 

@@ -59,7 +59,7 @@ def success_figure(panel: PanelSummary, key: str) -> Figure:
     best = max(panel.categories, key=lambda c: c.success.value)
     worst = min(panel.categories, key=lambda c: c.success.value)
     description = (
-        f"Success of {len(panel.categories)} categories with 95 % Wilson intervals. Highest at "
+        f"Success of {len(panel.categories)} categories with 95% Wilson intervals. Highest at "
         f"{best.category} with {percent(best.success.value)}, lowest at {worst.category} with "
         f"{percent(worst.success.value)}; all episodes {percent(panel.success.value)}."
     )
@@ -78,12 +78,12 @@ def success_figure(panel: PanelSummary, key: str) -> Figure:
     return Figure(
         title=title,
         description=description,
-        caption="Mean and 95 % Wilson interval; dashed: all episodes.",
+        caption="Mean and 95% Wilson interval; dashed: all episodes.",
         svg=plot.svg(title, description),
         columns=(
             panel.category_name,
             "success",
-            "95 % interval",
+            "95% interval",
             *(f"pass@{passed.k}" for passed in panel.pass_at),
             "episodes",
         ),
@@ -158,9 +158,7 @@ def invalid_figure(panel: PanelSummary, key: str, max_turns: int, repeats: int) 
             ends = (share.value,) * 3
         plot.point(turn - 1, ends, about)
     note = (
-        "95 % Wilson intervals, cut at the axis"
-        if repeats == 1
-        else "shares of all episodes played"
+        "95% Wilson intervals, cut at the axis" if repeats == 1 else "shares of all episodes played"
     )
     bad_total, total = sum(bad for *_, bad in played), sum(total for _, total, _ in played)
     title = "Invalid responses by turn"
@@ -182,10 +180,10 @@ def invalid_figure(panel: PanelSummary, key: str, max_turns: int, repeats: int) 
 
 @plot_style()
 def interval_figure(value: float, low: float, high: float, key: str) -> Markup:
-    """A ruler from 0 to 100 % with the headline's value and interval on it."""
+    """A ruler from 0 to 100% with the headline's value and interval on it."""
     description = f"{percent(value)}, interval {percent(low)} to {percent(high)}"
     plot = ruler(key, (low, value, high))
-    return plot.svg("Success on a scale from 0 to 100 %", description)
+    return plot.svg("Success on a scale from 0 to 100%", description)
 
 
 def _with_interval(category: CategorySummary) -> str:

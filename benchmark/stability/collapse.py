@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TypeGuard
 
 from benchmark.logs.training_log import TrainingLog
+from benchmark.stats.shown import percent_text
 
 WINDOW = 3
 """Evaluations that a smoothed value is the mean of."""
@@ -159,7 +160,7 @@ def reward_std_stop(group_std: Curve) -> int | None:
 
 
 def success_stop(success: Curve) -> int | None:
-    """RAGEN's second stop rule: success below 1 % in 5 validations in a row.
+    """RAGEN's second stop rule: success below 1% in 5 validations in a row.
 
     Source: as for `reward_std_stop`.
 
@@ -216,19 +217,21 @@ def should_stop(success: Curve, action_ok: Curve = (), group_std: Curve = ()) ->
         best = max(value for value in smoothed(success) if value is not None)
         now = next(value for value in reversed(smoothed(success)) if value is not None)
         return (
-            f"success collapsed at validation {step}: {now:.1%} over the last {WINDOW}, "
-            f"{best:.1%} at best"
+            f"success collapsed at validation {step}: {percent_text(now)} over the last {WINDOW}, "
+            f"{percent_text(best)} at best"
         )
     if (step := format_collapse_step(action_ok)) is not None:
         best = max(value for value in action_ok if _measured(value))
         now = next(value for value in reversed(action_ok) if _measured(value))
-        return f"valid actions collapsed at validation {step}: {now:.1%}, {best:.1%} at best"
+        shares = f"{percent_text(now)}, {percent_text(best)} at best"
+        return f"valid actions collapsed at validation {step}: {shares}"
     if success_stop(success) is not None:
-        return f"success was below {LOWEST_SUCCESS:.0%} in {LOWEST_PATIENCE} validations in a row"
+        least = percent_text(LOWEST_SUCCESS, 0)
+        return f"success was below {least} in {LOWEST_PATIENCE} validations in a row"
     if reward_std_stop(group_std) is not None:
         return (
             "returns within groups hardly differ: their standard deviation was below "
-            f"{STD_SHARE:.0%} of that of the first {BASELINE_STEPS} updates for "
+            f"{percent_text(STD_SHARE, 0)} of that of the first {BASELINE_STEPS} updates for "
             f"{STD_PATIENCE} updates in a row"
         )
     return None

@@ -17,7 +17,7 @@ from benchmark.stats.arrays import Steps, Values
 
 TAIL = 0.1
 """Share of the worst points that a risk is the mean of. A validation curve has some 30 points, of
-which the customary 5 % would be one or two."""
+which the customary 5% would be one or two."""
 SPREAD_WINDOW = 10
 """Changes in a window of `dispersion_across_time`."""
 LATE = 0.2
@@ -174,7 +174,7 @@ def late_std(curve: Points, share: float = LATE) -> float | None:
     Of all points with `x_t >= x_T - share (x_T - x_0)`; divided by their number, not by one less.
 
     Source: ARLArena's criterion of stability while tuning is the square of it, the variance of the
-    success rate over the last 20 % of the steps.
+    success rate over the last 20% of the steps.
 
     Returns:
         In the curve's unit, at least 0; None where fewer than 2 points are so late.

@@ -62,15 +62,15 @@ DEFINITIONS: Final[Mapping[str, Definition]] = {
         "area lost", "share", "mean fall below the best so far: mean D_t", "lower",
         f"{_OURS}, after {_CHAN}", "run"),
     "short_term_risk": Definition(
-        "short-term risk", "share per update", "mean of the worst 10 % of changes d_t, as a loss",
+        "short-term risk", "share per update", "mean of the worst 10% of changes d_t, as a loss",
         "lower", _CHAN, "run"),
     "long_term_risk": Definition(
-        "long-term risk", "share", "mean of the deepest 10 % of falls D_t", "lower", _CHAN, "run"),
+        "long-term risk", "share", "mean of the deepest 10% of falls D_t", "lower", _CHAN, "run"),
     "dispersion_across_time": Definition(
         "dispersion across time", "share per update",
         "interquartile range of 10 changes d_t in a row, mean over the run", "lower", _CHAN, "run"),
     "late_std": Definition(
-        "late standard deviation", "share", "spread of success in the last 20 % of the updates",
+        "late standard deviation", "share", "spread of success in the last 20% of the updates",
         "lower", "ARLArena's criterion while tuning (its variance)", "run"),
     "kl_init_final": Definition(
         "final KL to the init", "nats", "k3 of policy to init, median of the last 10 updates", None,
@@ -79,7 +79,7 @@ DEFINITIONS: Final[Mapping[str, Definition]] = {
         "KL drift", "nats per 100 updates", "least-squares slope of the k3 of policy to init", None,
         _K3, "run"),
     "kl_old_p95": Definition(
-        "off-policy KL, P95", "nats", "k3 of new to old policy, 95 % quantile of the updates",
+        "off-policy KL, P95", "nats", "k3 of new to old policy, 95th percentile of updates",
         "lower", _K3, "run"),
     "grad_spikes": Definition(
         "gradient spikes", "per 100 updates",
@@ -101,7 +101,7 @@ DEFINITIONS: Final[Mapping[str, Definition]] = {
         "mismatch", "nats", "k3 of trainer to engine per token, median of the updates", "lower",
         _K3, "run"),
     "mismatch_p95": Definition(
-        "mismatch, P95", "nats", "k3 of trainer to engine per token, 95 % quantile of the updates",
+        "mismatch, P95", "nats", "k3 of trainer to engine per token, 95th percentile of updates",
         "lower", _K3, "run"),
     "collapse": Definition(
         "collapse", "updates", "smoothed success loses half of its gain (if known), or of its best",

@@ -15,8 +15,9 @@ from benchmark.stability.recipes import Compared, Comparisons, LoggedRun
 from benchmark.stability.runs import RunStability
 from benchmark.stability.seeds import RecipeStability, SeedSummary
 from benchmark.stats.bootstrap import BootstrapInterval
+from benchmark.stats.shown import percent_text
 from benchmark.stats.survival import Outcome, SurvivalCurve
-from tasks.texts import ELLIPSIS, cut, printable
+from tasks.texts import ELLIPSIS, on_one_line, printable
 
 COLUMNS: Final = (
     "collapse_rate", "final_success", "worst_seed", "max_drawdown", "retention", "mismatch_p95",
@@ -54,7 +55,7 @@ def shown(name: str, value: float | None) -> str:
         return UNKNOWN
     match DEFINITIONS[name].unit:
         case "share":
-            return f"{100 * value:.1f} %"
+            return percent_text(value)
         case "ratio":
             return f"{value:.2f}"
         case "count":
@@ -107,10 +108,10 @@ def table_text(rows: Sequence[Compared]) -> str:
     lines = []
     for row in rows:
         seeds = str(len(row.runs))
-        lines.append([_cut(row.label, _LABEL), seeds, *recipe_cells(row.stability)])
+        lines.append([on_one_line(row.label, _LABEL), seeds, *recipe_cells(row.stability)])
         if len(row.runs) > 1:
             for run in row.stability.runs:
-                lines.append([_cut(f"  {run_label(run)}", _LABEL), "", *run_cells(run)])
+                lines.append([on_one_line(f"  {run_label(run)}", _LABEL), "", *run_cells(run)])
     names = [textwrap.wrap(DEFINITIONS[name].name, _HEAD) for name in COLUMNS]
     units = [_unit(name) for name in COLUMNS]
     height = max(map(len, names))
@@ -169,18 +170,18 @@ def comparison_cells(one: Comparison, place: int) -> list[str]:
         if estimate is None or estimate.low is None or estimate.high is None:
             cells += [UNKNOWN, ""]
         else:
-            ends = f"{100 * estimate.low:.1f} to {100 * estimate.high:.1f} %"
+            ends = f"{100 * estimate.low:.1f} to {100 * estimate.high:.1f}%"
             cells += [shown("iqm", estimate.value), ends]
     return cells
 
 
 def _comparison_text(one: Comparison) -> str:
-    first = _cut(one.labels[0], _LABEL)
+    first = on_one_line(one.labels[0], _LABEL)
     lines = [
-        [_cut(label, _LABEL), *comparison_cells(one, place)]
+        [on_one_line(label, _LABEL), *comparison_cells(one, place)]
         for place, label in enumerate(one.labels)
     ]
-    heads = ["recipe", "seeds", "IQM", "95 % interval", "P(first)", "95 % interval"]
+    heads = ["recipe", "seeds", "IQM", "95% interval", "P(first)", "95% interval"]
     widths = [max(len(line[at]) for line in [heads, *lines]) for at in range(len(heads))]
     title = f"Final success on {', '.join(one.tasks)}; P(first): {first} is better than the recipe"
     rule = ["-" * width for width in widths]
@@ -364,10 +365,6 @@ def _unit(name: str) -> str:
 def _wrapped(line: str) -> str:
     return textwrap.fill(line, _WIDTH, subsequent_indent="    ", break_long_words=False,
                          break_on_hyphens=False)  # fmt: skip
-
-
-def _cut(text: str, width: int) -> str:
-    return cut(printable(text), width)
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:

@@ -1,6 +1,6 @@
 """Intervals and tests as pure functions of numbers.
 
-All intervals are two-sided and cover 95 % unless told otherwise. Random ones (bootstrap, sampled
+All intervals are two-sided and cover 95% unless told otherwise. Random ones (bootstrap, sampled
 sign flips) draw from a fixed seed and look at sorted data, so that the same numbers always give
 the same result, in whatever order they come.
 

@@ -108,7 +108,7 @@ class PairedDifference:
     """One side minus another on the episodes of a panel.
 
     Attributes:
-        difference: Of success, with its 95 % interval; a tie if that contains 0.
+        difference: Of success, with its 95% interval; a tie if that contains 0.
         method: Name of the interval, to be shown beside it.
         p_value: Two-sided, of no difference between the checkpoints as they are.
         test: Name of the test.

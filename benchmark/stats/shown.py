@@ -20,9 +20,14 @@ def percent_digits(share: float, decimals: int = 1) -> str:
     return f"<{least:.{decimals}f}" if share > 0 and float(shown) <= 0 else shown
 
 
+def percent_text(share: float, decimals: int = 1) -> str:
+    """A share such as `97.5%`, never rounded onto 0 or 100; see `percent_digits`."""
+    return f"{percent_digits(share, decimals)}%"
+
+
 def rate_text(value: float, low: float, high: float) -> str:
     """A rate with its interval, such as `54.3% [48.2, 60.3]`."""
-    return f"{percent_digits(value)}% [{100 * low:.1f}, {100 * high:.1f}]"
+    return f"{percent_text(value)} [{100 * low:.1f}, {100 * high:.1f}]"
 
 
 def points_text(difference: Interval, unit: str = "") -> str:

@@ -17,6 +17,7 @@ from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
 from benchmark.submissions.reading.folder import MAX_SUBMISSION, read_plain
 from tasks.errors import UserError
 from tasks.strict import Strict, first_fault
+from tasks.texts import first_line
 
 RERUN: Final = "reruns.yaml"
 """Beside the submissions, where none of them can touch it; maintainers write it."""
@@ -168,4 +169,4 @@ def read_reruns(submissions: Path) -> dict[str, Rerun]:
     except ValidationError as error:
         raise UserError(f"{path}: {first_fault(error)}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise UserError(f"{path} cannot be read: {str(error).splitlines()[0]}") from error
+        raise UserError(f"{path} cannot be read: {first_line(error)}") from error

@@ -200,7 +200,7 @@ def _seeds(logged: Sequence[int], told: Sequence[int] | None, count: int) -> Seq
     if logged:
         if told is not None and list(told) != list(logged):
             raise UserError(
-                f"--seeds {_listed(told)}: the training logs say {_listed(logged)}; leave it out"
+                f"--seeds {_listed(told)}: the training logs say {_listed(logged)}; remove it"
             )
         return logged
     if told is None and count > 1:

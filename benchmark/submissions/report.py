@@ -12,7 +12,7 @@ from benchmark.stability.definitions import DEFINITIONS
 from benchmark.stability.runs import run_stability
 from benchmark.stability.table import shown
 from benchmark.stats.paired import PairedDifference
-from benchmark.stats.shown import p_text, points_text
+from benchmark.stats.shown import p_text, percent_text, points_text
 from benchmark.submissions.badges import Badges
 from benchmark.submissions.check import CheckResult
 from benchmark.submissions.checks.results import (
@@ -170,7 +170,7 @@ def comment(verdict: CheckResult, badges: Badges | None, compared: Sequence[Comp
     lines += [
         "",
         "A replay proves that the actions earn the rewards, not which model chose "
-        "them. Brackets are 95 % intervals: for success over the panel's episodes, "
+        "them. Brackets are 95% intervals: for success over the panel's episodes, "
         "for a difference as stated in its row.",
     ]
     return _limited(lines)
@@ -213,7 +213,7 @@ def panel_rows(results: Mapping[PanelKey, PanelResult]) -> list[tuple[str, ...]]
             "/".join(key),
             result.success.percent,
             ", ".join(f"{100 * value:.1f}" for value in result.seeds.values()),
-            f"{result.format_valid:.1%}",
+            percent_text(result.format_valid),
             f"{result.turns:.1f}",
         )
         for key, result in results.items()

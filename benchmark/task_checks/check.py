@@ -10,10 +10,10 @@ from tasks.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One promise.
+    """One check and its result.
 
     Attributes:
-        name: What is promised.
+        name: What is checked.
         ok: Whether it holds.
         detail: What was seen.
     """

@@ -12,6 +12,7 @@ from tasks.base import Task
 from tasks.errors import UserError
 from tasks.panels import INDEX, Panel, PanelInfo, panel_content, read_facts, read_rows
 from tasks.text_task import PANELS, TextTask
+from tasks.texts import value_text
 from tasks.trace import combine, measured, plays_of, trace_episode
 
 HALF_WIDTH = 0.05
@@ -78,7 +79,8 @@ def _facts(
 def _changes(panel: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     for key, value in new.items():
         if value != old.get(key):
-            yield f"{panel}: {key} {_short(old[key]) + ' -> ' if key in old else ''}{_short(value)}"
+            before = f"{value_text(old[key])} -> " if key in old else ""
+            yield f"{panel}: {key} {before}{value_text(value)}"
     if _TRACE in old and new[_TRACE] != old[_TRACE]:
         yield (
             f"{panel} plays otherwise than before: raise `version` in TaskInfo, unless nobody has "
@@ -86,8 +88,3 @@ def _changes(panel: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iter
         )
     if old.get("sha256", new["sha256"]) != new["sha256"]:
         yield f"{panel} has other episodes: give it a new name, unless nobody has played it yet"
-
-
-def _short(value: Any) -> str:
-    text = str(value)
-    return f"{text[:12]}..." if len(text) == 64 else text

@@ -10,6 +10,7 @@ from benchmark.evaluation.records import EpisodeRecord, record_of
 from benchmark.evaluation.replay import replay_records
 from benchmark.evaluation.rollout import Job, Trajectory, play
 from benchmark.hosts.choose import EnvPool, parallel_map
+from benchmark.stats.shown import percent_text
 from benchmark.task_checks.check import Check, guarded
 from benchmark.task_checks.episodes import episode_checks, worst_check
 from benchmark.task_checks.training import training_checks, well_formed
@@ -17,6 +18,7 @@ from tasks.base import Task
 from tasks.errors import UserError
 from tasks.panels import Panel, pin_command
 from tasks.seeding import stable_seed
+from tasks.texts import digest_text
 from tasks.trace import combine, plays_of, trace_episode
 
 CONCURRENCY = 64
@@ -41,7 +43,7 @@ def validate(
     except UserError as error:
         yield Check("panel is the pinned one", False, str(error))
         return
-    pinned = f"SHA-256 {panel.info.sha256[:12]}..."
+    pinned = f"SHA-256 {digest_text(panel.info.sha256)}"
     yield Check("panel is the pinned one", True, pinned)
     parts = (
         ("entries are distinct", _entry_checks(task, panel)),
@@ -68,19 +70,24 @@ def _trace_checks(task: Task, panel: Panel, env_processes: int | None) -> Iterat
     ok, pinned = True, "not pinned"
     if info.expert_success is not None:
         ok = trace.expert_success >= info.expert_success
-        pinned = f"expected {info.expert_success:.1%}"
-    yield Check("expert wins", ok, f"{trace.expert_success:.1%}, {pinned}")
+        pinned = f"expected {percent_text(info.expert_success)}"
+    yield Check("expert wins", ok, f"{percent_text(trace.expert_success)}, {pinned}")
     ok, pinned = True, "not pinned"
     if info.random_success is not None:
         low, high = info.random_success
-        ok, pinned = low <= trace.random_success <= high, f"band {low:.1%} to {high:.1%}"
-    yield Check("random policy stays in its band", ok, f"{trace.random_success:.1%}, {pinned}")
+        ok, pinned = (
+            low <= trace.random_success <= high,
+            f"band {percent_text(low)} to {percent_text(high)}",
+        )
+    yield Check(
+        "random policy stays in its band", ok, f"{percent_text(trace.random_success)}, {pinned}"
+    )
     ok, pinned = True, "not pinned"
     if info.trace_sha256 is not None:
-        ok, pinned = trace.sha256 == info.trace_sha256, f"pinned {info.trace_sha256[:12]}..."
+        ok, pinned = trace.sha256 == info.trace_sha256, f"pinned {digest_text(info.trace_sha256)}"
     name = "texts, rewards and outcomes match this version"
     advice = "" if ok else f"; raise the task's version, then run {pin_command(task.info.name)}"
-    yield Check(name, ok, f"trace {trace.sha256[:12]}..., {pinned}{advice}")
+    yield Check(name, ok, f"trace {digest_text(trace.sha256)}, {pinned}{advice}")
 
 
 def _entry_checks(task: Task, panel: Panel) -> Iterator[Check]:

@@ -29,7 +29,7 @@ def new_task(name: str, parent: Path) -> Task:
         raise UserError(f"there is a task {name!r} already; choose another name")
     folder = parent / name
     if folder.exists():
-        raise UserError(f"{folder} is there already; choose another name or --folder")
+        raise UserError(f"{folder} already exists; choose another name or --folder")
     own = parent.resolve() == Path(importlib.import_module("tasks").__path__[0]).resolve()
     if not own and importlib.util.find_spec(name) is not None:
         raise UserError(f"there is a Python package {name!r} already; choose another name")

@@ -17,6 +17,7 @@ from typing import Any
 from tasks.alfworld.goals import GameName, parse_game_name, task_texts
 from tasks.errors import UserError
 from tasks.panels import PanelEntry
+from tasks.texts import cut, digest_text
 
 VARIABLE = "ALFWORLD_DATA"
 """Environment variable that names the folder of the data, as in the package `alfworld`."""
@@ -138,7 +139,7 @@ def _check_folder(panel: str) -> None:
         if not root.exists():
             raise UserError(f"alfworld/{panel}: there is no folder {root}; {_how_to_get()}")
     except OSError as error:
-        raise UserError(f"cannot read {_cut(root)}: {error.strerror}") from error
+        raise UserError(f"cannot read {cut(str(root), _LONGEST_PATH)}: {error.strerror}") from error
 
 
 def _is_there(game: RealGame) -> bool:
@@ -146,12 +147,9 @@ def _is_there(game: RealGame) -> bool:
     try:
         return path.is_file()
     except OSError as error:
-        raise UserError(f"cannot read {_cut(path.parent)}: {error.strerror}") from error
-
-
-def _cut(path: Path) -> str:
-    text = str(path)
-    return text if len(text) <= _LONGEST_PATH else text[:_LONGEST_PATH] + "..."
+        raise UserError(
+            f"cannot read {cut(str(path.parent), _LONGEST_PATH)}: {error.strerror}"
+        ) from error
 
 
 def read_game(game: RealGame) -> tuple[str, str]:
@@ -180,8 +178,8 @@ def read_game(game: RealGame) -> tuple[str, str]:
         ) from error
     if digest != game.sha256:
         raise UserError(
-            f"{path} is a different game: its problem has SHA-256 {digest[:12]}..., "
-            f"pinned is {game.sha256[:12]}..."
+            f"{path} is a different game: its problem has SHA-256 {digest_text(digest)}, "
+            f"pinned is {digest_text(game.sha256)}"
         )
     if game.text is not None:
         return problem, game.texts[game.text]

@@ -17,6 +17,7 @@ from types import MappingProxyType
 from tasks.errors import UserError, near
 from tasks.panels import PanelEntry
 from tasks.seeding import canonical_json, sha256_text
+from tasks.texts import digest_text
 from tasks.tir_math.rows import read_rows, to_entries
 
 VARIABLE = "TIR_MATH_DATA"
@@ -206,10 +207,10 @@ def _hub_file(panel: FieldPanel) -> Path:
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
     if digest != panel.file_sha256:
-        what = f"SHA-256 {digest[:12]}..." if digest else f"{size} bytes"
+        what = f"SHA-256 {digest_text(digest)}" if digest else f"{size} bytes"
         raise UserError(
             f"tir_math/{panel.name}: {path} is not the pinned file ({what} instead of SHA-256 "
-            f"{panel.file_sha256[:12]}...); delete it and {how_to_get(panel)}"
+            f"{digest_text(panel.file_sha256)}); delete it and {how_to_get(panel)}"
         )
     return path
 

@@ -13,6 +13,7 @@ from tasks.episode import Episode
 from tasks.panels import Panel, PanelEntry, PanelInfo, read_index, read_panel
 from tasks.presentation import Presentation
 from tasks.prompts import read_prompt
+from tasks.texts import digest_text
 from tasks.tir_math.checking import CPU_LIMIT_S, PACKAGES, RULE
 from tasks.tir_math.episode import TirMathEpisode
 from tasks.tir_math.expert import final, program
@@ -78,7 +79,7 @@ class TirMathTask(Task):
         entries = read_problems(name)
         info = replace(self.panels()[name], sha256=content_sha256(entries))
         if os.environ.get(VARIABLE):
-            own = f"{info.description}, as files of the user have them ({info.sha256[:12]}...)"
+            own = f"{info.description}, as files of the user have them ({digest_text(info.sha256)})"
             info = replace(info, description=own)
         return Panel(self.info.name, info, entries)
 

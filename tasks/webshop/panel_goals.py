@@ -16,6 +16,7 @@ from typing import Any
 
 from tasks.errors import UserError
 from tasks.panels import INDEX, Panel, PanelEntry, panel_bytes, read_index, read_panel
+from tasks.texts import digest_text
 from tasks.webshop.data.catalogue import Catalogue
 from tasks.webshop.data.catalogues import BUILTIN, FULL, SMALL, how_to_get, open_catalogue
 from tasks.webshop.data.goal_table import goal_sha256, in_test_order, people_goal, template_goal
@@ -52,8 +53,8 @@ def open_panel(task: str, name: str) -> Panel:
     if catalogue.sha256 != pinned:
         raise UserError(
             f"{task}/{name}: these {len(catalogue)} products differ from the panel's "
-            f"(SHA-256 of the fields in use is {catalogue.sha256[:12]}..., pinned is "
-            f"{pinned[:12]}...); {how_to_get(catalogue_name(name))}"
+            f"(SHA-256 of the fields in use is {digest_text(catalogue.sha256)}, pinned is "
+            f"{digest_text(pinned)}); {how_to_get(catalogue_name(name))}"
         )
     for entry in panel.entries:
         goal_of(entry)

@@ -181,8 +181,8 @@ async def test_without_peft(folders: Path, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["--engine", "expert"], "--lora does nothing with the expert engine: no model runs"),
-        (["--endpoint", "http://localhost:1"], "--lora does nothing with a server: load it there"),
+        (["--engine", "expert"], "--lora has no effect with the expert engine: no model runs"),
+        (["--endpoint", "http://localhost:1"], "--lora has no effect with a server: load it there"),
         (["--model", "tiny-sokoban", "--engine", "vllm", "--model-args", '{"enable_lora": true}'],
          "enable_lora: use --lora"),
     ],

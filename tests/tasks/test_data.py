@@ -60,7 +60,7 @@ def test_no_option_changes_nothing() -> None:
         (["downloaded"], "--data must be TASK=PATH, not 'downloaded'"),
         (["downloaded="], "--data must be TASK=PATH, not 'downloaded='"),
         (["sokobn=/tmp"], "unknown task 'sokobn'; did you mean sokoban?"),
-        (["sokoban=/tmp"], "--data sokoban: the task has no downloaded data; leave it out"),
+        (["sokoban=/tmp"], "--data sokoban: the task has no downloaded data; remove it"),
         (["downloaded=/no/such"], "--data downloaded: /no/such is not a folder"),
         (["downloaded=/etc/passwd"], "--data downloaded: /etc/passwd is not a folder"),
         (["downloaded=/tmp", "downloaded=/"], "--data is given twice for downloaded"),
@@ -95,4 +95,4 @@ def test_every_command_that_reads_panels_takes_it(command: list[str]) -> None:
     )
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert line.endswith("--data sokoban: the task has no downloaded data; leave it out")
+    assert line.endswith("--data sokoban: the task has no downloaded data; remove it")

@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _pin(task: Task, arguments: argparse.Namespace) -> None:
     if arguments.set:
-        raise UserError("--pin measures a task as it is by default; leave out --set")
+        raise UserError("--pin measures a task as it is by default; remove --set")
     changes = list(pin(task, arguments.env_processes))
     for line in changes or ("nothing to pin: the index says what was measured",):
         print(line)

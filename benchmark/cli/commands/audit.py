@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from benchmark.cli.commands.inits import find_model
 from benchmark.models import ModelIdentity, same_weights
+from benchmark.stats.shown import percent_text
 from benchmark.submissions.check import read_accepted
 from tasks.errors import UserError
 from tasks.texts import on_one_line
@@ -74,7 +75,8 @@ def _objections(audit: "EpisodeAudit") -> Iterator[str]:
     if not audit.of_its_text:
         yield "the recorded tokens do not match the texts"
     if audit.far > audit.tolerance.far:
-        yield f"{audit.far:.1%} of {audit.tokens} tokens could not come from these weights"
+        far = percent_text(audit.far)
+        yield f"{far} of {audit.tokens} tokens could not come from these weights"
     elif not audit.plausible:
         yield (f"{audit.tokens} tokens are unlikely samples (evidence {audit.evidence:.1f} nats)")
     if not audit.agrees:

@@ -75,7 +75,7 @@ def _print_table(runs: dict[str, Read]) -> None:
     console = table_console()
     console.print(table)
     first, *others = runs
-    print(f"\nDifferences from {first}, in points, paired over episodes, with 95 % intervals:")
+    print(f"\nDifferences from {first}, in points, paired over episodes, with 95% intervals:")
     for other in others:
         comparison = _compared(runs[first], runs[other])
         if comparison is None:

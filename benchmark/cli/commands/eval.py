@@ -43,7 +43,7 @@ def _check_model(arguments: argparse.Namespace) -> None:
     engine, endpoints = arguments.engine, arguments.endpoint
     if engine in POLICIES:
         if arguments.model is not None:
-            raise UserError(f"--engine {engine} needs no model; leave out --model")
+            raise UserError(f"--engine {engine} needs no model; remove --model")
     elif engine == "openai" and not endpoints:
         raise UserError("--engine openai needs at least one --endpoint URL")
     elif not arguments.model and not endpoints:

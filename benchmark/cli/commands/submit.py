@@ -22,6 +22,7 @@ from benchmark.cli.commands.inits import (
 from benchmark.evaluation.run_folder import MANIFEST
 from benchmark.evaluation.tally import summarize
 from benchmark.files import write_atomically
+from benchmark.stats.shown import percent_text
 from benchmark.submissions.about import WRITTEN, Kind, read_about
 from benchmark.submissions.badges import Badges, badges_of, read_reruns
 from benchmark.submissions.check import CheckResult, check_submission, read_others
@@ -194,7 +195,7 @@ def _of_author(finding: Finding, about: Path) -> Finding:
 def _part_row(part: RunUpload) -> tuple[str, ...]:
     """What was packed of one checkpoint, as `PART_HEAD` says."""
     panels = [
-        f"{panel.task}/{panel.panel} {panel.success.value:.1%}"
+        f"{panel.task}/{panel.panel} {percent_text(panel.success.value)}"
         for run in part.runs
         for panel in summarize(run.manifest, run.records).panels
     ]

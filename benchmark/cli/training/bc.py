@@ -19,6 +19,7 @@ from benchmark.evaluation.run_folder import RunFolder
 from benchmark.evaluation.summary import RunSummary
 from benchmark.files import write_atomically
 from benchmark.models import from_folder
+from benchmark.stats.shown import percent_text
 from tasks.errors import UserError
 from tasks.registry import load_task
 
@@ -50,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         def show(progress: "BCProgress") -> None:
             nonlocal shown
-            text = f"loss {progress.loss:.3f}, accuracy {progress.token_accuracy:.1%}"
+            text = f"loss {progress.loss:.3f}, accuracy {percent_text(progress.token_accuracy)}"
             bar.update(line, completed=progress.step, description=text)
             now = time.monotonic()
             if bar.disable and (now - shown >= INTERVAL_S or progress.step == steps):

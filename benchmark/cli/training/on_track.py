@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 from benchmark.cli.commands.inits import find_model
 from benchmark.flat import flat
 from benchmark.models import ModelSource
+from benchmark.stats.shown import percent_text
 from benchmark.tracks import FREE, LEARNING_RATE, RateGrid, Track
 from tasks.errors import UserError
+from tasks.texts import digest_text
 
 if TYPE_CHECKING:
     from baselines.config.run import TrainingRun
@@ -36,7 +38,7 @@ def find_track(arguments: argparse.Namespace) -> Track | None:
         options = ", ".join(f"--{name}" for name in given)
         raise UserError(
             f"{options} beside --track: {track.name} pins the init, the tasks and the "
-            f"sizes; leave out {options} or --track"
+            f"sizes; remove {options} or --track"
         )
     return track
 
@@ -52,7 +54,7 @@ def track_init(track: Track) -> ModelSource:
     if pinned is not None and found != pinned:
         raise UserError(
             f"track {track.name} starts from {track.init.name} with SHA-256 "
-            f"{pinned[:12]}..., but the one found here has {str(found)[:12]}...; use "
+            f"{digest_text(pinned)}, but the one found here has {digest_text(found)}; use "
             "the version of this project that has both, or train without --track"
         )
     return init
@@ -168,5 +170,8 @@ def tune(
 
 
 def _found(rate: float, successes: Mapping[float, float]) -> str:
-    others = ", ".join(f"{each:g}: {successes[each]:.1%}" for each in successes if each != rate)
-    return f"learning rate: {rate:g}, whose last rollouts solve {successes[rate]:.1%} ({others})"
+    others = ", ".join(
+        f"{each:g}: {percent_text(successes[each])}" for each in successes if each != rate
+    )
+    own = percent_text(successes[rate])
+    return f"learning rate: {rate:g}, whose last rollouts solve {own} ({others})"

@@ -45,6 +45,7 @@ from tasks.errors import UserError
 from tasks.options import parse_settings
 from tasks.registry import load_task
 from tasks.seeding import sha256_text
+from tasks.texts import digest_text
 
 if TYPE_CHECKING:
     from baselines.config.run import TrainingRun
@@ -257,7 +258,7 @@ def _earlier(training: "TrainingRun") -> list[dict[str, Any]]:
 
 
 def _named(claim: TrackClaim | None) -> str:
-    return OPEN if claim is None else f"{claim.name} ({claim.sha256[:12]}...)"
+    return OPEN if claim is None else f"{claim.name} ({digest_text(claim.sha256)})"
 
 
 async def _run(

@@ -275,7 +275,7 @@ def _check_variables(template_kwargs: Mapping[str, Any], taken: Iterable[str]) -
     if clash := sorted(set(template_kwargs) & set(taken)):
         raise UserError(
             f"chat template variable {clash[0]!r}: the name is that of a setting of transformers; "
-            "leave it out of --chat-template-kwargs"
+            "remove it from --chat-template-kwargs"
         )
 
 

@@ -108,7 +108,7 @@ class Dialect:
         elif sampling.top_k:
             raise UserError(
                 "top_k is not a standard setting and this server is not vLLM; "
-                "leave top_k out or serve the model with vLLM"
+                "remove top_k or serve the model with vLLM"
             )
         if chat.template_kwargs and prompt_ids is None:
             fields["chat_template_kwargs"] = dict(chat.template_kwargs)

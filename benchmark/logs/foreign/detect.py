@@ -53,9 +53,7 @@ def find(path: Path, chosen: Format | None = None) -> Found:
         raise UserError(f"{path} does not exist; choose a log or a folder with one")
     if path.name.endswith(PACKED):
         if chosen not in (None, "arlarena-bench"):
-            raise UserError(
-                f"{path} is a submission's log, not one of {chosen}; leave out --format"
-            )
+            raise UserError(f"{path} is a submission's log, not one of {chosen}; remove --format")
         return Found("arlarena-bench", (path,))
     return Found(chosen or _format_of(path), (path,))
 

@@ -155,7 +155,7 @@ def export_folder(clone: Repository, commit: str, name: str, to: Path) -> Path:
     for blob, content in zip(blobs, clone.contents(blobs), strict=True):
         parts = blob.path.removeprefix(f"{source}/").split("/")
         if not {"", ".", "..", ".git"}.isdisjoint(parts):
-            raise UserError(f"{_shown(blob.path)} is not a valid file path; leave it out")
+            raise UserError(f"{_shown(blob.path)} is not a valid file path; remove it")
         place = folder.joinpath(*parts)
         try:
             place.parent.mkdir(parents=True, exist_ok=True)

@@ -26,7 +26,7 @@ class Context:
 
     Attributes:
         inits: SHA-256 of the registered inits by name, where it is pinned.
-        others: Submissions that are there already, asked for one by one.
+        others: Existing submissions, read one by one.
         shipped: Number of weights of the inits that come with this project, by name.
         tracks: All tracks that a log can claim, by name.
         method_fault: Looks at the method of logs on a track; None to leave it out.

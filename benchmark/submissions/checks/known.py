@@ -135,7 +135,7 @@ def _traces(records: Sequence[EpisodeRecord]) -> dict[EpisodeKey, tuple[int, ...
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A submission that is there already and cannot be compared with.
+    """An existing submission that cannot be compared with.
 
     Attributes:
         folder: Name of its folder.

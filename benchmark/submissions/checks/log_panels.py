@@ -9,6 +9,7 @@ from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.summary import PanelSummary
 from benchmark.logs.training_log import TrainingLog
 from benchmark.stats.intervals import wilson
+from benchmark.stats.shown import percent_text
 from benchmark.submissions.checks.log_counts import AS_WRITTEN
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.reading.entry import ReadCheckpoint
@@ -96,7 +97,7 @@ def check_panels(point: ReadCheckpoint, log: TrainingLog) -> Iterator[Finding]:
         elif tie.comparable and not _knows(log, panel, tie.summary.success.value):
             problem = (
                 f"no validation of {tie.protocol.task}/{tie.protocol.panel} is near "
-                f"the {tie.summary.success.value:.1%} of the checkpoint"
+                f"the {percent_text(tie.summary.success.value)} of the checkpoint"
             )
             yield Finding(file, "validations", problem, "send the checkpoint's own log")
 

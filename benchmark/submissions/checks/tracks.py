@@ -10,6 +10,7 @@ from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.reading.entry import Entry
 from benchmark.tracks import OPEN, TrackClaim, deviations
 from tasks.errors import near
+from tasks.texts import digest_text
 
 MAX_SHOWN: Final = 10
 """Deviations of one log that are spelled out; the others are counted."""
@@ -51,8 +52,8 @@ def _check_claim(
         return
     if track.sha256 != claim.sha256:
         problem = (
-            f"claims track {claim.name} with SHA-256 {claim.sha256[:12]}..., but the "
-            f"current one has {track.sha256[:12]}...: it has changed since"
+            f"claims track {claim.name} with SHA-256 {digest_text(claim.sha256)}, but the "
+            f"current one has {digest_text(track.sha256)}: it has changed since"
         )
         yield Finding(file, _FIELD, problem, "train on the current version of the track")
         return
@@ -70,4 +71,4 @@ def _check_claim(
 
 def _name(log: TrainingLog) -> str:
     claim = log.start.track
-    return OPEN if claim is None else f"{claim.name} ({claim.sha256[:12]}...)"
+    return OPEN if claim is None else f"{claim.name} ({digest_text(claim.sha256)})"

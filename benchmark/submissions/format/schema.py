@@ -325,7 +325,7 @@ def wrong_for_kind(kind: Literal["policy", "init", "trained"], given: Collection
     allowed = wanted | {"weights"} if kind != "policy" else wanted
     surplus = [name for name in ABOUT_WEIGHTS if name in given and name not in allowed]
     missing = [name for name in ABOUT_WEIGHTS if name in wanted and name not in given]
-    parts = [f"leave {', '.join(surplus)} out"] if surplus else []
+    parts = [f"remove {', '.join(surplus)}"] if surplus else []
     parts += [f"give {', '.join(missing)}"] if missing else []
     return f"the run was played by {_PLAYERS[kind]}: {'; '.join(parts)}" if parts else ""
 
@@ -355,7 +355,7 @@ def check_model(model: ModelIdentity) -> None:
     if not _HUB_MODEL.fullmatch(model.name) or ".." in model.name or "--" in model.name:
         raise ValueError(f"{model.name!a} is not the name of a hub model: OWNER/NAME")
     if model.sha256 is not None:
-        raise ValueError("a hub model's commit says which files it has: leave sha256 out")
+        raise ValueError("a hub model's commit says which files it has: remove sha256")
 
 
 def schema_json() -> str:

@@ -47,7 +47,7 @@ def check_title(title: str) -> None:
     words = re.sub(r"[^a-z0-9]+", " ", title.casefold())
     for claim in BOARD_WORDS:
         if re.search(rf"\b{claim}\b", words):
-            raise ValueError(f"{claim!r} is what the board says of entries: leave it out")
+            raise ValueError(f"{claim!r} is what the board says of entries: remove it")
 
 
 def check_visible(text: str, lines: bool = False) -> None:

@@ -23,6 +23,7 @@ from benchmark.submissions.format.schema import (
 )
 from benchmark.submissions.format.texts import check_visible
 from benchmark.submissions.reading.remote import fetched
+from tasks.texts import digest_text
 
 MAX_FOLDER: Final = 10 * 2**20
 """Bytes of all files of a folder; what is larger belongs on the hub."""
@@ -70,9 +71,9 @@ def list_files(folder: Path) -> dict[str, int]:
     for path, facts in _walk(folder):
         name = path.relative_to(folder).as_posix()
         if stat.S_ISDIR(facts.st_mode):
-            raise Rejected(Finding(name, "", "is nested too deeply", "leave it out"))
+            raise Rejected(Finding(name, "", "is nested too deeply", "remove it"))
         if not stat.S_ISREG(facts.st_mode):
-            raise Rejected(Finding(name, "", "is a link or not a regular file", "leave it out"))
+            raise Rejected(Finding(name, "", "is a link or not a regular file", "remove it"))
         files[name] = facts.st_size
         if len(files) > MAX_FILES or sum(files.values()) > MAX_FOLDER:
             raise Rejected(
@@ -174,7 +175,7 @@ def check_inventory(folder: Path, there: dict[str, int], submission: Submission)
     listed = {file.path: file for file in submission.files}
     expected = expected_files(submission)
     for name in sorted({*there, *listed} - expected - {SUBMISSION}):
-        fix = "leave it out: it is not used"
+        fix = "remove it: it is not used"
         findings.append(Finding(name, "", "belongs to no run and no checkpoint", fix))
     for name in sorted(expected - set(listed)):
         fix = "list it with its size and SHA-256, or make the folder with submit prepare"
@@ -229,7 +230,7 @@ def _check_stored(folder: Path, file: StoredFile, size: int | None) -> list[Find
     if size != file.bytes:
         return [Finding(file.path, "bytes", f"{size:,}, {file.bytes:,} are stated", fix)]
     if digest != file.sha256:
-        problem = f"{digest[:12]}..., {file.sha256[:12]}... is stated"
+        problem = f"{digest_text(digest)}, {digest_text(file.sha256)} is stated"
         return [Finding(file.path, "sha256", problem, fix)]
     return []
 

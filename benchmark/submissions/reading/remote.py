@@ -20,6 +20,7 @@ from benchmark.files import write_atomically
 from benchmark.models import ModelIdentity
 from benchmark.submissions.format.schema import SUBMISSION, StoredFile, Submission
 from tasks.errors import UserError
+from tasks.texts import digest_text, first_line
 
 HUB: Final = "https://huggingface.co"
 HOSTS: Final = ("huggingface.co", "hf.co")
@@ -129,7 +130,9 @@ def _downloaded(url: str, file: StoredFile) -> bytes:
         raise UserError(f"{url} has {len(content):,} bytes, {file.bytes:,} are stated")
     digest = hashlib.sha256(content).hexdigest()
     if digest != file.sha256:
-        raise UserError(f"{url} has SHA-256 {digest[:12]}..., {file.sha256[:12]}... is stated")
+        raise UserError(
+            f"{url} has SHA-256 {digest_text(digest)}, {digest_text(file.sha256)} is stated"
+        )
     return content
 
 
@@ -171,8 +174,7 @@ def _read(path: str, limit: int, name: str) -> tuple[int, bytes]:
                 if len(content) > limit:
                     raise UserError(f"{name} is longer than the stated {limit:,} bytes")
     except (requests.RequestException, ValueError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UserError(f"{name} cannot be fetched: {reason}") from error
+        raise UserError(f"{name} cannot be fetched: {first_line(error)}") from error
     return answer.status_code, bytes(content)
 
 

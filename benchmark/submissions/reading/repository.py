@@ -3,7 +3,7 @@
 A pull request's tree can make git run programs: a folder with `HEAD`, `objects`, `refs` and
 `config` is a repository to a git that starts within it, attributes choose filters, and a submodule
 or a missing object is fetched from where somebody says. So git is told which repository is meant
-and never looks for one, nothing is checked out, only commits that are there already are compared,
+and never looks for one, nothing is checked out, only commits that already exist are compared,
 and no transport is allowed. Settings of the user and the system have no say, nor has the
 environment.
 """

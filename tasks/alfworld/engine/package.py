@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 
 from tasks.errors import UserError
+from tasks.texts import digest_text
 
 VERSIONS: Mapping[str, str] = {"alfworld": "0.4.2"}
 """The version whose behavior the task stands for."""
@@ -145,8 +146,8 @@ def _read(relative: str) -> str:
     digest = hashlib.sha256(content).hexdigest()
     if digest != FILES[relative]:
         raise UserError(
-            f"{path} was changed: it has SHA-256 {digest[:12]}..., alfworld "
-            f"{VERSIONS['alfworld']} has {FILES[relative][:12]}...; {INSTALL}"
+            f"{path} was changed: it has SHA-256 {digest_text(digest)}, alfworld "
+            f"{VERSIONS['alfworld']} has {digest_text(FILES[relative])}; {INSTALL}"
         )
     return content.decode("utf-8")
 

@@ -156,7 +156,7 @@ def test_what_moves_no_result_moves_no_hash(changes: dict[str, Any], folder: Pat
             {"settings": {"optimization": {"learning_rate": 1.0}}},
             "leave optimization.learning_rate out: a track does not pin it",
         ),
-        ({"settings": {"advantage": {"name": "grpo"}}}, "leave advantage out: a track does not"),
+        ({"settings": {"advantage": {"name": "grpo"}}}, "remove advantage: a track does not"),
         ({"learning_rate": {"last": 3}}, "last is 3, but there are 2 updates"),
         ({"learning_rate": {"grid": [1e-2, 1e-4]}}, "grid must be ascending, each rate once"),
         ({"learning_rate": {"grid": [1e-4, math.inf]}}, "grid.1: Input should be a finite number"),

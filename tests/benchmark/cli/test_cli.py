@@ -71,7 +71,7 @@ def test_importing_the_packages_imports_neither_torch_nor_vllm() -> None:
         ),
         (["eval", "--model", "/no/such/folder"], "no init or folder '/no/such/folder'"),
         (["eval"], "--model is missing"),
-        (["eval", "--engine", "expert", "--model", "x"], "leave out --model"),
+        (["eval", "--engine", "expert", "--model", "x"], "remove --model"),
         (["eval", "--engine", "openai", "--model", "x"], "needs at least one --endpoint"),
         (
             ["eval", "--engine", "vllm", "--model", "x", "--endpoint", "http://x"],

@@ -60,23 +60,23 @@ def refused(capsys: pytest.CaptureFixture[str], words: str) -> str:
         ("eval --engine expert --task sokoban --dtype float32", "--dtype does nothing"),
         (
             "eval --engine transformers --model tiny-sokoban --tensor-parallel-size 4",
-            "--tensor-parallel-size does nothing with the transformers engine: only vLLM",
+            "--tensor-parallel-size has no effect with the transformers engine: only vLLM",
         ),
         (
             "eval --engine transformers --model tiny-sokoban --max-model-len 4",
-            "--max-model-len does nothing with the transformers engine",
+            "--max-model-len has no effect with the transformers engine",
         ),
         (
             'eval --engine transformers --model tiny-sokoban --extra-body {"top_k":1}',
-            "--extra-body does nothing with the transformers engine: only servers get requests",
+            "--extra-body has no effect with the transformers engine: only servers get requests",
         ),
         (
             "eval --endpoint http://127.0.0.1:9 --model x --dtype float32",
-            "--dtype does nothing with a server: the server has chosen it",
+            "--dtype has no effect with a server: the server has chosen it",
         ),
         (
             'eval --engine expert --chat-template-kwargs {"a":1}',
-            "--chat-template-kwargs does nothing with the expert engine",
+            "--chat-template-kwargs has no effect with the expert engine",
         ),
     ],
 )

@@ -169,7 +169,7 @@ def test_only_common_panels_are_compared() -> None:
     assert comparison.left_out == ("sokoban/builtin", "webshop/unseen")
     text = comparison_text(comparison)
     assert "not compared (no common episode): sokoban/builtin, webshop/unseen" in text
-    assert "match: A 25.000, B 25.000 %: difference +0.000 [+0.000, +0.000]" in text
+    assert "match: A 25.000, B 25.000%: difference +0.000 [+0.000, +0.000]" in text
 
 
 def test_runs_without_a_common_panel_are_refused() -> None:
@@ -232,12 +232,12 @@ def test_the_text_can_be_pasted() -> None:
     assert lines[3] == "sokoban/builtin"
     # By hand: limits 0.01860 and 0.12893, p = 2 sum(C(53, k), k <= 17) / 2^53 = 0.01266.
     assert lines[4] == (
-        "  success: A 54.3 %, B 61.7 %: difference +7.4 points [+1.9, +12.9], "
+        "  success: A 54.3%, B 61.7%: difference +7.4 points [+1.9, +12.9], "
         "McNemar exact p = 0.013, 256 paired episodes (36 only B, 17 only A)"
     )
     assert lines[5].startswith("  reward: A 0.543, B 0.617 points: difference +0.074 [+0.0")
     assert lines[-1] == (
-        "Differences are B minus A, with 95 % intervals. Success: paired over episodes (Newcombe). "
+        "Differences are B minus A, with 95% intervals. Success: paired over episodes (Newcombe). "
         "Scores: BCa bootstrap over episodes."
     )
 

@@ -42,7 +42,7 @@ def test_at_equal_updates_the_shortest_run_sets_the_limit() -> None:
 
 
 def test_at_equal_episodes_the_one_with_fewest_sets_the_limit() -> None:
-    # 384 episodes: all of the plain run; of the other one 70 % after 256, and 80 after 512.
+    # 384 episodes: all of the plain run; of the other one 70% after 256, and 80 after 512.
     found = equal_success([PLAIN, DYNAMIC], "episodes")
     assert found is not None
     assert (found.by, found.limit) == ("episodes", 384)
@@ -60,7 +60,7 @@ def test_a_run_that_was_not_validated_at_its_end_stays_as_it_was() -> None:
     found = equal_success([short, DYNAMIC], "episodes")
     assert found is not None
     assert found.limit == 310
-    # 54 of the 256 episodes between 70 and 80 %.
+    # 54 of the 256 episodes between 70 and 80%.
     assert found.success == pytest.approx((0.9, 0.7 + 0.1 * 54 / 256))
 
 

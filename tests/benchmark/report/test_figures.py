@@ -71,14 +71,14 @@ def intervals(svg: str) -> list[list[float]]:
 
 def test_success_dots_and_intervals_stand_at_their_values() -> None:
     figure = success_figure(panel(), "k")
-    # The plot is 150 high from y = 30: 100 % at 30, 50 % at 105, 0 % at 180; two slots of 155.
+    # The plot is 150 high from y = 30: 100% at 30, 50% at 105, 0% at 180; two slots of 155.
     assert dots(figure.svg) == [(117.5, 30.0), (272.5, 180.0)]
     assert intervals(figure.svg) == [
         [117.5, 105, 117.5, 30, 117.5, 30],
         [272.5, 180, 272.5, 180, 272.5, 105],
     ]
     assert shapes(figure.svg, "stroke-dasharray") == [[40, 105, 350, 105]]
-    assert figure.rows[0] == ("3", "100.0\u202f%", "50.0\u202f% to 100.0\u202f%", "4")
+    assert figure.rows[0] == ("3", "100.0%", "50.0% to 100.0%", "4")
 
 
 def test_categories_that_are_words_stand_on_rows() -> None:
@@ -89,7 +89,7 @@ def test_categories_that_are_words_stand_on_rows() -> None:
     assert ">look_at_obj_in_light</text>" in svg
     # Too long to stand beside the rows, all stand above them, cut where even that is too short.
     assert ">" + "a" * 43 + "\u2026</text>" in svg
-    # 0 % at x = 14, 100 % at 342.
+    # 0% at x = 14, 100% at 342.
     assert dots(svg) == [(178, 39.38), (178, 80.18), (178, 120.98)]
     assert intervals(svg)[0] == [96, 39.38, 178, 39.38, 260, 39.38]
 
@@ -110,7 +110,7 @@ def test_solved_and_failed_bars_are_stacked() -> None:
     assert sorted(set(solved[1::2])) == [67.5, 180]
     assert sorted(set(failed[1::2])) == [30, 67.5]
     assert sorted(set(only_failed[1::2])) == [30, 180]
-    # 78 % of the second and of the fourth slot.
+    # 78% of the second and of the fourth slot.
     assert sorted(set(failed[::2])) == pytest.approx([126.025, 186.475], abs=0.01)
     assert sorted(set(only_failed[::2])) == pytest.approx([281.025, 341.475], abs=0.01)
     assert figure.svg.count("<title>2 turns: 3 solved, 1 failed</title>") == 2
@@ -128,12 +128,12 @@ def test_many_turns_are_binned_and_none_is_lost() -> None:
 
 def test_invalid_shares_and_their_axis() -> None:
     figure = invalid_figure(panel(), "k", max_turns=4, repeats=1)
-    # The highest share is 25 %, so the axis ends at 35 % (1.25 times that, to the next 5 %).
+    # The highest share is 25%, so the axis ends at 35% (1.25 times that, to the next 5%).
     quarter = round(180 - 150 * 25 / 35, 2)
     assert [y for _, y in dots(figure.svg)] == [quarter, 180, 180, quarter]
-    # What is above the axis is cut there: Wilson's interval of 1 of 4 ends at 70 %.
+    # What is above the axis is cut there: Wilson's interval of 1 of 4 ends at 70%.
     assert min(y for line in intervals(figure.svg) for y in line[1::2]) == 30
-    assert figure.rows[0] == ("1", "8", "2", "25.0\u202f%")
+    assert figure.rows[0] == ("1", "8", "2", "25.0%")
     assert figure.caption.startswith("3 of 24 responses")
 
 

@@ -96,10 +96,8 @@ def test_the_page_says_what_a_reader_has_to_know(model: Run, page: str) -> None:
     panel = model.summary.panels[0]
     solved = sum(record.success for record in model.records)
     assert panel.success.value == solved / 256
-    assert f"{100 * solved / 256:.1f} %" in text
-    assert (
-        f"95 % interval {100 * panel.success.low:.1f} % to {100 * panel.success.high:.1f} %" in text
-    )
+    assert f"{100 * solved / 256:.1f}%" in text
+    assert f"95% interval {100 * panel.success.low:.1f}% to {100 * panel.success.high:.1f}%" in text
     for expected in (
         "tiny-sokoban",
         "sokoban/builtin",
@@ -108,7 +106,7 @@ def test_the_page_says_what_a_reader_has_to_know(model: Run, page: str) -> None:
         "Wilson interval over 256 episodes",
         "Score: reward",
         "points",
-        "1,200 tokens/s, engine idle 1.2 %",
+        "1,200 tokens/s, engine idle 1.2%",
         "2025-01-01 12:00 UTC",
         "transformers · float32 · cpu",
         "arlarena-bench eval --model tiny-sokoban --task sokoban",
@@ -288,7 +286,7 @@ def test_errors_overrides_and_missing_episodes_stand_at_the_top() -> None:
     assert "Overridden: repeats = 2 , temperature = 0.7" in text.replace("2,", "2 ,")
     assert "Wilson interval clustered by episode" in text
     assert "not the standard protocol" in text
-    assert text.index("Incomplete run") < text.index("95 % interval")
+    assert text.index("Incomplete run") < text.index("95% interval")
 
 
 def test_a_shard_is_no_whole_run(small: Run) -> None:
@@ -359,18 +357,18 @@ def test_a_record_of_another_panel_is_refused(small: Run) -> None:
         ([], "Speed –"),
         (
             [{"wall_s": 10.0, "response_tokens": 500, "idle_share": 0.5}],
-            "50 tokens/s, engine idle 50.0 %",
+            "50 tokens/s, engine idle 50.0%",
         ),
         (
             [
                 {"wall_s": 10.0, "response_tokens": 500, "idle_share": 0.1},
                 {"wall_s": 30.0, "response_tokens": 3500, "idle_share": 0.3},
             ],
-            "100 tokens/s, engine idle 25.0 %",
+            "100 tokens/s, engine idle 25.0%",
         ),
         (
             [{"wall_s": 10.0, "response_tokens": None, "idle_share": 0.5}],
-            "10.0 s in all, engine idle 50.0 %",
+            "10.0 s in all, engine idle 50.0%",
         ),
         ([{"wall_s": "<b>", "response_tokens": True}], "Speed –"),
         ([{"wall_s": float("nan"), "response_tokens": -1}], "Speed –"),

@@ -19,7 +19,7 @@ from tests.benchmark.stability.command import one_line, run, verl_log
 from tests.support.training.logs import start_line, update_line, validation_line, write_log
 
 FINALS = {"grpo": (128, 192), "sampo": (64, 128)}
-"""Solved of 256 by every seed: 50 and 75 % against 25 and 50 %."""
+"""Solved of 256 by every seed: 50 and 75% against 25 and 50%."""
 
 
 def log(
@@ -53,8 +53,8 @@ def test_two_recipes_of_two_seeds(tmp_path: Path, capsys: pytest.CaptureFixture[
     # Of four pairs of seeds grpo wins three and ties one. Of two seeds the IQM is the mean.
     assert "Final success on sokoban/builtin; P(first): grpo is better than the recipe" in text
     lines = [" ".join(line.split()) for line in text.splitlines()]
-    assert "grpo 2 62.5 % 50.0 to 75.0 % -" in lines
-    assert "sampo 2 37.5 % 25.0 to 50.0 % 87.5 % 50.0 to 100.0 %" in lines
+    assert "grpo 2 62.5% 50.0 to 75.0% -" in lines
+    assert "sampo 2 37.5% 25.0 to 50.0% 87.5% 50.0 to 100.0%" in lines
     assert "probability of improvement: " in text
     (one,) = json.loads(out.read_text())["comparisons"]
     assert (one["tasks"], one["first"]) == (["sokoban/builtin"], "grpo")
@@ -66,7 +66,7 @@ def test_two_recipes_of_two_seeds(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert sampo["profile"]["share"] == [1.0, 0.5, 0.0, 0.0, 0.0]
     content = page.read_text("utf-8")
     assert "<h2>Comparison on sokoban/builtin</h2>" in content
-    for cell in ("62.5 %", "25.0 to 50.0 %", "87.5 %", "50.0 to 100.0 %"):
+    for cell in ("62.5%", "25.0 to 50.0%", "87.5%", "50.0 to 100.0%"):
         assert f"<td>{cell}</td>" in content
     assert "Not compared" not in content
 

@@ -60,15 +60,15 @@ def test_long_term_risk_is_the_upper_tail_of_the_drawdowns() -> None:
     # The lower tail would be 0: seven of the ten drawdowns are.
     assert long_term_risk(FALL, 0.05) == pytest.approx(0.85)
     assert long_term_risk(FALL) == pytest.approx(0.85)
-    # The 70 % quantile lies at 6.3, between 0 and .8: three drawdowns are above.
+    # The 70% quantile lies at 6.3, between 0 and .8: three drawdowns are above.
     assert long_term_risk(FALL, 0.3) == pytest.approx(2.5 / 3)
     assert long_term_risk(FALL, 1) == area_lost(FALL)
 
 
 def test_short_term_risk_is_the_worst_changes_per_update() -> None:
-    # Changes .1 .2 .2 .2 .05 .05 -.8 -.05 0; their 10 % quantile is -.8 + .8 * .75 = -.2.
+    # Changes .1 .2 .2 .2 .05 .05 -.8 -.05 0; their 10% quantile is -.8 + .8 * .75 = -.2.
     assert short_term_risk(FALL) == pytest.approx(0.8)
-    # The 20 % quantile is -.05 + .6 * .05 = -.02: the two falls, with mean -.425.
+    # The 20% quantile is -.05 + .6 * .05 = -.02: the two falls, with mean -.425.
     assert short_term_risk(FALL, 0.2) == pytest.approx(0.425)
     assert short_term_risk(points(FALL.values.tolist(), every=5)) == pytest.approx(0.16)
     assert short_term_risk(points([0.1, 0.2, 0.4])) == pytest.approx(-0.1)  # even the worst gains

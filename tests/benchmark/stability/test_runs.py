@@ -71,9 +71,9 @@ def test_a_run_that_collapses_in_every_way() -> None:
             "max_drawdown": 0.8,
             "retention": 1 / 6,
             "area_lost": (0.4 + 0.5 + 0.6 + 0.7 + 0.8) / 9,
-            # Changes .2 .2 .2 -.4 -.1 -.1 -.1 -.1; their 10 % quantile is -.19.
+            # Changes .2 .2 .2 -.4 -.1 -.1 -.1 -.1; their 10% quantile is -.19.
             "short_term_risk": 0.4 / 5,
-            # Drawdowns 0 0 0 0 .4 .5 .6 .7 .8; their 90 % quantile is .72.
+            # Drawdowns 0 0 0 0 .4 .5 .6 .7 .8; their 90% quantile is .72.
             "long_term_risk": 0.8,
             "dispersion_across_time": 0.3 / 5,  # quartiles -.1 and .2
             "late_std": 0.05,  # .1 and 0

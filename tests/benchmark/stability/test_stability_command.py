@@ -35,10 +35,10 @@ def test_our_own_logs_say_their_recipes(tmp_path: Path, capsys: pytest.CaptureFi
     assert list(rows) == ["grpo", "seed 0", "seed 1", "seed 2", "sampo"]
     assert rows["grpo"][:2] == ["3", "1 of 3"]
     assert rows["sampo"][:2] == ["1", "0 of 1"]
-    assert rows["grpo"][3] == "0.0 %"  # the worst seed falls to nothing
+    assert rows["grpo"][3] == "0.0%"  # the worst seed falls to nothing
     assert rows["seed 0"][1] == "no, to 12"
     assert rows["seed 1"][1].startswith("at ")
-    assert rows["seed 1"][2] == "0.0 %"
+    assert rows["seed 1"][2] == "0.0%"
     # Nothing more is to be said of whole logs of ours.
     assert text.split("\n\n")[1:] == [f"{SHORT_LEGEND}\n"]
 
@@ -69,8 +69,8 @@ def test_numbers_of_a_small_log(tmp_path: Path, capsys: pytest.CaptureFixture[st
     out = tmp_path / "s.json"
     path = verl_log(tmp_path / "gigpo.jsonl", {0: 0.25, 1: 0.75, 2: 0.5, 3: 0.75})
     text = run(capsys, path, "--json", out)
-    # The fall from 75 % to 50 % is the deepest one. Means of three at most: .25 .5 .5 .667.
-    assert table(text)["gigpo"][:6] == ["1", "0 of 1", "75.0 %", "75.0 %", "25.0 %", "1.00"]
+    # The fall from 75% to 50% is the deepest one. Means of three at most: .25 .5 .5 .667.
+    assert table(text)["gigpo"][:6] == ["1", "0 of 1", "75.0%", "75.0%", "25.0%", "1.00"]
     content = json.loads(out.read_text())
     (recipe,) = content["recipes"]
     (one,) = recipe["runs"]
@@ -136,7 +136,7 @@ def test_every_format_gives_the_same_numbers(
     cells = {}
     for name, path in foreign(tmp_path).items():
         ((_, cells[name]),) = table(run(capsys, path, *word)).items()
-    assert cells["trl"][:4] == ["1", "0 of 1", "75.0 %", "75.0 %"]
+    assert cells["trl"][:4] == ["1", "0 of 1", "75.0%", "75.0%"]
     assert {tuple(one) for one in cells.values()} == {tuple(cells["trl"])}, cells
 
 
@@ -152,7 +152,7 @@ def test_seeds_of_a_foreign_recipe_are_named(
     assert list(alone) == ["seed-0/metrics", "seed-1/metrics"]
     out = tmp_path / "s.json"
     rows = table(run(capsys, "--recipe", "gigpo", *paths, "--json", out))
-    assert rows["gigpo"][:4] == ["2", "0 of 2", "62.5 %", "50.0 %"]
+    assert rows["gigpo"][:4] == ["2", "0 of 2", "62.5%", "50.0%"]
     (recipe,) = json.loads(out.read_text())["recipes"]
     assert [one["recipe"] for one in recipe["runs"]] == ["gigpo", "gigpo"]
 
@@ -161,7 +161,7 @@ def test_a_chart_of_several_runs(tmp_path: Path, capsys: pytest.CaptureFixture[s
     path = tmp_path / "chart.csv"
     path.write_text("Step,a - val/success_rate,b - val/success_rate\n0,0.5,0.25\n1,0.75,\n")
     rows = table(run(capsys, path))
-    assert [rows[name][2] for name in ("a", "b")] == ["75.0 %", "25.0 %"]
+    assert [rows[name][2] for name in ("a", "b")] == ["75.0%", "25.0%"]
 
 
 def test_what_a_log_does_not_say(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -173,7 +173,7 @@ def test_what_a_log_does_not_say(tmp_path: Path, capsys: pytest.CaptureFixture[s
     path.write_text('{"step": 1, "data": {"episode/success_rate": 0.5, "mine": 1}}\n')
     assert "or use the training success (--success rollout/success)" in one_line(run(capsys, path))
     text = run(capsys, path, "--success", "rollout/success")
-    assert table(text)["run"][2] == "50.0 %"
+    assert table(text)["run"][2] == "50.0%"
     assert "1 unknown: mine" in text
 
 
@@ -257,7 +257,7 @@ def test_the_command_line_knows_the_formats() -> None:
 
 
 def test_numbers_are_shown_in_their_units() -> None:
-    assert shown("max_drawdown", 0.125) == "12.5 %"
+    assert shown("max_drawdown", 0.125) == "12.5%"
     assert shown("retention", 0.5) == "0.50"
     assert shown("grad_nonfinite", 3) == "3"
     assert shown("mismatch_p95", 0.00123456) == "0.00123"

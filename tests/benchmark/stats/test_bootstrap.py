@@ -58,7 +58,7 @@ def test_iqm_agrees_with_scipy(values: list[float]) -> None:
 
 def test_percentiles_leave_as_many_draws_below_as_above() -> None:
     draws = np.arange(1000).astype(np.float64)[:, None]
-    # 2.5 % of 1000 are 25: the 25th smallest and the 25th largest.
+    # 2.5% of 1000 are 25: the 25th smallest and the 25th largest.
     assert [float(end[0]) for end in percentile_ends(draws)] == [24, 975]
     assert [float(end[0]) for end in percentile_ends(draws[::-1], 0.9)] == [49, 950]
     assert [float(end[0]) for end in percentile_ends(draws[:1])] == [0, 0]

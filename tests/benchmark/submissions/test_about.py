@@ -116,7 +116,7 @@ def test_what_weights_need_is_named_in_one_sentence(tmp_path: Path) -> None:
         "training_data, init"
     )
     assert mistakes(tmp_path, POLICY | {"init": "tiny-sokoban"}, "init") == (
-        ": the run was played by an unchanged registered init: leave init out; give "
+        ": the run was played by an unchanged registered init: remove init; give "
         "base_model, parameters, training_data"
     )
 

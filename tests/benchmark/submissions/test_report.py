@@ -135,7 +135,7 @@ def test_the_head_says_what_was_sent(copies: Copies) -> None:
         re.M,
     )
     assert "| collapse rate | 0 of 2 seeds | seeds that collapse |" in text
-    assert "| worst seed | 70.7 % | lowest final success of all seeds |" in text
+    assert "| worst seed | 70.7% | lowest final success of all seeds |" in text
     assert "| mismatch, P95 (median) | 2.78e-07 nats |" in text
     assert "\n\nNothing to compare with yet.\n\n" in text
 

@@ -117,7 +117,7 @@ def test_what_is_missing_is_named(here: Path, capsys: pytest.CaptureFixture[str]
         ("Frozen-Lake", "a task's name has small letters, digits and _ only, not 'Frozen-Lake'"),
         ("sokoban", "there is a task 'sokoban' already"),
         ("numpy", "there is a Python package 'numpy' already"),
-        ("taken_folder", "taken_folder is there already; choose another name or --folder"),
+        ("taken_folder", "taken_folder already exists; choose another name or --folder"),
     ],
 )
 def test_names_that_cannot_be(

@@ -362,7 +362,7 @@ def report(waits: Waits, visitors: int, seconds: float | None = None) -> None:
 
 
 def p95(values: Sequence[float]) -> float:
-    """The 95 % quantile."""
+    """The 95% quantile."""
     return quantiles(values, n=20)[-1] if len(values) > 1 else values[0]
 
 

@@ -99,7 +99,7 @@ def policy_submission(root: Path, run: Path) -> Path:
 
 
 def trained_submission(root: Path, expert: Path, random: Path, logs: bool = True) -> Path:
-    """A submission of two seeds that solve about 60 %; their tokens are invented."""
+    """A submission of two seeds that solve about 60%; their tokens are invented."""
     parts = []
     for seed in SEEDS:
         model = ModelIdentity(name=f"grpo-s{seed}", kind="folder", sha256=sha256_text(f"s{seed}"))

@@ -121,7 +121,7 @@ def test_every_ranking(catalogue: Catalogue) -> None:
 def test_the_goals_own_product_is_not_always_enough(
     catalogue: Catalogue, worlds: dict[str, Any]
 ) -> None:
-    """The original pays 93.4 % of the goals in full for exactly what was asked; we pay all."""
+    """The original pays 93.4% of the goals in full for exactly what was asked; we pay all."""
     world = worlds["synthetic"]
     paid = {True: 0, False: 0}
     for data in world["goals"]:

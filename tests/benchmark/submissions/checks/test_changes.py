@@ -304,7 +304,7 @@ def test_a_tree_that_leaves_its_folder_is_refused(root: Path, tmp_path: Path) ->
             tree.write_bytes(f"40000 {parent}".encode() + bytes(1) + bytes.fromhex(made))
             made = git(root, "hash-object", "-w", "-t", "tree", "--literally", str(tree))
         made = git(root, "commit-tree", "-m", "x", made)
-        with pytest.raises(UserError, match=r"is not a valid file path; leave it out"):
+        with pytest.raises(UserError, match=r"is not a valid file path; remove it"):
             export_folder(Repository.at(root), made, "20260102_new", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -78,8 +78,8 @@ COLLAPSED = [
         )
     ),
 ]
-"""It has 15 updates, validations every 3, and success 53.5, 27.3, 0.4, 0.8, 0 and 0 %. Smoothed, it
-is below half of 53.5 % for the first time after update 9: (27.3 + 0.4 + 0.8) / 3."""
+"""It has 15 updates, validations every 3, and success 53.5, 27.3, 0.4, 0.8, 0 and 0%. Smoothed, it
+is below half of 53.5% for the first time after update 9: (27.3 + 0.4 + 0.8) / 3."""
 
 
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: f"{path.parents[1].name}-{path.stem}")

@@ -102,7 +102,7 @@ FORGERIES = [
         "hub model with a hash of its own",
         "trained",
         hub("a/b", sha256="1" * 64),
-        "a hub model's commit says which files it has: leave sha256 out",
+        "a hub model's commit says which files it has: remove sha256",
     ),
     *(
         Forgery(

@@ -148,7 +148,7 @@ FORGERIES = [
         "served init", "trained", init(kind="endpoint"), "submission.json, init: tiny-sokoban (e"
     ),
     Forgery("no init", "trained", about(init=None), "a trained checkpoint: give init"),
-    Forgery("init of a policy", "policy", about(init=INIT), "a scripted policy: leave init out"),
+    Forgery("init of a policy", "policy", about(init=INIT), "a scripted policy: remove init"),
     Forgery(
         "policy claimed as trained",
         "policy",
