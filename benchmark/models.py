@@ -170,7 +170,8 @@ def from_folder(
     if sha256 is not None and digest != sha256:
         raise UserError(
             f"init {name}: the files in {path} have SHA-256 {digest_text(digest)}, the "
-            f"registry pins {digest_text(sha256)}; restore them, or pass the folder itself to --model"
+            f"registry pins {digest_text(sha256)}; restore them, or pass the "
+            "folder itself to --model"
         )
     identity = ModelIdentity(
         name=name or path.resolve().name[:MAX_NAME],

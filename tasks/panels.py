@@ -169,8 +169,9 @@ def read_panel(task: str, folder: Path, name: str) -> Panel:
     if digest != panels[name].sha256:
         raise UserError(
             f"panel {task}/{name} was changed: {folder / name}.jsonl has SHA-256 "
-            f"{digest_text(digest)}, the index pins {digest_text(panels[name].sha256)}; restore the "
-            f"file, or give a panel that nobody has played yet its new hash: {pin_command(folder.parent.name)}"
+            f"{digest_text(digest)}, the index pins {digest_text(panels[name].sha256)}; restore "
+            f"the file, or give a panel that nobody has played yet its new hash: "
+            f"{pin_command(folder.parent.name)}"
         )
     return Panel(task, panels[name], read_rows(content))
 

@@ -16,7 +16,7 @@ from benchmark.evaluation.summary import PanelSummary, RunSummary, named, summar
 from benchmark.evaluation.tally import summarize
 from benchmark.files import write_atomically
 from benchmark.report import report_html
-from benchmark.stats.shown import percent_text
+from benchmark.stats.shown import percent_text, with_unit
 from tasks.errors import UserError
 
 _FILE_WIDTH: Final = 200
@@ -135,7 +135,7 @@ def _facts(panel: PanelSummary) -> Iterator[tuple[str, str]]:
             f"pass@{passed.k}",
             f"{passed.success.percent}, solved in at least one of {passed.k} repeats",
         )
-    yield panel.score_name, f"{panel.score.value:.2f} {panel.score_unit}"
+    yield panel.score_name, with_unit(f"{panel.score.value:.2f}", panel.score_unit)
     yield "return", f"{panel.episode_return.value:.2f}, with format penalties"
     yield "valid format", f"{percent_text(panel.format_valid)} of turns"
     yield "valid action", f"{percent_text(panel.action_valid)} of turns"

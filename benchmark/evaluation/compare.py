@@ -20,7 +20,7 @@ from benchmark.stats.intervals import (
     sign_flip,
 )
 from benchmark.stats.paired import SIGN_FLIP, PairedDifference, Side
-from benchmark.stats.shown import p_text, percent_text, points_text, signed_text
+from benchmark.stats.shown import p_text, percent_text, points_text, signed_text, with_unit
 from tasks.errors import UserError
 from tasks.presentation import Presentation
 from tasks.registry import load_task
@@ -317,7 +317,7 @@ def _success_text(panel: PanelComparison) -> str:
 def _score_text(panel: PanelComparison) -> str:
     score, places = panel.score, 3
     return (
-        f"A {score.a:.{places}f}, B {score.b:.{places}f} {panel.score_unit}: "
+        f"A {score.a:.{places}f}, B {with_unit(f'{score.b:.{places}f}', panel.score_unit)}: "
         f"difference {signed_text(score.difference, places)}, "
         f"{score.test} {p_text(score.p_value)}, {_pairs(panel)}"
     )

@@ -25,6 +25,11 @@ def percent_text(share: float, decimals: int = 1) -> str:
     return f"{percent_digits(share, decimals)}%"
 
 
+def with_unit(value: str, unit: str) -> str:
+    """A number and its unit: `12.5%`, `3.1 points`."""
+    return f"{value}%" if unit == "%" else f"{value} {unit}"
+
+
 def rate_text(value: float, low: float, high: float) -> str:
     """A rate with its interval, such as `54.3% [48.2, 60.3]`."""
     return f"{percent_text(value)} [{100 * low:.1f}, {100 * high:.1f}]"

@@ -65,7 +65,11 @@ def test_standard_settings_of_tasks_are_the_tracks(name: str) -> None:
         ("rollout.max_staleness", 1, "rollout.max_staleness is 1, the track has null"),
         ("optimization.learning_rate", 0.5, "optimization.learning_rate is 0.5, the track has 0."),
         ("optimization.warmup_updates", True, "warmup_updates is true, the track has "),
-        ("new_setting", "x" * 99, f"new_setting is not in the track (the other has {'x' * 77}...)"),
+        (
+            "new_setting",
+            "x" * 99,
+            f"new_setting is not in the track (the other has {'x' * 79}\u2026)",
+        ),
         ("tasks.sokoban.walls", "on", "tasks.sokoban.walls is not in the track (the other has on)"),
     ],
 )

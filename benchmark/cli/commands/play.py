@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
+from benchmark.stats.shown import with_unit
 from tasks.base import Task
 from tasks.episode import View
 from tasks.errors import UserError
@@ -51,7 +52,9 @@ def run(arguments: argparse.Namespace) -> int:
             if step.outcome is not None:
                 _show(console, task, view, whole_prompt=False)
                 verdict = "solved" if step.outcome.success else "not solved"
-                score = f"{about.score_name} {step.outcome.score:.1f} {about.score_unit}"
+                score = (
+                    f"{about.score_name} {with_unit(f'{step.outcome.score:.1f}', about.score_unit)}"
+                )
                 console.print(f"{verdict} in {turn} turns, return {reward:.1f}, {score}")
                 for name, value in step.info.items():
                     console.print(Text(f"  {name}: {value}"))

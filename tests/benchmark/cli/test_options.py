@@ -57,7 +57,7 @@ def refused(capsys: pytest.CaptureFixture[str], words: str) -> str:
         ("eval --engine expert --task all,sokoban", "--task all is every task; name no other"),
         ("eval --engine expert --task sokoban,sokoban/builtin", "sokoban/builtin is given twice"),
         ("eval --engine expert --task sokoban,chess", "unknown task 'chess'"),
-        ("eval --engine expert --task sokoban --dtype float32", "--dtype does nothing"),
+        ("eval --engine expert --task sokoban --dtype float32", "--dtype has no effect"),
         (
             "eval --engine transformers --model tiny-sokoban --tensor-parallel-size 4",
             "--tensor-parallel-size has no effect with the transformers engine: only vLLM",

@@ -101,8 +101,8 @@ def test_every_example_is_taken_but_for_the_names_in_it(tmp_path: Path) -> None:
 
 def test_what_a_policy_has_not_is_named_in_one_sentence(tmp_path: Path) -> None:
     sentence = (
-        ": the run was played by a scripted policy: leave base_model, parameters, training_data, "
-        "init out"
+        ": the run was played by a scripted policy: remove base_model, parameters, training_data, "
+        "init"
     )
     assert mistakes(tmp_path, TRAINED) == sentence
     # What is to go need not be fixed first.
