@@ -37,7 +37,7 @@ LEAST_SEEDS: Final = 2
 def dependable_success(
     shares: Values, collapsed: Sequence[bool], resamples: int = RESAMPLES
 ) -> BootstrapInterval | None:
-    """Dependable success with its 95 % interval.
+    """Dependable success with its 95% interval.
 
     Args:
         shares: (m, n) solved share of each of n episodes, by seed; in [0, 1].

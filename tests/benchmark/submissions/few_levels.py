@@ -47,7 +47,7 @@ def random_run(tmp_path_factory: pytest.TempPathFactory, few_levels: None) -> Pa
 def submissions(
     tmp_path_factory: pytest.TempPathFactory, expert_run: Path, random_run: Path
 ) -> Path:
-    """A folder of two submissions: the expert, and two seeds that solve about 60 %."""
+    """A folder of two submissions: the expert, and two seeds that solve about 60%."""
 
     def make(folder: Path) -> None:
         policy_submission(folder, expert_run)
