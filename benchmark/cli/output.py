@@ -18,6 +18,7 @@ from benchmark.files import write_atomically
 from benchmark.report import report_html
 from benchmark.stats.shown import percent_text, with_unit
 from tasks.errors import UserError
+from tasks.texts import counted
 
 _FILE_WIDTH: Final = 200
 
@@ -88,11 +89,12 @@ def print_summary(
         )
     if manifest.overrides:
         usual = manifest.panels[0].usual
+        protocol = protocol_name(manifest.panels[0].name)
         changed = ", ".join(
-            f"{name} = {value}" + (f" (standard: {usual[name]})" if name in usual else "")
+            f"{name} = {value}" + (f" ({protocol}: {usual[name]})" if name in usual else "")
             for name, value in manifest.overrides.items()
         )
-        print(f"\nnot the {protocol_name(manifest.panels[0].name)} protocol: {changed}")
+        print(f"\nnot the {protocol} protocol: {changed}")
     panels = outputs.summary.panels
     for panel in panels:
         print(f"\n{panel.task}/{panel.panel}")
@@ -150,7 +152,7 @@ def _facts(panel: PanelSummary) -> Iterator[tuple[str, str]]:
 
 
 def _speed(session: Session) -> str:
-    text = f"{session.episodes} episodes in {session.wall_s:.1f} s"
+    text = f"{counted(session.episodes, 'episode')} in {session.wall_s:.1f} s"
     speed = session.tokens_per_second
     if speed is None:
         return text

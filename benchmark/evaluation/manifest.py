@@ -10,6 +10,7 @@ from benchmark.models import ModelIdentity
 from tasks.errors import UserError
 from tasks.seeding import canonical_json
 from tasks.strict import Strict
+from tasks.texts import counted
 
 SCHEMA_VERSION: Final = 1
 ENGINE_FACTS = (
@@ -59,7 +60,7 @@ class Manifest(Strict):
     @property
     def part(self) -> str | None:
         """Which part of its panels the run is, for people; None for whole panels."""
-        parts = [f"first {self.limit} episodes of every panel"] if self.limit else []
+        parts = [f"first {counted(self.limit, 'episode')} of every panel"] if self.limit else []
         if self.shard:
             parts.append(f"shard {self.shard.index} of {self.shard.count}")
         return ", ".join(parts) or None

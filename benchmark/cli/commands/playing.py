@@ -29,6 +29,7 @@ from benchmark.evaluation.run_folder import RunFolder, check_folder
 from benchmark.models import ModelSource, policy, served
 from tasks.errors import UserError
 from tasks.options import parse_settings
+from tasks.texts import counted
 
 CONCURRENCY = 64
 """Episodes in flight for each copy of a model, where nothing else is said."""
@@ -176,7 +177,7 @@ def _say_what_runs(folder: RunFolder, plan: Plan, engine: Engine) -> None:
     protocol = protocol_name(manifest.panels[0].name)
     print(
         f"{manifest.model.text} on {engine_text}; {protocol} protocol {plan.fingerprint[:8]}, "
-        f"{len(plan.keys())} episodes -> {folder.path}"
+        f"{counted(len(plan.keys()), 'episode')} -> {folder.path}"
     )
     if facts.get("opened"):
         print("note: the chat template opens <think>; responses begin with that tag")

@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import shlex
 import tempfile
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -103,9 +104,13 @@ def _init(arguments: argparse.Namespace) -> int:
     kind = KINDS.get(parts[0].model.kind, "trained")
     text = draft(parts, kind, shipped_weights())
     _write(path, text)
-    print(
-        f"{path}: {text.count(FILL_IN) - 1} lines to fill in, then: arlarena-bench submit prepare"
-    )
+    logs = [word for log in arguments.training_log for word in ("--training-log", log)]
+    maps = [word for meaning in arguments.map for word in ("--map", meaning)]
+    seeds = ["--seeds", ",".join(map(str, arguments.seeds))] if arguments.seeds else []
+    out = f"submissions/{datetime.now(UTC):%Y%m%d}_my-method"
+    words = [*arguments.run, *logs, *maps, *seeds, "--about", str(path), "--out", out]
+    print(f"{path}: {text.count(FILL_IN) - 1} lines to fill in, then:")
+    print(f"arlarena-bench submit prepare {shlex.join(words)}")
     return 0
 
 

@@ -97,7 +97,7 @@ def test_a_model_of_another_task_is_told_so(
     assert re.search(
         r"^tiny-sokoban \(init, .*\) on transformers, \w+, float32, context 1,024; ", out, re.M
     )
-    assert f"1 episodes -> {tmp_path}" in out
+    assert f"1 episode -> {tmp_path}" in out
     assert "--- prompt 1, as the model got it\n<|im_start|>user\n" in out
     assert "<|im_end|>\n<|im_start|>assistant\n" in out
     assert "100% of responses were cut, most at 4 tokens: --max-tokens 4096 gives room" in out

@@ -1,12 +1,13 @@
 """`arlarena-bench submit init`: what is known is filled in, the rest is rejected as it is."""
 
+import shlex
 from pathlib import Path
 
 import pytest
 import yaml
 
 from baselines.inits.registry import read_registry
-from benchmark.cli.main import main
+from benchmark.cli.main import main, parse
 from benchmark.submissions.format.plain_yaml import read_plain_yaml
 from tests.benchmark.submissions.preparing.test_prepare_command import Given
 
@@ -20,7 +21,12 @@ def test_a_first_about_of_trainings(given: Given, capsys: pytest.CaptureFixture[
     path = given.root / "first.yaml"
     command = ["submit", "init", *given.runs, "--training-log", *given.logs, "--out", str(path)]
     assert main(command) == 0
-    assert f"{path}: 7 lines to fill in" in capsys.readouterr().out
+    first, last = capsys.readouterr().out.splitlines()
+    assert first == f"{path}: 7 lines to fill in, then:"
+    # The command that comes next, to be copied.
+    arguments = parse(shlex.split(last)[1:])
+    assert (arguments.run, arguments.training_log) == (given.runs, given.logs)
+    assert arguments.about == str(path)
     text = path.read_text()
     assert "# seed 7: run-7 (2026-01-01), log log-7.jsonl (grpo, 2026-01-02)\n" in text
     assert "# The folder's date: 2026-01-02 or later.\n" in text
