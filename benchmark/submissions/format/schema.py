@@ -147,6 +147,14 @@ class TrainingData(Strict):
     other: bool
     panel_episodes: Literal[False]
 
+    @field_validator("panel_episodes", mode="before")
+    @classmethod
+    def _said(cls, value: object) -> object:
+        # To pydantic, 0 is the literal false as well.
+        if not isinstance(value, bool):
+            raise ValueError("must be false")
+        return value
+
     @field_validator("statement")
     @classmethod
     def _seen(cls, text: str) -> str:

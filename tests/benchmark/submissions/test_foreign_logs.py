@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from benchmark.models import ModelIdentity
 from benchmark.submissions.badges import badges_of
 from benchmark.submissions.checks.known import Known
 from benchmark.submissions.checks.results import foreign_stability_of, stability_of
@@ -17,41 +16,8 @@ from leaderboard.board.entries import row_of
 from leaderboard.table.columns import COLUMNS, Line
 from leaderboard.table.view import badges_of as shown_badges
 from tasks.errors import UserError
-from tasks.seeding import sha256_text, stable_seed
-from tests.support.submissions.small import Copy, Json, about, check, copied, played_by
-
-SOLVED = "eval_rewards/solved/mean"
-MAP = f"validation/success={SOLVED}"
-RATES = (0.25, 0.5, 0.75, 0.5)
-
-
-def trainer_state(folder: Path, seed: int, rates: tuple[float, ...] = RATES) -> Path:
-    """A log of TRL with a validation after every step, numbers of its own for each seed."""
-    folder.mkdir()
-    history: list[dict[str, Any]] = []
-    for step, rate in enumerate(rates):
-        if step:
-            noise = (stable_seed(seed, step) % 10_000) / 1e5
-            history.append(
-                {"step": step, "loss": noise + 1e-6, "grad_norm": 1.1 + noise, "kl": noise / 7,
-                 "entropy": 2.3 - noise, "reward": 0.31 + noise}
-            )  # fmt: skip
-        history.append({"step": step, SOLVED: rate})
-    state = {"log_history": history, "logging_steps": 1}
-    (folder / "trainer_state.json").write_text(json.dumps(state))
-    return folder
-
-
-def run_folder(root: Path, seed: int, expert: Path, random: Path) -> Path:
-    """A run of a checkpoint of that seed."""
-    model = ModelIdentity(name=f"trl-s{seed}", kind="folder", sha256=sha256_text(f"trl{seed}"))
-    played = played_by(model, expert, random, stable_seed("foreign", seed))
-    run = root / f"run-{seed}"
-    run.mkdir()
-    (run / "run.json").write_text(played.manifest.model_dump_json(indent=2) + "\n")
-    lines = [record.model_dump_json() + "\n" for record in played.records]
-    (run / "episodes.jsonl").write_text("".join(lines))
-    return run
+from tests.support.submissions.foreign_logs import MAP, SOLVED, run_folder, trainer_state
+from tests.support.submissions.small import Copy, Json, about, check, copied
 
 
 @pytest.fixture(scope="module")

@@ -66,6 +66,7 @@ class Tally:
         self.memory = max(self.memory, said["mib"])
         if "wrong" in said:
             self.wrong.append(f"{number} ({said['base']}, {said['done']}): {said['wrong']}")
+            print(self.wrong[-1], file=sys.stderr, flush=True)
         elif "finding" in said:
             self.rejected[file] += 1
             self.by[said["finding"]] += 1

@@ -10,13 +10,18 @@ from benchmark.evaluation.evaluate import Plan
 from benchmark.submissions.check import CheckResult, check_submission, read_accepted
 from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.known import Known
+from benchmark.submissions.parts import parts_of
+from benchmark.submissions.prepare import prepare
 from benchmark.submissions.reading.replays import Replays
 from tasks.sokoban.task import SokobanTask
 from tests.support.fuzz.oracle import proven
+from tests.support.submissions.foreign_logs import MAP, run_folder, trainer_state
 from tests.support.submissions.on_tracks import TRACK, on_track
 from tests.support.submissions.small import (
     INITS,
+    SEEDS,
     Copy,
+    about,
     as_init,
     copied,
     play_policy,
@@ -66,6 +71,7 @@ def make_bases(root: Path) -> list[Base]:
     two_panels = policy_submission(_folder(root, "both"), play_policy(root / "two", "random", both))
     bare = trained_submission(_folder(root, "bare"), expert, at_random, logs=False)
     on_a_track = on_track(_copy(trained, root, "track")).folder
+    foreign = _foreign(_folder(root, "foreign"), expert, at_random)
     init = _copy(trained, root, "init")
     as_init(init, INITS["tiny-sokoban"])
     made = {
@@ -74,6 +80,7 @@ def make_bases(root: Path) -> list[Base]:
         "trainings": (trained, policy),
         "trainings on a track": (on_a_track, policy),
         "checkpoints without logs": (bare, policy),
+        "another trainer's logs": (foreign, policy),
         "an init": (init.folder, policy),
     }
     replays = Replays(root / "replays.json")
@@ -84,6 +91,15 @@ def make_bases(root: Path) -> list[Base]:
         assert verdict.accepted, (name, [finding.text for finding in verdict.findings])
         bases.append(Base(name, folder, others, replays, proven(verdict)))
     return bases
+
+
+def _foreign(root: Path, expert: Path, at_random: Path) -> Path:
+    """Two seeds with logs of another trainer."""
+    runs = [run_folder(root, seed, expert, at_random) for seed in SEEDS]
+    logs = [trainer_state(root / f"log-{seed}", seed) for seed in SEEDS]
+    folder = root / "20260102_trained"
+    prepare(parts_of(runs, logs, list(SEEDS), [MAP]), about("trained"), folder)
+    return folder
 
 
 def _context(others: Sequence[Known], replays: Replays) -> Context:

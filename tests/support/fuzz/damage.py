@@ -71,9 +71,9 @@ def _snapshot(copy: Copy) -> dict[str, bytes | None]:
     }
 
 
-def _named(copy: Copy, draw: random.Random, end: str) -> str | None:
-    """A file whose name ends so; None if there is none."""
-    names = [name for name in _names(copy) if name.endswith(end)]
+def _named(copy: Copy, draw: random.Random, part: str) -> str | None:
+    """A file whose name has that part; None if there is none."""
+    names = [name for name in _names(copy) if part in name]
     return draw.choice(names) if names else None
 
 
@@ -82,11 +82,11 @@ def _names(copy: Copy) -> list[str]:
     return sorted(path.relative_to(copy.folder).as_posix() for path in found)
 
 
-def _stored_bytes(end: str, listed: bool) -> Damage:
+def _stored_bytes(part: str, listed: bool) -> Damage:
     """Damages a file as it is stored, and lists it as it lies there."""
 
     def change(copy: Copy, draw: random.Random) -> None:
-        if (name := _named(copy, draw, end)) is None:
+        if (name := _named(copy, draw, part)) is None:
             return
         before = _content_bytes(copy, name)
         file = copy.folder / name
@@ -110,11 +110,11 @@ def _frames(copy: Copy, draw: random.Random) -> None:
         copy.relist(name, len(content) + draw.choice((0, 0, 0, 1, -1)))
 
 
-def _content(end: str, change: Callable[[bytes, random.Random], bytes]) -> Damage:
+def _content(part: str, change: Callable[[bytes, random.Random], bytes]) -> Damage:
     """Changes what is in a file, as bytes, and lists it; summaries follow from records."""
 
     def write(copy: Copy, draw: random.Random) -> None:
-        if (name := _named(copy, draw, end)) is not None:
+        if (name := _named(copy, draw, part)) is not None:
             copy.write(name, change(copy.read(name), draw))
             if name.endswith("episodes.jsonl.zst"):
                 copy.summarize(name.rpartition("/")[0])
@@ -122,13 +122,13 @@ def _content(end: str, change: Callable[[bytes, random.Random], bytes]) -> Damag
     return write
 
 
-def _value(end: str) -> Damage:
+def _value(part: str) -> Damage:
     """Changes one JSON value in a file."""
 
     def change(content: bytes, draw: random.Random) -> bytes:
         return dumped(changed(parsed(content), draw)).encode("utf-8", "surrogatepass")
 
-    return _content(end, change)
+    return _content(part, change)
 
 
 def _restated(copy: Copy, draw: random.Random) -> None:
@@ -144,9 +144,9 @@ def _restated(copy: Copy, draw: random.Random) -> None:
         copy.manifest(change)
 
 
-def _swapped(pattern: str, copy: Copy, draw: random.Random) -> None:
+def _swapped(part: str, copy: Copy, draw: random.Random) -> None:
     """Swaps two files of a kind, or copies one over the other, and lists both."""
-    names = [name for name in _names(copy) if name.endswith(pattern)]
+    names = [name for name in _names(copy) if part in name]
     if len(names) < 2:
         return
     one, other = draw.sample(names, 2)
@@ -250,8 +250,8 @@ def _find_init(name: str) -> ModelIdentity:
 _RECORDS, _RUN, _SUMMARY = "episodes.jsonl.zst", "run.json", "summary.json"
 
 
-def _of_file(end: str) -> dict[str, Damage]:
-    return {"stored bytes": _stored_bytes(end, False), "bytes, listed": _stored_bytes(end, True)}
+def _of_file(part: str) -> dict[str, Damage]:
+    return {"stored bytes": _stored_bytes(part, False), "bytes, listed": _stored_bytes(part, True)}
 
 
 KINDS: dict[str, dict[str, Damage]] = {
@@ -270,11 +270,11 @@ KINDS: dict[str, dict[str, Damage]] = {
         "swapped": partial(_swapped, _RECORDS),
     },
     "logs": {
-        **_of_file("training/s0.jsonl.zst"),
-        "content": _content("training/s0.jsonl.zst", damaged),
-        "lines": _content("training/s1.jsonl.zst", partial(changed_lines, of="logs")),
-        "lines of the first": _content("training/s0.jsonl.zst", partial(changed_lines, of="logs")),
-        "swapped": partial(_swapped, ".jsonl.zst"),
+        **_of_file("training/"),
+        "content": _content("training/", damaged),
+        "lines": _content("training/", partial(changed_lines, of="logs")),
+        "writing": _content("training/", rewritten),
+        "swapped": partial(_swapped, "training/"),
     },
     "archives": {"frames": _frames},
     "run.json": {

@@ -10,8 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from pydantic import BaseModel
+
+from benchmark.evaluation.manifest import Manifest
 from benchmark.submissions.badges import badges_of
 from benchmark.submissions.check import CheckResult
+from benchmark.submissions.format.schema import Submission
 from benchmark.submissions.report import comment, verdict_json
 from tests.support.submissions.small import unpacked
 
@@ -35,6 +39,12 @@ HARMLESS: Final = (
     (
         "records",
         r"turns\.(response|response_tokens|prompt_tokens|log_prob|finish_reason)|sequence(\..*)?",
+        ANSWERS,
+    ),
+    # It follows from the records, and the check compares them.
+    (
+        "summary.json",
+        r"panels\.(prompt_tokens|response_tokens|total_tokens|truncated)(\..*)?",
         ANSWERS,
     ),
     ("log", ".*", LOGS),
@@ -61,7 +71,8 @@ def proven(verdict: CheckResult) -> dict[str, Any]:
     Names and descriptions are theirs, and so is what a log says where it agrees with itself.
     """
     content = judged(verdict)
-    del content["stability"], content["stability_infinite"]
+    for name in ("stability", "stability_infinite", "foreign_stability"):
+        content.pop(name, None)
     assert verdict.entry is not None
     submission = verdict.entry.submission
     points = [point.model_dump() for point in submission.checkpoints]
@@ -125,21 +136,36 @@ def _differing(of: str, before: Path, after: Path) -> Iterator[str]:
     if of == "README.md":
         yield ""
         return
+    if of == "log":
+        if unpacked(before.read_bytes()) != unpacked(after.read_bytes()):
+            yield ""
+        return
     if not before.name.endswith(".zst"):
-        one, other = (_flat(_by_name(json.loads(path.read_bytes()))) for path in (before, after))
+        # Read as the check reads it: what is left out has its default.
+        read = {"run.json": Manifest, "submission.json": Submission}.get(of)
+        one, other = (
+            _flat(_by_name(_content(path.read_bytes(), read))) for path in (before, after)
+        )
     else:
         lines = [
             [json.loads(line) for line in unpacked(path.read_bytes()).splitlines()]
             for path in (before, after)
         ]
-        # Records are found by what they are of, and lines of a log by their place.
-        one, other = ({k: v for each in side for k, v in _line(of, each)} for side in lines)
+        # Records are found by what they are of.
+        one, other = ({k: v for each in side for k, v in _line(each)} for side in lines)
         if len(lines[0]) != len(lines[1]):
             yield "number of lines"
     for path in one.keys() | other.keys():
         # What is left out is null.
         if not _equal(one.get(path), other.get(path)):
             yield ".".join(str(step) for step in path if isinstance(step, str))
+
+
+def _content(stored: bytes, schema: type[BaseModel] | None) -> dict[str, Any]:
+    if schema is not None:
+        return schema.model_validate_json(stored).model_dump(mode="json")
+    content: dict[str, Any] = json.loads(stored)
+    return content
 
 
 def _by_name(content: dict[str, Any]) -> dict[str, Any]:
@@ -153,9 +179,8 @@ def _by_name(content: dict[str, Any]) -> dict[str, Any]:
     return content | named
 
 
-def _line(of: str, line: dict[str, Any]) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    names = ("task", "panel", "episode", "repeat") if of == "records" else ("kind", "update")
-    place = tuple(str(line.get(name)) for name in names)
+def _line(line: dict[str, Any]) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    place = tuple(line[name] for name in ("task", "panel", "episode", "repeat"))
     for path, value in _flat(line).items():
         yield ((place,), *path), value
 
