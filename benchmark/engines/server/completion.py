@@ -7,7 +7,9 @@ from typing import Any, TypedDict
 
 from benchmark.engines.core.base import EngineError, Generation
 from benchmark.engines.server.exchange import Reply, Trouble
+from benchmark.fields import MAX_TOKENS
 from tasks.errors import UserError
+from tasks.texts import on_one_line
 
 MAX_TEXT = 1_000_000
 """Longest response text, in characters: the most that a record holds."""
@@ -117,7 +119,7 @@ def _expecting(what: str) -> Iterator[None]:
     """Turn what goes wrong in reading a body of another form into `Trouble`."""
     try:
         yield
-    except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise Trouble(f"HTTP 200 with a body that is not a {what}") from error
 
 
@@ -144,7 +146,9 @@ def _generation(text: Any, finish_reason: Any, tokens: _Tokens) -> Generation:
     if finish_reason == "abort":
         raise Trouble("the server dropped the request")
     if finish_reason not in ("stop", "length"):
-        raise EngineError(f"the response ended early: finish_reason {str(finish_reason)[:50]}")
+        # Nested as deeply as JSON may be, it cannot be turned into a text.
+        named = finish_reason if isinstance(finish_reason, str) else type(finish_reason).__name__
+        raise EngineError(f"the response ended early: finish_reason {on_one_line(named[:50])}")
     if not isinstance(text, str):
         raise EngineError("the response has no content")
     if len(text) > MAX_TEXT:
@@ -160,16 +164,17 @@ def without_surrogates(text: str) -> str:
 
 
 def _count(value: Any) -> int | None:
-    if value is None or (type(value) is int and value >= 0):
+    if value is None or (type(value) is int and 0 <= value <= MAX_TOKENS):
         return value
-    raise ValueError("a token count must be a non-negative number")
+    raise ValueError(f"a token count must be a number from 0 to {MAX_TOKENS}")
 
 
 def _ids(value: Any) -> tuple[int, ...] | None:
     if value is None:
         return None
-    if not set(map(type, value)) <= {int}:
-        raise ValueError("token ids must be numbers")
+    # Booleans are of another type, and larger numbers can be no tokens (`TokenId`).
+    if not all(type(one) is int and 0 <= one < 2**31 for one in value):
+        raise ValueError("token ids must be numbers that a record can hold")
     return tuple(value)
 
 
@@ -182,6 +187,8 @@ def _chat_log_probs(value: Any) -> tuple[float, ...] | None:
 def _log_probs(value: Any) -> tuple[float, ...] | None:
     if value is None:
         return None
+    if not set(map(type, value)) <= {int, float}:
+        raise ValueError("log-probabilities must be numbers")
     log_probs = tuple(map(float, value))
     if not all(map(math.isfinite, log_probs)):
         raise ValueError("log-probabilities must be finite")

@@ -74,6 +74,9 @@ class Reply:
         if isinstance(value, dict):
             error = value.get("error", value.get("message", value.get("detail", "")))
             value = error.get("message", "") if isinstance(error, dict) else error
+        if isinstance(value, dict | list):
+            # Nested as deeply as JSON may be, it cannot be turned into a text.
+            value = self.body[: 4 * MAX_MESSAGE].decode("utf-8", "replace")
         text = "".join(c if c.isprintable() else " " for c in str(value)[: 4 * MAX_MESSAGE])
         return " ".join(text.split())[:MAX_MESSAGE]
 
