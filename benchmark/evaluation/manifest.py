@@ -13,6 +13,8 @@ from tasks.strict import Strict
 from tasks.texts import counted
 
 SCHEMA_VERSION: Final = 1
+MAX_COUNT: Final = 10**9
+"""Of episodes, turns and repeats of a panel: more is no run's, and no loop's."""
 ENGINE_FACTS = (
     *("kind", "policy", "dtype", "device", "context", "server", "opened"),
     *("model_args", "batch_invariant"),
@@ -75,6 +77,15 @@ class Manifest(Strict):
             if (protocol.task, protocol.panel) == (task, panel):
                 return protocol
         raise UserError(f"this run does not play {task}/{panel}")
+
+    @field_validator("panels")
+    @classmethod
+    def _countable(cls, panels: tuple[PanelProtocol, ...]) -> tuple[PanelProtocol, ...]:
+        for panel in panels:
+            for name in ("episodes", "max_turns", "history_turns", "repeats"):
+                if getattr(panel, name) > MAX_COUNT:
+                    raise ValueError(f"{name} is more than {MAX_COUNT:,}")
+        return panels
 
     @field_validator("engine", "overrides")
     @classmethod

@@ -72,7 +72,7 @@ def expected_records(manifest: Manifest) -> dict[PanelKey, int]:
     for panel in manifest.panels:
         end = start + min(panel.episodes, manifest.limit or panel.episodes) * panel.repeats
         first = start + (index - 1 - start) % count
-        counts[panel.task, panel.panel] = len(range(first, end, count))
+        counts[panel.task, panel.panel] = max(0, -((first - end) // count))
         start = end
     return counts
 

@@ -142,7 +142,8 @@ def _differing(of: str, before: Path, after: Path) -> Iterator[str]:
         return
     if not before.name.endswith(".zst"):
         # Read as the check reads it: what is left out has its default.
-        read = {"run.json": Manifest, "submission.json": Submission}.get(of)
+        schemas: dict[str, type[BaseModel]] = {"run.json": Manifest, "submission.json": Submission}
+        read = schemas.get(of)
         one, other = (
             _flat(_by_name(_content(path.read_bytes(), read))) for path in (before, after)
         )

@@ -94,6 +94,14 @@ FORGERIES = [
     Forgery("other world", "policy", panel(trace_sha256=None), "played with trace_sha256 None"),
     Forgery("unknown panel", "policy", panel(panel="easy"), "the run does not play it"),
     Forgery("unknown task", "policy", panel(task="chess"), "chess"),
+    Forgery("a panel without end", "policy", panel(episodes=10**30), "episodes is more than 1,000"),
+    Forgery("repeats without end", "policy", panel(repeats=2**63), "repeats is more than 1,000"),
+    Forgery(
+        "a shard of too many",
+        "policy",
+        run(shard={"index": 10**300, "count": 10**300}),
+        "shard: is only a part of a run",
+    ),
     Forgery("half a panel", "trained", half_a_panel, "with episodes 18, installed is 24"),
     Forgery("edited fingerprint", "policy", run(restate=False, fingerprint="0" * 64), "edited"),
     Forgery(
