@@ -120,18 +120,27 @@ def check(settings: Settings, where: str) -> "TrainConfig":
     """Check settings against the schema.
 
     Raises:
-        UserError: The first fault, with near matches of an unknown key.
+        UserError: The first fault, with near matches of an unknown key; or they name a preset that
+            changes nothing.
     """
     # The schema brings the formulas, and they torch: not needed to list files.
     from baselines.algorithms.part import load_entry_points
     from baselines.config.schema import TrainConfig
 
     load_entry_points()
-    settings = _above_preset(settings)
+    above = _above_preset(settings)
     try:
-        return TrainConfig.model_validate(settings)
+        config = TrainConfig.model_validate(above)
+        if "preset" in settings:
+            own = {name: value for name, value in settings.items() if name != "preset"}
+            if config.computes_like(TrainConfig.model_validate(own)):
+                raise UserError(
+                    f"{where}: preset {settings['preset']} has no effect with advantage "
+                    f"{config.advantage.name}; remove it"
+                )
     except ValidationError as error:
-        raise UserError(f"{where}: {_first_fault(error, settings)}") from error
+        raise UserError(f"{where}: {_first_fault(error, above)}") from error
+    return config
 
 
 def _above_preset(settings: Settings) -> Settings:

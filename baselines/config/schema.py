@@ -213,6 +213,17 @@ class TrainConfig(Part):
         """Whether the distance to the init moves the update."""
         return self.kl.coef > 0
 
+    def computes_like(self, other: "TrainConfig") -> bool:
+        """Whether two configurations compute the same update from the same rows.
+
+        One may state how KL and entropy are aggregated where the other does so without saying it,
+        or where neither is part of the loss.
+        """
+        of_loss = self.entropy_coef != 0 or (self.kl.coef > 0 and self.kl.place == "loss")
+        means = {one.regularizer_aggregation or one.aggregation for one in (self, other)}
+        dumps = [one.model_dump(exclude={"regularizer_aggregation"}) for one in (self, other)]
+        return dumps[0] == dumps[1] and (len(means) == 1 or not of_loss)
+
 
 def _named(**traits: bool) -> str:
     """Names of the advantages with these traits."""

@@ -27,10 +27,12 @@ def add(
     _add_doctor(commands)
     parser = commands.add_parser(
         "tracks",
-        help="list the tracks, on which training runs are comparable",
+        help="list the tracks, on which training runs are comparable, or show one in full",
         description="A track pins everything in a training run except the method: init, tasks, "
         "sizes and the rule for the learning rate.",
+        epilog="examples:\n  arlarena-bench tracks\n  arlarena-bench tracks sokoban-standard\n",
     )
+    parser.add_argument("track", metavar="NAME", nargs="?", help="show this track in full")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
 
 

@@ -1,23 +1,36 @@
-"""`arlarena-bench tracks`: list the tracks."""
+"""`arlarena-bench tracks`: list the tracks, or show one in full."""
 
 import argparse
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from rich.table import Table
 
 from benchmark.cli.output import table_console
+from benchmark.flat import flat
 from benchmark.tracks import RateGrid, Track
+from tasks.seeding import canonical_json
+from tasks.texts import digest_text, plural
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from baselines.tracks.registry import load_track, read_index
 
+    if arguments.track is not None:
+        track = load_track(arguments.track)
+        _show(track, read_index()[track.name].cpu_minutes, arguments.json)
+        return 0
     tracks = [(load_track(name), pin.cpu_minutes) for name, pin in read_index().items()]
     if arguments.json:
         print(json.dumps([_facts(*each) for each in tracks], indent=2))
         return 0
+    _list(tracks)
+    return 0
+
+
+def _list(tracks: Sequence[tuple[Track, float | None]]) -> None:
     console = table_console()
     table = Table(box=None, pad_edge=False)
     table.add_column("track", no_wrap=True)
@@ -42,7 +55,57 @@ def run(arguments: argparse.Namespace) -> int:
         "one run on one thread"
     )
     console.print("arlarena-bench train --track NAME --recipe RECIPE --seed 0", highlight=False)
-    return 0
+
+
+def _show(track: Track, minutes: float | None, as_json: bool) -> None:
+    """Print all that a track pins, and the finished runs of the repository's study."""
+    trained = _trained(track)
+    if as_json:
+        facts = _facts(track, minutes)
+        facts |= {"settings": track.settings, "recipes": track.recipes, "results": trained}
+        print(json.dumps(facts, indent=2))
+        return
+    init = track.init.name
+    if track.init.sha256 is not None:
+        init += f" (SHA-256 {digest_text(track.init.sha256)})"
+    cost = "not measured"
+    if minutes is not None:
+        cost = f"{minutes:.0f} CPU minutes for one run on one thread"
+    results = ", ".join(
+        f"{recipe} ({plural(len(seeds), 'seed')} {', '.join(map(str, seeds))})"
+        for recipe, seeds in trained.items()
+    )
+    rows = [
+        ("description", track.description),
+        ("SHA-256", track.sha256),
+        ("init", init),
+        ("tasks", ", ".join(track.tasks)),
+        ("learning rate", _rule_in_full(track)),
+        ("cost", cost),
+        ("results", results or "none in baselines/results"),
+        *((name, _value(value)) for name, value in flat(track.settings).items()),
+        *((f"{recipe} sets", _value(constants)) for recipe, constants in track.recipes.items()),
+    ]
+    width = max(len(name) for name, _ in rows)
+    print(track.name)
+    for name, value in rows:
+        print(f"  {name:<{width}}  {value}")
+
+
+def _trained(track: Track) -> dict[str, list[int]]:
+    """Seeds with results in this repository, by recipe."""
+    from baselines.study.cells import INIT, cells_there
+    from baselines.tracks.registry import RESULTS
+
+    seeds: dict[str, list[int]] = {}
+    for cell in cells_there(RESULTS, track.name):
+        if cell.recipe != INIT:
+            seeds.setdefault(cell.recipe, []).append(cell.seed)
+    return seeds
+
+
+def _value(value: object) -> str:
+    return value if isinstance(value, str) else canonical_json(value)
 
 
 def _facts(track: Track, minutes: float | None) -> dict[str, Any]:
@@ -65,3 +128,13 @@ def _rule(track: Track) -> str:
     if isinstance(rule, RateGrid):
         return f"best of {', '.join(f'{rate:g}' for rate in rule.grid)}"
     return f"{rule.fixed:g}"
+
+
+def _rule_in_full(track: Track) -> str:
+    rule = track.learning_rate
+    if not isinstance(rule, RateGrid):
+        return _rule(track)
+    return (
+        f"{_rule(track)}, by the rollouts of the last {rule.last} of {rule.updates} updates "
+        f"with seed {rule.seed}"
+    )

@@ -80,8 +80,11 @@ def test_empg() -> None:
         close(found, case["expected"]["advantages"], ROUNDED)
 
 
-@pytest.mark.parametrize("recipe", names(RECIPES))
-def test_every_recipe_takes_the_preset(recipe: str) -> None:
+WITHOUT_EFFECT = ("ppo", "reinforce_pp", "rloo")
+
+
+@pytest.mark.parametrize("recipe", sorted({*names(RECIPES)} - {*WITHOUT_EFFECT}))
+def test_the_preset_changes_what_a_group_is_compared_by(recipe: str) -> None:
     config = resolve(recipe, "paper", ["alfworld"], ["preset=released"])
     assert config.regularizer_aggregation == "token-mean"
     if isinstance(config.advantage, Relative):
@@ -90,6 +93,24 @@ def test_every_recipe_takes_the_preset(recipe: str) -> None:
     # Not even the name of the new setting stands in a run that does not use it.
     assert "regularizer_aggregation" not in plain.model_dump()
     assert plain.aggregation == config.aggregation
+
+
+@pytest.mark.parametrize("recipe", WITHOUT_EFFECT)
+def test_a_preset_that_changes_nothing_is_refused(recipe: str) -> None:
+    with pytest.raises(UserError) as raised:
+        resolve(recipe, "tiny", ["sokoban"], ["preset=released"])
+    assert "preset released has no effect with advantage " in str(raised.value)
+    assert str(raised.value).endswith("; remove it")
+
+
+def test_an_aggregation_that_nothing_uses_is_no_difference() -> None:
+    own = ["aggregation=seq-mean-token-mean", "kl.coef=0"]
+    said = [*own, "regularizer_aggregation=token-mean"]
+    plain, other = (resolve("rloo", "tiny", ["sokoban"], each) for each in (own, said))
+    assert other.computes_like(plain)
+    for use in ("entropy_coef=0.01", "kl.coef=0.01"):
+        plain, other = (resolve("rloo", "tiny", ["sokoban"], [*each, use]) for each in (own, said))
+        assert not other.computes_like(plain)
 
 
 def test_a_preset_stands_below_everything_else_and_has_to_exist() -> None:

@@ -1,12 +1,14 @@
-"""`arlarena-bench tracks` lists what every track is and costs."""
+"""`arlarena-bench tracks` lists what every track is and costs, and shows one in full."""
 
 import json
+import re
 
 import pytest
 
 from baselines.tracks import registry as tracks
 from baselines.tracks.registry import Pin, load_track, read_index, track_names
 from benchmark.cli.main import main
+from benchmark.flat import flat
 
 
 def test_the_list_says_what_a_track_is(
@@ -45,3 +47,34 @@ def test_the_list_for_programs_is_whole(capsys: pytest.CaptureFixture[str]) -> N
     assert (paper["updates"], paper["episodes_per_update"]) == (200, 256)
     assert paper["init"]["sha256"] is None and paper["cpu_minutes"] is None
     assert paper["sha256"] == load_track("paper-sokoban").sha256
+
+
+def test_one_track_is_shown_with_all_that_it_pins(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tracks", "sokoban-standard"]) == 0
+    first, *lines = capsys.readouterr().out.splitlines()
+    shown = dict(re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in lines)
+    track = load_track("sokoban-standard")
+    assert first == track.name
+    assert shown["SHA-256"] == track.sha256
+    assert shown["init"] == "tiny-sokoban (SHA-256 d72e802cf652...)"
+    rule = "best of 0.0002, 0.0005, by the rollouts of the last 5 of 10 updates with seed 1000"
+    assert shown["learning rate"] == rule
+    assert shown["cost"] == "8 CPU minutes for one run on one thread"
+    assert shown["results"].startswith("grpo (seeds 0, 1, 2")  # more may come
+    assert shown["rollout.group_size"] == "8" and shown["tis_cap"] == "null"
+    assert set(flat(track.settings)) <= set(shown)
+
+
+def test_one_track_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tracks", "paper-sokoban", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    track = load_track("paper-sokoban")
+    assert (found["sha256"], found["settings"]) == (track.sha256, track.settings)
+    assert (found["recipes"], found["results"]) == (track.recipes, {})
+
+
+def test_an_unknown_track_has_near_matches(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tracks", "sokoban-standart"]) == 2
+    assert "there is no track 'sokoban-standart'; did you mean sokoban-standard" in (
+        capsys.readouterr().err
+    )
