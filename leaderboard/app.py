@@ -12,7 +12,7 @@ of which sets off another:
 `leaderboard.serve.server` serves it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -56,11 +56,12 @@ from leaderboard.page.state import (
 from leaderboard.tabs.answer import answer, plane
 from leaderboard.tabs.board import board_page
 from leaderboard.tabs.collapses import aligned_chart, collapses_page
-from leaderboard.tabs.compare import compare_chart, compare_page
+from leaderboard.tabs.compare import compare_chart, compare_curves, compare_page
 from leaderboard.tabs.coverage import coverage_page
 from leaderboard.tabs.curve_charts import curve_chart, survival_chart
 from leaderboard.tabs.curves import curves_page
 from leaderboard.tabs.entry import entry_page
+from leaderboard.tabs.entry_head import entry_curve, entry_head
 from leaderboard.tabs.episodes import episodes_page
 from leaderboard.tabs.paper import paper_chart, paper_page
 from leaderboard.tabs.published import published_tables
@@ -240,16 +241,20 @@ def _curves(board: Board) -> TabPart:
 def _entry(board: Board, submissions: Path) -> TabPart:
     choices, state = offered_by(board, "entry")
 
-    def facts(state: State) -> str:
+    def once(draw: Callable[[Board, State], Any], state: State) -> Any:
         # The same whichever of its episodes is shown.
-        return entry_page(board, State(tab="entry", protocol=state.protocol, entry=state.entry))
+        return draw(board, State(tab="entry", protocol=state.protocol, entry=state.entry))
 
     with gr.Tab(TABS["entry"], id="entry") as tab:
         controls: Controls = {"entry": dropdown(choices, state, "entry", "Entry")}
-        about = content(facts)
+        head = content(partial(once, entry_head))
+        curve = figure(partial(once, entry_curve))
+        about = content(partial(once, entry_page))
         listed = content(partial(episodes_page, board, None), "episodes.js")
         episode = (listed[0], partial(episodes_page, board, submissions))
-        return TabPart("entry", tab, drawn_for(), controls, (about, listed), (episode,))
+        return TabPart(
+            "entry", tab, drawn_for(), controls, (head, curve, about, listed), (episode,)
+        )
 
 
 def _compare(board: Board) -> TabPart:
@@ -260,10 +265,10 @@ def _compare(board: Board) -> TabPart:
                 "first": dropdown(choices, state, "first", "First entry"),
                 "second": dropdown(choices, state, "second", "Second entry"),
             }
-        plotted = figure(partial(compare_chart, board))
-        return TabPart(
-            "compare", tab, drawn_for(), controls, (plotted, content(partial(compare_page, board)))
-        )
+        with gr.Row(elem_classes="lb-plots"):
+            figures = [figure(partial(draw, board)) for draw in (compare_chart, compare_curves)]
+        text = content(partial(compare_page, board))
+        return TabPart("compare", tab, drawn_for(), controls, (*figures, text))
 
 
 def _collapses(board: Board) -> TabPart:

@@ -12,3 +12,35 @@ setInterval(() => {
   if (waiting) waiting.textContent = "Many episodes are being read just now: yours takes longer …";
   fetchEpisode();
 }, 3000);
+
+// Words in the search leave only the episodes that hold all of them.
+element.addEventListener("input", (event) => {
+  if (!event.target.matches(".lb-find")) return;
+  const words = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
+  for (const item of element.querySelectorAll(".lb-list li")) {
+    const text = item.textContent.toLowerCase();
+    item.hidden = !words.every((word) => text.includes(word));
+  }
+});
+
+// One turn at a time, by buttons or arrow keys; 0 shows all of them again.
+function step(by) {
+  const turns = [...element.querySelectorAll(".lb-turns > li")];
+  const at = turns.findIndex((turn) => turn.classList.contains("lb-now"));
+  const next = at < 0 ? (by > 0 ? 0 : turns.length - 1)
+    : Math.min(Math.max(at + by, 0), turns.length - 1);
+  element.querySelector(".lb-turns")?.classList.toggle("lb-single", by !== 0);
+  turns.forEach((turn, place) => turn.classList.toggle("lb-now", by !== 0 && place === next));
+}
+
+element.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-step]");
+  if (button) step(Number(button.dataset.step));
+});
+element.addEventListener("keydown", (event) => {
+  if (event.target.matches("input") || event.ctrlKey || event.metaKey || event.altKey) return;
+  const by = { ArrowLeft: -1, ArrowRight: 1, Escape: 0 }[event.key];
+  if (by === undefined || !event.target.closest(".lb-episode")) return;
+  event.preventDefault();
+  step(by);
+});

@@ -56,3 +56,12 @@ new MutationObserver((_, observer) => {
   document.getElementById("lb-waiting")?.remove();
   observer.disconnect();
 }).observe(document, { childList: true, subtree: true });
+
+// A button copies the text beside it, and says so.
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest?.(".lb-copy");
+  if (!button) return;
+  await navigator.clipboard.writeText(button.parentElement.querySelector("code").textContent);
+  button.textContent = "Copied";
+  setTimeout(() => { button.textContent = "Copy"; }, 1500);
+});

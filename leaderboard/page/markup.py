@@ -60,6 +60,17 @@ def block(text: str, name: str = "text") -> Markup:
     )
 
 
+def copied(text: str, name: str) -> Markup:
+    """A text of ours with a button that copies it (`assets/page.js`).
+
+    Args:
+        text: The text, such as a command.
+        name: What it does, in words.
+    """
+    button = element("button", "Copy", "lb-copy", type="button", aria_label=f"Copy: {name}")
+    return element("div", element("code", line(text)) + button, "lb-copied")
+
+
 def joined(pieces: Iterable[Piece], between: str = "") -> Markup:
     """Pieces one after the other."""
     return Markup(str(escape(between)).join(map(escape, pieces)))  # noqa: S704 - all were escaped

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from benchmark.logs.curves import Points
-from benchmark.stability.precursors import first_movers, median_lead, moved_at
+from benchmark.stability.precursors import FIRST, first_movers, median_lead, moved_at
 from leaderboard.board.board import Board
 from leaderboard.board.curves import SIGNALS
 from leaderboard.board.rows import BoardRow, PanelKey
@@ -24,7 +24,7 @@ class Autopsy:
         curves: Its curves.
         step: The update at which it collapsed.
         moves: By signal of `SIGNALS` that its log has: the update at which it moved; None if it did
-            not until the collapse.
+            not until the collapse. Empty if that came before a signal can be judged.
     """
 
     row: BoardRow
@@ -85,6 +85,9 @@ def autopsies(board: Board, protocol: str) -> tuple[Autopsy, ...]:
 def _moves(curves: SeedCurves, collapse: int | None) -> dict[str, int | None]:
     """When every signal moved; up to the collapse, if there was one."""
     moves: dict[str, int | None] = {}
+    if collapse is not None and collapse <= FIRST:
+        # Nothing was seen of it before: no signal can be judged.
+        return moves
     for name, kind in SIGNALS.items():
         series = curves.of(name)
         if series is not None:

@@ -71,6 +71,8 @@ def collapses_page(board: Board, state: State) -> str:
 def _answer(found: tuple[Autopsy, ...], signals: tuple[Warned, ...]) -> Markup:
     best, *_ = signals
     runs = counted(len(found), "training run")
+    if not best.known:
+        return joined([f"{runs} collapsed, so early that no signal can be judged."])
     if best.excess <= 0 or best.lead is None:
         return joined([f"{runs} collapsed. No signal moved before more often than in other runs."])
     title = element("strong", SIGNALS[best.name].title)
@@ -115,7 +117,8 @@ def _runs(board: Board, state: State, found: tuple[Autopsy, ...]) -> Markup:
         [
             joined([_entry(each, state), element("span", f"seed {each.curves.seed}", "lb-sub")]),
             f"{each.step:,}",
-            ", ".join(SIGNALS[name].title for name in each.first) or "none",
+            ", ".join(SIGNALS[name].title for name in each.first)
+            or ("none" if each.moves else "too early to tell"),
             *(_move(each, name) for name in SIGNALS),
             _level(board, state, each),
         ]

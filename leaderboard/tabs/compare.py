@@ -16,6 +16,7 @@ from leaderboard.page.markup import (
     Head,
     Piece,
     element,
+    folded,
     joined,
     line,
     link,
@@ -29,6 +30,7 @@ from leaderboard.table import cells
 from leaderboard.table.columns import COLUMNS, panel_name
 from leaderboard.table.equal import equal_means
 from leaderboard.table.paired import Comparison, DifferingEpisode, compare
+from leaderboard.tabs.curve_charts import curve_chart
 from tasks.texts import counted
 
 MAX_LISTED: Final = 100
@@ -57,8 +59,12 @@ def compare_page(board: Board, state: State) -> str:
         _listed(first, second, found, state),
         _while_training(board, first, second, known),
         view_link(query_of(state)),
-        element("h2", f"Episodes of {chosen} on which they differ"),
-        _differing(first, second, found[chosen], known[chosen]),
+        element("h2", f"Episodes of {chosen}, won and lost"),
+        _grid(board, first, second, known[chosen]),
+        folded(
+            f"As a table: {counted(len(found[chosen].differing), 'episode')} on which they differ",
+            _differing(first, second, found[chosen], known[chosen]),
+        ),
     )
 
 
@@ -76,6 +82,17 @@ def _headline(first: BoardRow, second: BoardRow, found: dict[str, Comparison]) -
     tied = f"; {ties} of them a tie" if ties else ""
     text = joined(["\u201c", line(first.name), "\u201d", about, tied])
     return element("p", text, "lb-count", role="status")
+
+
+@lru_cache(maxsize=64)
+def compare_curves(board: Board, state: State) -> charts.Value:
+    """Success of both along their training, over each other."""
+    both = [row for each in (state.first, state.second) if (row := board.row(each, state.protocol))]
+    logged = tuple(dict.fromkeys(row.id for row in both if row.stability is not None))
+    if not logged:
+        return charts.NOTHING
+    drawn = State(tab="curves", protocol=state.protocol, entries=logged)
+    return curve_chart("success", board, drawn)
 
 
 @lru_cache(maxsize=64)
@@ -113,6 +130,13 @@ def _compared(
 
 
 _STABILITY: Final = ("collapse_rate", "worst_seed", "max_drawdown", "retention")
+_CELLS: Final = {
+    "both": "both alike",
+    "first": "first more often",
+    "second": "second more often",
+    "none": "neither",
+}
+"""What a cell of the grid of episodes says, by its class."""
 _CHOICES: Final = ("advantage", "clipping", "aggregation", "sampling", "setting")
 
 
@@ -226,6 +250,41 @@ def _while_training(
             table("Success at equal cost", heads, rows),
         ]
     )
+
+
+def _grid(board: Board, first: BoardRow, second: BoardRow, panel: PanelFacts) -> Markup:
+    """Every episode as a cell: who solved it more often. It opens the play of who did."""
+    solved = [board.solved(row, panel.key) for row in (first, second)]
+    numbers = [row.panel(panel.key) for row in (first, second)]
+    one, other = (
+        counts / number.plays
+        for counts, number in zip(solved, numbers, strict=True)
+        if counts is not None and number is not None
+    )
+    cells_shown, totals = [], dict.fromkeys(_CELLS, 0)
+    for episode, category, a, b in zip(
+        panel.episodes, panel.categories, one.tolist(), other.tolist(), strict=True
+    ):
+        css = "first" if a > b else "second" if b > a else "both" if a else "none"
+        totals[css] += 1
+        row, share = (first, a) if a >= b else (second, b)
+        target = State(
+            tab="entry", protocol=row.protocol, entry=row.id, panel=panel_name(panel),
+            show="all" if share in (0, 1) else "solved", episode=episode,
+        )  # fmt: skip
+        said = f"{cells.text(episode)}, {cells.text(category)}: first {100 * a:.0f} %, "
+        said += f"second {100 * b:.0f} %"
+        name = element("span", said, "lb-sr")
+        cells_shown.append(link(query_of(target), name, f"lb-cell lb-cell-{css}", title=said))
+    legend = joined(
+        (
+            element("span", joined([element("i", "", f"lb-cell lb-cell-{css}"), f" {text}: ",
+                                    str(totals[css])]))
+            for css, text in _CELLS.items()
+        ),
+        " ",
+    )  # fmt: skip
+    return element("p", legend, "lb-cells-key") + element("div", joined(cells_shown), "lb-cells")
 
 
 def _differing(first: BoardRow, second: BoardRow, found: Comparison, panel: PanelFacts) -> Markup:

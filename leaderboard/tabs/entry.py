@@ -62,7 +62,6 @@ def entry_page(board: Board, state: State) -> str:
     if row is None:
         return page(note("Choose an entry."))
     return page(
-        element("h2", line(row.name)),
         _about(row),
         view_link(query_of(State(tab="entry", protocol=state.protocol, entry=row.id)), *_ways(row)),
         element("h3", "Success"),

@@ -10,6 +10,7 @@ from leaderboard.page.markup import (
     Head,
     Piece,
     block,
+    copied,
     element,
     folded,
     joined,
@@ -57,9 +58,9 @@ def reproduce(row: BoardRow) -> Markup:
                 "Without a model: in a clone of the repository, every recorded episode is executed "
                 "again on a CPU, and all numbers are computed from the folder."
             ),
-            block(f"arlarena-bench submit check {entry}", "command of the check"),
+            copied(f"arlarena-bench submit check {entry}", "the check"),
             note(_about(row)),
-            block(f"arlarena-bench reproduce {entry}", "command of the reproduction"),
+            copied(f"arlarena-bench reproduce {entry}", "the reproduction"),
             note("It runs these commands, which --dry-run prints:"),
             block("\n".join(commands), "commands, one by one"),
         ]

@@ -21,6 +21,15 @@ MAX_TEXT: Final = 8_000
 _TAIL: Final = 2_000
 
 
+# They show one turn at a time, in the browser (`assets/episodes.js`).
+_STEPS: Final = Markup(
+    '<p class="lb-steps"><button type="button" data-step="-1">\u2190 Previous turn</button>'
+    '<button type="button" data-step="1">Next turn \u2192</button>'
+    '<button type="button" data-step="0">All turns</button>'
+    '<span class="lb-sub">or the arrow keys</span></p>'
+)
+
+
 def turns(play: Play) -> Markup:
     """All turns of an episode."""
     record = play.record
@@ -40,7 +49,9 @@ def turns(play: Play) -> Markup:
         element("li", _turn(number, turn, view, play.tiles), "lb-turn")
         for number, (turn, view) in enumerate(zip(record.turns[:MAX_TURNS], after, strict=False), 1)
     ]
-    parts.append(element("ol", joined(listed), "lb-turns"))
+    if len(listed) > 1:
+        parts.append(_STEPS)
+    parts.append(element("ol", joined(listed), "lb-turns", tabindex="0", aria_label="Turns"))
     if len(record.turns) > MAX_TURNS:
         parts.append(note(f"{len(record.turns) - MAX_TURNS} more turns are not shown."))
     return joined(parts)

@@ -14,6 +14,7 @@ from leaderboard.episodes.outcomes import Endings, PlayKey, known_endings, read_
 from leaderboard.episodes.plays import play_of
 from leaderboard.page.markup import NOTHING, Piece, element, joined, line, link, note, page
 from leaderboard.page.state import SHOW, State, query_of, repeats_of
+from leaderboard.tabs.answer import init_of_entry
 from leaderboard.tabs.episode import turns
 from tasks.errors import UserError
 
@@ -68,7 +69,7 @@ def episodes_page(board: Board, submissions: Path | None, state: State) -> str:
         said,
         _ways(state, "panel", names) if len(names) > 1 else "",
         _ways(state, "show", SHOW),
-        _browser(submissions, row, played, state),
+        _browser(board, submissions, row, played, state),
     )
 
 
@@ -101,7 +102,9 @@ def _way(target: State, text: Piece, current: bool) -> Markup:
     return link(query_of(target), text, **marked)
 
 
-def _browser(submissions: Path | None, row: BoardRow, played: _Played, state: State) -> Markup:
+def _browser(
+    board: Board, submissions: Path | None, row: BoardRow, played: _Played, state: State
+) -> Markup:
     items = _items(played, state)
     shown = items[:MAX_LISTED]
     more = f", the first {MAX_LISTED} are listed" if len(items) > len(shown) else ""
@@ -109,8 +112,12 @@ def _browser(submissions: Path | None, row: BoardRow, played: _Played, state: St
     counted = joined(
         [f"{len(items)} of {len(played.known.episodes)} episodes, each with its ", category, more]
     )
-    listed = element("ul", joined(shown), "lb-list", tabindex="0", aria_label="Episodes")
-    chosen = element("div", _chosen(submissions, row, played, state), "lb-episode")
+    # It filters what is listed, in the browser (`assets/episodes.js`).
+    find = Markup('<input type="search" class="lb-find" aria-label="Find an episode" '
+                  'placeholder="Find: name, category, solved, failed">')  # fmt: skip
+    found = element("ul", joined(shown), "lb-list", tabindex="0", aria_label="Episodes")
+    listed = element("div", find + found)
+    chosen = element("div", _chosen(board, submissions, row, played, state), "lb-episode")
     return note(counted) + element("div", listed + chosen, "lb-browser")
 
 
@@ -131,7 +138,9 @@ def _items(played: _Played, state: State) -> list[Markup]:
     return items
 
 
-def _chosen(submissions: Path | None, row: BoardRow, played: _Played, state: State) -> Piece:
+def _chosen(
+    board: Board, submissions: Path | None, row: BoardRow, played: _Played, state: State
+) -> Piece:
     if not state.episode:
         return note("Choose an episode to see its turns.") + _own(state, "list")
     if submissions is None:
@@ -150,7 +159,7 @@ def _chosen(submissions: Path | None, row: BoardRow, played: _Played, state: Sta
     several = len(played.repeats) > 1
     state = replace(state, seed=str(seed), repeat=str(repeat) if several else "")
     title = joined([line(state.episode), f", seed {seed}", f", play {repeat}" if several else ""])
-    parts = [element("h4", title), _plays(state, keys, endings)]
+    parts = [element("h4", title), _plays(state, keys, endings), _before(board, row, state)]
     try:
         parts.append(turns(play_of(submissions, row, seed, key, state.episode, repeat - 1)))
     except UserError as error:
@@ -158,6 +167,20 @@ def _chosen(submissions: Path | None, row: BoardRow, played: _Played, state: Sta
         faults = [str(error)]
     parts += [note(line(fault)) for fault in faults]
     return joined([*parts, _own(state, "episode")])
+
+
+def _before(board: Board, row: BoardRow, state: State) -> Markup:
+    """The same episode as the init has played it, before training."""
+    init = init_of_entry(board, row)
+    task, _, panel = state.panel.partition("/")
+    solved = board.solved(init, (task, panel)) if init else None
+    facts = board.panel(row, (task, panel))
+    if init is None or solved is None or facts is None:
+        return NOTHING
+    ended = "solved" if solved[facts.episodes.index(state.episode)] else "failed"
+    target = replace(state, entry=init.id, seed="", repeat="", show="all")
+    way = link(query_of(target), joined(["before training: ", line(init.name), f" {ended}"]))
+    return element("p", way, "lb-ways")
 
 
 def _own(state: State, what: str) -> Markup:

@@ -100,9 +100,9 @@ def test_controls_draw_their_tab_again(page: Page) -> None:
     _, _, content, sort = use(page, "board", panels="sokoban/builtin", search="v2-3", sort="name")
     assert "1 of 3 entries, sorted by entry" in content
     assert sort == "name"
-    facts, episodes = use(page, "entry", entry="20260103_v2-3")
-    assert "v2-3" in facts and "100 of 100 episodes" in episodes
-    _, compared = use(page, "compare", first="20260103_v2-3", second="20260101_v2-1")
+    head, _, facts, episodes = use(page, "entry", entry="20260103_v2-3")
+    assert "v2-3" in head and "20260103_v2-3" in facts and "100 of 100 episodes" in episodes
+    _, _, compared = use(page, "compare", first="20260103_v2-3", second="20260101_v2-1")
     assert "v2-3</span>" not in compared and "is better" in compared
     assert "No entry" in use(page, "stability", measure="retention")[1]
     assert "Choose entries" in use(page, "curves", entries=[])[-1]
@@ -147,7 +147,7 @@ def test_an_episode_stays_when_its_tab_is_opened(page: Page) -> None:
     changes = opened(page, query, "v2")
     value = changes[entry.controls["entry"]]
     drawn_for = changes[entry.drawn_for]
-    assert choose_tab(page, "entry", drawn_for, entry=value) == [gr.skip()] * 3
+    assert choose_tab(page, "entry", drawn_for, entry=value) == [gr.skip()] * 5
 
 
 def test_a_control_cannot_ask_for_what_is_not_there(page: Page) -> None:

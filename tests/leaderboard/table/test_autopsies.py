@@ -65,6 +65,15 @@ def test_the_page_says_it(boards: Boards) -> None:
     )
 
 
+def test_a_collapse_before_the_sixth_update_is_not_judged(boards: Boards) -> None:
+    board = boards(entry("early", seed(0, 5, 2, 3)))
+    (found,) = autopsies(board, "v1")
+    assert (found.moves, found.first) == ({}, ())
+    said = text_of(collapses_page(board, STATE))
+    assert "1 training run collapsed, so early that no signal can be judged." in said
+    assert "too early to tell" in said
+
+
 def test_curves_are_aligned_at_the_collapse(boards: Boards) -> None:
     spec = json.loads(aligned_chart("grad_norm", boards(FALLEN), STATE)["plot"])
     drawn = {(each["label"], each["x"]): each["y"] for each in spec["data"]["values"]}

@@ -253,5 +253,5 @@ def test_a_panel_that_was_not_played_is_said(tmp_path: Path) -> None:
     compared = replace(compared, second="20260103_other", panel="sokoban/builtin")
     page = compare_page(board, compared)
     assert "They have not both played sokoban/builtin." in page
-    assert "Episodes of alfworld/builtin on which they differ" in page
+    assert "Episodes of alfworld/builtin, won and lost" in page
     assert "not both played" not in compare_page(board, replace(compared, panel=""))

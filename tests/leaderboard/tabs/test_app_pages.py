@@ -22,6 +22,7 @@ from leaderboard.tabs.compare import compare_page
 from leaderboard.tabs.curve_charts import curve_chart
 from leaderboard.tabs.curves import curves_page
 from leaderboard.tabs.entry import entry_page
+from leaderboard.tabs.entry_head import entry_head
 from leaderboard.tabs.episodes import episodes_page
 from leaderboard.tabs.published import published_tables
 from leaderboard.tabs.stability import stability_page
@@ -37,6 +38,7 @@ from tests.support.board_rows import (
 )
 from tests.support.runs.report_runs import INJECTION
 
+CELLS = ("both", "first", "second", "none")
 HOSTILE = INJECTION + ' ${alert(1)} [link](javascript:alert(1)) **bold** =HYPERLINK("x") " \' >'
 ELEMENTS = {
     "a", "br", "button", "caption", "circle", "code", "dd", "details", "div", "dl", "dt", "em", "g",
@@ -62,7 +64,8 @@ class Seen(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.add(tag)
         self.attributes |= {(name, value or "") for name, value in attrs}
-        self.open.append(tag)
+        if tag != "input":  # it has no end
+            self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
@@ -281,7 +284,12 @@ def test_compare_by_hand(boards: Boards) -> None:
     assert cells["sokoban/builtin"][1:3] == ["60.0", "40.0"]
     assert cells["sokoban/builtin"][3].startswith("+20.0 [")
     assert cells["sokoban/builtin"][-1] == "one is better"
-    assert "builtin-0040" in page and "builtin-0039" not in page and "builtin-0060" not in page
+    grid, listed = page.split("on which they differ</summary>")
+    assert "builtin-0040" in listed and "builtin-0039" not in listed
+    assert "builtin-0060" not in listed
+    # Both solve 40, the first 20 more, nobody the other 40.
+    counts = {name: grid.count(f'class="lb-cell lb-cell-{name}" href') for name in CELLS}
+    assert counts == {"both": 40, "first": 20, "second": 0, "none": 40}
     assert "no panel in common" not in page
     assert "two different entries" in compare_page(board, replace(state, second=state.first))
 
@@ -314,7 +322,8 @@ def test_two_entries_of_one_name_are_told_apart(boards: Boards) -> None:
 
 def test_an_entry_page_says_everything(board: Board) -> None:
     row = next(row for row in board.rows() if row.stability is not None)
-    page = entry_page(board, State(tab="entry", protocol="v1", entry=row.id))
+    state = State(tab="entry", protocol="v1", entry=row.id)
+    page = entry_head(board, state) + entry_page(board, state)
     seen = harmless(page)
     for text in (row.name, row.description, row.contact, *row.authors, row.submission_sha256):
         assert text in seen.text

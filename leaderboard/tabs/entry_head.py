@@ -1,0 +1,105 @@
+"""The top of an entry's page: its numbers at a glance, its curve, and how to run it again."""
+
+from functools import lru_cache
+from statistics import fmean
+
+from markupsafe import Markup
+
+from leaderboard.board.board import Board
+from leaderboard.board.curves import SECONDS
+from leaderboard.board.rows import BoardRow, PanelNumbers
+from leaderboard.page import charts
+from leaderboard.page.marks import collapse_chip, interval_bar
+from leaderboard.page.markup import NOTHING, Piece, copied, element, joined, line, page
+from leaderboard.page.state import State
+from leaderboard.page.words import ONE_SEED, explained
+from leaderboard.table import cells
+from leaderboard.table.columns import Line, dependable_of, worst_of
+from leaderboard.tabs.answer import init_success
+from leaderboard.tabs.curve_charts import curve_chart
+
+
+@lru_cache(maxsize=64)
+def entry_head(board: Board, state: State) -> str:
+    """Name, success, dependable success, collapses, cost, and the line that reproduces it."""
+    row = board.row(state.entry, state.protocol)
+    if row is None:
+        return ""
+    tiles = [_success(board, row, numbers) for numbers in row.panels]
+    return page(
+        element("h2", line(row.name)),
+        element("div", joined([*tiles, *_training(board, row)]), "lb-hero"),
+        copied(f"arlarena-bench reproduce submissions/{row.id}", "reproduce it")
+        if row.kind == "trained"
+        else NOTHING,
+    )
+
+
+@lru_cache(maxsize=64)
+def entry_curve(board: Board, state: State) -> charts.Value:
+    """Success along its trainings."""
+    row = board.row(state.entry, state.protocol)
+    if row is None or row.stability is None:
+        return charts.NOTHING
+    drawn = State(tab="curves", protocol=state.protocol, entries=(row.id,))
+    return curve_chart("success", board, drawn)
+
+
+def _tile(name: Piece, value: Piece, *about: Piece) -> Markup:
+    return element(
+        "div",
+        joined([element("span", name, "lb-sub"), element("strong", value), *about]),
+        "lb-tile",
+    )
+
+
+def _success(board: Board, row: BoardRow, numbers: PanelNumbers) -> Markup:
+    facts = board.panel(row, numbers.key)
+    title = f"{facts.title} ({numbers.panel})" if facts else "/".join(numbers.key)
+    init = init_success(board, row, [numbers.key]) if row.kind == "trained" else None
+    seeds = [each.success for each in numbers.seeds]
+    ends = f"{cells.percent(numbers.low)}\u2013{cells.percent(numbers.high)}"
+    shown = interval_bar(numbers.low, numbers.high, numbers.success, seeds, init)
+    return _tile(
+        f"success on {title}", f"{cells.percent(numbers.success)} %",
+        element("span", f"95 % CI {ends}", "lb-sub"), shown,
+    )  # fmt: skip
+
+
+def _training(board: Board, row: BoardRow) -> list[Markup]:
+    """What is known of its trainings; nothing without logs."""
+    if row.stability is None:
+        return []
+    tiles = []
+    keys = [numbers.key for numbers in row.panels]
+    found, worst = dependable_of(row, keys), worst_of(row, keys)
+    name = explained("dependable", "dependable success")
+    if found is not None:
+        ends = f"{cells.percent(found.low)}\u2013{cells.percent(found.high)}"
+        about = [element("span", f"95 % CI {ends}", "lb-sub")]
+        if worst is not None:
+            about.append(element("span", f"worst seed {cells.percent(worst)} %", "lb-sub"))
+        tiles.append(_tile(name, f"{cells.percent(found.value)} %", *about))
+    elif len(row.checkpoints) == 1:
+        tiles.append(_tile(name, "not known", element("span", ONE_SEED, "lb-sub")))
+    event = Line(row, (), None).collapse
+    if event is not None and event.low is not None and event.high is not None:
+        steps = [spark.collapse for spark in row.sparks if spark.collapse is not None]
+        chip = collapse_chip(
+            event.happened, event.known, event.low, event.high, min(steps, default=None)
+        )
+        tiles.append(_tile(explained("collapse", "collapse"), chip))
+    if row.parameters:
+        size = cells.number(row.parameters, "parameters")
+        tiles.append(_tile("model", size, element("span", line(row.base_model), "lb-sub")))
+    seconds = [
+        total.values[-1]
+        for curves in board.curves(row)
+        if (total := curves.of(SECONDS)) is not None
+    ]
+    if seconds:
+        minutes = cells.number(fmean(seconds) / 60, "count")
+        tiles.append(
+            _tile("training", f"{minutes} min", element("span", "a seed, as logged", "lb-sub"))
+        )
+    return tiles
