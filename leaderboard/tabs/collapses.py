@@ -11,6 +11,7 @@ from leaderboard.board.board import Board
 from leaderboard.board.curves import SIGNALS
 from leaderboard.page import charts
 from leaderboard.page.markup import (
+    NOTHING,
     Head,
     Piece,
     element,
@@ -28,6 +29,7 @@ from leaderboard.page.words import explained
 from leaderboard.table import cells
 from leaderboard.table.autopsies import Autopsy, Warned, autopsies, lost_level, warned
 from leaderboard.tabs.answer import init_of_entry
+from leaderboard.tabs.curve_charts import axis_of
 from tasks.texts import counted
 
 BEFORE, AFTER = 40, 20
@@ -59,7 +61,7 @@ def collapses_page(board: Board, state: State) -> str:
                 ]
             )
         ),
-        _signals(signals),
+        _signals(signals) if any(each.known for each in signals) else NOTHING,
         note("In the figures, a thin line is a run, the thick line the median of all runs, and the "
              "dashed line the collapse."),
         element("h2", "Run by run"),
@@ -214,9 +216,8 @@ def _spec(
         if 2 * len(there := [points[x] for points in values.values() if x in points]) >= len(values)
     ]
     x = charts.quantity("x", "updates from the collapse")
-    y = charts.quantity("y", "", scale={"type": "log"} if log else {"zero": False})
-    if log:
-        y["axis"] = {"format": "~g", "tickCount": 5}
+    known = [y for label in drawn for y in values[label].values()]
+    y = charts.quantity("y", "", **(axis_of(known, log) if log else {"scale": {"zero": False}}))
     say = charts.tooltip({"label": "run", "x": "updates from the collapse", "y": title})
     color = charts.by_recipe([recipes[label] for label in drawn])
     layers: list[dict[str, Any]] = [

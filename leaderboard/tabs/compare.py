@@ -80,6 +80,8 @@ def _headline(first: BoardRow, second: BoardRow, found: dict[str, Comparison]) -
     count = counted(len(found), "panel")
     about = f" minus \u201c{cells.text(second.name)}\u201d on {count} that both have played"
     tied = f"; {ties} of them a tie" if ties else ""
+    if ties and len(found) == 1:
+        tied = ": a tie"
     text = joined(["\u201c", line(first.name), "\u201d", about, tied])
     return element("p", text, "lb-count", role="status")
 
@@ -166,7 +168,7 @@ def _side_by_side(board: Board, first: BoardRow, second: BoardRow) -> Markup:
     listed = table("Stability and configuration", heads, rows) if rows else NOTHING
     both = [row.id for row in (first, second) if row.stability is not None]
     curves = State(tab="curves", protocol=first.protocol, entries=tuple(both))
-    over = element("p", link(query_of(curves), "Their curves over each other")) if both else NOTHING
+    over = element("p", link(query_of(curves), "All their curves")) if both else NOTHING
     return joined([listed, alike, over])
 
 
@@ -240,7 +242,9 @@ def _while_training(
         ]
         for each in means
     ]
-    about = "As far as the shortest of their trainings went; between validations interpolated. "
+    about = (
+        "Up to the end of the shortest of their training runs; interpolated between validations. "
+    )
     same = first.track == second.track and first.track != OPEN
     apart = "" if same else "They are not on one track: more than their methods may differ."
     return joined(
@@ -253,7 +257,7 @@ def _while_training(
 
 
 def _grid(board: Board, first: BoardRow, second: BoardRow, panel: PanelFacts) -> Markup:
-    """Every episode as a cell: who solved it more often. It opens the play of who did."""
+    """Every episode as a cell: which entry solved it more often. It opens that entry's play."""
     solved = [board.solved(row, panel.key) for row in (first, second)]
     numbers = [row.panel(panel.key) for row in (first, second)]
     one, other = (

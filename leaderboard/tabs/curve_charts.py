@@ -84,7 +84,7 @@ def curve_chart(name: str, board: Board, state: State) -> charts.Value:
     if not lines:
         return _nothing(title, kind.text)
     values = [line["y"] for line in lines] + [b[end] for b in bands for end in ("low", "high")]
-    axis = _axis(values, kind.log_scale and not state.linear)
+    axis = axis_of(values, kind.log_scale and not state.linear)
     parts = _Parts(lines, bands, marks, beyond)
     spec = _spec(drawn, parts, title, kind.text, _OF_X[state.x], axis)
     return charts.value_of(spec, f"{title}: {'; '.join(said)} (median of the seeds)")
@@ -232,7 +232,13 @@ _OF_X: Final = {
 }
 
 
-def _axis(values: Sequence[float], log: bool) -> charts.Spec:
+def axis_of(values: Sequence[float], log: bool) -> charts.Spec:
+    """Scale and ticks of an axis: logarithmic only where values span more than a decade and a half.
+
+    Args:
+        values: All that is drawn.
+        log: Whether their order of magnitude matters.
+    """
     positive = [value for value in values if value > 0]
     if log and positive and max(positive) > _LOG_SPAN * min(positive):
         high = 10.0 ** math.ceil(math.log10(max(positive)) + 1e-9)

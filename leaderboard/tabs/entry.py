@@ -34,8 +34,8 @@ from leaderboard.tabs.entry_reproduce import reproduce, short_hash, whole_hashes
 from leaderboard.tabs.entry_stability import stability_tables
 
 _KINDS: Final = {
-    "policy": "a program without weights",
-    "init": "a starting checkpoint as it is",
+    "policy": "a scripted policy, without weights",
+    "init": "a starting checkpoint, untrained here",
     "trained": "trained",
 }
 _FOREIGN: Final = (
@@ -43,15 +43,15 @@ _FOREIGN: Final = (
     "from such logs."
 )
 _PROOFS: Final = {
-    "replayed": "every episode was executed again: the actions earn the rewards, which does not "
-    "say who chose them",
-    "stability: logs": "raw training logs were sent: the numbers follow from the logs, which does "
-    "not say that the logs are of a real run",
-    "stability: foreign logs": "logs of another trainer were sent: the numbers follow from them, "
-    "but nothing connects them with the panels, the protocol or the checkpoints",
-    "init: fixed": "the start is a registered init by its hash, as the authors declare",
-    "init: open": "the start is none of the registered inits",
-    "re-run": "maintainers have played the weights again",
+    "replayed": "every episode was re-executed: these actions earn these rewards. It doesn't prove "
+    "which model chose them",
+    "stability: logs": "the numbers were computed from raw training logs. It doesn't prove that "
+    "the logs come from a real run",
+    "stability: foreign logs": "the numbers were computed from another trainer's logs. Nothing "
+    "ties these to the panels, the protocol or the checkpoints",
+    "init: fixed": "starts from a registered init (hash declared by the authors)",
+    "init: open": "starts from a checkpoint that is not registered",
+    "re-run": "maintainers evaluated the weights again",
 }
 
 
@@ -88,7 +88,7 @@ def _stability(board: Board, row: BoardRow) -> Markup:
 def _no_logs(row: BoardRow) -> str:
     if row.kind != "trained":
         return "Nothing was trained."
-    return "No training logs were sent: nothing is known of it."
+    return "No training logs were submitted, so its stability is unknown."
 
 
 def _about(row: BoardRow) -> Markup:

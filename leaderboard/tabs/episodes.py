@@ -142,7 +142,7 @@ def _chosen(
     board: Board, submissions: Path | None, row: BoardRow, played: _Played, state: State
 ) -> Piece:
     if not state.episode:
-        return note("Choose an episode to see its turns.") + _own(state, "list")
+        return note("Select an episode to see its turns.") + _own(state, "list")
     if submissions is None:
         query = f"?{query_of(state)}"
         waiting = element("p", "Reading the episode \u2026", "lb-note lb-waiting", data_query=query)

@@ -93,7 +93,7 @@ def test_the_browser_lists_and_filters(real: tuple[Board, Path]) -> None:
     )
     page = episodes_page(board, submissions, chosen)
     assert f"{known.episodes[3]}, seed 1" in page
-    assert "Choose an episode" in episodes_page(board, submissions, state)
+    assert "Select an episode" in episodes_page(board, submissions, state)
 
 
 def test_what_was_not_played_is_not_there(real: tuple[Board, Path]) -> None:

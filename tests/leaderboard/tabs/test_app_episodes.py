@@ -241,7 +241,7 @@ def test_a_panel_that_was_not_played_is_said(tmp_path: Path) -> None:
         )
         assert "no play" not in page and "lb-waiting" not in page
         assert 'aria-current="true">builtin' not in page
-        assert "Choose an episode" in page
+        assert "Select an episode" in page
     usual = replace(opened.state, panel="alfworld/builtin", episode="")
     assert "has not played" not in episodes_page(board, None, usual)
     assert "has not played" not in episodes_page(board, None, replace(usual, panel=""))

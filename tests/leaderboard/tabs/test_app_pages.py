@@ -42,9 +42,9 @@ CELLS = ("both", "first", "second", "none")
 HOSTILE = INJECTION + ' ${alert(1)} [link](javascript:alert(1)) **bold** =HYPERLINK("x") " \' >'
 ELEMENTS = {
     "a", "br", "button", "caption", "circle", "code", "dd", "details", "div", "dl", "dt", "em", "g",
-    "h1", "h2", "h3", "h4", "i", "li", "line", "ol", "p", "path", "polyline", "pre", "rect",
-    "section", "span", "strong", "summary", "svg", "table", "tbody", "td", "text", "th", "thead",
-    "title", "tr", "ul",
+    "h1", "h2", "h3", "h4", "i", "input", "li", "line", "ol", "p", "path", "polyline", "pre",
+    "rect", "section", "span", "strong", "summary", "svg", "table", "tbody", "td", "text", "th",
+    "thead", "title", "tr", "ul",
 }  # fmt: skip
 
 
