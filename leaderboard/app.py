@@ -60,8 +60,8 @@ from leaderboard.tabs.compare import compare_chart, compare_curves, compare_page
 from leaderboard.tabs.coverage import coverage_page
 from leaderboard.tabs.curve_charts import curve_chart, survival_chart
 from leaderboard.tabs.curves import curves_page
-from leaderboard.tabs.entry import entry_page
-from leaderboard.tabs.entry_head import entry_curve, entry_head
+from leaderboard.tabs.entry.head import entry_curve, entry_head
+from leaderboard.tabs.entry.page import entry_page
 from leaderboard.tabs.episodes import episodes_page
 from leaderboard.tabs.paper import paper_chart, paper_page
 from leaderboard.tabs.published import published_tables

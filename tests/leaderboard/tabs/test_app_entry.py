@@ -16,9 +16,9 @@ from leaderboard.board.training_rows import (
 from leaderboard.page.markup import block
 from leaderboard.page.state import State
 from leaderboard.table.columns import STABILITY, columns_of
-from leaderboard.tabs.entry import entry_page
-from leaderboard.tabs.entry_reproduce import reproduce, whole_hashes
-from leaderboard.tabs.entry_stability import stability_tables
+from leaderboard.tabs.entry.page import entry_page
+from leaderboard.tabs.entry.reproduce import reproduce, whole_hashes
+from leaderboard.tabs.entry.stability import stability_tables
 from tasks.seeding import sha256_text
 from tests.leaderboard.conftest import SOKOBAN, Boards, first
 from tests.leaderboard.pages import rows_of, text_of

@@ -21,8 +21,8 @@ from leaderboard.tabs.board import board_page, csv
 from leaderboard.tabs.compare import compare_page
 from leaderboard.tabs.curve_charts import curve_chart
 from leaderboard.tabs.curves import curves_page
-from leaderboard.tabs.entry import entry_page
-from leaderboard.tabs.entry_head import entry_head
+from leaderboard.tabs.entry.head import entry_head
+from leaderboard.tabs.entry.page import entry_page
 from leaderboard.tabs.episodes import episodes_page
 from leaderboard.tabs.published import published_tables
 from leaderboard.tabs.stability import stability_page

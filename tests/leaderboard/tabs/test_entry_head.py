@@ -6,7 +6,7 @@ from dataclasses import replace
 from leaderboard.board.rows import DependableSuccess, FullRow
 from leaderboard.board.training_rows import EventCount, SeedCurves, Series, Stability
 from leaderboard.page.state import State
-from leaderboard.tabs.entry_head import entry_curve, entry_head
+from leaderboard.tabs.entry.head import entry_curve, entry_head
 from tests.leaderboard.conftest import SOKOBAN, Boards, first
 from tests.leaderboard.pages import text_of
 from tests.support.board_rows import board_row

@@ -30,8 +30,8 @@ from leaderboard.page.state import State, query_of
 from leaderboard.table import cells
 from leaderboard.table.columns import panel_name
 from leaderboard.table.view import badges_of
-from leaderboard.tabs.entry_reproduce import reproduce, short_hash, whole_hashes
-from leaderboard.tabs.entry_stability import stability_tables
+from leaderboard.tabs.entry.reproduce import reproduce, short_hash, whole_hashes
+from leaderboard.tabs.entry.stability import stability_tables
 
 _KINDS: Final = {
     "policy": "a scripted policy, without weights",
