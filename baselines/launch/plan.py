@@ -17,7 +17,7 @@ _SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a file system, not a fi
 _STOP_SECONDS: Final = 1800
 """That a trainer may take for its last checkpoint before torch's launcher kills it."""
 _OWN: Final = (
-    *("--gpus", "--serve-gpus"),
+    *("--gpus", "--serve-gpus", "--engine"),
     *("--dtype", "--gpu-memory-utilization", "--max-model-len", "--tensor-parallel-size"),
 )
 """Options that are not the trainer's: of the plan, and of vLLM."""

@@ -1,5 +1,6 @@
 """Two processes of the trainer beside a real vLLM server, as one run."""
 
+import json
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,25 +35,45 @@ SMALL = (
 )
 
 
-def test_two_processes_train_beside_a_vllm_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    init, run, exchange = find_model("tiny-sokoban").path, tmp_path / "run", tmp_path / "weights"
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> tuple[Command, str]:
+    """A server of the tiny policy, not started, and its address."""
+    init = find_model("tiny-sokoban").path
     assert init is not None
     monkeypatch.setenv("VLLM_CPU_KVCACHE_SPACE", "1")
     (port,) = free_ports(1)
-    server = server_command(init.absolute(), "ckpt", port, None, CPU)
+    command = server_command(init.absolute(), "ckpt", port, None, CPU)
+    return command, f"http://127.0.0.1:{port}"
+
+
+def test_two_processes_train_beside_a_vllm_server(
+    server: tuple[Command, str], tmp_path: Path
+) -> None:
+    run, exchange = tmp_path / "run", tmp_path / "weights"
     words = ["train", "--recipe", "grpo", "--init", "tiny-sokoban", "--out", str(run)]
     words += ["--gpus", "3", *(word for one in SMALL for word in ("--set", one))]
-    address = f"http://127.0.0.1:{port}"
-    alone = trainer_command(Plan(("2",), ("0",)), words, [f"{address}/v1"], "ckpt", exchange)
+    alone = trainer_command(Plan(("2",), ("0",)), words, [f"{server[1]}/v1"], "ckpt", exchange)
     # accelerate has no launcher for CPUs; torch's own starts what it would start.
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     trainer = Command((sys.executable, *launcher, *alone.words[1:]), {"ACCELERATE_USE_CPU": "1"})
-    assert run_fleet([(server, address)], trainer, tmp_path / "logs", exchange) == 0
+    assert run_fleet([server], trainer, tmp_path / "logs", exchange) == 0
     log = read_training_log(run / LOG)
     assert log.start.engine["server"] == "vllm" and len(log.updates) == 2
     # After a hand-over through the folder the server says what the trainer says.
-    assert all(line.values["engine/k3"] < 1e-6 for line in log.updates)
-    assert log.updates[0].values["kl_init/mean"] < 1e-9
+    assert all((line.values["engine/k3"] or 0) < 1e-6 for line in log.updates)
+    assert (log.updates[0].values["kl_init/mean"] or 0) < 1e-9
     assert (run / "last/model.safetensors").is_file() and not exchange.exists()
+
+
+def test_doctor_looks_at_a_vllm_server(
+    server: tuple[Command, str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words = ["doctor", "--endpoint", f"{server[1]}/v1", "--served-model", "ckpt", "--json"]
+    doctor = Command((sys.executable, "-m", "benchmark.cli", *words))
+    assert run_fleet([server], doctor, tmp_path / "logs", tmp_path / "unused") == 0
+    page = json.loads(capfd.readouterr().out)
+    assert page["problems"] == [] and page["smoke"]["engine"]["server"] == "vllm"
+    # By vLLM's own checker: it joins tensors, and on CPUs packs twelve matrices away.
+    given = page["smoke"]["hand_over"]
+    assert (given["tensors"], given["seen"]) == (26, 14)
+    assert len(page["smoke"]["updates"]) == 2

@@ -78,7 +78,18 @@ def test_one_training_gpu_needs_no_launcher() -> None:
 
 
 def test_options_of_the_plan_and_of_vllm_stay_behind() -> None:
-    words = ["train", "--dtype=auto", "--gpus", "2", "--seed", "1", "--max-model-len", "99"]
+    words = [
+        "train",
+        "--engine",
+        "vllm",
+        "--dtype=auto",
+        "--gpus",
+        "2",
+        "--seed",
+        "1",
+        "--max-model-len",
+        "99",
+    ]
     assert without_own(words) == ["train", "--seed", "1"]
 
 
