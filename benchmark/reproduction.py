@@ -23,7 +23,7 @@ BEST, LAST = "best", "last"
 """Folders of a training's checkpoints."""
 _LOADED: Final = ("transformers", "vllm")
 """Engines that load a model in a type of numbers that can be chosen."""
-_MEASURED: Final = ("seconds", "memory")
+_MEASURED: Final = ("seconds", "memory", "speed")
 """Beginnings of the names of numbers that differ from machine to machine."""
 
 Words = tuple[str, ...]

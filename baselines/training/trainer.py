@@ -29,6 +29,8 @@ from baselines.rollouts.rows import rollout_metrics, training_protocol
 from baselines.training.checkpoints import TrainingState, find_last, load_last, save_best, save_last
 from baselines.training.clock import Clock
 from baselines.training.samples import write_samples
+from baselines.training.schedule import learning_rate_of
+from baselines.training.speed import Speedometer
 from baselines.training.tracking import tracker_settings
 from baselines.training.validation import Validator
 from benchmark.engines.core.base import Engine
@@ -98,6 +100,7 @@ class Trainer:
         self._penalty_shares: list[float | None] = []
         self._ended_before: str | None = None
         self._handed_gib = 0.0
+        self._speed = Speedometer(accelerator, self.learner.model)
 
     async def train(self) -> str | None:
         """Make all updates that are left.
@@ -190,6 +193,8 @@ class Trainer:
             advantages = learner.advantages(rows, values)
             stats = learner.steps(rows, plan, values, advantages)
             found = learner.metrics(rows, values, advantages, stats, number)
+            made = (found["policy/optimizer_steps"] or 0) / len(plan)
+            self._speed.note(rows, made * self.config.optimization.epochs)
             return found | {"policy/learning_rate": rate}
 
         metrics = rollout_metrics(rollout.drawn, rollout.tries)
@@ -254,6 +259,7 @@ class Trainer:
     def _update_line(self, number: int, metrics: Metrics) -> Line:
         """The log's line of an update, with what it took."""
         metrics = metrics | memory_metrics() | self._clock.metrics()
+        metrics |= self._speed.metrics(metrics.get("seconds/update"))
         metrics["seconds/checkpoint"] = self.state.checkpoint_seconds or None
         seconds = self.state.seconds + self._clock.total
         self.state = replace(self.state, seconds=seconds, checkpoint_seconds=0.0)
@@ -261,13 +267,7 @@ class Trainer:
 
     def _set_learning_rate(self, number: int) -> float:
         """Set and return the learning rate of an update (from 1)."""
-        optimization = self.config.optimization
-        rate = optimization.learning_rate
-        if number <= optimization.warmup_updates:
-            rate *= number / optimization.warmup_updates
-        elif optimization.schedule == "linear":
-            left = optimization.updates - number + 1
-            rate *= left / (optimization.updates - optimization.warmup_updates)
+        rate = learning_rate_of(self.config.optimization, number)
         self.learner.set_learning_rate(rate)
         return rate
 

@@ -107,6 +107,8 @@ METRICS: Final[Mapping[str, Metric]] = {
     "seconds/checkpoint": Metric("seconds", "writing the checkpoint"),
     "seconds/total": Metric("seconds", "the whole update"),
     "seconds/engine_idle": Metric("seconds", "the engine had no request"),
+    "speed/tflops": Metric("TFLOP/s", "products of optimizer steps, of each process"),
+    "speed/mfu": Metric("share", "of the GPU's peak in bfloat16 (MFU)"),
     "weights/gib": Metric("GiB", "weights sent to the engine"),
     "memory/gpu_gib": Metric("GiB", "GPU memory, peak"),
     "memory/host_gib": Metric("GiB", "host memory, peak"),

@@ -22,7 +22,7 @@ _COUNTED: Final[Mapping[str, str]] = {
     "rollout/uniform_groups": "rollout/groups",
 }
 """Shares that are counts, and of what."""
-_APART: Final = ("seconds/", "memory/")
+_APART: Final = ("seconds/", "memory/", "speed/")
 """Numbers of the machine and not of the policy."""
 _ALWAYS: Final = (
     *("rollout/success", "rollout/score", "rollout/return", "rollout/reward", "rollout/penalty"),

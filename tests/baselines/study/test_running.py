@@ -74,7 +74,7 @@ def content(found: Finished) -> list[dict[str, Any]]:
     """The lines of a cell's log without times and memory."""
     assert found.facts.log_bytes is not None
     lines = read_compressed(found.place.log, found.facts.log_bytes).splitlines()
-    timed = ("seconds", "memory", "created")
+    timed = ("seconds", "memory", "speed", "created")
     return [
         {name: value for name, value in json.loads(line).items() if not name.startswith(timed)}
         for line in lines

@@ -20,6 +20,7 @@ async def test_weights_in_bfloat16_are_half_as_much_and_round(tmp_path: Path) ->
         assert line["weights/gib"] == pytest.approx(found.hand_over.gib / 2)
         # The engine's own numbers are float32 all the same: what differs is rounding.
         assert 1e-4 < line["engine/abs_max"] < 0.5
+        assert line["speed/tflops"] > 0 and "speed/mfu" not in line
         # While the trainer learns, nobody asks the engine.
         learning = line["seconds/update"] + line["seconds/reference"] + line["seconds/weights"]
         assert learning <= line["seconds/engine_idle"] + 0.01 < line["seconds/total"] + 0.02

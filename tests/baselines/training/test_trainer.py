@@ -90,7 +90,7 @@ def train(
 
 
 def without_times(line: dict[str, Any]) -> dict[str, Any]:
-    measured = ("seconds", "memory")
+    measured = ("seconds", "memory", "speed")
     return {name: value for name, value in line.items() if not name.startswith(measured)}
 
 

@@ -257,7 +257,8 @@ def steps_of_a_run(monkeypatch: pytest.MonkeyPatch, out: Path) -> int:
 
 
 def without_times(line: dict[str, Any]) -> dict[str, Any]:
-    return {name: v for name, v in line.items() if not name.startswith(("seconds", "memory"))}
+    measured = ("seconds", "memory", "speed")
+    return {name: v for name, v in line.items() if not name.startswith(measured)}
 
 
 def test_an_engine_that_dies_ends_with_its_code_and_the_same_command_resumes(

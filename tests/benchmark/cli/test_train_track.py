@@ -44,7 +44,7 @@ def log_of(folder: Path) -> TrainingLog:
 def numbers(folder: Path) -> list[dict[str, Any]]:
     """The lines of a log without what depends on the machine's speed."""
     lines = [json.loads(line) for line in (folder / LOG).read_text().splitlines()][1:]
-    apart = ("seconds", "memory")
+    apart = ("seconds", "memory", "speed")
     return [{k: v for k, v in line.items() if not k.startswith(apart)} for line in lines]
 
 
