@@ -47,7 +47,7 @@ def step_flops(
     lengths = [row.length for row in rows]
     products = body * sum(lengths) + head * sum(len(row.response_ids) for row in rows)
     pairs = sum(length**2 for length in lengths)
-    return 6.0 * epochs * (products + text.num_hidden_layers * width * pairs)
+    return float(6 * epochs * (products + text.num_hidden_layers * width * pairs))
 
 
 def speed_metrics(
