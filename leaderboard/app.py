@@ -48,12 +48,9 @@ from leaderboard.page.events import (
 )
 from leaderboard.page.header import TITLE, footer
 from leaderboard.page.markup import page, view_link
-from leaderboard.page.state import (
-    MOST_CURVES,
-    State,
-    parsed,
-)
-from leaderboard.tabs.answer import answer, plane
+from leaderboard.page.query import parsed
+from leaderboard.page.state import MOST_CURVES, State
+from leaderboard.tabs.answer import answer
 from leaderboard.tabs.board import board_page
 from leaderboard.tabs.collapses import aligned_chart, collapses_page
 from leaderboard.tabs.compare import compare_chart, compare_curves, compare_page
@@ -64,6 +61,7 @@ from leaderboard.tabs.entry.head import entry_curve, entry_head
 from leaderboard.tabs.entry.page import entry_page
 from leaderboard.tabs.episodes import episodes_page
 from leaderboard.tabs.paper import paper_chart, paper_page
+from leaderboard.tabs.plane import plane
 from leaderboard.tabs.published import published_tables
 from leaderboard.tabs.stability import (
     against_chart,

@@ -8,7 +8,10 @@ import gradio as gr
 
 from leaderboard.board.board import Board
 from leaderboard.page.events import Draw
-from leaderboard.page.state import Choices, State, choices_of, filled, open_query
+from leaderboard.page.offers import Choices, choices_of
+from leaderboard.page.query import open_query
+from leaderboard.page.shown import filled
+from leaderboard.page.state import State
 
 ASSETS: Final = Path(__file__).parents[1] / "assets"
 

@@ -9,7 +9,10 @@ import gradio as gr
 from leaderboard.board.board import Board
 from leaderboard.page.markup import note
 from leaderboard.page.markup import page as wrapped
-from leaderboard.page.state import State, choices_of, filled, open_query, query_of
+from leaderboard.page.offers import choices_of
+from leaderboard.page.query import open_query
+from leaderboard.page.shown import filled
+from leaderboard.page.state import State, query_of
 
 Control = gr.Dropdown | gr.Radio | gr.Textbox | gr.CheckboxGroup | gr.Checkbox
 Controls = dict[str, Control]

@@ -25,7 +25,7 @@ from leaderboard.app import build
 from leaderboard.board.board import Board
 from leaderboard.board.file import JSON, json_bytes
 from leaderboard.page.header import header
-from leaderboard.page.state import open_query, parsed
+from leaderboard.page.query import open_query, parsed
 from leaderboard.serve.gate import Gate, Impatient
 from leaderboard.serve.shell import Shell
 from leaderboard.tabs.answer import answer

@@ -2,29 +2,24 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from markupsafe import Markup
 
 from benchmark.stats.intervals import Interval
 from leaderboard.board.board import Board
-from leaderboard.board.published import published_rows
 from leaderboard.board.rows import BoardRow, PanelKey
-from leaderboard.page import charts
 from leaderboard.page.markup import NOTHING, element, joined, line, link, page
-from leaderboard.page.state import State, frame_of, panels_of_name, query_of
+from leaderboard.page.shown import panels_of_name
+from leaderboard.page.state import State, query_of
 from leaderboard.page.words import ONE_SEED, explained
 from leaderboard.table import cells
 from leaderboard.table.columns import Line, dependable_of, success_of, worst_of
 from leaderboard.table.paired import mean_difference
 from leaderboard.table.ranks import Rank, ranks
-from tasks.texts import counted, cut
+from tasks.texts import counted
 
 _MOST_TRACKS: Final = 3
-MOST_NAMED: Final = 12
-"""Entries of the plane that have their names beside them."""
-PAPER_AT: Final = 108
-"""Where published results stand: no retention was published."""
 
 
 @lru_cache(maxsize=64)
@@ -180,195 +175,6 @@ def _nobody(board: Board, state: State, panels: Sequence[PanelKey], where: str) 
         ),
         "lb-answer",
     )  # fmt: skip
-
-
-@lru_cache(maxsize=64)
-def plane(board: Board, state: State) -> charts.Value:
-    """Success against retention: where training led from the init, for every seed."""
-    panels = panels_of_name(board, state.protocol, state.panels)
-    known = _trained(board, state, panels)
-    if not known:
-        return charts.NOTHING
-    points = [_point(board, state, panels, row) for row in known]
-    seeds = [each for row in known for each in _seeds(row, panels)]
-    front = _front(points)
-    paper = _paper(panels)
-    starts = [p for p in points if p["init"] is not None]
-    success = charts.quantity("success", "success (%)", scale={"domain": [0, 100]})
-    x = charts.quantity(
-        "retention", "retention: final / best success while training (%)",
-        scale={"domain": [0, 114], "nice": False},
-        axis={"values": [0, 20, 40, 60, 80, 100]},
-    )  # fmt: skip
-    color = charts.by_recipe([p["recipe"] for p in points])
-    plain = {"color": color, "x": x, "y": success}
-    say = charts.tooltip(
-        {"name": "entry", "track": "track", "model": "model", "shown": "success",
-         "kept": "retention (median)", "collapsed": "collapsed"}
-    )  # fmt: skip
-    layers: list[charts.Spec] = [
-        {   # A path that grows from the init, where nothing is lost yet, to where training ended.
-            "data": {"values": [half for p in starts for half in _path(p)]},
-            "mark": {"type": "trail", "opacity": 0.35},
-            "encoding": plain | {
-                "detail": {"field": "name"},
-                "size": {"field": "width", "type": "quantitative", "legend": None,
-                         "scale": {"domain": [0, 1], "range": [0.5, 7]}},
-            },
-        },
-        {
-            "data": {"values": front},
-            "mark": {"type": "line", "interpolate": "step-after", "strokeDash": [4, 4],
-                     "color": charts.SOFT, "strokeWidth": 1},
-            "encoding": {"x": x, "y": success, "order": {"field": "retention"}},
-        },
-        {
-            "data": {"values": paper},
-            "mark": {"type": "point", "shape": "diamond", "filled": False, "size": 50,
-                     "opacity": 0.8},
-            "encoding": {
-                "color": {"value": charts.SOFT}, "x": x, "y": success,
-                "tooltip": charts.tooltip(
-                    {"name": "published", "shown": "success", "model": "model"}
-                ),
-            },
-        },
-        {
-            "data": {"values": seeds},
-            "mark": {"type": "point", "filled": True, "size": 26, "opacity": 0.55},
-            "encoding": plain,
-        },
-        {
-            "mark": {"type": "point", "filled": True, "opacity": 1, "stroke": charts.PAGE},
-            "encoding": plain | {
-                "size": {"field": "size", "type": "quantitative", "legend": None,
-                         "scale": {"type": "sqrt", "range": [90, 320]}},
-                "href": {"field": "href"}, "tooltip": say,
-            },
-        },
-    ]  # fmt: skip
-    named = points if len(points) <= MOST_NAMED else front
-    for right in (True, False):
-        layers.append(
-            {
-                "data": {"values": [p for p in named if (p["retention"] < 60) == right]},
-                "mark": {"type": "text", "align": "left" if right else "right",
-                         "dx": 11 if right else -11, "dy": -9, "fontWeight": 600},
-                "encoding": {"x": x, "y": success, "text": {"field": "label"}},
-            }
-        )  # fmt: skip
-    if paper:
-        lane = [{"retention": PAPER_AT, "success": 100, "text": "published"}]
-        layers.append(
-            {
-                "data": {"values": lane},
-                "mark": {"type": "text", "color": charts.SOFT, "dy": -8, "fontSize": 11},
-                "encoding": {"x": x, "y": success, "text": {"field": "text"}},
-            }
-        )
-    spec = {
-        "data": {"values": points},
-        "layer": layers,
-        "resolve": {"scale": {"size": "independent"}},
-        "width": "container",
-        "height": 270,
-    }
-    ends = "; ".join(
-        f"{p['name']}: {p['shown']}, retention {p['kept']}" for p in points[:MOST_NAMED]
-    )
-    return charts.value_of(
-        spec, f"Success against retention of {counted(len(points), 'recipe')}. {ends}"
-    )
-
-
-def _trained(board: Board, state: State, panels: Sequence[PanelKey]) -> list[BoardRow]:
-    if not panels:
-        return []
-    shown = frame_of(board, State(protocol=state.protocol, panels=state.panels, track=state.track))
-    rows = [row for entry in shown.index if (row := board.row(entry, state.protocol))]
-    return [
-        row
-        for row in rows
-        if row.kind == "trained"
-        and row.stability_column("retention") is not None
-        and success_of(row, panels) is not None
-    ]
-
-
-def _point(board: Board, state: State, panels: Sequence[PanelKey], row: BoardRow) -> dict[str, Any]:
-    success = _success(row, panels)
-    retention = row.stability_column("retention") or 0.0
-    event = Line(row, (), None).collapse
-    start = init_success(board, row, panels)
-    model = cells.text(row.base_model)
-    return {
-        "name": cells.text(row.name),
-        "label": cut(cells.text(row.recipe), 18),
-        "recipe": cells.text(row.recipe),
-        "track": cells.text(row.track),
-        "model": f"{model}, {cells.number(row.parameters, 'parameters')}",
-        "size": row.parameters or 0,
-        "success": 100 * success.value,
-        "shown": f"{cells.interval(success.value, success.low, success.high)} %",
-        "retention": 100 * retention,
-        "kept": f"{cells.percent(retention)} %",
-        "collapsed": f"{event.happened} of {counted(event.known, 'seed')}"
-        if event
-        else cells.UNKNOWN,
-        "init": None if start is None else 100 * start,
-        "href": f"?{query_of(State(tab='entry', protocol=state.protocol, entry=row.id))}",
-    }
-
-
-def _path(point: dict[str, Any]) -> list[dict[str, Any]]:
-    same = {"name": point["name"], "recipe": point["recipe"]}
-    return [
-        same | {"retention": 100.0, "success": point["init"], "width": 0},
-        same | {"retention": point["retention"], "success": point["success"], "width": 1},
-    ]
-
-
-def _seeds(row: BoardRow, panels: Sequence[PanelKey]) -> list[dict[str, Any]]:
-    """Every seed by itself, on a single panel."""
-    numbers = row.panel(panels[0]) if len(panels) == 1 else None
-    if numbers is None or row.stability is None or len(numbers.seeds) < 2:
-        return []
-    kept = next((each for each in row.stability.numbers if each.name == "retention"), None)
-    of = dict(zip(row.stability.seeds, kept.values, strict=True)) if kept else {}
-    return [
-        {"recipe": cells.text(row.recipe), "success": 100 * each.success, "retention": 100 * value}
-        for each in numbers.seeds
-        if (value := of.get(each.seed)) is not None
-    ]
-
-
-def _front(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Points that no other one beats in both."""
-
-    def beaten(one: dict[str, Any]) -> bool:
-        return any(
-            other["success"] >= one["success"]
-            and other["retention"] >= one["retention"]
-            and other is not one
-            and (other["success"], other["retention"]) != (one["success"], one["retention"])
-            for other in points
-        )
-
-    return sorted((p for p in points if not beaten(p)), key=lambda p: float(p["retention"]))
-
-
-def _paper(panels: Sequence[PanelKey]) -> list[dict[str, Any]]:
-    if len(panels) != 1:
-        return []
-    task = panels[0][0]
-    return [
-        {
-            "name": row.method, "model": row.models[0], "retention": PAPER_AT,
-            "success": 100 * row.success[0], "shown": f"{100 * row.success[0]:.2f} %",
-        }
-        for row in published_rows([task])
-        if row.success[0] is not None
-    ]  # fmt: skip
 
 
 @lru_cache(maxsize=256)

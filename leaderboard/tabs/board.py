@@ -25,17 +25,8 @@ from leaderboard.page.markup import (
     page,
     view_link,
 )
-from leaderboard.page.state import (
-    FIRST_ROWS,
-    FIXED,
-    USUAL,
-    State,
-    frame_of,
-    panels_of_name,
-    query_of,
-    view_of,
-    whole_frame,
-)
+from leaderboard.page.shown import frame_of, panels_of_name, view_of, whole_frame
+from leaderboard.page.state import FIRST_ROWS, FIXED, USUAL, State, query_of
 from leaderboard.page.words import ONE_SEED, WORDS, explained
 from leaderboard.table import cells
 from leaderboard.table.columns import DEPENDABLE, RANK, SUCCESS, Column, Line, success_of

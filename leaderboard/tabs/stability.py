@@ -21,12 +21,13 @@ from leaderboard.page.markup import (
     table,
     view_link,
 )
-from leaderboard.page.state import State, frame_of, panels_of_name, query_of
+from leaderboard.page.shown import frame_of, panels_of_name
+from leaderboard.page.state import State, query_of
 from leaderboard.table import cells
 from leaderboard.table.columns import SUCCESS, Column, columns_of
 from leaderboard.table.contrasts import Contrast, Dimension, dimensions
 from leaderboard.table.ranks import RANKED
-from leaderboard.tabs.answer import MOST_NAMED
+from leaderboard.tabs.plane import MOST_NAMED
 from tasks.texts import counted
 
 _LOW, _HIGH = f"{SUCCESS}:low", f"{SUCCESS}:high"

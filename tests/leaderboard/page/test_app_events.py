@@ -15,7 +15,9 @@ from leaderboard.board.board import Board
 from leaderboard.board.protocols import BoardFacts, Protocol
 from leaderboard.board.rows import FullRow
 from leaderboard.page.events import Page, fetched, key_of, moved, opened, selected, used
-from leaderboard.page.state import State, filled, open_query, parsed
+from leaderboard.page.query import open_query, parsed
+from leaderboard.page.shown import filled
+from leaderboard.page.state import State
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, first
 from tests.support.board_rows import board_content, board_of, board_row
 

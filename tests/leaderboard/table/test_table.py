@@ -14,7 +14,7 @@ from benchmark.stability.seeds import recipe_stability
 from leaderboard.board.board import Board
 from leaderboard.board.rows import FullRow
 from leaderboard.board.training_rows import EventCount, NamedValue, Stability
-from leaderboard.page.state import open_query
+from leaderboard.page.query import open_query
 from leaderboard.table.columns import COLUMNS, STABILITY, Column, columns_of, success_of
 from leaderboard.table.table import columns, csv_of, shown, sorted_frame, table
 from leaderboard.table.view import View, default_view

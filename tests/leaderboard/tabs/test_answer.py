@@ -14,9 +14,10 @@ from leaderboard.board.training_rows import EventCount, NamedValue, Spark, Stabi
 from leaderboard.page.marks import collapse_chip, interval_bar, sparkline
 from leaderboard.page.state import State
 from leaderboard.table.columns import dependable_of, worst_of
-from leaderboard.tabs.answer import answer, init_success, plane
+from leaderboard.tabs.answer import answer, init_success
 from leaderboard.tabs.board import board_page, chosen, silent
 from leaderboard.tabs.coverage import coverage_page
+from leaderboard.tabs.plane import plane
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, Boards, first
 from tests.leaderboard.pages import rows_of, text_of
 from tests.support.board_rows import board_content, board_row

@@ -16,7 +16,8 @@ from leaderboard.board.file import BoardContent
 from leaderboard.board.rows import PanelNumbers, SeedSuccess
 from leaderboard.episodes.outcomes import known_endings, read_endings
 from leaderboard.episodes.plays import play_of
-from leaderboard.page.state import State, open_query, parsed
+from leaderboard.page.query import open_query, parsed
+from leaderboard.page.state import State
 from leaderboard.tabs.compare import compare_page
 from leaderboard.tabs.episodes import chosen_play, episodes_page
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, first

@@ -15,7 +15,10 @@ from hypothesis import strategies as st
 from leaderboard.board.board import Board
 from leaderboard.board.curves import CURVES
 from leaderboard.board.rows import FullRow
-from leaderboard.page.state import State, choices_of, filled, frame_of, open_query, ranked, view_of
+from leaderboard.page.offers import choices_of
+from leaderboard.page.query import open_query
+from leaderboard.page.shown import filled, frame_of, ranked, view_of
+from leaderboard.page.state import State
 from leaderboard.table.table import table
 from leaderboard.tabs.board import board_page, csv
 from leaderboard.tabs.compare import compare_page

@@ -1,0 +1,159 @@
+"""From a query, or from the page's controls, to a view that exists.
+
+    opened = open_query(board, parsed(query))     # what a link or a control asks for
+    opened.state                                  # a view that exists, whatever was asked for
+    opened.ignored                                # what of it is not shown, for people
+
+Queries come from outside: nothing of them is taken over but values that the board knows, and the
+words of a search. What a control offers and what a query may name are the same: `choices_of`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+from leaderboard.board.board import Board
+from leaderboard.page.offers import Choices, choices_of
+from leaderboard.page.shown import default_panels, repeats_of, view_of
+from leaderboard.page.state import DEFAULTS, FLAGS, MANY, MOST_CURVES, NAMES, NONE, USUAL, State
+from leaderboard.table.cells import text
+from leaderboard.table.columns import SUCCESS, panel_name
+from leaderboard.table.table import columns
+
+Asked = Mapping[str, str | bool | Iterable[str] | None]
+MAX_SEARCH: Final = 200
+"""Characters of a search."""
+MAX_LINK: Final = 16_000
+"""Characters of a query that are read; what is longer, few servers take."""
+TOO_LONG: Final = "too-long"
+"""Stands in a parsed query that was longer than `MAX_LINK`."""
+_MAX_SHOWN: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """What of a query is not shown; foreign text, on one line each.
+
+    Attributes:
+        unknown: What is not there.
+        cut: What is there and was left out, since it is too much; in words.
+    """
+
+    unknown: tuple[str, ...] = ()
+    cut: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """What is said about it; empty for nothing."""
+        said = []
+        if self.unknown:
+            shown = ", ".join(self.unknown[:_MAX_SHOWN])
+            more = len(self.unknown) - _MAX_SHOWN
+            rest = f" and {more} more" if more > 0 else ""
+            said.append(f"Not on this board, though the address asks for it: {shown}{rest}.")
+        if self.cut:
+            said.append(f"The address asks for more than is shown: {'; '.join(self.cut)}.")
+        return " ".join(said)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A query that was read.
+
+    Attributes:
+        state: What is shown.
+        ignored: What was asked for and is not shown.
+    """
+
+    state: State
+    ignored: Ignored
+
+
+def parsed(query: str) -> dict[str, list[str]]:
+    """The fields of a query; of one that is too long the first ones, and `TOO_LONG`."""
+    found = parse_qs(query.lstrip("?")[:MAX_LINK])
+    return found | ({TOO_LONG: ["1"]} if len(query) > MAX_LINK else {})
+
+
+def open_query(board: Board, asked: Asked) -> Opened:
+    """What a query, or the page's controls, ask for, as far as it is there.
+
+    Args:
+        board: The board.
+        asked: Values by the names in `State`, one or several; other names are not looked at.
+    """
+    given = {name: _texts(asked.get(name)) for name in NAMES}
+    protocol = board.protocol(given["protocol"][0]) if given["protocol"] else board.protocols[0]
+    known = choices_of(board, protocol.name if protocol else board.protocols[0].name)
+    cut = [f"an address has at most {MAX_LINK:,} characters"] if asked.get(TOO_LONG) else []
+    unknown: list[str] = []
+    found: dict[str, Any] = {}
+    for name in NAMES:
+        values = given[name]
+        if name == "search":
+            words = " ".join(values)
+            found[name] = words[:MAX_SEARCH]
+            if len(words) > MAX_SEARCH:
+                cut.append(f"a search has at most {MAX_SEARCH} characters")
+        elif name in FLAGS:
+            found[name] = values == ("1",)
+        elif name == "columns" and asked.get(name) is None:
+            found[name] = USUAL
+        else:
+            offered = _offered(board, name, found, known)
+            right = tuple(dict.fromkeys(value for value in values if value in offered))
+            unknown += [f"{name} {text(v[:MAX_SEARCH])}" for v in values if v not in offered]
+            first = right[0] if right else getattr(DEFAULTS, name)
+            found[name] = right if name in MANY else first
+    if len(found["entries"]) > MOST_CURVES:
+        cut.append(f"only the first {MOST_CURVES} of {len(found['entries'])} entries fit")
+    found["entries"] = found["entries"][:MOST_CURVES]
+    found["protocol"] = found["protocol"] or board.protocols[0].name
+    return Opened(_completed(board, State(**found)), Ignored(tuple(unknown), tuple(cut)))
+
+
+def _offered(
+    board: Board, name: str, found: Mapping[str, Any], known: Mapping[str, Choices]
+) -> Iterable[str]:
+    """Values that a field may have; those of some depend on fields before them."""
+    if name not in ("episode", "seed", "repeat"):
+        # The control offers those with logs; of others the page says that they have none.
+        # Likewise of a mean that nobody has: an address of it stays an address.
+        wider = {"entries": "entry", "panels": "any panels"}
+        offered = known[wider.get(name, name)]
+        return [value for _, value in offered] + ([NONE] if name == "columns" else [])
+    protocol = board.protocol(found["protocol"] or None)
+    panel = (
+        next((p for p in protocol.panels if panel_name(p) == found["panel"]), None)
+        if protocol
+        else None
+    )
+    row = board.row(found["entry"], found["protocol"] or None)
+    if name == "episode":
+        return panel.episodes if panel else ()
+    if row is None:
+        return ()
+    if name == "seed":
+        return {str(point.seed) for point in row.checkpoints}
+    return repeats_of(row, found["panel"])
+
+
+def _completed(board: Board, state: State) -> State:
+    """Fill in what depends on the board or on other fields, and drop what does not fit them."""
+    state = replace(state, columns=tuple(name for name in state.columns if name != NONE))
+    if set(state.columns) == set(USUAL):
+        state = replace(state, columns=USUAL)
+    if not state.panels:
+        state = replace(state, panels=default_panels(board, state.protocol))
+    there = {column.name for column in columns(board, view_of(board, state))}
+    return state if state.sort in there else replace(state, sort=SUCCESS)
+
+
+def _texts(value: str | bool | Iterable[str] | None) -> tuple[str, ...]:
+    """What was asked for as texts; nothing is asked for with an empty one."""
+    if value is None or value == "" or value is False:
+        return ()
+    if value is True:
+        return ("1",)
+    return tuple(filter(None, [value] if isinstance(value, str) else value))
