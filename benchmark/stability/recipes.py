@@ -286,8 +286,11 @@ def _compared(label: str, runs: Sequence[LoggedRun], success: str | None) -> Com
     if success is not None:
         for one in runs:
             if success not in one.run.curves:
-                known = tuple(one.run.curves)
-                raise UserError(f"{one.log} has no curve {success!r}{near(success, known)}")
+                guess = near(success, tuple(one.run.curves))
+                if not guess.startswith("; did"):  # else all of sixty names
+                    rates = [name for name in one.run.curves if "success" in name]
+                    guess = f"; of success it has {', '.join(rates) or 'none'}"
+                raise UserError(f"{one.log} has no curve {success!r}{guess}")
     # The order of `recipe_stability`.
     ordered = sorted(runs, key=lambda one: (one.run.seed is None, one.run.seed or 0, one.run.name))
     stability = recipe_stability(

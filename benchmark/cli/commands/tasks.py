@@ -12,6 +12,7 @@ from benchmark.cli.output import table_console
 from tasks.base import Task
 from tasks.errors import UserError
 from tasks.registry import load_task, task_names
+from tasks.texts import cut
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -22,15 +23,26 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     console = table_console()
     panels = Table(title="Panels", title_justify="left", box=None, pad_edge=False)
-    for column in ("task", "panel", "episodes", "turns", "data"):
+    rows = [
+        (
+            name,
+            panel,
+            str(info.episodes),
+            str(info.max_turns),
+            _where(task, panel),
+            info.description,
+        )
+        for name, task in tasks.items()
+        for panel, info in task.panels().items()
+    ]
+    # One line for each panel, also in a narrow window: only the descriptions are cut.
+    heads = ("task", "panel", "episodes", "turns", "data")
+    widths = [max(len(each[at]) for each in (heads, *rows)) for at in range(len(heads))]
+    left = max(console.width - sum(widths) - len("  ") * len(heads), len(heads[-1]))
+    for column in (*heads, "what"):
         panels.add_column(column, no_wrap=True)
-    # One line for each panel, also in a narrow window.
-    panels.add_column("what", no_wrap=True, overflow="ellipsis")
-    for name, task in tasks.items():
-        for panel, info in task.panels().items():
-            there = "here" if task.available(panel) else "missing"
-            turns = str(info.max_turns)
-            panels.add_row(name, panel, str(info.episodes), turns, there, info.description)
+    for *facts, description in rows:
+        panels.add_row(*facts, cut(description, left))
     console.print(panels)
     settings = Table(
         title="\nSettings (--set TASK.NAME=VALUE)", title_justify="left", box=None, pad_edge=False
@@ -52,6 +64,10 @@ def run(arguments: argparse.Namespace) -> int:
     for fault in unfinished:
         print(f"\nnot listed: {fault}")
     return 0
+
+
+def _where(task: Task, panel: str) -> str:
+    return "here" if task.available(panel) else "missing"
 
 
 def _facts(tasks: dict[str, Task]) -> dict[str, Any]:

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from benchmark.cli.main import command_line, main, parse
 from benchmark.cli.parser import Parser
+from tasks.registry import load_task, task_names
 
 
 def refused(capsys: pytest.CaptureFixture[str], words: str) -> str:
@@ -167,6 +169,20 @@ def test_a_gpu_without_vllm_is_said(
     # Who has named the engine has chosen.
     assert main([*words, str(tmp_path / "with"), "--engine", "transformers"]) == 0
     assert note not in capsys.readouterr().out
+
+
+def test_tasks_have_one_line_for_each_panel_in_a_narrow_window(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("benchmark.cli.commands.tasks.table_console", lambda: Console(width=80))
+    assert main(["tasks"]) == 0
+    table = capsys.readouterr().out.partition("Settings")[0].splitlines()
+    head, *lines = [line.rstrip() for line in table[1:] if line.strip()]
+    assert head.split() == ["task", "panel", "episodes", "turns", "data", "what"]
+    assert len(lines) == sum(len(load_task(name).panels()) for name in task_names())
+    assert max(map(len, lines)) == 80
+    assert sum(" here " in line or " missing " in line for line in lines) == len(lines)
+    assert sum(line.endswith("\N{HORIZONTAL ELLIPSIS}") for line in lines) > len(lines) / 2
 
 
 def test_every_shell_gets_a_completion(capsys: pytest.CaptureFixture[str]) -> None:

@@ -217,6 +217,9 @@ def test_mistakes_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "has no curve 'validation/succes'; did you mean validation/success" in fault(
         capsys, log, "--success", "validation/succes"
     )
+    assert "no curve 'accuracy'; of success it has validation/success" in fault(
+        capsys, log, "--success", "accuracy"
+    )
     assert "cannot be written" in fault_after_table(
         capsys, log, "--json", tmp_path / "none" / "s.json"
     )
