@@ -41,8 +41,8 @@ def run(arguments: argparse.Namespace) -> int:
     left = max(console.width - sum(widths) - len("  ") * len(heads), len(heads[-1]))
     for column in (*heads, "what"):
         panels.add_column(column, no_wrap=True)
-    for *facts, description in rows:
-        panels.add_row(*facts, cut(description, left))
+    for row in rows:
+        panels.add_row(*row[:-1], cut(row[-1], left))
     console.print(panels)
     settings = Table(
         title="\nSettings (--set TASK.NAME=VALUE)", title_justify="left", box=None, pad_edge=False
