@@ -15,7 +15,6 @@ from benchmark.evaluation.run_folder import REPORT, SUMMARY, read_manifest, read
 from benchmark.evaluation.summary import PanelSummary, RunSummary, named, summary_json
 from benchmark.evaluation.tally import summarize
 from benchmark.files import write_atomically
-from benchmark.report import report_html
 from benchmark.stats.shown import percent_text, with_unit
 from tasks.errors import UserError
 from tasks.texts import counted
@@ -55,6 +54,9 @@ def write_outputs(
     Raises:
         UserError: The run cannot be read, or the files cannot be written.
     """
+    # It draws: what only names a mistake need not import matplotlib.
+    from benchmark.report import report_html
+
     manifest, records = read_run(folder)
     summary = summarize(manifest, records)
     html = report_html(manifest, records, summary, read_sessions(folder), env_processes)

@@ -77,6 +77,7 @@ def wait_until(holds: Callable[[], bool], seconds: float = 20.0) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["expert", "random"])
 async def test_records_do_not_depend_on_where_episodes_live(policy: str) -> None:
     inline = await records(TASK, 128, 1, 16, policy)

@@ -13,7 +13,6 @@ from rich.progress import Progress as Bar
 
 from benchmark.cli.output import print_summary, write_outputs
 from benchmark.cli.progress import INTERVAL_S, Progress
-from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.evaluation.evaluate import Plan, evaluate
 from benchmark.evaluation.run_folder import RunFolder
 from benchmark.evaluation.summary import RunSummary
@@ -32,12 +31,14 @@ _CONCURRENCY = 64
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     # The registry and the trainer belong to `baselines`, which is imported when it is called for.
-    from baselines.cloning.bc import clone, remove_checkpoint
-    from baselines.cloning.model_card import model_card
     from baselines.cloning.recipe import find_recipe, read_recipe
 
     path = find_recipe(arguments.recipe)
     recipe = read_recipe(path)
+    # What trains is imported once the recipe is known to be right.
+    from baselines.cloning.bc import clone, remove_checkpoint
+    from baselines.cloning.model_card import model_card
+
     name = path.parent.name if path.name == "recipe.yaml" else path.stem
     out = Path(arguments.out) if arguments.out else Path("runs") / f"bc-{name}"
     load_task(recipe.task)
@@ -94,6 +95,8 @@ def _bar() -> Bar:
 
 def _evaluate(model: Path, task: str, env_processes: int | None) -> RunSummary:
     """Play the task's built-in panel with the new model, in the standard protocol."""
+    from benchmark.engines.transformers.engine import TransformersEngine
+
     plan = Plan.of([(task, "builtin")])
     source = from_folder(model)
     out = model / "evaluation"

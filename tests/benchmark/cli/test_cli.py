@@ -69,7 +69,11 @@ def test_importing_the_packages_imports_neither_torch_nor_vllm() -> None:
             ["eval", "--model", "tiny-sokobn"],
             "no init or folder 'tiny-sokobn'; did you mean tiny-sokoban",
         ),
-        (["eval", "--model", "/no/such/folder"], "no init or folder '/no/such/folder'"),
+        pytest.param(
+            ["eval", "--model", "/no/such/folder"],
+            "no init or folder '/no/such/folder'",
+            marks=pytest.mark.slow,
+        ),
         (["eval"], "--model is missing"),
         (["eval", "--engine", "expert", "--model", "x"], "remove --model"),
         (["eval", "--engine", "openai", "--model", "x"], "needs at least one --endpoint"),
@@ -92,10 +96,15 @@ def test_importing_the_packages_imports_neither_torch_nor_vllm() -> None:
             "has no episode 'x'; use an id from one-box-000 to one-box-255",
         ),
         (["validate", "chess"], "unknown task 'chess'"),
-        (["bc", "tiny-sokoban", "--out", "/proc/x"], "/proc/x cannot be written"),
-        (
+        pytest.param(
+            ["bc", "tiny-sokoban", "--out", "/proc/x"],
+            "/proc/x cannot be written",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
             ["bc", "tiny-sokoban", "--tracker", "foo", "--out", "/proc/x"],
             "tracker 'foo' is not installed",
+            marks=pytest.mark.slow,
         ),
         (["bc", "tiny-sokobn"], "no recipe 'tiny-sokobn'; did you mean tiny-sokoban"),
     ],
@@ -112,6 +121,7 @@ def test_debug_shows_the_traceback() -> None:
     assert "Traceback" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_run_from_eval_to_compare(tmp_path: Path) -> None:
     runs = {}
     for policy in ("expert", "random"):
@@ -135,6 +145,7 @@ def test_a_run_from_eval_to_compare(tmp_path: Path) -> None:
     assert "256 paired episodes" in compared.stdout
 
 
+@pytest.mark.slow
 def test_summary_and_report_can_be_rebuilt_from_the_records(tmp_path: Path) -> None:
     # Of all tasks.
     run = ["eval", "--engine", "random", "--shard", "1/4", "--out", str(tmp_path)]
@@ -161,6 +172,7 @@ def test_replay_finds_an_edited_record(tmp_path: Path) -> None:
     assert "1 differ" in done.stdout
 
 
+@pytest.mark.slow
 def test_replay_says_what_is_missing_and_what_the_summary_claims(tmp_path: Path) -> None:
     run = ["eval", "--engine", "random", "--task", "sokoban/builtin", "--out", str(tmp_path)]
     assert main(run) == 0
@@ -176,6 +188,7 @@ def test_replay_says_what_is_missing_and_what_the_summary_claims(tmp_path: Path)
     assert cli("replay", str(tmp_path)).returncode == 0
 
 
+@pytest.mark.slow
 def test_shards_join_to_the_whole_run(tmp_path: Path) -> None:
     run = ["eval", "--engine", "random", "--repeats", "2"]
     run += ["--task", "sokoban/builtin", "--task", "webshop/builtin"]
@@ -203,6 +216,7 @@ def test_tasks_are_listed() -> None:
         assert word in done.stdout
 
 
+@pytest.mark.slow
 def test_validate_proves_sokoban() -> None:
     done = cli("validate", "sokoban", "--training-entries", "300")
     assert done.returncode == 0, done.stdout
@@ -219,6 +233,7 @@ def test_a_person_plays_by_lines() -> None:
     assert "stopped" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_part_and_another_protocol_are_said_so(tmp_path: Path) -> None:
     shard = ["--shard", "1/16", "--temperature", "0.7", "--out", str(tmp_path)]
     done = cli("eval", "--engine", "random", *shard)
@@ -226,6 +241,7 @@ def test_a_part_and_another_protocol_are_said_so(tmp_path: Path) -> None:
     assert "not the standard protocol: temperature = 0.7" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_report_of_a_run_that_cannot_be_written_to(tmp_path: Path) -> None:
     run = ["eval", "--engine", "random", "--task", "sokoban", "--out", str(tmp_path / "run")]
     assert main(run) == 0

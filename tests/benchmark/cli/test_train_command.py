@@ -113,6 +113,7 @@ def test_tensorboard_gets_every_number(trained: Path) -> None:
                 assert written[line["update"]] == pytest.approx(value, rel=1e-5, abs=1e-30)
 
 
+@pytest.mark.slow
 def test_tensorboard_has_once_what_a_kill_had_made_again(trained: Path, tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -171,6 +172,7 @@ def test_a_run_that_begins_again_keeps_the_old_log(trained: Path, tmp_path: Path
     assert [line["update"] for line in updates(out)] == [1]
 
 
+@pytest.mark.slow
 def test_several_processes_speak_with_one_voice(tmp_path: Path) -> None:
     out = tmp_path / "run"
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
@@ -261,6 +263,7 @@ def without_times(line: dict[str, Any]) -> dict[str, Any]:
     return {name: v for name, v in line.items() if not name.startswith(measured)}
 
 
+@pytest.mark.slow
 def test_an_engine_that_dies_ends_with_its_code_and_the_same_command_resumes(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -321,6 +324,7 @@ def test_a_dry_run_says_what_it_would_be_and_leaves_nothing(
     assert f"weights {each:.2f}, gradients {each:.2f}, moments {2 * each:.2f}, " in estimate
 
 
+@pytest.mark.slow
 def test_asynchronous_rollouts_are_never_older_than_asked_for(tmp_path: Path) -> None:
     out = tmp_path / "run"
     settings = {"optimization__updates": "4", "rollout__max_turns": "2"}

@@ -59,6 +59,7 @@ def refused(capsys: pytest.CaptureFixture[str], code: int) -> str:
     return capsys.readouterr().err.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_a_run_tunes_its_rate_and_is_the_run_at_that_rate(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -93,6 +94,7 @@ def test_a_run_tunes_its_rate_and_is_the_run_at_that_rate(
     assert numbers(known) == numbers(tuned)
 
 
+@pytest.mark.slow
 def test_an_interrupted_tuning_makes_no_finished_training_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,6 +115,7 @@ def test_an_interrupted_tuning_makes_no_finished_training_again(
     assert log_of(tmp_path / "run").start.track is not None
 
 
+@pytest.mark.slow
 def test_settings_of_ones_own_make_an_open_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -147,6 +150,7 @@ def test_an_open_run_does_not_go_on_as_one_of_a_track(
     assert f"belongs to a run on the track open, but this one is on {small}: choose another" in line
 
 
+@pytest.mark.slow
 def test_a_dry_run_tunes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert train(tmp_path / "run", "--dry-run") == 0
     printed = capsys.readouterr()

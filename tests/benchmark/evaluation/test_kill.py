@@ -73,6 +73,7 @@ def test_twenty_kills_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
         assert (out / name).read_bytes() == (undisturbed / name).read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_orderly_stop_says_how_to_resume(tmp_path: Path, number: signal.Signals) -> None:
     process = start(tmp_path)

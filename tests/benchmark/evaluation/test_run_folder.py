@@ -41,6 +41,20 @@ def play(path: Path, plan: Plan = PLAN, policy: str = "random", concurrency: int
     return asyncio.run(run())
 
 
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A whole run of the random policy, to be copied."""
+    folder = tmp_path_factory.mktemp("played")
+    play(folder)
+    return folder
+
+
+@pytest.fixture
+def run(played: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copytree(played, tmp_path / "run"))
+
+
 def test_a_run_is_byte_identical_at_any_concurrency(tmp_path: Path) -> None:
     for concurrency in (1, 8, 64):
         assert play(tmp_path / str(concurrency), concurrency=concurrency) == 256
@@ -50,41 +64,37 @@ def test_a_run_is_byte_identical_at_any_concurrency(tmp_path: Path) -> None:
     assert ids == [entry.id for entry in PLAN.panels[0].panel.entries]
 
 
-def test_a_finished_run_plays_nothing_again(tmp_path: Path) -> None:
-    play(tmp_path)
-    before = (tmp_path / RECORDS).read_bytes()
-    assert play(tmp_path) == 0
-    assert (tmp_path / RECORDS).read_bytes() == before
+def test_a_finished_run_plays_nothing_again(run: Path) -> None:
+    before = (run / RECORDS).read_bytes()
+    assert play(run) == 0
+    assert (run / RECORDS).read_bytes() == before
 
 
 @pytest.mark.parametrize("cut", [1, 100, 2_000, 30_000])
-def test_a_cut_last_line_is_dropped_and_played_again(tmp_path: Path, cut: int) -> None:
-    play(tmp_path)
-    whole = (tmp_path / RECORDS).read_bytes()
-    (tmp_path / RECORDS).write_bytes(whole[:-cut])
+def test_a_cut_last_line_is_dropped_and_played_again(run: Path, cut: int) -> None:
+    whole = (run / RECORDS).read_bytes()
+    (run / RECORDS).write_bytes(whole[:-cut])
     lost = 256 - whole[:-cut].count(b"\n")
-    assert play(tmp_path) == lost
-    assert (tmp_path / RECORDS).read_bytes() == whole
+    assert play(run) == lost
+    assert (run / RECORDS).read_bytes() == whole
 
 
-def test_a_file_without_any_complete_line_is_resumed(tmp_path: Path) -> None:
-    play(tmp_path)
-    whole = (tmp_path / RECORDS).read_bytes()
-    (tmp_path / RECORDS).write_bytes(whole[:50])
-    with RunFolder(tmp_path, manifest(), PLAN.keys()) as folder:
+def test_a_file_without_any_complete_line_is_resumed(run: Path) -> None:
+    whole = (run / RECORDS).read_bytes()
+    (run / RECORDS).write_bytes(whole[:50])
+    with RunFolder(run, manifest(), PLAN.keys()) as folder:
         assert folder.dropped_bytes == 50
         assert folder.records == {}
 
 
-def test_a_broken_line_in_the_middle_is_named(tmp_path: Path) -> None:
-    play(tmp_path)
-    lines = (tmp_path / RECORDS).read_bytes().splitlines(keepends=True)
+def test_a_broken_line_in_the_middle_is_named(run: Path) -> None:
+    lines = (run / RECORDS).read_bytes().splitlines(keepends=True)
     lines[6] = b'{"schema_version": 2}\n'
-    (tmp_path / RECORDS).write_bytes(b"".join(lines))
+    (run / RECORDS).write_bytes(b"".join(lines))
     with pytest.raises(UserError, match=r"line 7: not a record: task: Field required"):
-        read_run(tmp_path)
+        read_run(run)
     with pytest.raises(UserError, match="line 7"):
-        play(tmp_path)
+        play(run)
 
 
 @pytest.mark.parametrize(
@@ -98,58 +108,52 @@ def test_a_broken_line_in_the_middle_is_named(tmp_path: Path) -> None:
         ({"schema_version": 3}, "schema_version"),
     ],
 )
-def test_records_are_read_strictly(tmp_path: Path, change: dict[str, object], message: str) -> None:
-    play(tmp_path)
-    lines = (tmp_path / RECORDS).read_text().splitlines()
+def test_records_are_read_strictly(run: Path, change: dict[str, object], message: str) -> None:
+    lines = (run / RECORDS).read_text().splitlines()
     lines[0] = json.dumps({**json.loads(lines[0]), **change})
-    (tmp_path / RECORDS).write_text("\n".join(lines) + "\n")
+    (run / RECORDS).write_text("\n".join(lines) + "\n")
     with pytest.raises(UserError, match=f"line 1: not a record: {message}"):
-        read_run(tmp_path)
+        read_run(run)
 
 
-def test_nan_is_no_number(tmp_path: Path) -> None:
-    play(tmp_path)
-    lines = (tmp_path / RECORDS).read_text().splitlines()
+def test_nan_is_no_number(run: Path) -> None:
+    lines = (run / RECORDS).read_text().splitlines()
     lines[0] = json.dumps({**json.loads(lines[0]), "score": float("nan")})
-    (tmp_path / RECORDS).write_text("\n".join(lines) + "\n")
+    (run / RECORDS).write_text("\n".join(lines) + "\n")
     with pytest.raises(UserError, match="line 1: not a record"):
-        read_run(tmp_path)
+        read_run(run)
 
 
-def test_a_record_that_is_there_twice_is_named(tmp_path: Path) -> None:
-    play(tmp_path)
-    with (tmp_path / RECORDS).open("ab") as file:
-        file.write((tmp_path / RECORDS).read_bytes().splitlines(keepends=True)[3])
+def test_a_record_that_is_there_twice_is_named(run: Path) -> None:
+    with (run / RECORDS).open("ab") as file:
+        file.write((run / RECORDS).read_bytes().splitlines(keepends=True)[3])
     with pytest.raises(UserError, match=r"line 257: .*one-box-003.* appears twice"):
-        read_run(tmp_path)
+        read_run(run)
 
 
-def test_a_record_of_another_panel_is_refused(tmp_path: Path) -> None:
-    play(tmp_path)
-    content = (tmp_path / RECORDS).read_text().replace("one-box-000", "two-boxes-000", 1)
-    (tmp_path / RECORDS).write_text(content)
+def test_a_record_of_another_panel_is_refused(run: Path) -> None:
+    content = (run / RECORDS).read_text().replace("one-box-000", "two-boxes-000", 1)
+    (run / RECORDS).write_text(content)
     with pytest.raises(UserError, match="two-boxes-000.* is not part of this run"):
-        play(tmp_path)
+        play(run)
 
 
-def test_another_protocol_model_or_shard_is_refused(tmp_path: Path) -> None:
-    play(tmp_path)
+def test_another_protocol_model_or_shard_is_refused(run: Path) -> None:
     warm = Plan.of([("sokoban", "builtin")], SamplingOverrides(temperature=1.0))
     with pytest.raises(UserError, match="another protocol .* choose another folder"):
-        play(tmp_path, warm)
+        play(run, warm)
     with pytest.raises(UserError, match="another model"):
-        play(tmp_path, policy="expert")
+        play(run, policy="expert")
     part = Plan.of([("sokoban", "builtin")], shard=Shard(index=1, count=2))
     with pytest.raises(UserError, match="holds all shards, this is shard 1/2"):
-        play(tmp_path, part)
+        play(run, part)
 
 
-def test_an_edited_manifest_is_refused(tmp_path: Path) -> None:
-    play(tmp_path)
-    file = tmp_path / "run.json"
+def test_an_edited_manifest_is_refused(run: Path) -> None:
+    file = run / "run.json"
     file.write_text(file.read_text().replace('"max_turns": 15', '"max_turns": 150'))
     with pytest.raises(UserError, match="fingerprint does not match the panels"):
-        read_manifest(tmp_path)
+        read_manifest(run)
 
 
 def test_a_folder_that_is_in_use_is_refused(tmp_path: Path) -> None:
@@ -177,6 +181,7 @@ def test_a_path_that_cannot_be_a_folder(tmp_path: Path) -> None:
         RunFolder(tmp_path / "file" / "run", manifest(), PLAN.keys())
 
 
+@pytest.mark.slow
 def test_a_full_disk_keeps_what_was_recorded(tmp_path: Path) -> None:
     """Through the command line, in a process whose files may not grow beyond 200 kB."""
     command = [sys.executable, "-m", "benchmark.cli", "eval", "--engine", "random"]
@@ -199,14 +204,13 @@ def test_a_full_disk_keeps_what_was_recorded(tmp_path: Path) -> None:
     assert len((tmp_path / "sessions.jsonl").read_text().splitlines()) == 2
 
 
-def test_links_are_not_followed(tmp_path: Path) -> None:
-    play(tmp_path / "run")
-    whole = (tmp_path / "run" / RECORDS).read_bytes()
-    (tmp_path / "run" / RECORDS).write_bytes(whole[:-10])
+def test_links_are_not_followed(run: Path, tmp_path: Path) -> None:
+    whole = (run / RECORDS).read_bytes()
+    (run / RECORDS).write_bytes(whole[:-10])
     victim = tmp_path / "victim"
     for name in (RECORDS, "sessions.jsonl", ".lock", "run.json"):
         folder = tmp_path / f"with-{name}"
-        shutil.copytree(tmp_path / "run", folder)
+        shutil.copytree(run, folder)
         (folder / name).unlink()
         victim.write_text("untouched")
         (folder / name).symlink_to(victim)
@@ -215,22 +219,20 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
         assert victim.read_text() == "untouched"
 
 
-def test_deeply_nested_sessions_are_passed_over(tmp_path: Path) -> None:
-    play(tmp_path)
-    with (tmp_path / "sessions.jsonl").open("a") as file:
+def test_deeply_nested_sessions_are_passed_over(run: Path) -> None:
+    with (run / "sessions.jsonl").open("a") as file:
         file.write("[" * 100_000 + "\n" + "not JSON\n" + "[1]\n")
-    assert len(read_sessions(tmp_path)) == 1
+    assert len(read_sessions(run)) == 1
 
 
 @pytest.mark.parametrize(
     ("fact", "value"),
     [("dtype", "bfloat16"), ("device", "cuda"), ("context", 300), ("server", "other")],
 )
-def test_another_engine_is_refused(tmp_path: Path, fact: str, value: object) -> None:
-    play(tmp_path)
+def test_another_engine_is_refused(run: Path, fact: str, value: object) -> None:
     other = manifest().model_copy(update={"engine": {**manifest().engine, fact: value}})
     with pytest.raises(UserError, match=f"another engine {fact}"):
-        RunFolder(tmp_path, other, PLAN.keys())
+        RunFolder(run, other, PLAN.keys())
 
 
 def test_edited_overrides_are_refused(tmp_path: Path) -> None:
@@ -269,19 +271,18 @@ def test_a_recorded_command_names_no_address_and_no_home(given: str, recorded: s
     assert found == ("arlarena-bench", "eval", recorded)
 
 
-def test_errors_are_played_again_on_request(tmp_path: Path) -> None:
-    play(tmp_path)
-    whole = (tmp_path / RECORDS).read_bytes()
+def test_errors_are_played_again_on_request(run: Path) -> None:
+    whole = (run / RECORDS).read_bytes()
     lines = whole.decode().splitlines()
     for number in (0, 5):
         record = json.loads(lines[number])
         record |= {"error": "EngineError: gone", "turns": [], "success": False}
         lines[number] = json.dumps(record)
-    (tmp_path / RECORDS).write_text("\n".join(lines) + "\n")
-    with RunFolder(tmp_path, manifest(), PLAN.keys()) as folder:
+    (run / RECORDS).write_text("\n".join(lines) + "\n")
+    with RunFolder(run, manifest(), PLAN.keys()) as folder:
         assert folder.drop_errors() == 2
-    assert play(tmp_path) == 2
-    assert (tmp_path / RECORDS).read_bytes() == whole
+    assert play(run) == 2
+    assert (run / RECORDS).read_bytes() == whole
 
 
 def test_sessions_say_what_was_done(tmp_path: Path) -> None:

@@ -46,6 +46,7 @@ async def played(
     return *read_run(out), engine.prompts
 
 
+@pytest.mark.slow
 async def test_a_tag_that_the_template_opens_belongs_to_the_response(tmp_path: Path) -> None:
     folder = thinking_model(tmp_path / "model")
     manifest, records, prompts = await played(folder, tmp_path / "run")
@@ -58,6 +59,7 @@ async def test_a_tag_that_the_template_opens_belongs_to_the_response(tmp_path: P
     assert not any(replay.differences for replay in replay_run(manifest, records))
 
 
+@pytest.mark.slow
 async def test_an_audit_scores_what_the_model_wrote_and_not_the_tag(tmp_path: Path) -> None:
     folder = thinking_model(tmp_path / "model")
     manifest, records, _ = await played(folder, tmp_path / "run")
@@ -68,6 +70,7 @@ async def test_an_audit_scores_what_the_model_wrote_and_not_the_tag(tmp_path: Pa
     assert sum(audit.unscored for audit in audits) == 0
 
 
+@pytest.mark.slow
 async def test_variables_reach_the_template_and_the_fingerprint(tmp_path: Path) -> None:
     folder = thinking_model(tmp_path / "model", HYBRID)
     manifest, _, prompts = await played(folder, tmp_path / "run", NOT_THINKING)

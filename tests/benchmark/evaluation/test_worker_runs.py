@@ -28,6 +28,8 @@ from tests.benchmark.evaluation.test_run_folder import PLAN
 from tests.benchmark.test_hosts import alive, wait_until
 from tests.support.runs.worker_tasks import Misbehaving, WorkerSokoban
 
+pytestmark = pytest.mark.slow
+
 COMPARED = (RECORDS, "summary.json")
 
 CLI = """
