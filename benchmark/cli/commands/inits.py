@@ -1,6 +1,7 @@
 """What commands need from `baselines`: inits, tracks, and how to repeat a training log."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from benchmark.logs.lines import Start
@@ -31,11 +32,28 @@ def shipped_weights() -> Mapping[str, int]:
     return {name: weights_in(init.folder) for name, init in inits if init.folder is not None}
 
 
+class _Tracks(Mapping[str, Track]):
+    """All tracks, by name, read when the first one is asked for: most entries claim none."""
+
+    @cached_property
+    def _read(self) -> Mapping[str, Track]:
+        from baselines.tracks.registry import all_tracks
+
+        return all_tracks()
+
+    def __getitem__(self, name: str) -> Track:
+        return self._read[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read)
+
+    def __len__(self) -> int:
+        return len(self._read)
+
+
 def registered_tracks() -> Mapping[str, Track]:
     """All tracks, by name."""
-    from baselines.tracks.registry import all_tracks
-
-    return all_tracks()
+    return _Tracks()
 
 
 def find_model(name: str) -> ModelSource:

@@ -19,6 +19,11 @@ from tests.support.fuzz.yaml_texts import changed_yaml
 from tests.support.submissions.small import INIT, Copy, about
 
 Damage = Callable[[Copy, random.Random], None]
+_BROKEN = (
+    *(AttributeError, IndexError, KeyError, OSError, RecursionError, TypeError, ValueError),
+    UserError,
+)
+"""What comes of changing something that is broken already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,7 @@ def mutate(copy: Copy, draw: random.Random) -> Done:
     other = draw.choice(list(KINDS))
     second = draw.choice(list(KINDS[other]))
     # What is broken already may not take further damage.
-    with suppress(AttributeError, IndexError, KeyError, OSError, TypeError, ValueError, UserError):
+    with suppress(*_BROKEN):
         KINDS[other][second](copy, draw)
     return Done(file, (first, second))
 
