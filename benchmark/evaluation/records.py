@@ -235,7 +235,7 @@ def _sequence(trajectory: Trajectory) -> SequenceRecord | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class EpisodeTotals:
     """What follows for an episode from its turns and its outcome."""
 
     success: bool
@@ -246,7 +246,7 @@ class Totals:
 
 def totals_of(
     protocol: PanelProtocol, task: Task, turns: Sequence[TurnRecord], outcome: Outcome | None
-) -> Totals:
+) -> EpisodeTotals:
     """Add an episode up.
 
     Args:
@@ -259,10 +259,10 @@ def totals_of(
     if outcome is None:
         worst = task.worst(protocol.max_turns)
         penalty = protocol.format_penalty * (protocol.max_turns - valid)
-        return Totals(False, worst.score, worst.reward, penalty)
+        return EpisodeTotals(False, worst.score, worst.reward, penalty)
     penalty = protocol.format_penalty * (len(turns) - valid)
     reward = math.fsum(turn.reward for turn in turns)
-    return Totals(outcome.success, outcome.score, reward, penalty)
+    return EpisodeTotals(outcome.success, outcome.score, reward, penalty)
 
 
 def _turn_record(turn: Turn) -> TurnRecord:

@@ -16,14 +16,14 @@ from benchmark.evaluation.protocol import PanelProtocol, SamplingOverrides
 from benchmark.evaluation.reading import read_by_world
 from benchmark.evaluation.records import (
     EpisodeRecord,
-    Totals,
+    EpisodeTotals,
     messages_hash,
     observation_hash,
     totals_of,
 )
 from benchmark.hosts.base import WorkerDied
 from benchmark.hosts.choose import parallel_map
-from benchmark.hosts.worker import Execution, execute
+from benchmark.hosts.worker import EpisodeExecution, execute
 from tasks.base import Task
 from tasks.episode import Outcome, Step, View
 from tasks.errors import UserError
@@ -34,7 +34,7 @@ from tasks.seeding import canonical_json
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class Mismatch:
     """Something that the record says and the world does not.
 
     Attributes:
@@ -70,7 +70,7 @@ class Replay:
     record: EpisodeRecord
     start: View | None
     steps: tuple[Step, ...]
-    differences: tuple[Difference, ...]
+    differences: tuple[Mismatch, ...]
     doubts: tuple[tuple[int, str], ...]
 
 
@@ -148,8 +148,8 @@ def _recorded(
     return tuple((read_by_world(protocol, turn.response), turn.info) for turn in record.turns)
 
 
-def _died(error: WorkerDied) -> Execution:
-    return Execution(None, (), (), f"{type(error).__name__}: {error}")
+def _died(error: WorkerDied) -> EpisodeExecution:
+    return EpisodeExecution(None, (), (), f"{type(error).__name__}: {error}")
 
 
 def installed_panel(protocol: PanelProtocol) -> tuple[Task, Panel]:
@@ -190,14 +190,14 @@ def _compare(
     protocol: PanelProtocol,
     task: Task,
     entry: PanelEntry,
-    execution: Execution,
+    execution: EpisodeExecution,
 ) -> Replay:
     """Compare a record with what the world did."""
-    differences: list[Difference] = []
+    differences: list[Mismatch] = []
 
     def check(turn: int | None, field: str, recorded: Any, replayed: Any) -> None:
         if recorded != replayed:
-            differences.append(Difference(turn, field, recorded, replayed))
+            differences.append(Mismatch(turn, field, recorded, replayed))
 
     check(None, "category", record.category, entry.category)
     check(None, "repeat", record.repeat in range(protocol.repeats), True)
@@ -217,7 +217,7 @@ def _compare(
             check(number, "observation_hash", turn.observation_hash, observed)
             view, outcome = step.view, step.outcome
     for fault in _sequence_faults(record, task):
-        differences.append(Difference(None, "sequence", fault, "what follows from the turns"))
+        differences.append(Mismatch(None, "sequence", fault, "what follows from the turns"))
     if execution.error is not None:
         # Where the episode was played, the world took this response.
         check(len(execution.steps) + 1, "error", None, execution.error)
@@ -254,14 +254,14 @@ def _json(info: Mapping[str, Any]) -> str:
 
 def _totals(
     record: EpisodeRecord, protocol: PanelProtocol, task: Task, outcome: Outcome | None
-) -> Iterator[Difference]:
+) -> Iterator[Mismatch]:
     """Compare the episode's own fields with what follows from its turns and its outcome."""
     if record.error is None and outcome is None:
-        yield Difference(None, "outcome", "the episode ended", "it goes on after the last turn")
+        yield Mismatch(None, "outcome", "the episode ended", "it goes on after the last turn")
     if record.error is not None and outcome is not None:
-        yield Difference(None, "error", record.error, "the episode ended without an error")
+        yield Mismatch(None, "error", record.error, "the episode ended without an error")
     totals = totals_of(protocol, task, record.turns, outcome)
-    for field in fields(Totals):
+    for field in fields(EpisodeTotals):
         recorded, replayed = getattr(record, field.name), getattr(totals, field.name)
         if recorded != replayed:
-            yield Difference(None, field.name, recorded, replayed)
+            yield Mismatch(None, field.name, recorded, replayed)

@@ -18,7 +18,7 @@ from collections import deque
 from typing import Any
 
 from benchmark.hosts.base import WorkerDied, WorldError
-from benchmark.hosts.worker import HEADER, Act, Answer, Close, Failure, Open, Run
+from benchmark.hosts.worker import HEADER, Act, Answer, Close, Failure, FunctionCall, Open
 from tasks.errors import UserError
 
 GRACE_S = 2.0
@@ -71,7 +71,7 @@ class WorkerProcess:
             )
         self._loop.add_reader(self._socket, self._read)
 
-    def ask(self, call: Open | Act | Close | Run) -> "asyncio.Future[Any]":
+    def ask(self, call: Open | Act | Close | FunctionCall) -> "asyncio.Future[Any]":
         """Send a call; it is carried out after those that were sent before.
 
         Returns:

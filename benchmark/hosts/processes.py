@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from benchmark.hosts.base import EnvHost, LiveEpisode, WorkerDied
 from benchmark.hosts.process import Lost, WorkerProcess
-from benchmark.hosts.worker import Act, Action, Close, Open, Run
+from benchmark.hosts.worker import Act, Action, Close, FunctionCall, Open
 from tasks.base import Task
 from tasks.episode import Step, View
 from tasks.panels import PanelEntry
@@ -131,7 +131,7 @@ class ProcessHost(EnvHost):
             worker = self.least_loaded()
             worker.load += 1
             try:
-                value: T = await worker.ask(Run(function, task, arguments))
+                value: T = await worker.ask(FunctionCall(function, task, arguments))
                 return value
             except Lost:
                 continue

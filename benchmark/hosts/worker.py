@@ -71,7 +71,7 @@ class Close:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class FunctionCall:
     """Call a function of a module with the task and further arguments."""
 
     function: Callable[..., Any]
@@ -109,7 +109,7 @@ def scripted_response(task: Task, episode: Episode, policy: str, seed: int) -> s
 
 
 @dataclass(frozen=True, slots=True)
-class Execution:
+class EpisodeExecution:
     """What given responses did.
 
     Attributes:
@@ -131,7 +131,7 @@ def execute(
     max_turns: int,
     recorded: Sequence[tuple[str, Mapping[str, Any]]] | None,
     trust: bool = False,
-) -> Execution:
+) -> EpisodeExecution:
     """Feed recorded responses to an episode.
 
     Args:
@@ -164,7 +164,7 @@ def execute(
     finally:
         if episode is not None:
             _close(episode)
-    return Execution(start, tuple(steps), tuple(doubts), error)
+    return EpisodeExecution(start, tuple(steps), tuple(doubts), error)
 
 
 def _redo(episode: Episode, response: str, info: Mapping[str, Any], trust: bool) -> ReplayStep:
@@ -204,7 +204,7 @@ class Worker:
         for _, episode in self._episodes.values():
             _close(episode)
 
-    def _carry_out(self, call: Open | Act | Close | Run) -> Any:
+    def _carry_out(self, call: Open | Act | Close | FunctionCall) -> Any:
         match call:
             case Act(number, action):
                 return self._act(number, action)
@@ -216,7 +216,7 @@ class Worker:
                 # An episode that could not be opened is closed, too.
                 if number in self._episodes:
                     self._episodes.pop(number)[1].close()
-            case Run(function, task, arguments):
+            case FunctionCall(function, task, arguments):
                 return function(task, *arguments)
         return None
 

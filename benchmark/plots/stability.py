@@ -30,7 +30,7 @@ from benchmark.plots.style import (
     plot_style,
 )
 from benchmark.stability.anytime import AnytimeCurve, XAxis, anytime_curve
-from benchmark.stability.comparison import Comparison
+from benchmark.stability.comparison import RecipeComparison
 from benchmark.stability.recipes import Compared
 from tasks.texts import on_one_line
 
@@ -49,7 +49,7 @@ _SIZE = (4.2, 2.6)
 _LONGEST = 60
 
 
-def stability_svg(rows: Sequence[Compared], comparisons: Sequence[Comparison] = ()) -> bytes:
+def stability_svg(rows: Sequence[Compared], comparisons: Sequence[RecipeComparison] = ()) -> bytes:
     """Draw the figure.
 
     A recipe with several seeds is the median of its runs, with a band from the lowest to the
@@ -74,7 +74,7 @@ def stability_svg(rows: Sequence[Compared], comparisons: Sequence[Comparison] = 
     return file.getvalue()
 
 
-def _figure(rows: Sequence[Compared], comparisons: Sequence[Comparison]) -> Figure:
+def _figure(rows: Sequence[Compared], comparisons: Sequence[RecipeComparison]) -> Figure:
     runs = [one.run for row in rows for one in row.runs]
     signs = [name for name in SIGNS if any(name in run.curves for run in runs)]
     plots = 3 + len(comparisons) + len(signs)
@@ -214,7 +214,7 @@ def _anytime_of(row: Compared, axis: XAxis) -> AnytimeCurve | None:
     return anytime_curve([one.run for one in row.runs], name, axis)
 
 
-def _draw_profiles(axes: Axes, one: Comparison, looks: Mapping[str, Look]) -> None:
+def _draw_profiles(axes: Axes, one: RecipeComparison, looks: Mapping[str, Look]) -> None:
     """Share of seeds that end above a success, for every success."""
     title = f"performance profile ({on_one_line(', '.join(one.tasks), _LONGEST)})"
     _head(axes, title, "seeds with a final success above")

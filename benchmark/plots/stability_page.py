@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from benchmark.plots.page import STYLE
 from benchmark.plots.stability import stability_svg
-from benchmark.stability.comparison import Comparison
+from benchmark.stability.comparison import RecipeComparison
 from benchmark.stability.definitions import DEFINITIONS, of_scope
 from benchmark.stability.recipes import Compared, Comparisons, LoggedRun
 from benchmark.stability.seeds import ReachedSummary, SeedSummary
@@ -166,7 +166,7 @@ def stability_page(rows: Sequence[Compared], comparisons: Comparisons) -> str:
     )
 
 
-def _comparison(one: Comparison) -> dict[str, Any]:
+def _comparison(one: RecipeComparison) -> dict[str, Any]:
     rows = [_Row(label, comparison_cells(one, n)) for n, label in enumerate(one.labels)]
     return {"tasks": one.tasks, "labels": one.labels, "rows": rows}
 

@@ -166,7 +166,7 @@ def performance_profile(
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class RecipeComparison:
     """Recipes against each other on the same tasks.
 
     Attributes:
@@ -189,7 +189,7 @@ class Comparison:
 
 def comparison_of(
     recipes: Mapping[str, Scores], confidence: float = CONFIDENCE, resamples: int = RESAMPLES
-) -> Comparison:
+) -> RecipeComparison:
     """Compare the first recipe with all others.
 
     Args:
@@ -206,7 +206,7 @@ def comparison_of(
     scores = [score for of in recipes.values() for runs in of.values() for score in runs]
     # Between two neighbors nothing changes, so that the profiles are drawn without loss.
     thresholds = sorted({0.0, 1.0, *scores})
-    return Comparison(
+    return RecipeComparison(
         tasks=tuple(first),
         labels=tuple(recipes),
         seeds=tuple(sum(map(len, of.values())) for of in recipes.values()),

@@ -15,7 +15,7 @@ from benchmark.logs.foreign import Format, Found, Meaning, Reading, find, readin
 from benchmark.logs.foreign.detect import PACKED
 from benchmark.logs.groups import curves_of
 from benchmark.logs.training_log import LOG, TrainingLog, cells_in, read_training_log
-from benchmark.stability.comparison import Comparison, comparison_of
+from benchmark.stability.comparison import RecipeComparison, comparison_of
 from benchmark.stability.runs import RunStability
 from benchmark.stability.seeds import RecipeStability, recipe_stability
 from benchmark.submissions.format.findings import Rejected
@@ -76,12 +76,12 @@ class Comparisons:
         left_out: Labels of the other rows, with the reason.
     """
 
-    each: tuple[Comparison, ...] = ()
-    together: Comparison | None = None
+    each: tuple[RecipeComparison, ...] = ()
+    together: RecipeComparison | None = None
     left_out: tuple[tuple[str, str], ...] = ()
 
     @property
-    def all(self) -> tuple[Comparison, ...]:
+    def all(self) -> tuple[RecipeComparison, ...]:
         """All of them."""
         return self.each if self.together is None else (*self.each, self.together)
 
@@ -179,7 +179,7 @@ def comparisons_of(rows: Sequence[Compared]) -> Comparisons:
     return Comparisons(each, _together(several), tuple(left_out))
 
 
-def _together(grounds: Mapping[tuple[str, ...], Sequence[Compared]]) -> Comparison | None:
+def _together(grounds: Mapping[tuple[str, ...], Sequence[Compared]]) -> RecipeComparison | None:
     """All panels at once, if each of them has the same recipes, each once."""
     names = [sorted(row.runs[0].run.recipe or "" for row in group) for group in grounds.values()]
     if len(names) < 2 or any(other != names[0] for other in names):

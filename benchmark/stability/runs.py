@@ -12,7 +12,7 @@ from benchmark.logs.curves import Points, RunCurves
 from benchmark.stability import curves, signals
 from benchmark.stability.collapse import PATIENCE, collapse_step, format_collapse_step
 from benchmark.stability.definitions import of_scope
-from benchmark.stats.survival import Outcome
+from benchmark.stats.survival import EventOutcome
 
 LEVELS = (0.25, 0.5, 0.75, 0.9)
 """Success rates that `reached` asks for."""
@@ -68,11 +68,11 @@ class RunStability:
     evaluations: int
     last_step: int | None
     reached: tuple[Reached, ...]
-    collapse: Outcome | None
-    format_collapse: Outcome | None
-    degenerate_text: Outcome | None
-    entropy_collapse: Outcome | None
-    entropy_explosion: Outcome | None
+    collapse: EventOutcome | None
+    format_collapse: EventOutcome | None
+    degenerate_text: EventOutcome | None
+    entropy_collapse: EventOutcome | None
+    entropy_explosion: EventOutcome | None
     initial_success: float | None
     final_success: float | None
     best_success: float | None
@@ -101,7 +101,7 @@ class RunStability:
         return {name: getattr(self, name) for name in of_scope("run")}
 
     @property
-    def events(self) -> Mapping[str, Outcome | None]:
+    def events(self) -> Mapping[str, EventOutcome | None]:
         """All events, by their names in `DEFINITIONS`."""
         return {name: getattr(self, name) for name in of_scope("event")}
 
@@ -218,26 +218,28 @@ def _of(curve: Points | None, number: Callable[[Points], _T | None]) -> _T | Non
 
 def _evaluated(
     curve: Points | None, rule: Callable[[list[float]], int | None], least: int
-) -> Outcome | None:
+) -> EventOutcome | None:
     """A rule that gives positions; with fewer points than it needs, nothing can be said."""
     if curve is None or curve.finite.steps.size < least:
         return None
     finite = curve.finite
     place = rule(finite.values.tolist())
-    return Outcome(int(finite.steps[-1 if place is None else place]), place is not None)
+    return EventOutcome(int(finite.steps[-1 if place is None else place]), place is not None)
 
 
 def _updated(
     curve: Points | None, rule: Callable[[Points], int | None], least: int
-) -> Outcome | None:
+) -> EventOutcome | None:
     """A rule that gives updates; with fewer points than it needs, nothing can be said."""
     if curve is None or curve.finite.steps.size < least:
         return None
     step = rule(curve)
-    return Outcome(int(curve.finite.steps[-1]) if step is None else step, step is not None)
+    return EventOutcome(int(curve.finite.steps[-1]) if step is None else step, step is not None)
 
 
-def _entropy_event(entropy: Points | None, rule: Callable[[Points], int | None]) -> Outcome | None:
+def _entropy_event(
+    entropy: Points | None, rule: Callable[[Points], int | None]
+) -> EventOutcome | None:
     if entropy is None or signals.entropy_baseline(entropy) is None:
         return None
     return _updated(entropy, rule, signals.BASELINE + 1)

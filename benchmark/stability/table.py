@@ -9,14 +9,14 @@ from typing import Any, Final
 
 from benchmark.logs.equal_progress import equal_text
 from benchmark.logs.foreign import Reading
-from benchmark.stability.comparison import Comparison
+from benchmark.stability.comparison import RecipeComparison
 from benchmark.stability.definitions import DEFINITIONS
 from benchmark.stability.recipes import Compared, Comparisons, LoggedRun
 from benchmark.stability.runs import RunStability
 from benchmark.stability.seeds import RecipeStability, SeedSummary
 from benchmark.stats.bootstrap import BootstrapInterval
 from benchmark.stats.shown import percent_text
-from benchmark.stats.survival import Outcome, SurvivalCurve
+from benchmark.stats.survival import EventOutcome, SurvivalCurve
 from tasks.texts import ELLIPSIS, on_one_line, printable
 
 COLUMNS: Final = (
@@ -63,7 +63,7 @@ def shown(name: str, value: float | None) -> str:
     return f"{value:.3g}"
 
 
-def shown_outcome(outcome: Outcome | None) -> str:
+def shown_outcome(outcome: EventOutcome | None) -> str:
     """When something happened, or until when it did not."""
     if outcome is None:
         return UNKNOWN
@@ -163,7 +163,7 @@ def equal_lines(rows: Sequence[Compared], comparisons: Comparisons) -> str:
     return "\n".join(lines)
 
 
-def comparison_cells(one: Comparison, place: int) -> list[str]:
+def comparison_cells(one: RecipeComparison, place: int) -> list[str]:
     """Cells of one recipe of a comparison: seeds, IQM and improvement with their intervals."""
     cells = [str(one.seeds[place])]
     for estimate in (one.iqm[place], one.improvement[place]):
@@ -175,7 +175,7 @@ def comparison_cells(one: Comparison, place: int) -> list[str]:
     return cells
 
 
-def _comparison_text(one: Comparison) -> str:
+def _comparison_text(one: RecipeComparison) -> str:
     first = on_one_line(one.labels[0], _LABEL)
     lines = [
         [on_one_line(label, _LABEL), *comparison_cells(one, place)]
@@ -254,7 +254,7 @@ def json_text(rows: Sequence[Compared], comparisons: Comparisons) -> str:
     return json.dumps(content, indent=1, allow_nan=False, ensure_ascii=True) + "\n"
 
 
-def _comparison_json(one: Comparison) -> dict[str, Any]:
+def _comparison_json(one: RecipeComparison) -> dict[str, Any]:
     return {
         "tasks": list(one.tasks),
         "first": one.labels[0],

@@ -13,7 +13,7 @@ from benchmark.stats.intervals import CONFIDENCE
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Outcome:
+class EventOutcome:
     """What was seen of one event in one run.
 
     Attributes:
@@ -58,7 +58,7 @@ class SurvivalCurve:
         return int(self.steps[half[0]]) if half.size else None
 
 
-def kaplan_meier(outcomes: Sequence[Outcome], confidence: float = CONFIDENCE) -> SurvivalCurve:
+def kaplan_meier(outcomes: Sequence[EventOutcome], confidence: float = CONFIDENCE) -> SurvivalCurve:
     """The product-limit estimate of survival, with runs of different lengths.
 
     `S(t) = prod_{t_i <= t} (1 - d_i / n_i)`: d_i runs collapse at t_i, of n_i that were seen until

@@ -19,7 +19,7 @@ from benchmark.submissions.checks.results import (
     Agreement,
     PanelResult,
     Peer,
-    Training,
+    TrainingResult,
     early_stops,
     foreign_stability_of,
     paired_difference,
@@ -94,7 +94,7 @@ def _panel_json(result: PanelResult) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedEntry:
     """An accepted entry that a submission is compared with.
 
     Attributes:
@@ -108,13 +108,13 @@ class Compared:
     panels: frozenset[PanelKey]
 
 
-def compared_with(entry: Entry, others: Sequence[Peer]) -> list[Compared]:
+def compared_with(entry: Entry, others: Sequence[Peer]) -> list[ComparedEntry]:
     """A submission's init, and the best other entry of its track on each panel."""
     compared = []
     init = entry.submission.init
     for other in others:
         if init is not None and same_weights(other.model, init):
-            compared.append(Compared("its init", other, frozenset(other.panels)))
+            compared.append(ComparedEntry("its init", other, frozenset(other.panels)))
     best: dict[PanelKey, tuple[float, Peer]] = {}
     mine, track = panel_results(entry), track_of(entry)
     for other in others:
@@ -126,11 +126,13 @@ def compared_with(entry: Entry, others: Sequence[Peer]) -> list[Compared]:
                 best[key] = panel.success, other
     for other in {other.folder: other for _, other in best.values()}.values():
         panels = frozenset(key for key, (_, peer) in best.items() if peer is other)
-        compared.append(Compared("the best other", other, panels))
+        compared.append(ComparedEntry("the best other", other, panels))
     return compared
 
 
-def comment(verdict: CheckResult, badges: Badges | None, compared: Sequence[Compared] = ()) -> str:
+def comment(
+    verdict: CheckResult, badges: Badges | None, compared: Sequence[ComparedEntry] = ()
+) -> str:
     """The verdict as Markdown, with nothing of the submission but escaped text.
 
     Args:
@@ -233,7 +235,7 @@ def training_rows(entry: Entry) -> list[tuple[str, ...]]:
         if point.log is None:
             rows.append((seed, "no log", "no log", "no log"))
             continue
-        made = Training.of(point, point.log)
+        made = TrainingResult.of(point, point.log)
         planned = " (planned: unknown)" if made.planned is None else f" of {made.planned:,}"
         updates = f"{made.updates:,}{planned}"
         rows.append((seed, updates, f"{made.validations:,}", agreement_text(made.agreement)))
@@ -295,7 +297,7 @@ def badges_text(badges: Badges) -> str:
 def difference_rows(
     entry: Entry,
     results: Mapping[PanelKey, PanelResult],
-    compared: Sequence[Compared],
+    compared: Sequence[ComparedEntry],
 ) -> list[tuple[str, str, str, str]]:
     """Differences to others on the panels that both have played.
 

@@ -22,7 +22,7 @@ _GARBAGE = ("", "<action>", "no tags at all", "\x00\ufffd", "<action></action>",
 
 
 @dataclass(slots=True)
-class Played:
+class Playthrough:
     """What an episode showed and paid.
 
     Attributes:
@@ -91,16 +91,18 @@ def _random(task: Task, entry: PanelEntry, episode: Episode, turn: int) -> str:
 _POLICIES = {"expert": _expert, "random": _random}
 
 
-def _play(task: Task, episode: Episode, entry: PanelEntry, policy: str, max_turns: int) -> Played:
+def _play(
+    task: Task, episode: Episode, entry: PanelEntry, policy: str, max_turns: int
+) -> Playthrough:
     """Play an episode from its start to its end, or to its turn limit."""
-    played = Played(episode.reset())
+    played = Playthrough(episode.reset())
     while not played.ended and len(played.steps) < max_turns:
         _take_turn(task, episode, entry, policy, played)
     return played
 
 
 def _take_turn(
-    task: Task, episode: Episode, entry: PanelEntry, policy: str, played: Played
+    task: Task, episode: Episode, entry: PanelEntry, policy: str, played: Playthrough
 ) -> None:
     response = _POLICIES[policy](task, entry, episode, len(played.steps))
     played.steps.append(episode.step(response))
@@ -110,7 +112,7 @@ def _shares_nothing(task: Task, entries: Sequence[PanelEntry], max_turns: int) -
     """Two episodes of one entry, turn by turn beside each other, as training plays a group."""
     for entry in entries:
         episodes = {policy: task.episode(entry, max_turns) for policy in _POLICIES}
-        plays = {policy: Played(episode.reset()) for policy, episode in episodes.items()}
+        plays = {policy: Playthrough(episode.reset()) for policy, episode in episodes.items()}
         for _ in range(max_turns):
             for policy, episode in episodes.items():
                 if not plays[policy].ended:
@@ -131,7 +133,7 @@ def _starts_over(task: Task, entries: Sequence[PanelEntry], max_turns: int) -> C
     for entry in entries:
         fresh, episode = task.episode(entry, max_turns), task.episode(entry, max_turns)
         expected = _play(task, fresh, entry, "expert", max_turns)
-        cut_short = Played(episode.reset())
+        cut_short = Playthrough(episode.reset())
         while not cut_short.ended and len(cut_short.steps) < _BEFORE_RESET:
             _take_turn(task, episode, entry, "random", cut_short)
         for when in ("in the middle", "after the end"):
@@ -160,7 +162,7 @@ def _ends(task: Task, entry: PanelEntry, max_turns: int) -> Check:
             else:
                 return Check(name, False, f"a step {when} is taken; it must raise a RuntimeError")
             if when == "before `reset`":
-                played = Played(episode.reset())
+                played = Playthrough(episode.reset())
                 while not played.ended and len(played.steps) < max_turns:
                     _take_turn(task, episode, entry, "random", played)
     finally:
@@ -168,11 +170,11 @@ def _ends(task: Task, entry: PanelEntry, max_turns: int) -> Check:
     return Check(name, True, "both raise a RuntimeError")
 
 
-def _garbage(task: Task, entry: PanelEntry, max_turns: int) -> tuple[Check, Played]:
+def _garbage(task: Task, entry: PanelEntry, max_turns: int) -> tuple[Check, Playthrough]:
     """No response may break an episode or win it by itself."""
     name = "malformed responses cost a turn and do no harm"
     episode = task.episode(entry, max_turns)
-    played = Played(View((), ""))
+    played = Playthrough(View((), ""))
     try:
         played.start = episode.reset()
         for turn in range(max_turns):

@@ -9,7 +9,7 @@ from jinja2 import Template
 from tasks.episode import Episode, Message, Outcome, ReplayStep, Step, View
 from tasks.panels import PanelEntry
 from tasks.tir_math.outputs import Output
-from tasks.tir_math.response import ParsedResponse, parse_response
+from tasks.tir_math.response import ProgramResponse, parse_response
 from tasks.tir_math.sandbox.base import Execution
 
 SCORE = 100.0
@@ -128,12 +128,12 @@ class TirMathEpisode(Episode):
     def _execute(self, code: str, fresh: bool = False) -> Output:
         return Output.of(self._run(code, fresh))
 
-    def _verdict(self, parsed: ParsedResponse, output: Output | None) -> tuple[bool, str] | None:
+    def _verdict(self, parsed: ProgramResponse, output: Output | None) -> tuple[bool, str] | None:
         answer = _answer(parsed, output)
         return None if answer is None else self._judge(answer, self.entry.data["answer"])
 
     def _advance(
-        self, parsed: ParsedResponse, output: Output | None, verdict: tuple[bool, str] | None
+        self, parsed: ProgramResponse, output: Output | None, verdict: tuple[bool, str] | None
     ) -> Step:
         """Go on from a turn's output and verdict."""
         answer = _answer(parsed, output)
@@ -164,7 +164,7 @@ class TirMathEpisode(Episode):
             raise RuntimeError("the episode is not running: reset it first")
 
 
-def _answer(parsed: ParsedResponse, output: Output | None) -> str | None:
+def _answer(parsed: ProgramResponse, output: Output | None) -> str | None:
     """The turn's answer: what its program printed counts before what its prose says."""
     printed = None if output is None else output.boxed
     return parsed.answer if printed is None else printed

@@ -29,7 +29,7 @@ _BRACE = re.compile(r"\\boxed *\{|\\.|[{}]", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class ParsedResponse:
+class ProgramResponse:
     r"""What one response says.
 
     Attributes:
@@ -50,7 +50,7 @@ class ParsedResponse:
         return self.code is not None or self.answer is not None
 
 
-def parse_response(text: str) -> ParsedResponse:
+def parse_response(text: str) -> ProgramResponse:
     """Read a response; linear in its length, never raises."""
     prose: list[str] = []
     begin = 0
@@ -63,11 +63,11 @@ def parse_response(text: str) -> ParsedResponse:
             begin = fence.end()
             if len(opening[2]) == 3 and _PYTHON.fullmatch(opening[3]):
                 code = _unindented(text[opening.end() : fence.start()], len(opening[1]))
-                return ParsedResponse(text[: fence.end(2)], code, _last_box(prose))
+                return ProgramResponse(text[: fence.end(2)], code, _last_box(prose))
             opening = None
     if opening is None:
         prose.append(text[begin:])
-    return ParsedResponse(text, None, _last_box(prose))
+    return ProgramResponse(text, None, _last_box(prose))
 
 
 def boxed(text: str) -> str | None:
@@ -92,7 +92,7 @@ def format_code(thought: str, code: str) -> str:
             thought, say, or of a line of three backticks in the code.
     """
     text = f"{thought}\n```python\n{code}\n```" if thought else f"```python\n{code}\n```"
-    if parse_response(text) != ParsedResponse(text, code, boxed(thought)):
+    if parse_response(text) != ProgramResponse(text, code, boxed(thought)):
         raise ValueError("this thought and code cannot be written as one response")
     return text
 
@@ -105,7 +105,7 @@ def format_answer(thought: str, answer: str) -> str:
             thought, say, or of braces in the answer that do not balance.
     """
     text = f"{thought}\n\\boxed{{{answer}}}" if thought else f"\\boxed{{{answer}}}"
-    if parse_response(text) != ParsedResponse(text, None, answer):
+    if parse_response(text) != ProgramResponse(text, None, answer):
         raise ValueError("this thought and answer cannot be written as one response")
     return text
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable
 
 from tasks.webshop.data.products import Product
-from tasks.webshop.visit import SUB_PAGES, Button, Choice, Click, Link, Page, Place, Visit
+from tasks.webshop.visit import SUB_PAGES, Button, Click, Link, OptionChoice, Page, Place, Visit
 
 SEPARATOR = " [SEP] "
 
@@ -97,7 +97,7 @@ def page_of(visit: Visit, reward: float | None = None) -> Page:
     clicks = _buttons(*way_back, *pages, Button.BUY)
     for option, values in product.options.items():
         body += [option, *values]
-        clicks |= {value: Choice(option, value) for value in values}
+        clicks |= {value: OptionChoice(option, value) for value in values}
     body += [product.title, f"Price: {price_text(product)}", "Rating: N.A."]
     body += [_TITLES[button] for button in (*pages, Button.BUY)]
     return _page(head, body, clicks)

@@ -11,13 +11,13 @@ from tasks.webshop.data.catalogue import Catalogue
 from tasks.webshop.data.goals import Goal
 from tasks.webshop.data.products import Product
 from tasks.webshop.reward import values_meant
-from tasks.webshop.visit import MOST_HITS, Button, Choice, Link, Page, Place, Visit
+from tasks.webshop.visit import MOST_HITS, Button, Link, OptionChoice, Page, Place, Visit
 
 Move = tuple[str, str]
 """Thought and action."""
 
 
-def click(page: Page, wanted: Button | Link | Choice) -> str | None:
+def click(page: Page, wanted: Button | Link | OptionChoice) -> str | None:
     """The action that does a click; None where the page does not offer it."""
     return next((f"click[{name}]" for name, does in page.clicks.items() if does == wanted), None)
 
@@ -45,7 +45,7 @@ class Expert:
             back = click(page, Button.PREVIOUS)
             return "This is not the page that I need", back or _listed(page)
         for option, value in wanted_options(self._goal, product):
-            choose = click(page, Choice(option, value))
+            choose = click(page, OptionChoice(option, value))
             if visit.chosen.get(option) != value and choose is not None:
                 return f"{option} must be {value}", choose
         return "All is chosen", click(page, Button.BUY) or _listed(page)

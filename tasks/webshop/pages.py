@@ -8,9 +8,9 @@ from tasks.texts import cut
 from tasks.webshop.visit import (
     PAGE_SIZE,
     Button,
-    Choice,
     Click,
     Link,
+    OptionChoice,
     Page,
     Place,
     Visit,
@@ -93,7 +93,7 @@ def _item(visit: Visit) -> Page:
             name = normalize_action(value)
             if counts[name] > 1 or name in _BUTTONS:
                 name = normalize_action(f"{option}: {value}")
-            clicks.setdefault(name, Choice(option, value))
+            clicks.setdefault(name, OptionChoice(option, value))
     buttons = _buttons(Button.BUY, *_SUB_PAGES, Button.PREVIOUS, Button.BACK)
     return _page("\n".join(lines), clicks | buttons)
 

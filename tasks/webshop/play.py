@@ -13,7 +13,7 @@ from tasks.webshop.expert import Expert
 from tasks.webshop.nouns import Tagger
 from tasks.webshop.reward import Reward, judge
 from tasks.webshop.shopper import Shopper
-from tasks.webshop.visit import Choice, Page, Place, Visit
+from tasks.webshop.visit import OptionChoice, Page, Place, Visit
 
 SUCCESS_REWARD = 10.0
 """For a purchase of reward 1, as in the field's training; partial credit is in the score."""
@@ -128,9 +128,9 @@ def _listed(page: Page) -> list[str]:
     lines = [SEARCH] if page.searchable else []
     option = None
     for name, does in page.clicks.items():
-        if isinstance(does, Choice) and does.option == option:
+        if isinstance(does, OptionChoice) and does.option == option:
             lines[-1] += f", click[{name}]"
             continue
-        option = does.option if isinstance(does, Choice) else None
+        option = does.option if isinstance(does, OptionChoice) else None
         lines.append(f"click[{name}]" if option is None else f"{option}: click[{name}]")
     return lines

@@ -10,7 +10,7 @@ from tasks.webshop.data.goals import Goal
 from tasks.webshop.data.products import Product
 from tasks.webshop.expert import Move, click, wanted_options
 from tasks.webshop.generator.tables import kinds
-from tasks.webshop.visit import Button, Choice, Link, Page, Place, Visit
+from tasks.webshop.visit import Button, Link, OptionChoice, Page, Place, Visit
 
 _CHOSEN = "All is chosen"
 
@@ -79,7 +79,7 @@ class Shopper:
         for option, value in wanted_options(self._goal, product):
             if visit.chosen.get(option) == value:
                 continue
-            choose = click(page, Choice(option, value))
+            choose = click(page, OptionChoice(option, value))
             if choose is None:
                 return f"{option}: there is no {value}", click(page, Button.PREVIOUS) or _back(page)
             return f"{option}: {value}", choose

@@ -50,14 +50,14 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class OptionChoice:
     """A value of an option on a product's page."""
 
     option: str
     value: str
 
 
-Click = Button | Link | Choice
+Click = Button | Link | OptionChoice
 
 SUB_PAGES = {
     Button.DESCRIPTION: Place.DESCRIPTION,
@@ -131,7 +131,7 @@ class Visit:
             case Link(asin):
                 self.product = self.catalogue.product(asin)
                 self.place = Place.ITEM
-            case Choice(option, value):
+            case OptionChoice(option, value):
                 self.chosen[option] = value
             case Button.BACK:
                 self._leave_product()

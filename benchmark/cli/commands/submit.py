@@ -43,7 +43,7 @@ from benchmark.submissions.report import (
     NO_LOGS,
     PANEL_HEAD,
     TRAINING_HEAD,
-    Compared,
+    ComparedEntry,
     badges_text,
     comment,
     compared_with,
@@ -245,7 +245,7 @@ def _check(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _numbers(entry: Entry, badges: Badges, compared: Sequence[Compared]) -> str:
+def _numbers(entry: Entry, badges: Badges, compared: Sequence[ComparedEntry]) -> str:
     """What the terminal says of an accepted submission: the tables of the comment, made narrow."""
     results = panel_results(entry)
     panels = [

@@ -93,7 +93,7 @@ class Ticket:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Job:
+class EngineJob:
     """Work on the model between two steps (new weights, say) on its way to the worker.
 
     Attributes:
@@ -127,7 +127,7 @@ class WorkerEngine(Engine):
         self._steady = steady
         self._thinking = 0
         self._settled: threading.Event | None = None
-        self._inbox: queue.SimpleQueue[Ticket | Job | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[Ticket | EngineJob | None] = queue.SimpleQueue()
         self._waiting: set[asyncio.Future[Any]] = set()
         self._cause: BaseException | None = None
         self._stopping = threading.Event()
@@ -279,7 +279,7 @@ class WorkerEngine(Engine):
         """Have the worker's thread do something between two steps; `UserError`s come back."""
         loop, _ = self._ready()
         future: asyncio.Future[T] = loop.create_future()
-        self._send(Job(work, future))
+        self._send(EngineJob(work, future))
         return await future
 
     def _opening(self) -> dict[str, str]:
@@ -293,7 +293,7 @@ class WorkerEngine(Engine):
             raise RuntimeError("the engine was not started: use `async with`")
         return self._loop, self._chat
 
-    def _send(self, item: Ticket | Job) -> None:
+    def _send(self, item: Ticket | EngineJob) -> None:
         self._waiting.add(item.future)
         item.future.add_done_callback(self._waiting.discard)
         self._inbox.put(item)
@@ -324,7 +324,7 @@ class WorkerEngine(Engine):
         finally:
             self._unload()
 
-    def _do(self, job: Job) -> None:
+    def _do(self, job: EngineJob) -> None:
         if job.future.done():  # nobody waits for it any more
             return
         try:
@@ -334,14 +334,14 @@ class WorkerEngine(Engine):
         else:
             self._post(_finish_future, job.future, result)
 
-    def _collect(self) -> tuple[list[Ticket], Job | None]:
+    def _collect(self) -> tuple[list[Ticket], EngineJob | None]:
         """New requests, up to the next job.
 
         An idle worker waits for the first of them, and lingers while more come in. A steady one
         waits for all, and orders them by their seeds.
         """
         arrived: list[Ticket] = []
-        job: Job | None = None
+        job: EngineJob | None = None
         idle = not self._busy()
         timeout: float | None = None
         if self._steady and not idle:
@@ -352,7 +352,7 @@ class WorkerEngine(Engine):
             except queue.Empty:
                 break
             timeout = BATCH_WAIT_S
-            if isinstance(item, Job):
+            if isinstance(item, EngineJob):
                 job = item
                 break
             if self._steady and idle:

@@ -73,7 +73,7 @@ class _Column:
     values: list[float] = field(default_factory=list)
 
 
-class Collector:
+class RowCollector:
     """Takes the rows of one run, in the order of the log.
 
     Args:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmark.logs.foreign.mapping import Meaning
-from benchmark.logs.foreign.rows import Collector, LogRow, Reading
+from benchmark.logs.foreign.rows import LogRow, Reading, RowCollector
 from benchmark.logs.foreign.values import NOT_A_NUMBER, Value, float32, read_bytes, step_of
 from tasks.errors import UserError
 
@@ -37,7 +37,7 @@ def read_tensorboard(paths: Sequence[Path], own: Mapping[str, Meaning]) -> list[
         UserError: TensorBoard is not installed, a file cannot be read or is damaged, or a rule of
             `rows` is broken.
     """
-    collector = Collector(paths[0].parent if len(paths) > 1 else paths[0], "tensorboard", own)
+    collector = RowCollector(paths[0].parent if len(paths) > 1 else paths[0], "tensorboard", own)
     notes: list[str] = []
     for path in paths:
         whole, torn = _records(path)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmark.logs.foreign.mapping import Meaning
-from benchmark.logs.foreign.rows import Collector, LogRow, Reading
+from benchmark.logs.foreign.rows import LogRow, Reading, RowCollector
 from benchmark.logs.foreign.values import MAX_ROWS, json_value, parse_json, read_text, step_of
 from tasks.errors import UserError
 
@@ -35,7 +35,7 @@ def read_trl(path: Path, own: Mapping[str, Meaning]) -> list[Reading]:
         UserError: It cannot be read, has no `log_history`, or breaks a rule of `rows`.
     """
     state = _state(path)
-    collector = Collector(path, "trl", own)
+    collector = RowCollector(path, "trl", own)
     collector.add_all(_rows(path, state["log_history"]))
     return [collector.reading(_name(path), _notes(state))]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmark.logs.foreign.mapping import Meaning
-from benchmark.logs.foreign.rows import Collector, LogRow, Reading
+from benchmark.logs.foreign.rows import LogRow, Reading, RowCollector
 from benchmark.logs.foreign.values import (
     NotANumber,
     Value,
@@ -67,7 +67,7 @@ def read_verl(path: Path, own: Mapping[str, Meaning]) -> list[Reading]:
         UserError: It cannot be read, has no step in it, or breaks a rule of `rows`.
     """
     text = read_text(path)
-    collector = Collector(path, "verl", own)
+    collector = RowCollector(path, "verl", own)
     if text.lstrip().startswith("{"):
         collector.add_all(_json_rows(path, text))
         return [collector.reading(path.stem)]

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from benchmark.logs.foreign.mapping import Meaning, is_of_transformers
-from benchmark.logs.foreign.rows import Collector, LogRow, Reading
+from benchmark.logs.foreign.rows import LogRow, Reading, RowCollector
 from benchmark.logs.foreign.values import (
     MAX_ROWS,
     Value,
@@ -110,7 +110,7 @@ def _reading(
         names: Names of numbers by the columns of this run.
         lines: All lines, with their numbers.
     """
-    collector = Collector(path, "wandb", own)
+    collector = RowCollector(path, "wandb", own)
     for number, cells in lines:
         values = {
             name: cells[column]

@@ -13,7 +13,7 @@ from benchmark.stability.runs import RunStability
 from benchmark.stability.seeds import EventSummary, RecipeStability, recipe_stability
 from benchmark.stats.intervals import clustered_wilson, wilson
 from benchmark.stats.paired import PairedDifference, Side
-from benchmark.stats.survival import Outcome, kaplan_meier
+from benchmark.stats.survival import EventOutcome, kaplan_meier
 from benchmark.submissions.checks.log_course import course_of, early_stop
 from benchmark.submissions.checks.log_panels import tied_panels
 from benchmark.submissions.checks.tracks import track_of
@@ -124,7 +124,7 @@ class Agreement:
 
 
 @dataclass(frozen=True, slots=True)
-class Training:
+class TrainingResult:
     """What the log of a training says of its course.
 
     Attributes:
@@ -144,7 +144,7 @@ class Training:
     agreement: Agreement | None
 
     @classmethod
-    def of(cls, point: ReadCheckpoint, log: TrainingLog) -> "Training":
+    def of(cls, point: ReadCheckpoint, log: TrainingLog) -> "TrainingResult":
         """Read it off a log."""
         course = course_of(log)
         return cls(
@@ -265,7 +265,7 @@ def _stopped(run: RunStability, end: int | None) -> RunStability:
     """A run that was ended for a reason at an update; it may have collapsed before."""
     if end is None or (run.collapse is not None and run.collapse.happened):
         return run
-    return replace(run, collapse=Outcome(end, True))
+    return replace(run, collapse=EventOutcome(end, True))
 
 
 def paired_difference(

@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from tasks.errors import UserError
 from tasks.tir_math.sandbox.base import LIMITS, Execution, Limits, Sandbox, SandboxError
-from tasks.tir_math.sandbox.forkserver import Zygote
+from tasks.tir_math.sandbox.forkserver import ZygoteProcess
 from tasks.tir_math.sandbox.layout import versions
 
 _OTHERWISE = (
@@ -43,8 +43,8 @@ class BubblewrapSandbox(Sandbox):
         self._limits = limits
         try_out(self._bubblewrap, limits)
         self._warm = warm
-        self._zygotes: set[Zygote] = set()
-        self._idle: list[Zygote] = []
+        self._zygotes: set[ZygoteProcess] = set()
+        self._idle: list[ZygoteProcess] = []
         self._taken = 0
         self._closed = False
         self._changed = threading.Condition()
@@ -82,7 +82,7 @@ class BubblewrapSandbox(Sandbox):
             self._idle.clear()
         self._starter.shutdown()
 
-    def _take(self) -> Zygote | None:
+    def _take(self) -> ZygoteProcess | None:
         """A free zygote, or the right to start one."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._taken < self._warm)
@@ -97,10 +97,10 @@ class BubblewrapSandbox(Sandbox):
                 zygote.stop()
         return None
 
-    def _start(self) -> Zygote:
-        future: Future[Zygote] | None = None
+    def _start(self) -> ZygoteProcess:
+        future: Future[ZygoteProcess] | None = None
         try:
-            future = self._starter.submit(Zygote, self._bubblewrap, self._limits)
+            future = self._starter.submit(ZygoteProcess, self._bubblewrap, self._limits)
             zygote = future.result()
         except BaseException:
             if future is not None:
@@ -115,14 +115,14 @@ class BubblewrapSandbox(Sandbox):
                 zygote.kill()
         return zygote
 
-    def _renewed(self, zygote: Zygote) -> Zygote:
+    def _renewed(self, zygote: ZygoteProcess) -> ZygoteProcess:
         """Another zygote in the place of one."""
         with self._changed:
             self._zygotes.discard(zygote)
         zygote.stop()
         return self._start()
 
-    def _give_back(self, zygote: Zygote, healthy: bool) -> None:
+    def _give_back(self, zygote: ZygoteProcess, healthy: bool) -> None:
         with self._changed:
             self._taken -= 1
             if healthy:
@@ -133,7 +133,7 @@ class BubblewrapSandbox(Sandbox):
             self._changed.notify_all()
 
 
-def _abandon(future: Future[Zygote]) -> None:
+def _abandon(future: Future[ZygoteProcess]) -> None:
     if not future.cancelled() and future.exception() is None:
         future.result().stop()
 
@@ -165,7 +165,7 @@ def try_out(bubblewrap: str, limits: Limits) -> None:
     """
     versions()
     try:
-        zygote = Zygote(bubblewrap, limits, modules=())
+        zygote = ZygoteProcess(bubblewrap, limits, modules=())
         try:
             execution = zygote.run("")
         finally:

@@ -24,7 +24,7 @@ GRACE_S = 10.0
 _LONGEST_MESSAGE = 4096
 
 
-class Zygote:
+class ZygoteProcess:
     """A zygote in its own bubblewrap; one call at a time.
 
     Linux ends it with the thread that started it, which should therefore be one that stays.

@@ -6,7 +6,7 @@ from itertools import count as numbers
 from tasks.seeding import stable_seed
 from tasks.webshop.data.products import LEVELS, Product
 from tasks.webshop.generator.draw import between, happens, pick, sample, shuffled, weighted
-from tasks.webshop.generator.tables import Department, Form, Kind, Option, Trait, kinds
+from tasks.webshop.generator.tables import Department, Form, Option, ProductKind, Trait, kinds
 from tasks.webshop.generator.texts import Design, write_bullets, write_description, write_title
 
 _FIRST_NUMBER = 1000
@@ -52,7 +52,7 @@ def generate_catalogue(seed: int, count: int) -> tuple[Product, ...]:
     return tuple(products)
 
 
-def _product(asin: str, department: Department, kind: Kind, rng: random.Random) -> Product:
+def _product(asin: str, department: Department, kind: ProductKind, rng: random.Random) -> Product:
     brand = pick(tuple(department.brands), rng)
     use = pick(kind.uses, rng)
     form = pick(tuple(kind.forms.values()), rng)
@@ -75,7 +75,7 @@ def _product(asin: str, department: Department, kind: Kind, rng: random.Random) 
     )
 
 
-def _traits(kind: Kind, form: Form, rng: random.Random) -> tuple[Trait, ...]:
+def _traits(kind: ProductKind, form: Form, rng: random.Random) -> tuple[Trait, ...]:
     """Traits that go with the form and with each other."""
     wanted = weighted(_TRAIT_COUNTS, rng)
     chosen: list[Trait] = []
@@ -86,7 +86,7 @@ def _traits(kind: Kind, form: Form, rng: random.Random) -> tuple[Trait, ...]:
     return tuple(chosen)
 
 
-def _options(kind: Kind, form: Form, rng: random.Random) -> dict[str, tuple[str, ...]]:
+def _options(kind: ProductKind, form: Form, rng: random.Random) -> dict[str, tuple[str, ...]]:
     if happens(_PLAIN_CHANCE, rng):
         return {}
     pools = {option.name: option.values for option in kind.options.values()} | form.options

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tasks.webshop.generator.draw import happens, pick
-from tasks.webshop.generator.tables import Form, Kind, Trait
+from tasks.webshop.generator.tables import Form, ProductKind, Trait
 from tasks.webshop.generator.wording import listed, with_article
 
 _BEFORE_CHANCE = 0.7
@@ -33,7 +33,7 @@ class NounPhrase:
 
 
 def noun_phrase(
-    kind: Kind, traits: Sequence[Trait], plural: bool, rng: random.Random
+    kind: ProductKind, traits: Sequence[Trait], plural: bool, rng: random.Random
 ) -> NounPhrase:
     """Put traits before and after the noun.
 
@@ -62,7 +62,7 @@ def is_sort(trait: Trait) -> bool:
     return isinstance(trait, Form) and trait.role == "is"
 
 
-def with_quantity(kind: Kind, phrase: NounPhrase, rng: random.Random) -> str:
+def with_quantity(kind: ProductKind, phrase: NounPhrase, rng: random.Random) -> str:
     """The phrase with its article, or with how much of it is wanted."""
     if kind.number == "one":
         return with_article(phrase.bare)

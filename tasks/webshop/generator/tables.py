@@ -160,7 +160,7 @@ class Option(Table):
     row: bool = False
 
 
-class Kind(Table):
+class ProductKind(Table):
     """A kind of product. Its name is its plural and what one would search for.
 
     Attributes:
@@ -261,7 +261,7 @@ class Department(Table):
     brands: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(min_length=6)
     lines: tuple[str, ...] = Field(min_length=6)
     closings: tuple[_Sentence, ...] = Field(min_length=3)
-    kinds: Annotated[dict[str, Kind], _Named] = Field(min_length=1)
+    kinds: Annotated[dict[str, ProductKind], _Named] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _closings_have_known_gaps(self) -> Self:
@@ -304,6 +304,6 @@ def departments() -> tuple[Department, ...]:
 
 
 @cache
-def kinds() -> dict[str, tuple[Department, Kind]]:
+def kinds() -> dict[str, tuple[Department, ProductKind]]:
     """All kinds with their department, by plural, in the order of the tables."""
     return {name: (table, kind) for table in departments() for name, kind in table.kinds.items()}

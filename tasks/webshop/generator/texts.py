@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tasks.webshop.generator.draw import between, happens, pick, shuffled
-from tasks.webshop.generator.tables import Department, Form, Kind, Role, Trait
+from tasks.webshop.generator.tables import Department, Form, ProductKind, Role, Trait
 from tasks.webshop.generator.wording import (
     capitalized,
     filled,
@@ -53,7 +53,7 @@ class Design:
     """
 
     department: Department
-    kind: Kind
+    kind: ProductKind
     brand: str
     use: str
     form: Form

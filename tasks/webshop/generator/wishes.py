@@ -8,7 +8,7 @@ from tasks.webshop.data.products import Product
 from tasks.webshop.generator.draw import between, happens, pick, sample, weighted
 from tasks.webshop.generator.noun_phrases import is_sort, noun_phrase, verbs, with_quantity
 from tasks.webshop.generator.phrases import phrases, with_value
-from tasks.webshop.generator.tables import Kind, Trait, kinds
+from tasks.webshop.generator.tables import ProductKind, Trait, kinds
 from tasks.webshop.generator.wording import capitalized, filled, listed, slots_of
 
 _ATTRIBUTE_COUNTS = (0.0, 0.25, 0.45, 0.3)
@@ -79,7 +79,7 @@ def _limit(price: float, rng: random.Random) -> float:
 
 
 def _instruction(
-    kind: Kind,
+    kind: ProductKind,
     traits: Sequence[Trait],
     options: Mapping[str, str],
     limit: float | None,
@@ -112,7 +112,7 @@ def _instruction(
     return filled(pattern, words)
 
 
-def _must(kind: Kind, traits: Sequence[Trait], rng: random.Random) -> str:
+def _must(kind: ProductKind, traits: Sequence[Trait], rng: random.Random) -> str:
     """A sentence of what the thing must be and have."""
     they = "they" if kind.number == "many" else "it"
     asked = listed(verbs(traits, ("be", "have", "come")))

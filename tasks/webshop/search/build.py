@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tasks.errors import UserError
 from tasks.webshop.search.analysis import analyze
 from tasks.webshop.search.bm25 import divisors, quantised_length
-from tasks.webshop.search.storage import FORMAT, Manifest, array_path, write_manifest
+from tasks.webshop.search.storage import FORMAT, IndexManifest, array_path, write_manifest
 from tasks.webshop.search.vocabulary import term_hashes
 
 BLOCK = 2_000_000
@@ -122,7 +122,7 @@ class _Builder:
         for name, values in arrays.items():
             np.save(array_path(self._folder, name), values, allow_pickle=False)
             lengths[name] = len(values)
-        manifest = Manifest(
+        manifest = IndexManifest(
             format=FORMAT,
             documents=len(arrays["ranks"]),
             documents_with_terms=self._with_terms,

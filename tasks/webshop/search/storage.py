@@ -46,7 +46,7 @@ _LARGEST_MANIFEST = 100_000
 """Bytes."""
 
 
-class Manifest(Strict):
+class IndexManifest(Strict):
     """The content of `index.json`.
 
     Attributes:
@@ -71,7 +71,7 @@ def array_path(folder: Path, name: str) -> Path:
     return folder / f"{name}.npy"
 
 
-def write_manifest(folder: Path, manifest: Manifest) -> None:
+def write_manifest(folder: Path, manifest: IndexManifest) -> None:
     """Write `index.json`, and see to it that all files are on the disk."""
     (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="ascii")
     for path in folder.iterdir():
@@ -79,7 +79,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
             os.fsync(file.fileno())
 
 
-def read(folder: Path) -> tuple[Manifest, Mapping[str, NDArray[Any]]]:
+def read(folder: Path) -> tuple[IndexManifest, Mapping[str, NDArray[Any]]]:
     """Read the manifest and map the arrays into memory.
 
     Raises:
@@ -97,7 +97,7 @@ def damaged(path: Path, what: str) -> UserError:
     return UserError(f"{path} {what}; rebuild the index")
 
 
-def _read_manifest(path: Path) -> Manifest:
+def _read_manifest(path: Path) -> IndexManifest:
     try:
         with path.open("rb") as file:
             content = file.read(_LARGEST_MANIFEST + 1)
@@ -106,7 +106,7 @@ def _read_manifest(path: Path) -> Manifest:
     if len(content) > _LARGEST_MANIFEST:
         raise damaged(path, f"has more than {_LARGEST_MANIFEST} bytes")
     try:
-        manifest = Manifest.model_validate_json(content)
+        manifest = IndexManifest.model_validate_json(content)
     except ValidationError as error:
         raise damaged(path, f"does not describe a search index: {first_fault(error)}") from error
     if manifest.format != FORMAT:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from benchmark.logs.curves import Points, run_curves_of
 from benchmark.logs.training_log import read_training_log
 from benchmark.stability.runs import Reached, run_stability
-from benchmark.stats.survival import Outcome
+from benchmark.stats.survival import EventOutcome
 from tests.benchmark.stability.given import points, run
 from tests.support.training.logs import (
     run_lines,
@@ -55,11 +55,11 @@ def test_a_run_that_collapses_in_every_way() -> None:
     )
     assert (found.evaluations, found.last_step) == (9, 41)
     assert found.events == {
-        "collapse": Outcome(30, True),
-        "format_collapse": Outcome(20, True),
-        "degenerate_text": Outcome(32, True),
-        "entropy_collapse": Outcome(21, True),
-        "entropy_explosion": Outcome(41, False),
+        "collapse": EventOutcome(30, True),
+        "format_collapse": EventOutcome(20, True),
+        "degenerate_text": EventOutcome(32, True),
+        "entropy_collapse": EventOutcome(21, True),
+        "entropy_explosion": EventOutcome(41, False),
     }
     assert found.reached == (Reached(0.3, 5, 500.0, None), Reached(0.5, 15, 1500.0, None))
     assert found.numbers == pytest.approx(
@@ -116,7 +116,7 @@ def test_one_evaluation_is_known_and_nothing_more() -> None:
 def test_a_flat_run_is_censored_at_its_end() -> None:
     flat = {"validation/success": points([0.5] * 6, every=10)}
     found = run_stability(run(flat))
-    assert found.collapse == Outcome(50, False)
+    assert found.collapse == EventOutcome(50, False)
     assert (found.max_drawdown, found.retention, found.area_lost) == (0, 1, 0)
 
 
@@ -127,7 +127,7 @@ def test_gaps_do_not_move_the_collapse() -> None:
         [v for value in values for v in (value, NAN)],
         [s for step in steps for s in (step, step + 1)],
     )
-    assert run_stability(run({"validation/success": holes})).collapse == Outcome(30, True)
+    assert run_stability(run({"validation/success": holes})).collapse == EventOutcome(30, True)
 
 
 def test_a_log_that_begins_later_does_not_know_its_init() -> None:
@@ -165,7 +165,7 @@ def test_success_in_training_counts_only_if_it_is_named() -> None:
 def test_a_log_of_our_own(tmp_path: Path) -> None:
     path = write_log(tmp_path, run_lines(updates=60, collapse_at=40))
     found = run_stability(run_curves_of(read_training_log(path)))
-    assert found.collapse == Outcome(42, True) and found.final_success == 0
+    assert found.collapse == EventOutcome(42, True) and found.final_success == 0
     assert found.evaluations == 61 and found.last_step == 60
     # Tokens of 20 updates: 9,000 and 50 more each time.
     reached = next(one for one in found.reached if one.level == 0.5)

@@ -18,7 +18,7 @@ from pathlib import Path
 from tasks.tir_math.sandbox.base import LIMITS, Sandbox
 from tasks.tir_math.sandbox.bubblewrap import find_bubblewrap
 from tasks.tir_math.sandbox.choose import open_sandbox
-from tasks.tir_math.sandbox.forkserver import Zygote
+from tasks.tir_math.sandbox.forkserver import ZygoteProcess
 from tests.tasks.tir_math.sandbox.processes import below
 
 PROGRAMS = {
@@ -28,7 +28,7 @@ PROGRAMS = {
 
 
 def cold(code: str) -> str:
-    zygote = Zygote(find_bubblewrap(), LIMITS)
+    zygote = ZygoteProcess(find_bubblewrap(), LIMITS)
     try:
         return zygote.run(code).stdout
     finally:

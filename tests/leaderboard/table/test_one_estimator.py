@@ -13,7 +13,7 @@ from benchmark.submissions.badges import Badges
 from benchmark.submissions.check import read_accepted
 from benchmark.submissions.checks.results import Peer, paired_difference, panel_results
 from benchmark.submissions.reading.entry import Entry
-from benchmark.submissions.report import Compared, compared_with, difference_rows
+from benchmark.submissions.report import ComparedEntry, compared_with, difference_rows
 from leaderboard.board.board import Board
 from leaderboard.board.entries import facts_of, row_of
 from leaderboard.page.state import State
@@ -65,7 +65,7 @@ def test_the_comment_of_a_check_shows_it(
     entries: tuple[Entry, Entry, PanelKey], wanted: PairedDifference
 ) -> None:
     one, other, key = entries
-    compared = [Compared("the best other", Peer.of(other), frozenset({key}))]
+    compared = [ComparedEntry("the best other", Peer.of(other), frozenset({key}))]
     ((panel, _, _, text),) = difference_rows(one, panel_results(one), compared)
     ends = wanted.difference
     value, low, high = (f"{100 * end:+.1f}" for end in (ends.value, ends.low, ends.high))
@@ -79,7 +79,7 @@ def test_only_entries_of_its_track_are_compared_with_it(
     one, other, key = entries
     peer = Peer.of(other)
     claim = TrackClaim(name="sokoban-standard", sha256="0" * 64)
-    assert compared_with(one, [peer]) == [Compared("the best other", peer, frozenset({key}))]
+    assert compared_with(one, [peer]) == [ComparedEntry("the best other", peer, frozenset({key}))]
     assert compared_with(one, [replace(peer, track=claim)]) == []
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from benchmark.logs.foreign import rows, values
 from benchmark.logs.foreign.mapping import Meaning, own_words
-from benchmark.logs.foreign.rows import Collector, LogRow, Reading
+from benchmark.logs.foreign.rows import LogRow, Reading, RowCollector
 from benchmark.logs.foreign.values import (
     NOT_A_NUMBER,
     Value,
@@ -31,7 +31,7 @@ LOG = Path("run.jsonl")
 def collected(
     *lines: tuple[int, Mapping[str, Value]], own: Mapping[str, Meaning] | None = None
 ) -> Reading:
-    collector = Collector(LOG, "verl", own or {})
+    collector = RowCollector(LOG, "verl", own or {})
     collector.add_all(
         LogRow(f"line {number}", step, fields) for number, (step, fields) in enumerate(lines, 1)
     )

@@ -11,10 +11,10 @@ from benchmark.logs.training_log import read_training_log
 from benchmark.models import ModelIdentity
 from benchmark.stats.intervals import clustered_wilson
 from benchmark.stats.paired import Side, difference
-from benchmark.stats.survival import Outcome
+from benchmark.stats.survival import EventOutcome
 from benchmark.submissions.checks.results import (
     Agreement,
-    Training,
+    TrainingResult,
     early_stops,
     paired_difference,
     panel_results,
@@ -181,9 +181,9 @@ def test_a_training_that_was_stopped_early_has_collapsed(tmp_path: Path) -> None
     stability = stability_of(made)
     assert stability is not None
     assert [run.collapse for run in stability.runs] == [
-        Outcome(30, False),
-        Outcome(30, False),
-        Outcome(20, True),
+        EventOutcome(30, False),
+        EventOutcome(30, False),
+        EventOutcome(20, True),
     ]
     assert stability.columns["collapse_rate"] == pytest.approx(1 / 3)
     assert (stability.events["collapse"].happened, stability.events["collapse"].known) == (1, 3)
@@ -213,6 +213,6 @@ def test_a_checkpoint_is_held_against_every_validation(
     plays = {"a": "+", "b": "-", "c": "+", "d": "-"}
     point = checkpoint(0, plays, log=log)
     assert point.log is not None
-    assert Training.of(point, point.log) == Training("sampo", 3, 5, 4, agreement)
+    assert TrainingResult.of(point, point.log) == TrainingResult("sampo", 3, 5, 4, agreement)
     other = checkpoint(0, plays, make_protocol(max_turns=30), log)
-    assert Training.of(other, point.log).agreement is None
+    assert TrainingResult.of(other, point.log).agreement is None
