@@ -82,7 +82,11 @@ def resolve(
         settings = apply_layer(settings, special.common)
         if shipped:
             settings = apply_layer(settings, special.recipes.get(recipe, {}))
-    return check(apply_layer(settings, own_settings(own)), f"recipe {recipe} at scale {scale}")
+    users = own_settings(own)
+    # A scale names its preset for all recipes, also for those that it does not change.
+    chosen = "preset" in method or "preset" in users
+    whole = apply_layer(settings, users)
+    return check(whole, f"recipe {recipe} at scale {scale}", chosen_preset=chosen)
 
 
 def own_settings(own: Sequence[str]) -> Settings:
@@ -116,8 +120,13 @@ def read_recipe(recipe: str) -> Settings:
     return read_settings(file)
 
 
-def check(settings: Settings, where: str) -> "TrainConfig":
+def check(settings: Settings, where: str, chosen_preset: bool = True) -> "TrainConfig":
     """Check settings against the schema.
+
+    Args:
+        settings: All layers as one.
+        where: What they are of, for messages.
+        chosen_preset: A preset among them was chosen for this very run: it must change something.
 
     Raises:
         UserError: The first fault, with near matches of an unknown key; or they name a preset that
@@ -131,7 +140,7 @@ def check(settings: Settings, where: str) -> "TrainConfig":
     above = _above_preset(settings)
     try:
         config = TrainConfig.model_validate(above)
-        if "preset" in settings:
+        if chosen_preset and "preset" in settings:
             own = {name: value for name, value in settings.items() if name != "preset"}
             if config.computes_like(TrainConfig.model_validate(own)):
                 raise UserError(

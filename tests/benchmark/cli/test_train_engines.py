@@ -57,7 +57,7 @@ def test_weights_go_in_half_the_bytes_where_nothing_is_lost(
 def test_options_of_vllm_are_refused_elsewhere() -> None:
     with pytest.raises(UserError, match="--weights-dtype is for vLLM"):
         chosen("--weights-dtype", "bfloat16")
-    with pytest.raises(UserError, match="--sleep does nothing with a server"):
+    with pytest.raises(UserError, match="--sleep has no effect with a server"):
         chosen(*SERVER, "--sleep")
 
 
