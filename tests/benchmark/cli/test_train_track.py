@@ -166,7 +166,7 @@ def test_a_dry_run_tunes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (["--track", "smal"], "there is no track 'smal'; did you mean small?"),
         (
             ["--scale", "tiny"],
-            "--scale beside --track: small pins the init, the tasks and the sizes; leave out "
+            "--scale beside --track: small pins the init, the tasks and the sizes; remove "
             "--scale or --track",
         ),
         (["--init", "tiny-sokoban", "--task", "sokoban"], "--init, --task beside --track: small"),
