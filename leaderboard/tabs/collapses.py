@@ -32,9 +32,9 @@ from leaderboard.tabs.answer import init_of_entry
 from leaderboard.tabs.curve_charts import axis_of
 from tasks.texts import counted
 
-BEFORE, AFTER = 40, 20
+BEFORE, AFTER = 30, 10
 """Updates before and after the collapse that are drawn."""
-MOST_DRAWN: Final = 24
+MOST_DRAWN: Final = 12
 """Runs that are drawn one by one; the median is of all."""
 
 

@@ -22,7 +22,8 @@ from tests.support.submissions.small import INITS, play_policy, policy_submissio
 pytestmark = pytest.mark.browser
 
 TABS = (
-    "Board", "Stability", "Curves", "Entry", "Compare", "Coverage", "Submit", "About",
+    "Board", "Stability", "Curves", "Collapses", "Entry", "Compare", "Paper", "Coverage", "Submit",
+    "About",
 )  # fmt: skip
 HOSTILE = INJECTION + " ${document.title=1} [x](javascript:alert(1)) \"onmouseover='alert(1)'"
 REAL = "20260102_policy"
@@ -264,6 +265,18 @@ def test_an_episode_is_drawn_turn_by_turn(page: Page, address: str, artifacts: P
     expect(page).to_have_url(re.compile("episode="))
     page.screenshot(path=artifacts / "episode.png", full_page=True)
     assert violations(page) == []
+    turns = page.locator(".lb-turns > li")
+    count = turns.count()
+    page.get_by_role("button", name="Next turn").click()
+    expect(page.locator(".lb-turns > li:visible")).to_have_text(re.compile(r"^1\. "))
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".lb-turns > li:visible")).to_have_text(re.compile(r"^2\. "))
+    page.keyboard.press("Escape")
+    expect(page.locator(".lb-turns > li:visible")).to_have_count(count)
+    listed = page.locator(".lb-list li:visible")
+    episode = page.locator(".lb-list a").nth(7).inner_text()
+    page.get_by_role("searchbox", name="Find an episode").fill(episode)
+    expect(listed).to_have_count(1)
     page.reload()
     expect(page.locator(".lb-episode .lb-count")).to_have_text(re.compile("solved after"))
 
@@ -316,6 +329,15 @@ def test_a_word_is_explained_by_click_and_by_key(page: Page) -> None:
     word.focus()
     page.keyboard.press("Enter")
     expect(explained).to_be_visible()
+
+
+def test_title_and_answer_are_there_without_any_script(browser: Browser, address: str) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(address)
+    expect(page.get_by_role("heading", level=1)).to_have_text("arlarena-bench leaderboard")
+    expect(page.locator(".lb-answer").first).to_contain_text("leads with")
+    context.close()
 
 
 def test_what_other_sites_show_of_a_link(page: Page, address: str) -> None:

@@ -37,7 +37,7 @@ from tests.support.board_rows import synthetic_content
 
 ENTRIES, CURVES = 200, 500
 EPISODES = 200
-TABS = ("Stability", "Curves", "Entry", "Compare", "About", "Board")
+TABS = ("Stability", "Curves", "Collapses", "Entry", "Compare", "Paper", "About", "Board")
 ROUNDS = 5
 PANELS = ("built-in", "field", "sokoban/builtin", "alfworld/builtin", "webshop/builtin")
 WORDS = ("", "grpo", "sampo", "4B", "gspo 1", "cispo")
@@ -176,6 +176,9 @@ def in_browser(server: Server) -> None:
             executable_path=executable, args=["--no-sandbox", "--disable-gpu"]
         )
         page = browser.new_page(viewport={"width": 1280, "height": 900})
+        # CPU time of the page's own thread: what other processes do does not count.
+        session = page.context.new_cdp_session(page)
+        session.send("Performance.enable", {"timeDomain": "threadTicks"})
         start = time.perf_counter()
         page.goto(server.address)
         page.locator(".lb-board").wait_for()
@@ -184,6 +187,14 @@ def in_browser(server: Server) -> None:
         print(f"page open after   {opened:6.2f} s, first paint at {paint / 1000:.2f} s")
         print(f"command to board  {server.wall_s + opened:6.2f} s")
         page.wait_for_timeout(1500)
+        found = session.send("Performance.getMetrics")["metrics"]
+        known = {each["name"]: each["value"] for each in found}
+        size = page.evaluate("performance.getEntriesByType('navigation')[0].decodedBodySize")
+        packed = page.evaluate("performance.getEntriesByType('navigation')[0].encodedBodySize")
+        print(
+            f"page of           {size / 1000:6.0f} kB, {packed / 1000:.0f} kB compressed; "
+            f"{known['TaskDuration']:.2f} s of CPU in the browser, {known['Nodes']:.0f} nodes"
+        )
         switched(page)
         changed(page)
         browser.close()
