@@ -74,7 +74,16 @@ def _rounded(value: Any) -> Any:
     return [_rounded(each) for each in value] if isinstance(value, list) else value
 
 
-NOTHING: Final = value_of({"data": {"values": []}, "mark": "point", "width": 1, "height": 1}, "")
+NOTHING: Final = value_of(
+    {
+        "data": {"values": []},
+        # Without it a screen reader would be told of marks that are not there.
+        "mark": {"type": "point", "aria": False},
+        "width": 1,
+        "height": 1,
+    },
+    "",
+)
 
 
 def color_of(recipe: str) -> str:
