@@ -23,8 +23,7 @@ from baselines.study.methods import RecipeRuns, TrackResults, collapse_of, with_
 from baselines.study.page import markdown_table, percent_text
 from benchmark.files import write_atomically
 from benchmark.logs.groups import plotted, series_of
-from benchmark.plots.colours import HUES, look_of_recipe
-from benchmark.plots.style import DASHES, SOFT, Look, draw_runs, mark_collapse, plot_style
+from benchmark.plots.style import SOFT, Look, draw_runs, looks_of, mark_collapse, plot_style
 from benchmark.stats.paired import Side
 from tasks.errors import UserError
 
@@ -151,16 +150,10 @@ def _draw(axes: Axes, methods: Sequence[RecipeRuns], looks: Mapping[str, Look]) 
 
 
 def _looks(found: Mapping[str, TrackResults]) -> Mapping[str, Look]:
-    """Hue by family of recipes; within one, dashes by order."""
     recipes = dict.fromkeys(
         name for results in found.values() for name, m in results.methods.items() if m.runs
     )
-    looks: dict[str, Look] = {}
-    for recipe in recipes:
-        hue, variant = look_of_recipe(recipe)
-        dashed = sum(look.colour == HUES[hue] and look.dashes != "-" for look in looks.values())
-        looks[recipe] = Look(HUES[hue], DASHES[1 + dashed % (len(DASHES) - 1)] if variant else "-")
-    return looks
+    return dict(zip(recipes, looks_of(list(recipes)), strict=True))
 
 
 def _axes(grounds: Mapping[str, Ground]) -> tuple[list[str], list[str]]:

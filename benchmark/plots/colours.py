@@ -31,6 +31,11 @@ _RECIPES: Final[Mapping[str, tuple[int, bool]]] = {
 }
 
 
+def is_known(recipe: str) -> bool:
+    """Whether a recipe has a look of its own here."""
+    return recipe.lower() in _RECIPES
+
+
 def look_of_recipe(recipe: str) -> tuple[int, bool]:
     """The number of a recipe's hue in `HUES`, and whether its lines are dashed.
 

@@ -25,7 +25,7 @@ from benchmark.plots.style import (
     draw_runs,
     dress,
     legend_columns,
-    look_of,
+    looks_of,
     mark_collapse,
     plot_style,
 )
@@ -85,7 +85,7 @@ def _figure(rows: Sequence[Compared], comparisons: Sequence[RecipeComparison]) -
         layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08, hspace=0.06),
     )
     FigureCanvasAgg(figure)
-    looks = [look_of(number) for number in range(len(rows))]
+    looks = looks_of([row.runs[0].run.recipe for row in rows])
     _draw(figure.add_subplot(lines, columns, 1), rows, looks, _success_plot(rows), None)
     _draw_survival(figure.add_subplot(lines, columns, 2), rows, looks)
     _draw_anytime(figure.add_subplot(lines, columns, 3), rows, looks)

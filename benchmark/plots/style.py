@@ -24,13 +24,11 @@ from matplotlib.ticker import (
 
 from benchmark.logs.groups import Plotted, Series, Values, band_of
 from benchmark.logs.metrics import Metric
+from benchmark.plots.colours import HUES, is_known, look_of_recipe
 
 Dashes = Literal["-"] | tuple[float, tuple[float, ...]]
 
-# Okabe and Ito (2008), "Color Universal Design", without the yellow that white swallows; told apart
-# with every kind of colour blindness. More curves take other dashes.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#4D4D4D")
-DASHES: tuple[Dashes, ...] = ("-", (0, (5, 1.6)), (0, (1.2, 1.2)), (0, (6, 1.6, 1.2, 1.6)))
+_DASHES: tuple[Dashes, ...] = ("-", (0, (5, 1.6)), (0, (1.2, 1.2)), (0, (6, 1.6, 1.2, 1.6)))
 _INK, SOFT, _RULE = "#1c2128", "#59626e", "#e3e6ea"
 _LOG_SPAN = 30.0
 _ROUNDING = 1e-9
@@ -83,10 +81,31 @@ def plot_style() -> Iterator[None]:
         yield
 
 
-def look_of(number: int) -> Look:
-    """The look of the curve with a number, from 0: colours first, then dashes."""
-    cycle, colour = divmod(number, len(_COLOURS))
-    return Look(_COLOURS[colour], DASHES[cycle % len(DASHES)])
+def looks_of(recipes: Sequence[str | None]) -> list[Look]:
+    """The looks of curves: their recipes' own, with dashes by order within a family.
+
+    Curves that this does not tell apart (several of one recipe, recipes that have no look of their
+    own) get a look by number: colors first, then dashes.
+
+    Args:
+        recipes: The recipe of each; None where a log does not say it.
+    """
+    looks: list[Look] = []
+    for recipe in recipes:
+        if recipe is None or not is_known(recipe):
+            break
+        hue, variant = look_of_recipe(recipe)
+        dashed = sum(look.colour == HUES[hue] and look.dashes != "-" for look in looks)
+        dashes = _DASHES[1 + dashed % (len(_DASHES) - 1)] if variant else "-"
+        looks.append(Look(HUES[hue], dashes))
+    if len(set(looks)) == len(recipes):
+        return looks
+    return [_look_of_number(number) for number in range(len(recipes))]
+
+
+def _look_of_number(number: int) -> Look:
+    cycle, colour = divmod(number, len(HUES))
+    return Look(HUES[colour], _DASHES[cycle % len(_DASHES)])
 
 
 def draw_runs(axes: Axes, runs: Sequence[Series], look: Look) -> None:

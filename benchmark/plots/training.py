@@ -20,7 +20,7 @@ from benchmark.plots.style import (
     draw_runs,
     dress,
     legend_columns,
-    look_of,
+    looks_of,
     mark_collapse,
     plot_style,
 )
@@ -87,7 +87,7 @@ def _figure(curves: Sequence[Curve], plots: Sequence[Plotted], x: XAxis) -> Figu
         layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08, hspace=0.06),
     )
     FigureCanvasAgg(figure)
-    looks = [look_of(number) for number in range(len(curves))]
+    looks = looks_of([curve.runs[0].start.recipe for curve in curves])
     series = [[[series_of(run, what, x) for run in c.runs] for c in curves] for what in plots]
     ends = [s.x[-1] for of in series for runs in of for s in runs if s.x.size]
     last = max(ends, default=0.0) or 1.0

@@ -16,7 +16,8 @@ from matplotlib.figure import Figure
 from benchmark.cli.main import main
 from benchmark.logs.groups import Plotted, Series, band_of, curves_of, plotted, series_of
 from benchmark.logs.training_log import TrainingLog, read_training_log
-from benchmark.plots.style import dress
+from benchmark.plots.colours import HUES
+from benchmark.plots.style import dress, looks_of
 from benchmark.plots.training import figure_bytes
 from benchmark.plots.training_page import training_page
 from benchmark.stability.collapse import collapse_update
@@ -219,13 +220,13 @@ def test_every_run_every_median_and_every_collapse_is_drawn(runs: list[TrainingL
     svg = figure_bytes(curves_of(runs), [SUCCESS]).decode()
     lines = re.findall(r'<g id="line2d_\d+">\s*<path d="([^"]+)" [^>]*style="([^"]*)"', svg)
     grpo = [style for _, style in lines if "#0072b2" in style.lower()]
-    sampo = [style for _, style in lines if "#d55e00" in style.lower()]
+    sampo = [style for _, style in lines if "#009e73" in style.lower()]
     assert len(grpo) == 3 + 1 + 1  # runs, median, legend
     assert len(sampo) == 1 + 1
     assert len(re.findall(r"FillBetweenPolyCollection|PolyCollection", svg)) == 1
     assert [collapse_update(run) is not None for run in runs] == [False, True, False, False]
     assert len(re.findall(r'<use [^>]*style="fill: #0072b2; stroke: #ffffff', svg)) == 1
-    assert not re.findall(r'<use [^>]*style="fill: #d55e00; stroke: #ffffff', svg)
+    assert not re.findall(r'<use [^>]*style="fill: #009e73; stroke: #ffffff', svg)
 
 
 def test_what_was_not_measured_is_said_and_the_rest_is_drawn(tmp_path: Path) -> None:
@@ -359,3 +360,13 @@ def test_logs_are_read_without_torch_and_matplotlib() -> None:
         "assert not {'torch', 'vllm', 'matplotlib'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_recipe_has_one_colour_in_every_figure_and_unknown_ones_go_by_number() -> None:
+    grpo, blue, cispo = looks_of(["grpo", "dr_grpo", "cispo"])
+    assert (grpo.colour, blue.colour, cispo.colour) == (HUES[0], HUES[0], HUES[1])
+    assert grpo.dashes == cispo.dashes == "-" != blue.dashes
+    assert looks_of(["cispo"]) == [cispo]
+    by_number = [HUES[0], HUES[1], HUES[2]]
+    for recipes in (["cispo", "cispo", "grpo"], ["cispo", "mine", "grpo"], ["cispo", None, "grpo"]):
+        assert [look.colour for look in looks_of(recipes)] == by_number
