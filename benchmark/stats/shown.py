@@ -30,6 +30,11 @@ def with_unit(value: str, unit: str) -> str:
     return f"{value}%" if unit == "%" else f"{value} {unit}"
 
 
+def whole_percent(share: float) -> str:
+    """A share in percent without decimals and without the sign: where only its size matters."""
+    return f"{100 * share:z.0f}"
+
+
 def rate_text(value: float, low: float, high: float) -> str:
     """A rate with its interval, such as `54.3% [48.2, 60.3]`."""
     return f"{percent_text(value)} [{100 * low:.1f}, {100 * high:.1f}]"
@@ -59,6 +64,11 @@ def signed_text(difference: Interval, places: int, scale: float = 1, unit: str =
     return f"{value}{unit} [{low}, {high}]"
 
 
+def p_digits(p_value: float) -> str:
+    """A p-value with three decimals, such as `0.012`, or `<0.001`."""
+    return f"{p_value:.3f}" if p_value >= SMALLEST_P else f"<{SMALLEST_P}"
+
+
 def p_text(p_value: float) -> str:
-    """A p-value with three decimals, or that it is below the smallest of these."""
+    """The same as the end of a sentence: `p = 0.012`, or `p < 0.001`."""
     return f"p = {p_value:.3f}" if p_value >= SMALLEST_P else f"p < {SMALLEST_P}"

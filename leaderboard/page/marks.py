@@ -10,6 +10,7 @@ from typing import Final
 from markupsafe import Markup
 
 from benchmark.plots.colours import look_of_recipe
+from benchmark.stats.shown import whole_percent
 from leaderboard.board.training_rows import Spark
 from leaderboard.page.markup import NOTHING, element, joined
 from leaderboard.table import cells
@@ -87,7 +88,7 @@ def collapse_chip(happened: int, known: int, low: float, high: float, step: int 
     state = "bad" if happened else "good"
     when = f" @{step}" if step is not None and happened else ""
     chip = element("span", f"{happened}/{known} collapsed{when}", f"lb-chip lb-{state}")
-    ends = f"95 % CI {100 * low:.0f}\u2013{100 * high:.0f} %"
+    ends = f"95 % CI {whole_percent(low)}\u2013{whole_percent(high)} %"
     return element("div", joined([chip, element("span", ends, "lb-sub")]))
 
 

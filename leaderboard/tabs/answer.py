@@ -7,6 +7,7 @@ from typing import Final
 from markupsafe import Markup
 
 from benchmark.stats.intervals import Interval
+from benchmark.stats.shown import whole_percent
 from leaderboard.board.board import Board
 from leaderboard.board.rows import BoardRow, PanelKey
 from leaderboard.page.markup import NOTHING, element, joined, line, link, page
@@ -148,7 +149,7 @@ def _collapses(row: BoardRow) -> Markup:
         [
             f"{event.happened} of {counted(event.known, 'seed')} ",
             explained("collapse", "collapsed"),
-            f" (95 % CI {100 * event.low:.0f}\u2013{100 * event.high:.0f} %).",
+            f" (95 % CI {whole_percent(event.low)}\u2013{whole_percent(event.high)} %).",
         ]
     )
 

@@ -7,6 +7,7 @@ from typing import Final
 from markupsafe import Markup
 
 from benchmark.stats.paired import NOT_PAIRED
+from benchmark.stats.shown import p_digits, whole_percent
 from leaderboard.board.board import Board
 from leaderboard.board.protocols import PanelFacts
 from leaderboard.board.rows import OPEN, BoardRow
@@ -211,7 +212,7 @@ def _row(
         *(cells.percent(each.success) if each else cells.UNKNOWN for each in rates),
         cells.points(found.difference),
         found.found.method,
-        f"{found.found.p_value:.3f}" if found.found.p_value >= 0.001 else "<0.001",
+        p_digits(found.found.p_value),
         found.found.test,
         cells.number(found.found.episodes, "count"),
         cells.number(len(found.differing), "count"),
@@ -276,8 +277,8 @@ def _grid(board: Board, first: BoardRow, second: BoardRow, panel: PanelFacts) ->
             tab="entry", protocol=row.protocol, entry=row.id, panel=panel_name(panel),
             show="all" if share in (0, 1) else "solved", episode=episode,
         )  # fmt: skip
-        said = f"{cells.text(episode)}, {cells.text(category)}: first {100 * a:.0f} %, "
-        said += f"second {100 * b:.0f} %"
+        said = f"{cells.text(episode)}, {cells.text(category)}: first {whole_percent(a)} %, "
+        said += f"second {whole_percent(b)} %"
         name = element("span", said, "lb-sr")
         cells_shown.append(link(query_of(target), name, f"lb-cell lb-cell-{css}", title=said))
     legend = joined(
@@ -335,7 +336,7 @@ def _episode(
     return [
         line(each.episode),
         line(each.category),
-        f"{100 * each.first:.0f}",
-        f"{100 * each.second:.0f}",
+        whole_percent(each.first),
+        whole_percent(each.second),
         joined(ways, " \u00b7 "),
     ]

@@ -6,6 +6,7 @@ from typing import Final
 from markupsafe import Markup
 
 from benchmark.stability.definitions import DEFINITIONS
+from benchmark.stats.shown import whole_percent
 from leaderboard.board.training_rows import (
     EventCount,
     NamedValue,
@@ -149,7 +150,7 @@ def _value(named: NamedValue) -> str:
 
 def _reached(level: ReachedLevel) -> list[Piece]:
     return [
-        f"{100 * level.level:.0f} %",
+        f"{whole_percent(level.level)} %",
         f"{level.reached} of {level.known}",
         cells.number(level.updates, "count"),
         cells.number(level.tokens, "count"),
