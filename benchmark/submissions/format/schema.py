@@ -111,6 +111,7 @@ class Method(Strict):
     @classmethod
     def _own(cls, recipe: str) -> str:
         check_own(recipe)
+        check_title(recipe)
         return recipe
 
     @field_validator("description")

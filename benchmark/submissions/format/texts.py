@@ -44,9 +44,12 @@ def check_title(title: str) -> None:
     Raises:
         ValueError: It holds the name of a badge, or the like.
     """
-    words = re.sub(r"[^a-z0-9]+", " ", title.casefold())
+    words = re.sub(r"[^a-z0-9]+", " ", title.casefold()).translate(_LOOKALIKES)
+    # S.O.T.A. and s o t a are one word.
+    joined = re.sub(r"\b([a-z]) (?=[a-z]\b)", r"\1", words)
     for claim in BOARD_WORDS:
-        if re.search(rf"\b{claim}\b", words):
+        seen = rf"\b{claim.translate(_LOOKALIKES)}\b"
+        if re.search(seen, words) or re.search(seen, joined):
             raise ValueError(f"{claim!r} is what the board says of entries: remove it")
 
 

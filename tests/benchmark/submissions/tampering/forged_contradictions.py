@@ -209,6 +209,9 @@ FORGERIES = [
             ("SAMPO (re-run)", "re run"),
             ("SAMPO RERUN", "rerun"),
             ("SAMPO v2 - SOTA", "sota"),
+            ("SAMPO v2 - S0TA", "sota"),
+            ("SAMPO S.O.T.A.", "sota"),
+            ("SAMPO 0FFICIAL", "official"),
             ("Official SAMPO", "official"),
             ("SAMPO/verified", "verified"),
         )

@@ -132,6 +132,15 @@ FORGERIES = [
         "broken link", "policy", method(code="https://[example.org"), "method.code: Invalid IPv6"
     ),
     Forgery(
+        "recipe that claims a badge",
+        "policy",
+        method(recipe="expert re-run"),
+        "'re run' is what the board says of entries",
+    ),
+    Forgery(
+        "panels as a number", "trained", data(panel_episodes=0), "panel_episodes: must be false"
+    ),
+    Forgery(
         "trained on a panel", "trained", data(panel_episodes=True), "panel_episodes: must be false"
     ),
     Forgery("no such day", "policy", about(date="2026-02-30"), "date: day is out of range"),
