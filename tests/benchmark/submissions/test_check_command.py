@@ -65,6 +65,7 @@ def test_an_accepted_submission(
         "panels",
         "stability",
         "stability_infinite",
+        "foreign_stability",
         "track",
     }
     assert (content["report_version"], content["submission"]) == (1, "20260102_trained")
@@ -92,7 +93,7 @@ def test_an_accepted_submission(
     # The last column goes on below itself.
     at = printed.index(f"{' ' * 42}updates")
     assert printed[at - 1].startswith("mismatch, P95 (median)     2.78e-07 nats  k3 of trainer to ")
-    assert printed[at - 1].endswith("95th percentile of the")
+    assert printed[at - 1].endswith("95th percentile of")
     (seed,) = [line for line in printed if line.startswith("0     20 of 20 ")]
     assert seed.endswith("update 7 of 20; chosen on this panel (sokoban/builtin)")
     assert "| sokoban/builtin | 60.0% [55.5, 64.3] | 59.0, 60.9 | 100.0% | 11.0 |" in text
