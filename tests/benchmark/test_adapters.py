@@ -66,6 +66,7 @@ async def test_vllm_answers_as_the_merged_model(folders: Path) -> None:
     as_merged(found, merged, await answers(TransformersEngine(folders / "base")))
 
 
+@pytest.mark.slow
 @needs_peft
 def test_a_run_names_the_adapter(folders: Path, tmp_path: Path) -> None:
     words = ["--task", "sokoban", "--limit", "1", "--max-tokens", "4", "--out", str(tmp_path / "r")]

@@ -24,6 +24,7 @@ def test_importing_loads_no_large_library() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.slow
 def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     cells = json.loads(NOTEBOOK.read_text("utf-8"))["cells"]
@@ -69,6 +70,7 @@ def test_a_mistake_is_an_exception_with_the_commands_message(tmp_path: Path) -> 
         benchmark.compare(run)
 
 
+@pytest.mark.slow
 def test_many_runs_are_one_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     one, two, three = (str(tmp_path / name) for name in ("expert", "random", "math"))
     benchmark.evaluate(engine="expert", tasks="sokoban", limit=4, out=one)

@@ -200,6 +200,7 @@ def test_invisible_characters_are_shown() -> None:
     assert printable("gr\u202epo\n\u00e9 $x$") == "grU+202EpoU+000A\u00e9 $x$"
 
 
+@pytest.mark.slow
 def test_a_figure_is_the_same_every_time(runs: list[TrainingLog]) -> None:
     curves, plots = curves_of(runs), plotted(["validation/success", "engine/k3"], runs)
     svg = figure_bytes(curves, plots)
@@ -289,6 +290,7 @@ def test_foreign_text_stays_text(tmp_path: Path) -> None:
     assert "<script" not in page and "<img src=x" not in page and "\u202e" not in page
 
 
+@pytest.mark.slow
 def test_the_command_writes_what_it_says(
     runs: list[TrainingLog], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -126,6 +126,7 @@ def test_the_page_says_what_a_reader_has_to_know(model: Run, page: str) -> None:
         assert absent not in text
 
 
+@pytest.mark.slow
 def test_the_same_arguments_give_the_same_bytes(model: Run, page: str) -> None:
     assert report_html(*model.arguments) == page
     program = (
@@ -174,6 +175,7 @@ def test_a_full_run_is_small(page: str) -> None:
     assert len(page.encode()) < 300_000
 
 
+@pytest.mark.slow
 def test_long_responses_of_a_full_run_stay_below_2_mb() -> None:
     run = make_run(engine=ScriptedEngine("random"))
     rng = random.Random(0)

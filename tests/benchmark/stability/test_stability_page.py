@@ -65,6 +65,7 @@ def test_what_is_foreign_is_escaped(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert [(source or "")[:26] for source in sources] == ["data:image/svg+xml;base64,"]
 
 
+@pytest.mark.slow
 def test_the_page_explains_every_number_and_does_not_change(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -105,6 +106,7 @@ def test_the_figure_fits_all_runs(tmp_path: Path, successes: Sequence[Mapping[in
     assert svg.count(b'<g id="axes_') == 4  # success, survival, anytime success, gradient norms
 
 
+@pytest.mark.slow
 def test_anytime_success_is_drawn_along_what_most_logs_have(tmp_path: Path) -> None:
     """matplotlib writes a text as its shape, with the text in a comment."""
     foreign = verl_log(tmp_path / "verl.jsonl")

@@ -37,6 +37,7 @@ def command(line: str, capsys: pytest.CaptureFixture[str], code: int = 0) -> str
     return printed.out + printed.err
 
 
+@pytest.mark.slow
 def test_the_guide_from_nothing_to_an_evaluated_task(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -62,6 +63,7 @@ def test_the_guide_from_nothing_to_an_evaluated_task(
     assert "number_path" in command("arlarena-bench tasks", capsys)
 
 
+@pytest.mark.slow
 def test_a_change_is_found_and_pinned(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command("arlarena-bench new-task changed_path", capsys)
     path = here / "changed_path" / "panels" / "index.json"
@@ -128,6 +130,7 @@ def test_names_that_cannot_be(
     assert [path.name for path in here.iterdir()] == ["taken_folder"]
 
 
+@pytest.mark.slow
 def test_pinning_again_changes_nothing_of_the_benchmarks_own(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -49,6 +49,7 @@ def failures(task: SokobanTask) -> dict[str, str]:
     return {check.name: check.detail for check in validate(task, "builtin", 30) if not check.ok}
 
 
+@pytest.mark.slow
 def test_sokoban_keeps_its_promises() -> None:
     assert failures(SokobanTask()) == {}
 

@@ -50,6 +50,7 @@ def test_every_walkthrough_of_the_panel_wins() -> None:
         assert house.won
 
 
+@pytest.mark.slow
 def test_training_holds_no_household_of_the_panel() -> None:
     made = [training_household(index, seed) for seed in (0, 1) for index in range(300)]
     assert not panel_keys() & {household_key(household) for household in made}

@@ -69,6 +69,7 @@ def test_the_full_panels_are_computed_from_the_files() -> None:
     assert goal.options == ("blue",)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_full")
 def test_no_panel_trains_on_what_another_one_tests() -> None:
     def asked(name: str) -> set[str]:

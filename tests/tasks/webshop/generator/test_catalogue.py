@@ -140,6 +140,7 @@ def test_prices_are_plausible() -> None:
     assert all(max(prices) > 1.5 * min(prices) for prices in by_kind.values())
 
 
+@pytest.mark.slow
 def test_better_forms_cost_more() -> None:
     price = defaultdict(list)
     for product in generate_catalogue(0, 10_000):
