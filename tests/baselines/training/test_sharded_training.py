@@ -50,14 +50,15 @@ def updates(folder: Path) -> list[dict[str, Any]]:
     return [dict(line.values) for line in read_training_log(folder / LOG).updates]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("recipe", "own", "tolerance"),
     [
         # As on GPUs: the last layer in chunks, activations recomputed.
         ("sampo", [*RECOMPUTED], 1e-4),
-        pytest.param("ppo", [], 1e-4, marks=pytest.mark.slow),
+        pytest.param("ppo", [], 1e-4),
         # Sums of bfloat16 numbers depend on their order.
-        pytest.param("grpo", [*RECOMPUTED, BF16], 0.1, marks=pytest.mark.slow),
+        pytest.param("grpo", [*RECOMPUTED, BF16], 0.1),
     ],
 )
 def test_two_sharded_processes_train_as_one(
