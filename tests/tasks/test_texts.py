@@ -2,7 +2,17 @@
 
 import pytest
 
-from tasks.texts import counted, cut, first_line, on_one_line, plural, printable, without_middle
+from tasks.texts import (
+    counted,
+    cut,
+    digest_text,
+    first_line,
+    on_one_line,
+    plural,
+    printable,
+    value_text,
+    without_middle,
+)
 
 
 def test_a_long_text_is_cut_with_a_mark_within_its_length() -> None:
@@ -44,3 +54,10 @@ def test_a_foreign_text_is_on_one_line_and_not_too_long() -> None:
 def test_the_first_line_of_an_error_says_something() -> None:
     assert first_line(ValueError("\n  \nno such file\nmore")) == "no such file"
     assert first_line(ValueError()) == "ValueError"
+
+
+def test_a_hash_is_shown_by_its_beginning_and_other_values_as_they_are() -> None:
+    digest = "0123456789abcdef" * 4
+    assert digest_text(digest) == value_text(digest) == "0123456789ab..."
+    assert value_text("x" * 64) == "x" * 64
+    assert (value_text(3), value_text(None)) == ("3", "None")

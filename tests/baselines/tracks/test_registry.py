@@ -154,7 +154,7 @@ def test_what_moves_no_result_moves_no_hash(changes: dict[str, Any], folder: Pat
         ({"tsks": ["sokoban"]}, "tsks: Extra inputs are not permitted"),
         (
             {"settings": {"optimization": {"learning_rate": 1.0}}},
-            "leave optimization.learning_rate out: a track does not pin it",
+            "remove optimization.learning_rate: a track does not pin it",
         ),
         ({"settings": {"advantage": {"name": "grpo"}}}, "remove advantage: a track does not"),
         ({"learning_rate": {"last": 3}}, "last is 3, but there are 2 updates"),

@@ -1,7 +1,14 @@
 """How numbers are written."""
 
 from benchmark.stats.intervals import Interval
-from benchmark.stats.shown import p_text, points_text, rate_text, signed_text
+from benchmark.stats.shown import (
+    p_text,
+    percent_text,
+    points_text,
+    rate_text,
+    signed_text,
+    with_unit,
+)
 
 
 def test_a_rate_is_in_percent_with_its_interval() -> None:
@@ -17,3 +24,13 @@ def test_a_difference_is_in_points_and_has_no_negative_zero() -> None:
 def test_a_small_p_value_is_not_shown_as_zero() -> None:
     assert p_text(0.04) == "p = 0.040"
     assert p_text(0.0004) == "p < 0.001"
+
+
+def test_percentages_and_units() -> None:
+    assert percent_text(0.975) == "97.5%"
+    assert (percent_text(0.9999), percent_text(0.00001), percent_text(1, 0)) == (
+        ">99.9%",
+        "<0.1%",
+        "100%",
+    )
+    assert (with_unit("12.5", "%"), with_unit("3.1", "points")) == ("12.5%", "3.1 points")
