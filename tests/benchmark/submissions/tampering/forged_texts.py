@@ -157,7 +157,9 @@ FORGERIES = [
         method(code="https://example.org/my-code"),
         "is the example's",
     ),
-    Forgery("weights of a policy", "policy", about(weights="https://example.org/w"), "leave weigh"),
+    Forgery(
+        "weights of a policy", "policy", about(weights="https://example.org/w"), "remove weights"
+    ),
     Forgery(
         "weights by http", "trained", about(weights="http://example.org/w"), f"weights: {LINK}"
     ),
