@@ -11,6 +11,7 @@ From Python:
 `docs/python.ipynb` shows more. Neither torch nor vLLM nor pandas is imported before it is needed.
 """
 
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -26,3 +27,10 @@ if Path(__file__).resolve().parents[1] / "tasks" != _TASKS:
 from benchmark.api import Comparison, Run, compare, evaluate, read_run  # noqa: E402
 
 __all__ = ["Comparison", "Run", "compare", "evaluate", "read_run"]
+
+
+def __getattr__(name: str) -> str:
+    # Looked up when asked for: a checkout on the path need not be installed.
+    if name == "__version__":
+        return version("arlarena-bench")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

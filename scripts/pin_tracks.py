@@ -2,22 +2,46 @@
 
     python scripts/pin_tracks.py
 
-Run it after a track was edited on purpose. It fails on a track that leaves a setting of the trainer
-out. Measured CPU minutes stay with tracks that did not change; those of the others become null, to
-be measured again and written into the index by hand.
+Run it after a track was edited on purpose, and after new cells in baselines/results. It fails on a
+track that leaves a setting of the trainer out. CPU minutes are the mean of a track's finished runs,
+evaluation included and tuning left out. Without one they stay as they are, and become null where
+the track has changed.
 """
 
+import statistics
 import sys
 
+from baselines.study.cells import cells_there, read_cell
 from baselines.tracks import registry as tracks
 from benchmark.files import write_atomically
 from tasks.errors import UserError
 
 
+def measured_minutes(track: str, sha256: str) -> float | None:
+    """Mean CPU time of a track's finished runs, in minutes; None without one.
+
+    Args:
+        track: Its name.
+        sha256: Its hash; cells of another version do not count.
+
+    Raises:
+        UserError: A cell is damaged.
+    """
+    cells = (read_cell(tracks.RESULTS, cell) for cell in cells_there(tracks.RESULTS, track))
+    facts = [cell.facts for cell in cells if cell is not None]
+    seconds = [each.own_seconds for each in facts if each.track.sha256 == sha256]
+    return round(statistics.fmean(seconds) / 60, 1) if seconds else None
+
+
 def main() -> int:
     """Rewrite the index."""
     try:
-        index = tracks.pinned_index()
+        index = {}
+        for name, pin in tracks.pinned_index().items():
+            minutes = measured_minutes(name, pin.sha256)
+            index[name] = (
+                pin if minutes is None else pin.model_copy(update={"cpu_minutes": minutes})
+            )
     except UserError as error:
         print(f"pin_tracks: {error}", file=sys.stderr)
         return 2

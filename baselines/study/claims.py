@@ -1,7 +1,8 @@
 """Claims and their verdicts from finished cells: rules in a YAML file.
 
 A verdict has a rule and numbers, and no other words. A claim of which a planned run is missing is
-not run: what happens to be finished decides nothing. Nor do one or two seeds.
+not run: what happens to be finished decides nothing, though its numbers are shown from three seeds
+of each method. Nor do one or two seeds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -149,13 +150,24 @@ def _judge(claim: Claim, results: TrackResults) -> ClaimVerdict:
         if (learned := _learned(claim, methods, results)) is not None:
             return learned
     if lacking := [method for method in methods if method.missing]:
-        return ClaimVerdict(claim, "not run", "; ".join(map(_missing, lacking)))
+        numbers = "; ".join([*map(_missing, lacking), *_so_far(claim, methods, results)])
+        return ClaimVerdict(claim, "not run", numbers)
     verdict = _by_rule(claim, results)
     if few := [method for method in methods if len(method.runs) < LEAST_SEEDS]:
         seeds = ", ".join(f"{method.recipe} {len(method.runs)}" for method in few)
         numbers = f"{verdict.numbers}; {LEAST_SEEDS} seeds of each are needed, available: {seeds}"
         return replace(verdict, outcome="not decided", numbers=numbers)
     return verdict
+
+
+def _so_far(claim: Claim, methods: Sequence[RecipeRuns], results: TrackResults) -> list[str]:
+    """The numbers of an undecided claim, where methods have seeds enough to say something."""
+    enough = [method.recipe for method in methods if len(method.runs) >= LEAST_SEEDS]
+    if claim.learns is not None and enough:
+        return [f"so far: {_learns(claim, enough, results, results.panels[0]).numbers}"]
+    if claim.learns is None and len(enough) == len(methods):
+        return [f"so far: {_by_rule(claim, results).numbers}"]
+    return []
 
 
 def _by_rule(claim: Claim, results: TrackResults) -> ClaimVerdict:

@@ -93,6 +93,10 @@ def load_track(name: str) -> Track:
     index = read_index()
     if name not in index:
         raise UserError(f"there is no track {name!r}{near(name, tuple(index))}")
+    if not (TRACKS / f"{name}.yaml").exists():
+        raise UserError(
+            f"the index pins track {name}, but {TRACKS / name}.yaml is missing; restore it"
+        )
     track = read_track(TRACKS / f"{name}.yaml")
     if track.sha256 != index[name].sha256:
         raise UserError(

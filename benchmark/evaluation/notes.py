@@ -15,10 +15,8 @@ OFTEN_CUT: Final = 0.25
 """Share of responses that were cut, from which on it is said."""
 SELDOM_VALID: Final = 0.5
 """Share of responses that keep the format, below which it is said."""
-MORE_ROOM: Final = 8
-"""Times the limit of tokens that is named as another choice."""
-LEAST_ROOM: Final = 4096
-"""Tokens that are named at least."""
+MORE_ROOM: Final = 4096
+"""Limit of tokens that is named as another choice; twice the own one where that is as large."""
 _SHOWN: Final = 160
 """Characters of a response that are shown."""
 
@@ -45,7 +43,8 @@ def _notes(panel: PanelProtocol, turns: Sequence[TurnRecord], place: str) -> lis
     limit = panel.sampling.max_tokens
     cut = sum(turn.finish_reason == "length" for turn in turns) / len(turns)
     if cut >= OFTEN_CUT:
-        more = f"--max-tokens {max(MORE_ROOM * limit, LEAST_ROOM)} gives room (another protocol)"
+        room = MORE_ROOM if limit < MORE_ROOM else 2 * limit
+        more = f"--max-tokens {room} gives room (another protocol)"
         if panel.name != THINKING:
             more += "; --protocol thinking is for models that think at length"
         notes.append(

@@ -38,7 +38,9 @@ Values = npt.NDArray[np.float64]
 OVER_EPISODES: Final = "paired over episodes (Newcombe)"
 """Name of the interval where no side has several seeds."""
 OVER_SEEDS: Final = "paired over episodes and seeds (Newcombe, Welch)"
-"""Name of the interval where a side has several seeds."""
+"""Name of the interval where all sides have several seeds."""
+OVER_SOME_SEEDS: Final = "paired over episodes and the seeds of one side (Newcombe, Welch)"
+"""Name of the interval where a side has several seeds and another one does not."""
 NOT_PAIRED: Final = "over episodes and seeds (Newcombe, Welch), not paired"
 """Name of the interval where a side does not say which episodes it solved."""
 MCNEMAR: Final = "McNemar exact"
@@ -142,7 +144,10 @@ def method_of(*sides: Side) -> str:
     """Name of the interval of the sides' differences."""
     if any(side.shares is None for side in sides):
         return NOT_PAIRED
-    return OVER_SEEDS if any(len(side.seeds) > 1 for side in sides) else OVER_EPISODES
+    several = [len(side.seeds) > 1 for side in sides]
+    if all(several):
+        return OVER_SEEDS
+    return OVER_SOME_SEEDS if any(several) else OVER_EPISODES
 
 
 def difference(first: Side, second: Side) -> Interval:

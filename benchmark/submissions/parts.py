@@ -66,12 +66,18 @@ def parts_of(
         meanings: What fields of other trainers' logs mean, `NAME=FIELD`.
 
     Raises:
-        UserError: A run or log cannot be read, logs or seeds are not as many as checkpoints or
-            belong to none, or nothing says which seeds several checkpoints have.
+        UserError: A run or log cannot be read, a run was played with --limit, logs or seeds are
+            not as many as checkpoints or belong to none, or nothing says which seeds several
+            checkpoints have.
     """
     played: dict[str, list[Played]] = {}
     for path in runs:
         manifest, records = read_run(path)
+        if manifest.limit is not None:
+            raise UserError(
+                f"{path} is a quick look ({manifest.part}), which cannot be submitted: play whole "
+                "panels, with the same eval command without --limit"
+            )
         key = manifest.model.canonical.model_dump_json()
         played.setdefault(key, []).append(Played(path, manifest, records))
     groups = list(played.values())

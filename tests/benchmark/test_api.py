@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -117,3 +118,9 @@ def test_a_folder_that_is_no_run_is_told_what_it_is(
     assert f"holds 1 runs, such as {tmp_path / 'r'}: name one" in capsys.readouterr().err
     assert main(["compare", "x", "x/"]) == 2
     assert "x is given twice" in capsys.readouterr().err
+
+
+def test_the_package_says_its_version() -> None:
+    assert benchmark.__version__ == version("arlarena-bench")
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        getattr(benchmark, "nothing")  # noqa: B009 - mypy knows that it is not there

@@ -6,8 +6,17 @@ import pytest
 import yaml
 
 from baselines.tracks import registry as tracks
-from scripts.pin_tracks import main
+from scripts.pin_tracks import main, measured_minutes
 from tests.support.training.small_track import small, small_track
+
+
+def test_costs_in_the_index_are_those_of_the_finished_runs() -> None:
+    index = tracks.read_index()
+    measured = {name: measured_minutes(name, pin.sha256) for name, pin in index.items()}
+    assert any(measured.values())
+    assert {name: index[name].cpu_minutes for name, minutes in measured.items() if minutes} == {
+        name: minutes for name, minutes in measured.items() if minutes
+    }
 
 
 def test_the_index_is_rewritten_unless_a_track_is_incomplete(

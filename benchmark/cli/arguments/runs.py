@@ -46,7 +46,11 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parser.add_argument(
         "--seed", type=seed, help="seed of one training run (default: all, one by one)"
     )
-    parser.add_argument("--dry-run", action="store_true", help="print the commands and exit")
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print the commands and exit, with code 1 if they cannot run here",
+    )
     parser.add_argument(
         "--out", metavar="DIR", help="output folder (default: runs/reproduce-ENTRY)"
     )

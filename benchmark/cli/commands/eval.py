@@ -65,6 +65,8 @@ def panels_of(
         UserError: A name is unknown, or given twice.
     """
     named = [name.strip() for text in chosen or () for name in text.split(",") if name.strip()]
+    if chosen and not named:
+        raise UserError("--task names no task; arlarena-bench tasks lists them")
     if ALL_TASKS in named:
         if named != [ALL_TASKS]:
             raise UserError("--task all is every task; name no other beside it")

@@ -37,8 +37,8 @@ def find_track(arguments: argparse.Namespace) -> Track | None:
     if given:
         options = ", ".join(f"--{name}" for name in given)
         raise UserError(
-            f"{options} beside --track: {track.name} pins the init, the tasks and the "
-            f"sizes; remove {options} or --track"
+            f"{options} beside --track: {track.name} pins the init ({track.init.name}), the "
+            f"tasks and the sizes; remove {options} or --track"
         )
     return track
 

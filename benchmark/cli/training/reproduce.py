@@ -34,11 +34,13 @@ def run(arguments: argparse.Namespace) -> int:
     out = arguments.out or reproduction_folder(entry.folder.name)
     plans = [(point, _commands(point, out)) for point in _points(entry, arguments.seed)]
     if arguments.dry_run:
+        problems = []
         for point, commands in plans:
             print("\n".join(commands.lines))
-            for problem in _problems(point, commands):
-                print(f"note: {problem}", file=sys.stderr)
-        return 0
+            problems += _problems(point, commands)
+        for problem in dict.fromkeys(problems):
+            print(f"note: {problem}", file=sys.stderr)
+        return 1 if problems else 0
     for point, commands in plans:
         # What cannot work is said before hours of training.
         if found := _problems(point, commands):

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,24 +11,36 @@ from rich.table import Table
 from benchmark.cli.output import table_console
 from benchmark.flat import flat
 from benchmark.tracks import RateGrid, Track
+from tasks.errors import UserError
 from tasks.seeding import canonical_json
 from tasks.texts import digest_text, plural
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command."""
+    """Run the command.
+
+    Returns:
+        1 if a track cannot be used: the others are listed all the same.
+    """
     from baselines.tracks.registry import load_track, read_index
 
     if arguments.track is not None:
         track = load_track(arguments.track)
         _show(track, read_index()[track.name].cpu_minutes, arguments.json)
         return 0
-    tracks = [(load_track(name), pin.cpu_minutes) for name, pin in read_index().items()]
+    tracks, faults = [], []
+    for name, pin in read_index().items():
+        try:
+            tracks.append((load_track(name), pin.cpu_minutes))
+        except UserError as error:
+            faults.append(str(error))
     if arguments.json:
         print(json.dumps([_facts(*each) for each in tracks], indent=2))
-        return 0
-    _list(tracks)
-    return 0
+    else:
+        _list(tracks)
+    for fault in faults:
+        print(f"arlarena-bench tracks: {fault}", file=sys.stderr)
+    return 1 if faults else 0
 
 
 def _list(tracks: Sequence[tuple[Track, float | None]]) -> None:

@@ -58,7 +58,9 @@ def _parts(message: Any) -> tuple[str | None, Any]:
     """Reasoning and answer of a message.
 
     Servers give the reasoning as `reasoning_content` (SGLang, llama.cpp, DeepSeek), `reasoning`
-    (vLLM, OpenRouter), or as parts of the content of type `thinking` (Mistral).
+    (vLLM, OpenRouter), as parts of the content of type `thinking` (Mistral), or as
+    `reasoning_details` alone (OpenRouter's structured form: texts or, where a model hides them,
+    summaries; encrypted parts cannot be read).
     """
     content = message.get("content")
     reasoning = message.get("reasoning_content") or message.get("reasoning")
@@ -69,6 +71,8 @@ def _parts(message: Any) -> tuple[str | None, Any]:
         reasoning = reasoning or "".join(thought["text"] for thought in thoughts)
         texts = [part["text"] for part in content if part["type"] == "text"]
         content = "".join(texts) if texts else None
+    if not reasoning and (details := message.get("reasoning_details")):
+        reasoning = "".join(part.get("text") or part.get("summary") or "" for part in details)
     if reasoning is not None and not isinstance(reasoning, str):
         raise ValueError("reasoning must be a text")
     return reasoning or None, content

@@ -374,12 +374,14 @@ def build_engine(folder: Path, dtype: str, cuda: bool, options: dict[str, Any]) 
     }
     if not cuda:
         check_head_size(folder)
-        arguments |= {
-            "dtype": "float32" if dtype == "auto" else dtype,
+        fixed = {
             "enable_chunked_prefill": False,
             "max_num_batched_tokens": max(BATCHED_TOKENS, options.get("max_model_len") or 0),
             "enforce_eager": True,
         }
+        if changed := fixed.keys() & options.keys():
+            raise UserError(f"--model-args: {min(changed)}: it cannot be changed on a CPU")
+        arguments |= {"dtype": "float32" if dtype == "auto" else dtype, **fixed}
     known = tuple(field.name for field in fields(EngineArgs))
     for name in options:
         if name not in known:

@@ -98,6 +98,18 @@ def test_a_claim_of_which_a_seed_is_missing_is_not_run(tmp_path: Path, ground: G
     assert judge(results, best="gspo", among=["grpo"]).outcome == "not run"
 
 
+def test_numbers_of_an_undecided_claim_are_shown_from_three_seeds(
+    tmp_path: Path, ground: Ground
+) -> None:
+    methods: Methods = {"gspo": [EVERY, EVERY, EVERY, []], "grpo": [[0], [0], [0]]}
+    results = track_results(tmp_path, ground, methods, init=[0])
+    verdict = judge(results, better=["gspo", "grpo"])
+    assert verdict.outcome == "not run"
+    assert verdict.numbers.startswith("gspo lacks seed 3; so far: gspo minus grpo: +87.5 [")
+    learns = judge(results, learns=["gspo"]).numbers
+    assert learns.startswith("gspo lacks seed 3; so far: gspo minus its init: +87.5 [")
+
+
 def test_two_seeds_decide_nothing(tmp_path: Path, ground: Ground) -> None:
     methods: Methods = {"gspo": [EVERY] * 3, "grpo": [[0]] * 2}
     results = track_results(tmp_path, ground, methods, init=[0])

@@ -129,6 +129,10 @@ def test_a_track_with_a_changed_value_is_refused(folder: Path) -> None:
     line = fault()
     assert line.startswith(f"track small was changed: {folder}/small.yaml has SHA-256 ")
     assert line.endswith(f"the index pins {before[:12]}...; restore the file")
+    (folder / "small.yaml").unlink()
+    assert fault() == (
+        f"the index pins track small, but {folder}/small.yaml is missing; restore it"
+    )
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,7 @@ def refused(capsys: pytest.CaptureFixture[str], words: str) -> str:
         ("eval --model x --extra-body []", "must be a JSON object, such as {}, not '[]'"),
         ("eval --engine expert --task all,sokoban", "--task all is every task; name no other"),
         ("eval --engine expert --task sokoban,sokoban/builtin", "sokoban/builtin is given twice"),
+        ("eval --engine expert --task ,", "--task names no task; arlarena-bench tasks lists them"),
         ("eval --engine expert --task sokoban,chess", "unknown task 'chess'"),
         ("eval --engine expert --task sokoban --dtype float32", "--dtype has no effect"),
         (

@@ -71,6 +71,21 @@ def test_another_run_in_the_folder_is_refused_before_the_model_is_looked_for(
     assert message in capsys.readouterr().err
 
 
+def test_a_quick_look_cannot_be_submitted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, about = tmp_path / "run", tmp_path / "about.yaml"
+    assert main([*EVAL, "--limit", "2", "--out", str(run)]) == 0
+    capsys.readouterr()
+    assert main(["submit", "init", str(run), "--out", str(about)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert (
+        f"{run} is a quick look (first 2 episodes of every panel), which cannot be submitted: "
+        in line
+    )
+    assert not about.exists()
+
+
 def test_a_folder_that_cannot_be_written_is_refused_before_the_model_is_looked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -49,6 +49,19 @@ def test_the_list_for_programs_is_whole(capsys: pytest.CaptureFixture[str]) -> N
     assert paper["sha256"] == load_track("paper-sokoban").sha256
 
 
+def test_one_bad_track_does_not_hide_the_others(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pins = dict(read_index())
+    pins["sokoban-stress"] = Pin(sha256="0" * 64, cpu_minutes=None)
+    monkeypatch.setattr(tracks, "read_index", lambda: pins)
+    assert main(["tracks", "--json"]) == 1
+    shown = capsys.readouterr()
+    names = [each["name"] for each in json.loads(shown.out)]
+    assert names == [name for name in track_names() if name != "sokoban-stress"]
+    assert shown.err.startswith("arlarena-bench tracks: track sokoban-stress was changed: ")
+
+
 def test_one_track_is_shown_with_all_that_it_pins(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tracks", "sokoban-standard"]) == 0
     first, *lines = capsys.readouterr().out.splitlines()
@@ -59,7 +72,8 @@ def test_one_track_is_shown_with_all_that_it_pins(capsys: pytest.CaptureFixture[
     assert shown["init"] == "tiny-sokoban (SHA-256 d72e802cf652...)"
     rule = "best of 0.0002, 0.0005, by the rollouts of the last 5 of 10 updates with seed 1000"
     assert shown["learning rate"] == rule
-    assert shown["cost"] == "8 CPU minutes for one run on one thread"
+    minutes = read_index()[track.name].cpu_minutes
+    assert shown["cost"] == f"{minutes:.0f} CPU minutes for one run on one thread"
     assert shown["results"].startswith("grpo (seeds 0, 1, 2")  # more may come
     assert shown["rollout.group_size"] == "8" and shown["tis_cap"] == "null"
     assert set(flat(track.settings)) <= set(shown)

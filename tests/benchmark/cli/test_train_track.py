@@ -166,8 +166,8 @@ def test_a_dry_run_tunes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (["--track", "smal"], "there is no track 'smal'; did you mean small?"),
         (
             ["--scale", "tiny"],
-            "--scale beside --track: small pins the init, the tasks and the sizes; remove "
-            "--scale or --track",
+            "--scale beside --track: small pins the init (tiny-sokoban), the tasks and the sizes; "
+            "remove --scale or --track",
         ),
         (["--init", "tiny-sokoban", "--task", "sokoban"], "--init, --task beside --track: small"),
         (["--recipe", "gpro"], "there is no recipe 'gpro'; did you mean gspo, grpo or gigpo"),

@@ -19,6 +19,7 @@ from benchmark.stats.paired import (
     NOT_PAIRED,
     OVER_EPISODES,
     OVER_SEEDS,
+    OVER_SOME_SEEDS,
     PairedDifference,
     Side,
     difference,
@@ -200,4 +201,5 @@ def test_a_difference_says_what_it_is() -> None:
     assert found.difference == difference(one, other)
     assert (found.method, found.test, found.episodes) == (OVER_EPISODES, "McNemar exact", 5)
     seeds = Side.of([[True, False], [True, True]], (1.0, 0.5))
-    assert PairedDifference.of(seeds, a_side([1, 0])).method == OVER_SEEDS
+    assert PairedDifference.of(seeds, a_side([1, 0])).method == OVER_SOME_SEEDS
+    assert PairedDifference.of(seeds, seeds).method == OVER_SEEDS

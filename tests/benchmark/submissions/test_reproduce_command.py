@@ -61,7 +61,7 @@ def test_an_entry_is_made_again_to_the_same_weights(
     own = [record.success for record in records]
     assert len(own) == 256
     # The entry's plays are not the model's: what success says of them is said, too.
-    (shown,) = re.findall(r"success: A ([0-9.]+) %, B ([0-9.]+) %", said)
+    (shown,) = re.findall(r"success: A ([0-9.]+)%, B ([0-9.]+)%", said)
     assert shown[1] == f"{100 * sum(own) / 256:.1f}"
 
     # Weights of another hash, as on another machine: the log says from where on.
@@ -133,7 +133,7 @@ def test_weights_of_the_authors_own_cannot_be_played(
     assert found.startswith(
         f"{trained.name}, seed 0: the entry has no training log, and its weights"
     )
-    assert reproduce(tmp_path, trained.name, "--dry-run") == 0
+    assert reproduce(tmp_path, trained.name, "--dry-run") == 1
     shown = capsys.readouterr()
     assert shown.out.count("arlarena-bench eval --model <weights of seed ") == 2
     assert "note: the entry has no training log" in shown.err

@@ -43,9 +43,10 @@ class Run:
 def train(checkout: Path, init: str, updates: int) -> Run:
     """Train in a process of its own, with the code and the inits of a checkout."""
     with tempfile.TemporaryDirectory() as out:
-        # As that checkout spells it.
-        known = (checkout / "baselines" / "train_config.py").read_text("utf-8")
-        part = "optimization" if "optimization:" in known else "optimisation"
+        # As that checkout spells it: the older spelling is that of one flat file.
+        flat = checkout / "baselines" / "train_config.py"
+        old = flat.exists() and "optimization:" not in flat.read_text("utf-8")
+        part = "optimisation" if old else "optimization"
         settings = [f"{part}.updates={updates}", "validation.every=null"]
         settings += ["rollout.groups=16", "rollout.group_size=4", "checkpoint_every=1000"]
         command = [sys.executable, "-m", "benchmark.cli", "train", "--recipe", "grpo"]

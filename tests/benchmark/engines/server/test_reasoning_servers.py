@@ -29,6 +29,15 @@ def answer(finish_reason: str = "stop", **message: Any) -> dict[str, Any]:
 KINDS: dict[str, dict[str, Any]] = {
     "SGLang, llama.cpp, DeepSeek": {"reasoning_content": "a box", "content": "up"},
     "vLLM, OpenRouter": {"reasoning": "a box", "content": "up"},
+    "OpenRouter's details": {
+        "reasoning": None,
+        "reasoning_details": [
+            {"type": "reasoning.text", "text": "a ", "format": "unknown", "index": 0},
+            {"type": "reasoning.summary", "summary": "box"},
+            {"type": "reasoning.encrypted", "data": "AAAA"},
+        ],
+        "content": "up",
+    },
     "Mistral": {
         "content": [
             {"type": "thinking", "thinking": [{"type": "text", "text": "a box"}]},

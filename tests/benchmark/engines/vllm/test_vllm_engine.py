@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+import torch
 
 from benchmark.engines.core.base import EngineDown, Generation, PromptTooLong, Sampling
 from benchmark.engines.core.chat import Chat
@@ -262,6 +263,16 @@ def test_without_vllm(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_unknown_dtype(folder: Path) -> None:
     with pytest.raises(UserError, match="unknown dtype 'int8'"):
         VllmEngine(folder, dtype="int8")
+
+
+@pytest.mark.vllm
+@needs_vllm
+@pytest.mark.skipif(torch.cuda.is_available(), reason="these are free on CUDA")
+async def test_what_a_cpu_fixes_cannot_be_changed(folder: Path) -> None:
+    for name, value in {"enforce_eager": False, "max_num_batched_tokens": 512}.items():
+        with pytest.raises(UserError, match=f"--model-args: {name}: it cannot be changed on a C"):
+            async with VllmEngine(folder, model_args={name: value}):
+                pass
 
 
 def test_import_complaint_names_torchvision() -> None:
