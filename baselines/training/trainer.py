@@ -18,7 +18,6 @@ import torch
 from accelerate import Accelerator
 
 from baselines.config.run import Line, TrainingCallbacks, TrainingRun
-from baselines.learning.estimation import penalties_took_over
 from baselines.learning.learner import NOTHING_LEARNED, Learner, is_exact
 from baselines.learning.metrics import Metrics, check_first_update, memory_metrics
 from baselines.rollouts.async_collector import AsyncCollector
@@ -28,6 +27,7 @@ from baselines.rollouts.players import Count, ProcessShards, Stopped
 from baselines.rollouts.rows import rollout_metrics, training_protocol
 from baselines.training.checkpoints import TrainingState, find_last, load_last, save_best, save_last
 from baselines.training.clock import Clock
+from baselines.training.early_end import EarlyEnd
 from baselines.training.samples import write_samples
 from baselines.training.schedule import learning_rate_of
 from baselines.training.speed import Speedometer
@@ -40,14 +40,11 @@ from benchmark.flat import tracker_values
 from benchmark.hosts.choose import EnvPool
 from benchmark.logs.training_log import (
     LOG,
-    TrainingLog,
     TrainingLogWriter,
     read_training_log,
     set_aside,
     truncate_after,
 )
-from benchmark.stability.collapse import should_stop, skipped_text
-from benchmark.submissions.checks.log_course import divergence
 from benchmark.versions import versions
 
 log = logging.getLogger(__name__)
@@ -96,9 +93,7 @@ class Trainer:
         }
         self.state = TrainingState(0, 0, 0.0, None, 0, 0, 0.0, run.sha256)
         self.older_weights: dict[str, torch.Tensor] | None = None
-        self._group_stds: list[float | None] = []
-        self._penalty_shares: list[float | None] = []
-        self._ended_before: str | None = None
+        self._early_end = EarlyEnd(run, accelerator.is_main_process)
         self._handed_gib = 0.0
         self._speed = Speedometer(accelerator, self.learner.model)
 
@@ -142,7 +137,9 @@ class Trainer:
                 if not resumed:
                     self._write(self._start_line())
                 else:
-                    self._recall(read_training_log(run.folder / LOG))
+                    earlier = read_training_log(run.folder / LOG)
+                    self.held_out.recall(earlier.validations)
+                    self._early_end.recall(earlier)
                 await self._hand_over()
                 if self.older is not None and self.older_weights is not None:
                     await self.older.load_weights(
@@ -150,7 +147,7 @@ class Trainer:
                     )
                 if not resumed and config.validation.every is not None:
                     await self._validate(0)
-                reason = self._ended_before or self._stop_reason()
+                reason = self._early_end.reason(self.learner, self.held_out)
                 async with collector:
                     while self.state.update < config.optimization.updates and reason is None:
                         try:
@@ -222,10 +219,10 @@ class Trainer:
                 write_samples(self.run.folder, number, rows, self.chat)
         metrics["seconds/engine_idle"] = self.engine.usage().idle_seconds - idle
         metrics["weights/gib"] = self._handed_gib
-        self._watch_penalties(number, metrics)
+        self._early_end.note(number, metrics)
         self._write(self._update_line(number, metrics))
         better = self._note_validations(validations)
-        reason = self._stop_reason()
+        reason = self._early_end.reason(learner, self.held_out)
         if better or last or reason or number % self.config.checkpoint_every == 0:
             self._save(better)
         return reason
@@ -242,19 +239,6 @@ class Trainer:
             return learn()
 
         return await asyncio.to_thread(on_device)
-
-    def _watch_penalties(self, number: int, metrics: Metrics) -> None:
-        """Remember what stopping depends on; warn if penalties have just become most of it."""
-        self._group_stds.append(metrics["rollout/group_std"])
-        self._penalty_shares.append(metrics.get("policy/penalty_share"))
-        if self.accelerator.is_main_process and penalties_took_over(self._penalty_shares):
-            log.warning(
-                "update %d: most of the advantages come from format penalties (%.0f %%): the "
-                "policy learns to avoid them instead of the task; set penalty_in=advantages, "
-                "penalty_for=format or a lower format_penalty",
-                number,
-                100 * (self._penalty_shares[-1] or 0),
-            )
 
     def _update_line(self, number: int, metrics: Metrics) -> Line:
         """The log's line of an update, with what it took."""
@@ -311,23 +295,6 @@ class Trainer:
             self.state = replace(self.state, best=success, best_update=self.state.update)
         return better and self.state.update > 0
 
-    def _stop_reason(self) -> str | None:
-        """Why the run should stop, if it should."""
-        if self.learner.diverged:
-            return skipped_text(self.config.optimization.max_skipped)
-        if not self.run.stop_on_collapse:
-            return None
-        # Without a validation there is one rule left.
-        for curve in self.held_out.curves.values() or [[]]:
-            reason = should_stop(
-                [line.success for line in curve],
-                [line.action_ok for line in curve],
-                self._group_stds,
-            )
-            if reason is not None:
-                return reason
-        return None
-
     def _save_once(self) -> None:
         """Write a checkpoint, unless there is one of this very state."""
         saved = find_last(self.run.folder, self.run.sha256)
@@ -364,13 +331,6 @@ class Trainer:
         self.accelerator.wait_for_everyone()
         self.state = state
         return True
-
-    def _recall(self, earlier: TrainingLog) -> None:
-        """Take up what earlier sessions have measured."""
-        self._group_stds = earlier.series("rollout/group_std")
-        self._penalty_shares = earlier.series("policy/penalty_share")
-        self.held_out.recall(earlier.validations)
-        self._ended_before = divergence(earlier)
 
     def _start_line(self) -> Line:
         return {

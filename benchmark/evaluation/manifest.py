@@ -1,10 +1,16 @@
-"""The content of `run.json`: panels, model, engine and versions of a run."""
+"""The content of `run.json`: panels, model, engine and versions of a run; what tells two apart."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, field_validator
 
-from benchmark.evaluation.protocol import PanelProtocol, overrides_of, run_fingerprint
+from benchmark.evaluation.protocol import (
+    PanelProtocol,
+    differing_fields,
+    overrides_of,
+    run_fingerprint,
+)
 from benchmark.fields import Sha256
 from benchmark.models import ModelIdentity
 from tasks.errors import UserError
@@ -108,3 +114,33 @@ class Manifest(Strict):
             )
         if overrides_of(self.panels) != self.overrides:
             raise UserError("run.json: the overrides do not match the panels; the file was edited")
+
+
+def differing_facts(one: Manifest, other: Manifest) -> dict[str, tuple[object, object]]:
+    """What keeps two manifests from being of one run, shards aside: both values, by name."""
+    facts: dict[str, tuple[object, object]] = {
+        "protocol": differing_protocols(one.panels, other.panels),
+        "model": (one.model.text, other.model.text),
+        "limit": (one.limit or "none", other.limit or "none"),
+    }
+    for fact in ENGINE_FACTS:
+        facts[f"engine {fact}"] = (one.engine.get(fact), other.engine.get(fact))
+    return {name: values for name, values in facts.items() if values[0] != values[1]}
+
+
+def differing_protocols(
+    one: Sequence[PanelProtocol], other: Sequence[PanelProtocol]
+) -> tuple[str, str]:
+    """What differs between the protocols of two runs, as each has it; the same if nothing does."""
+    panels = [{(panel.task, panel.panel): panel for panel in side} for side in (one, other)]
+    if panels[0].keys() != panels[1].keys():
+        left, right = (", ".join("/".join(key) for key in side) for side in panels)
+        return f"panels {left}", f"panels {right}"
+    for key, panel in panels[0].items():
+        if differing := differing_fields(panel, panels[1][key]):
+            left, right = (
+                ", ".join(f"{name} {values[side]}" for name, values in differing.items())
+                for side in (0, 1)
+            )
+            return left, right
+    return "", ""

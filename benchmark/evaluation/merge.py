@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmark.evaluation.evaluate import Plan, PlannedPanel
-from benchmark.evaluation.manifest import Manifest
+from benchmark.evaluation.manifest import Manifest, differing_facts
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.evaluation.replay import installed_panel
 from benchmark.evaluation.run_folder import (
@@ -12,7 +12,6 @@ from benchmark.evaluation.run_folder import (
     RECORDS,
     SESSIONS,
     Key,
-    differing_facts,
     read_run,
 )
 from benchmark.files import write_atomically

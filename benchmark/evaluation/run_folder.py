@@ -21,8 +21,8 @@ from typing import Any, Self
 
 from pydantic import ValidationError
 
-from benchmark.evaluation.manifest import ENGINE_FACTS, Manifest, Shard
-from benchmark.evaluation.protocol import PanelProtocol, differing_fields
+from benchmark.evaluation.manifest import Manifest, Shard, differing_facts, differing_protocols
+from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.files import append_durably, lock_folder, open_no_link, sync_folder, write_atomically
 from tasks.errors import UserError
@@ -198,7 +198,7 @@ def check_folder(
         raise UserError(f"{path} is not a folder; choose another --out")
     if (path / MANIFEST).exists():
         there = read_manifest(path)
-        _refuse_another(path, "protocol", *_differing_protocols(there.panels, panels))
+        _refuse_another(path, "protocol", *differing_protocols(there.panels, panels))
         _refuse_another(path, "limit", there.limit or "none", limit or "none")
         _refuse_another_shard(path, there.shard, shard)
     try:
@@ -385,36 +385,6 @@ def _refuse_another_shard(path: Path, old: Shard | None, new: Shard | None) -> N
             f"{path} holds {_shard_text(old)}, this is {_shard_text(new)}; "
             "choose another folder with --out"
         )
-
-
-def differing_facts(one: Manifest, other: Manifest) -> dict[str, tuple[object, object]]:
-    """What keeps two manifests from being of one run, shards aside: both values, by name."""
-    facts: dict[str, tuple[object, object]] = {
-        "protocol": _differing_protocols(one.panels, other.panels),
-        "model": (one.model.text, other.model.text),
-        "limit": (one.limit or "none", other.limit or "none"),
-    }
-    for fact in ENGINE_FACTS:
-        facts[f"engine {fact}"] = (one.engine.get(fact), other.engine.get(fact))
-    return {name: values for name, values in facts.items() if values[0] != values[1]}
-
-
-def _differing_protocols(
-    one: Sequence[PanelProtocol], other: Sequence[PanelProtocol]
-) -> tuple[str, str]:
-    """What differs between the protocols of two runs, as each has it; the same if nothing does."""
-    panels = [{(panel.task, panel.panel): panel for panel in side} for side in (one, other)]
-    if panels[0].keys() != panels[1].keys():
-        left, right = (", ".join("/".join(key) for key in side) for side in panels)
-        return f"panels {left}", f"panels {right}"
-    for key, panel in panels[0].items():
-        if differing := differing_fields(panel, panels[1][key]):
-            left, right = (
-                ", ".join(f"{name} {values[side]}" for name, values in differing.items())
-                for side in (0, 1)
-            )
-            return left, right
-    return "", ""
 
 
 def _shard_text(shard: Shard | None) -> str:

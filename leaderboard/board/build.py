@@ -10,7 +10,7 @@ neither accepted nor in an archive is refused: the board names it, and so does t
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -19,7 +19,7 @@ from benchmark.archive import sha256_of
 from benchmark.evaluation.protocol import NAME, THINKING
 from benchmark.files import write_atomically
 from benchmark.reproduction import TrainCommandOf
-from benchmark.submissions.badges import badges_of, read_reruns, rerun_of
+from benchmark.submissions.badges import Rerun, badges_of, read_reruns, rerun_of
 from benchmark.submissions.check import CheckResult, check_submission
 from benchmark.submissions.checks.context import Context, MethodFault
 from benchmark.submissions.checks.known import Known
@@ -122,55 +122,81 @@ def build(
     reruns = read_reruns(submissions)
     older = _archives(_archived(submissions) if archives is None else archives)
     old_rows = [row for content in older for row in content.rows]
-    known = {row.submission_sha256 for row in old_rows}
-    rows: list[FullRow] = []
-    panels: dict[str, dict[PanelKey, PanelFacts]] = {NAME: {}}
-    refused: list[Refused] = []
-    archived: list[str] = []
     folders = [
         folder
         for folder in sorted(submissions.iterdir())
         if folder.is_dir() and not folder.name.startswith(".")
     ]
     verdicts = _verdicts(folders, inits, shipped, tracks, method_fault, env_processes, replays)
+    today = _Today({row.submission_sha256 for row in old_rows}, reruns, train_command)
     for number, verdict in enumerate(verdicts, 1):
         if checked is not None:
             checked(verdict, number, len(folders))
-        if verdict.accepted and verdict.entry is not None:
-            rerun = rerun_of(verdict.folder, reruns)
-            badges = badges_of(verdict, reruns)
-            rows.append(row_of(verdict.entry, badges, rerun, train_command))
-            played = panels.setdefault(verdict.entry.protocol, {})
-            played |= {facts.key: facts for facts in facts_of(verdict.entry)}
-        elif _digest(verdict.folder) in known and _is_as_accepted(verdict.folder):
-            archived.append(verdict.folder.name)
-        else:
-            refused.append(_refused(verdict))
-    # The standard protocol has its place in the dictionary already: it comes first.
-    current = [
-        Protocol(name, tuple(sorted(played.values(), key=_place)))
-        for name, played in panels.items()
-    ]
+        today.take(verdict)
     protocols = (protocol for content in older for protocol in content.facts.protocols)
     # What is refused today may have the same `submission.json` and other files.
-    read = {*archived, *(row.id for row in rows)}
+    read = {*today.archived, *(row.id for row in today.rows)}
     there = {folder.name: _digest(folder) for folder in folders if folder.name in read}
     kept = [row for row in old_rows if there.get(row.id) == row.submission_sha256]
     facts = BoardFacts(
         VERSION,
-        (*current, *protocols),
-        tuple(refused),
+        (*today.protocols, *protocols),
+        tuple(today.refused),
         origin.repository,
         origin.commit,
         origin.date,
         origin.grid,
     )
     return Built(
-        content=BoardContent(facts, (*rows, *kept)),
-        accepted=tuple(row.id for row in rows),
-        archived=tuple(archived),
+        content=BoardContent(facts, (*today.rows, *kept)),
+        accepted=tuple(row.id for row in today.rows),
+        archived=tuple(today.archived),
         dropped=tuple(sorted({row.id for row in old_rows} - {row.id for row in kept})),
     )
+
+
+class _Today:
+    """The verdicts of today's checks, sorted by what is shown of their submissions.
+
+    Args:
+        known: Hashes of the `submission.json` of all archived entries.
+        reruns: See `badges_of`.
+        train_command: See `build`.
+    """
+
+    def __init__(
+        self,
+        known: Container[str | None],
+        reruns: Mapping[str, Rerun],
+        train_command: TrainCommandOf | None,
+    ) -> None:
+        self.rows: list[FullRow] = []
+        self.refused: list[Refused] = []
+        self.archived: list[str] = []
+        # The standard protocol comes first.
+        self._panels: dict[str, dict[PanelKey, PanelFacts]] = {NAME: {}}
+        self._known, self._reruns, self._train_command = known, reruns, train_command
+
+    def take(self, verdict: CheckResult) -> None:
+        """Put one where it belongs."""
+        if verdict.accepted and verdict.entry is not None:
+            rerun = rerun_of(verdict.folder, self._reruns)
+            badges = badges_of(verdict, self._reruns)
+            self.rows.append(row_of(verdict.entry, badges, rerun, self._train_command))
+            played = self._panels.setdefault(verdict.entry.protocol, {})
+            played |= {facts.key: facts for facts in facts_of(verdict.entry)}
+        elif _digest(verdict.folder) in self._known and _is_as_accepted(verdict.folder):
+            self.archived.append(verdict.folder.name)
+        else:
+            self.refused.append(_refused(verdict))
+
+    @property
+    def protocols(self) -> list[Protocol]:
+        """Those of all accepted runs, with their panels in order."""
+        return [
+            Protocol(name, tuple(sorted(played.values(), key=_place)))
+            for name, played in self._panels.items()
+        ]
 
 
 def write(built: Built, out: Path) -> tuple[Path, Path]:

@@ -68,6 +68,21 @@ def application(board: Board, submissions: Path) -> FastAPI:
     def picture() -> FileResponse:
         return FileResponse(ASSETS / "share.png")
 
+    _mount_page(served, board, submissions)
+    served.add_middleware(
+        Shell,
+        header=header(board),
+        answer=answer(board, open_query(board, {}).state),
+        style=(ASSETS / "style.css").read_text("utf-8"),
+    )
+    served.add_middleware(Gate)
+    # What a tab shows is 20 to 200 kB of text.
+    served.add_middleware(GZipMiddleware, minimum_size=2000, compresslevel=5)
+    return served
+
+
+def _mount_page(served: FastAPI, board: Board, submissions: Path) -> None:
+    """Put the page, which Gradio draws, at the root, with nothing else of Gradio open."""
     demo = build(board, submissions)
     demo.state_session_capacity = SESSIONS
     for event in demo.fns.values():
@@ -99,16 +114,6 @@ def application(board: Board, submissions: Path) -> FastAPI:
         enable_monitoring=False,
         max_file_size=0,
     )
-    served.add_middleware(
-        Shell,
-        header=header(board),
-        answer=answer(board, open_query(board, {}).state),
-        style=(ASSETS / "style.css").read_text("utf-8"),
-    )
-    served.add_middleware(Gate)
-    # What a tab shows is 20 to 200 kB of text.
-    served.add_middleware(GZipMiddleware, minimum_size=2000, compresslevel=5)
-    return served
 
 
 @asynccontextmanager

@@ -143,22 +143,7 @@ def _spec(
     step: bool = False,
 ) -> charts.Spec:
     labels = labels_of(drawn)
-    looks = [look_of_recipe(row.recipe) for row, _ in drawn]
-    hues = [hue for hue, _ in looks]
-    # Variants of a recipe share its hue: the first ones are dashed, further ones otherwise.
-    dashes = [
-        _DASHES[(dashed + 2 * looks[:place].count((hue, dashed))) % len(_DASHES)]
-        for place, (hue, dashed) in enumerate(looks)
-    ]
-    legend = {"symbolType": "stroke", "columns": 3} if len(labels) > 1 else None
-    color = {
-        "field": "label", "type": "nominal", "legend": legend,
-        "scale": {"domain": labels, "range": [f"var(--lb-{hue})" for hue in hues]},
-    }  # fmt: skip
-    dash = {
-        "field": "label", "type": "nominal", "legend": legend,
-        "scale": {"domain": labels, "range": dashes},
-    }  # fmt: skip
+    color, dash = _recipes(drawn, labels)
     x = charts.quantity("x", of_x, scale={"nice": False, "zero": True})
     shown = {"condition": {"param": "on", "value": 1}, "value": 0.08}
     faint = {"condition": {"param": "on", "value": 0.16}, "value": 0.02}
@@ -222,6 +207,27 @@ def _spec(
         "width": "container",
         "height": 190,
     }
+
+
+def _recipes(drawn: Drawn, labels: list[str]) -> tuple[charts.Spec, charts.Spec]:
+    """Encodings of color and dash that tell the chosen entries apart."""
+    looks = [look_of_recipe(row.recipe) for row, _ in drawn]
+    hues = [hue for hue, _ in looks]
+    # Variants of a recipe share its hue: the first ones are dashed, further ones otherwise.
+    dashes = [
+        _DASHES[(dashed + 2 * looks[:place].count((hue, dashed))) % len(_DASHES)]
+        for place, (hue, dashed) in enumerate(looks)
+    ]
+    legend = {"symbolType": "stroke", "columns": 3} if len(labels) > 1 else None
+    color = {
+        "field": "label", "type": "nominal", "legend": legend,
+        "scale": {"domain": labels, "range": [f"var(--lb-{hue})" for hue in hues]},
+    }  # fmt: skip
+    dash = {
+        "field": "label", "type": "nominal", "legend": legend,
+        "scale": {"domain": labels, "range": dashes},
+    }  # fmt: skip
+    return color, dash
 
 
 _OF_X: Final = {

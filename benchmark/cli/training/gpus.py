@@ -66,7 +66,7 @@ def launch(training: "TrainingRun", arguments: argparse.Namespace) -> int:
 def _server_options(training: "TrainingRun", arguments: argparse.Namespace) -> dict[str, Any]:
     """What is chosen of vLLM; by default, the context that an episode can need."""
     from baselines.rollouts.rows import longest_row
-    from benchmark.engines.vllm.engine import needed_context
+    from benchmark.engines.vllm.build import needed_context
 
     assert training.init.path is not None
     chosen = {

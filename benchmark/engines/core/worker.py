@@ -13,10 +13,9 @@ import queue
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from benchmark.engines.core.base import (
     PLAIN_CHAT,
@@ -27,10 +26,18 @@ from benchmark.engines.core.base import (
     Generation,
     PromptTooLong,
     Request,
-    Sampling,
     checked_version,
 )
 from benchmark.engines.core.chat import Chat
+from benchmark.engines.core.tickets import (
+    Completion,
+    EngineJob,
+    Result,
+    Ticket,
+    deliver,
+    fail_future,
+    finish_future,
+)
 from tasks.episode import Message
 from tasks.errors import UserError
 from tasks.texts import first_line
@@ -51,61 +58,6 @@ SETTLE_SECONDS = 1.0
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """The tokens of one response.
-
-    Attributes:
-        response_ids: All tokens, the end-of-turn token included.
-        log_probs: Their log-probabilities under the full, untempered distribution.
-        stopped: It ended by itself; False if it was cut.
-        weights_versions: Weights that drew the first and the last token.
-    """
-
-    response_ids: tuple[int, ...]
-    log_probs: tuple[float, ...]
-    stopped: bool
-    weights_versions: tuple[int, int] = (0, 0)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Ticket:
-    """A request on its way through the worker.
-
-    Attributes:
-        prompt_ids: Token ids of the prompt.
-        sampling: How to draw.
-        max_tokens: Longest response, limited to the room in the context; at least 1.
-        seed: Seed of the draws.
-        future: Where the event loop waits.
-    """
-
-    prompt_ids: list[int]
-    sampling: Sampling
-    max_tokens: int
-    seed: int
-    future: "asyncio.Future[Completion]"
-
-    @property
-    def wanted(self) -> bool:
-        """False once nobody waits for the response any more."""
-        return not self.future.done()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class EngineJob:
-    """Work on the model between two steps (new weights, say) on its way to the worker.
-
-    Attributes:
-        work: Does it, in the worker's thread.
-        future: Where the event loop waits for what it returns.
-    """
-
-    work: Callable[[], Any]
-    future: "asyncio.Future[Any]"
-
-
-Result: TypeAlias = tuple[Ticket, Completion | EngineError]
 T = TypeVar("T")
 
 
@@ -307,9 +259,9 @@ class WorkerEngine(Engine):
             if not isinstance(error, UserError):
                 log.debug("traceback of the engine's start", exc_info=True)
                 error = self._down("did not start", error)
-            self._post(_fail_future, ready, error)
+            self._post(fail_future, ready, error)
             return
-        self._post(_finish_future, ready, None)
+        self._post(finish_future, ready, None)
         try:
             while not self._stopping.is_set():
                 arrived, job = self._collect()
@@ -317,7 +269,7 @@ class WorkerEngine(Engine):
                     self._do(job)
                 results = self._advance(arrived) if arrived or self._busy() else []
                 if results:
-                    self._post(_deliver, results)
+                    self._post(deliver, results)
         except BaseException as error:
             log.debug("traceback of the engine's thread", exc_info=True)
             self._post(self._fail, error)
@@ -330,9 +282,9 @@ class WorkerEngine(Engine):
         try:
             result = job.work()
         except UserError as error:
-            self._post(_fail_future, job.future, error)
+            self._post(fail_future, job.future, error)
         else:
-            self._post(_finish_future, job.future, result)
+            self._post(finish_future, job.future, result)
 
     def _collect(self) -> tuple[list[Ticket], EngineJob | None]:
         """New requests, up to the next job.
@@ -401,7 +353,7 @@ class WorkerEngine(Engine):
         """Refuse all further requests and fail those that wait. Runs in the event loop."""
         self._cause = self._cause or error
         for future in list(self._waiting):
-            _fail_future(future, self._down("died", self._cause))
+            fail_future(future, self._down("died", self._cause))
 
     def _down(self, what: str, cause: BaseException) -> EngineDown:
         if isinstance(cause, EngineDown):
@@ -411,21 +363,3 @@ class WorkerEngine(Engine):
         )
         down.__cause__ = cause
         return down
-
-
-def _deliver(results: Iterable[Result]) -> None:
-    for ticket, result in results:
-        if isinstance(result, EngineError):
-            _fail_future(ticket.future, result)
-        elif ticket.wanted:
-            ticket.future.set_result(result)
-
-
-def _finish_future(future: "asyncio.Future[T]", result: T) -> None:
-    if not future.done():
-        future.set_result(result)
-
-
-def _fail_future(future: "asyncio.Future[T]", error: BaseException) -> None:
-    if not future.done():
-        future.set_exception(error)

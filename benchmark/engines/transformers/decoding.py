@@ -18,7 +18,7 @@ import torch
 from transformers import DynamicCache, PreTrainedModel
 
 from benchmark.engines.core.base import Sampling
-from benchmark.engines.core.worker import Completion
+from benchmark.engines.core.tickets import Completion
 from benchmark.engines.transformers.prefix_tree import by_prefix, pack, take
 from benchmark.engines.transformers.slots import ATTENTION, Prefix, SlotLayer, contents, layer_kinds
 from benchmark.engines.transformers.tree_attention import takes_trees

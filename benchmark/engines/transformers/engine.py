@@ -12,8 +12,9 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from benchmark.engines.core.base import PLAIN_CHAT, ChatOptions
 from benchmark.engines.core.chat import Chat, quiet_transformers
+from benchmark.engines.core.tickets import Result, Ticket
 from benchmark.engines.core.weights import checksums, layout_of
-from benchmark.engines.core.worker import Result, Ticket, WorkerEngine
+from benchmark.engines.core.worker import WorkerEngine
 from benchmark.engines.transformers.decoding import BatchRow, Decoder, uniforms
 from benchmark.engines.transformers.lora import merged
 from benchmark.models import Adapter

@@ -1,25 +1,7 @@
-"""The vLLM engine: vLLM in this process, driven step by step; requests join at any step.
+"""The vLLM engine: vLLM in this process, driven step by step; requests join at any step."""
 
-On a CPU some environment variables must be set before vLLM is imported; what the user has set
-stays:
-
-| variable | value | why |
-|---|---|---|
-| `VLLM_ENABLE_V1_MULTIPROCESSING` | 0 | no second process to start and to talk to |
-| `OMP_NUM_THREADS` | 1 | more threads than free cores slow small models down 30-fold |
-| `VLLM_CPU_KVCACHE_SPACE` | 1 to 4 | GiB for keys and values; a quarter of the memory at most |
-| `TORCHDYNAMO_DISABLE` | 1 | no compilation of helpers (2 to 15 s) in the first step |
-
-Everywhere `VLLM_NO_USAGE_STATS=1` (nothing is sent), and `VLLM_LOGGING_LEVEL=ERROR` and
-`TORCH_CPP_LOG_LEVEL=ERROR`, for a quiet terminal. On CUDA the rest is left to vLLM.
-"""
-
-import logging
 import os
-import sys
-import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
@@ -27,10 +9,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from benchmark.engines.core.base import PLAIN_CHAT, ChatOptions, EngineError
 from benchmark.engines.core.chat import Chat
-from benchmark.engines.core.worker import Completion, Result, Ticket, WorkerEngine
+from benchmark.engines.core.tickets import Completion, Result, Ticket
+from benchmark.engines.core.worker import WorkerEngine
+from benchmark.engines.vllm.build import (
+    be_batch_invariant,
+    build_engine,
+    check_model_args,
+    needed_context,
+    set_environment,
+)
 from benchmark.engines.vllm.lora import load_lora, lora_arguments
 from benchmark.models import Adapter
-from tasks.errors import UserError, near
+from tasks.errors import UserError
 from tasks.texts import first_line
 
 if TYPE_CHECKING:
@@ -39,35 +29,11 @@ if TYPE_CHECKING:
     from benchmark.engines.core.weights import WeightLayout
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
-BATCHED_TOKENS = 8_192
-"""Least number of tokens in one step on a CPU. A prompt is prefilled whole there: vLLM 0.32.0 dies
-on a seeded request whose prompt is prefilled in two chunks."""
-GIB = 2**30
 NO_ARGS: Final[Mapping[str, Any]] = MappingProxyType({})
-PROMPT_ROOM: Final = 32_768
-"""Tokens of a prompt that there is always room for, if the model's context has it."""
-BATCH_INVARIANT: Final = "VLLM_BATCH_INVARIANT"
 SPEED: Final = frozenset(
     {"max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization", "swap_space"}
 )
 """Arguments that may change when a run is resumed."""
-_FIXED_ARGS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "model": "--model",
-        "dtype": "--dtype",
-        "tensor_parallel_size": "--tensor-parallel-size",
-        "gpu_memory_utilization": "--gpu-memory-utilization",
-        "max_model_len": "--max-model-len",
-        "data_parallel_size": "--data-parallel-size",
-        "enable_lora": "--lora",
-        "max_lora_rank": "--lora",
-        "max_loras": "--lora",
-        "trust_remote_code": "",
-        "load_format": "",
-        "logprobs_mode": "",
-    }
-)
-"""Arguments with an option of their own, and those that nobody may change."""
 _LEFT_OPEN: list[object] = []
 """Channels to processes that have ended, kept from the garbage collector: on its way out vLLM 0.32
 may send a message that nobody takes any more, and closing such a channel waits for it for ever."""
@@ -133,7 +99,7 @@ class VllmEngine(WorkerEngine):
             "max_model_len": max_model_len,
         }
         self._options = {name: value for name, value in chosen.items() if value is not None}
-        _check_model_args(model_args)
+        check_model_args(model_args)
         self._model_args = dict(model_args)
         self._batch_invariant = batch_invariant
         self._response_room = response_room
@@ -280,158 +246,6 @@ class VllmEngine(WorkerEngine):
             _LEFT_OPEN.append(getattr(core, "ctx", None))  # there in a process of its own
             core.shutdown()
             self._llm = None
-
-
-def be_batch_invariant(cuda: bool) -> None:
-    """Choose vLLM's batch-invariant kernels; vLLM reads the variable when it is imported.
-
-    Raises:
-        UserError: There is no CUDA device, or vLLM was imported without them.
-    """
-    if not cuda:
-        raise UserError("--batch-invariant needs an NVIDIA GPU: vLLM has no such kernels for CPUs")
-    if "vllm" in sys.modules and os.environ.get(BATCH_INVARIANT) != "1":
-        raise UserError(f"vLLM is running without it; start again with {BATCH_INVARIANT}=1")
-    os.environ[BATCH_INVARIANT] = "1"
-
-
-def _check_model_args(model_args: Mapping[str, Any]) -> None:
-    """Refuse what is not to be chosen this way.
-
-    Raises:
-        UserError: An argument has an option of its own or is fixed.
-    """
-    for name in model_args:
-        if name in _FIXED_ARGS:
-            option = _FIXED_ARGS[name]
-            fix = f"use {option}" if option else "it cannot be changed here"
-            raise UserError(f"--model-args: {name}: {fix}")
-
-
-def needed_context(folder: Path, response_room: int) -> dict[str, int]:
-    """The context to reserve: less than the model's own where that is more than can be needed.
-
-    Args:
-        folder: Checked by `check_folder` before.
-        response_room: Tokens of responses that a prompt may be followed by.
-
-    Returns:
-        The argument `max_model_len`; nothing for the model's own context.
-    """
-    from transformers import AutoConfig
-
-    config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    own = getattr(config.get_text_config(decoder=True), "max_position_embeddings", None)
-    needed = PROMPT_ROOM + response_room
-    return {"max_model_len": needed} if isinstance(own, int) and own > needed else {}
-
-
-def set_environment(cuda: bool) -> None:
-    """Set what vLLM reads from the environment when it is imported; the user's values stay.
-
-    Args:
-        cuda: Whether there is a CUDA device.
-    """
-    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
-    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
-    if cuda:
-        return
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", str(min(max(memory // 4 // GIB, 1), 4)))
-    os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
-
-
-def build_engine(folder: Path, dtype: str, cuda: bool, options: dict[str, Any]) -> Any:
-    """Build vLLM's `LLMEngine` as this engine and its benchmark use it.
-
-    Args:
-        folder: Checked by `check_folder` before.
-        dtype: As for `VllmEngine`.
-        cuda: Whether there is a CUDA device.
-        options: Further arguments of `EngineArgs`.
-
-    Raises:
-        UserError: vLLM cannot be imported, or cannot run this model with these options.
-    """
-    warnings.filterwarnings("ignore", category=FutureWarning, module=r"vllm\.")
-    logging.getLogger("torch._library.triton").setLevel(logging.ERROR)
-    try:
-        from vllm.engine.arg_utils import EngineArgs
-        from vllm.usage.usage_lib import UsageContext
-        from vllm.v1.engine.llm_engine import LLMEngine
-    except (ImportError, RuntimeError) as error:
-        raise UserError(import_complaint(error)) from error
-    arguments: dict[str, Any] = {
-        "model": str(folder),
-        "dtype": dtype,
-        "load_format": "safetensors",
-        "enable_prefix_caching": True,
-        "disable_log_stats": True,
-        "use_tqdm_on_load": False,
-        **options,
-    }
-    if not cuda:
-        check_head_size(folder)
-        fixed = {
-            "enable_chunked_prefill": False,
-            "max_num_batched_tokens": max(BATCHED_TOKENS, options.get("max_model_len") or 0),
-            "enforce_eager": True,
-        }
-        if changed := fixed.keys() & options.keys():
-            raise UserError(f"--model-args: {min(changed)}: it cannot be changed on a CPU")
-        arguments |= {"dtype": "float32" if dtype == "auto" else dtype, **fixed}
-    known = tuple(field.name for field in fields(EngineArgs))
-    for name in options:
-        if name not in known:
-            raise UserError(f"--model-args: vLLM has no argument {name!r}{near(name, known)}")
-    try:
-        # Batches as the `LLM` class would size them, for throughput.
-        return LLMEngine.from_engine_args(EngineArgs(**arguments), UsageContext.LLM_CLASS)
-    except (ValueError, NotImplementedError) as error:
-        raise UserError(f"vLLM cannot run {folder}: {complaint(error)}") from error
-
-
-def import_complaint(error: Exception) -> str:
-    """One line for a vLLM that is installed and cannot be imported."""
-    if "torchvision::nms" in str(error):
-        return (
-            "vLLM cannot be imported, because the installed torchvision was built for another "
-            "torch (operator torchvision::nms does not exist): pip uninstall torchvision"
-        )
-    return (
-        f"vLLM is installed but cannot be imported ({type(error).__name__}: {first_line(error)}); "
-        "install the versions in requirements/, or use --engine transformers"
-    )
-
-
-def complaint(error: Exception) -> str:
-    """One line of an error of vLLM's configuration; pydantic hides the reason in its third."""
-    errors = getattr(error, "errors", None)
-    if callable(errors):
-        return " ".join(str(errors()[0]["msg"]).split())
-    return first_line(error)
-
-
-def check_head_size(folder: Path) -> None:
-    """Refuse a model whose attention heads vLLM's CPU kernels do not have.
-
-    Raises:
-        UserError: vLLM would fail in the first step, with a message about kernels.
-    """
-    from transformers import AutoConfig
-    from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackend
-
-    config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    text = config.get_text_config(decoder=True)
-    size = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
-    known = CPUAttentionBackend.get_supported_head_sizes()
-    if known and size not in known:
-        raise UserError(
-            f"vLLM on a CPU does not support attention heads of size {size} "
-            f"({folder}), only {', '.join(map(str, known))}; use --engine transformers"
-        )
 
 
 def sampling_params(ticket: Ticket, stop_ids: list[int]) -> Any:

@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmark.engines.core.base import Engine, Generation, Request, Sampling
-from benchmark.engines.core.worker import Ticket
-from benchmark.engines.vllm.engine import VllmEngine, sampling_params, set_environment
+from benchmark.engines.core.tickets import Ticket
+from benchmark.engines.vllm.build import set_environment
+from benchmark.engines.vllm.engine import VllmEngine, sampling_params
 from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.rollout import Job, Trajectory, longest_first, play
 from tasks.registry import load_task

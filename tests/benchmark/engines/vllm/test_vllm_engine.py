@@ -18,16 +18,16 @@ from benchmark.engines.core.base import EngineDown, Generation, PromptTooLong, S
 from benchmark.engines.core.chat import Chat
 from benchmark.engines.core.worker import WorkerEngine
 from benchmark.engines.transformers.engine import TransformersEngine
-from benchmark.engines.vllm.engine import (
+from benchmark.engines.vllm.build import (
     BATCH_INVARIANT,
     BATCHED_TOKENS,
-    VllmEngine,
     be_batch_invariant,
     complaint,
     import_complaint,
     needed_context,
     set_environment,
 )
+from benchmark.engines.vllm.engine import VllmEngine
 from benchmark.evaluation.manifest import ENGINE_FACTS
 from tasks.errors import UserError
 from tests.support.engines.tiny_model import ask, make_tiny_model, mixed_prompts

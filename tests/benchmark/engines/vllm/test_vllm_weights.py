@@ -11,7 +11,8 @@ import pytest_asyncio
 
 from benchmark.cli.training.engines import has_gpu
 from benchmark.engines.core.base import EngineError, Sampling
-from benchmark.engines.vllm.engine import VllmEngine, build_engine
+from benchmark.engines.vllm.build import build_engine
+from benchmark.engines.vllm.engine import VllmEngine
 from tasks.errors import UserError
 from tests.benchmark.engines.server.weight_updates import (
     TINY_SOKOBAN,

@@ -1,0 +1,68 @@
+"""Whether a run ends before its last update, and the warning that it may."""
+
+import logging
+
+from baselines.config.run import TrainingRun
+from baselines.learning.estimation import penalties_took_over
+from baselines.learning.learner import Learner
+from baselines.learning.metrics import Metrics
+from baselines.training.validation import Validator
+from benchmark.logs.training_log import TrainingLog
+from benchmark.stability.collapse import should_stop, skipped_text
+from benchmark.submissions.checks.log_course import divergence
+
+log = logging.getLogger(__name__)
+
+
+class EarlyEnd:
+    """What is remembered of all updates to judge whether another one is made.
+
+    Args:
+        run: Says which rules hold.
+        warns: Whether this process is the one that warns.
+    """
+
+    def __init__(self, run: TrainingRun, warns: bool) -> None:
+        self._ended_before: str | None = None
+        self._run = run
+        self._warns = warns
+        self._group_stds: list[float | None] = []
+        self._penalty_shares: list[float | None] = []
+
+    def recall(self, earlier: TrainingLog) -> None:
+        """Take up what earlier sessions have measured."""
+        self._group_stds = earlier.series("rollout/group_std")
+        self._penalty_shares = earlier.series("policy/penalty_share")
+        self._ended_before = divergence(earlier)
+
+    def note(self, number: int, metrics: Metrics) -> None:
+        """Remember an update; warn if penalties have just become most of the advantages."""
+        self._group_stds.append(metrics["rollout/group_std"])
+        self._penalty_shares.append(metrics.get("policy/penalty_share"))
+        if self._warns and penalties_took_over(self._penalty_shares):
+            log.warning(
+                "update %d: most of the advantages come from format penalties (%.0f%%): the "
+                "policy learns to avoid them instead of the task; set penalty_in=advantages, "
+                "penalty_for=format or a lower format_penalty",
+                number,
+                100 * (self._penalty_shares[-1] or 0),
+            )
+
+    def reason(self, learner: Learner, held_out: Validator) -> str | None:
+        """Why the run should stop now; None if it should not."""
+        if self._ended_before is not None:
+            return self._ended_before
+        if learner.diverged:
+            return skipped_text(self._run.config.optimization.max_skipped)
+        if not self._run.stop_on_collapse:
+            return None
+        # Without a validation there is one rule left.
+        for curve in held_out.curves.values() or [[]]:
+            reason = should_stop(
+                [line.success for line in curve],
+                [line.action_ok for line in curve],
+                self._group_stds,
+            )
+            if reason is not None:
+                return reason
+        return None
