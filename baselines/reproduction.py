@@ -27,6 +27,7 @@ from tasks.errors import UserError, near
 from tasks.options import parse_settings
 from tasks.registry import load_task
 from tasks.strict import first_fault
+from tasks.texts import digest_text
 
 _DEPTH: Final = 4
 """Rounds in which settings are looked for: a choice's name brings defaults of its own."""
@@ -121,7 +122,7 @@ def check_init(start: Start) -> None:
     if init.sha256 is not None and found.sha256 != init.sha256:
         raise UserError(
             f"the training started from the init {init.name} with SHA-256 "
-            f"{init.sha256[:12]}..., but here it has {str(found.sha256)[:12]}...: the "
+            f"{digest_text(init.sha256)}, but here it has {digest_text(found.sha256)}: the "
             "shipped init has changed; check out the version of this project that "
             "ships the old one"
         )
@@ -176,8 +177,8 @@ def _track_words(
     track = load_track(name)
     if track.sha256 != claim.sha256:
         raise UserError(
-            f"the log is on track {name} with SHA-256 {claim.sha256[:12]}..., but "
-            f"here it has {track.sha256[:12]}...: the track has changed"
+            f"the log is on track {name} with SHA-256 {digest_text(claim.sha256)}, but "
+            f"here it has {digest_text(track.sha256)}: the track has changed"
         )
     if found := deviations(track, start):
         raise UserError(f"the log claims track {name} but has another configuration: {found[0]}")

@@ -1,4 +1,4 @@
-"""What documents name exists: the target of every relative link, and every path in AGENTS.md."""
+"""What documents name exists: links, and paths in AGENTS.md. Percentages have one style."""
 
 import re
 import subprocess
@@ -48,3 +48,10 @@ def test_the_agents_file_names_every_script_and_folder() -> None:
     folders = {path.relative_to(ROOT).parts[0] + "/" for path in tracked("*/*")}
     named = {folder for folder in folders if not folder.startswith(".")} - {"docs/"}
     assert [name for name in (*scripts, *sorted(named)) if f"`{name}`" not in text] == []
+
+
+def test_percentages_have_no_space() -> None:
+    """`95%`, as `percent_text` writes it."""
+    documents = [*tracked("*.md"), *tracked("*.md.j2")]
+    spaced = [str(each) for each in documents if re.search(r"\d %", each.read_text("utf-8"))]
+    assert spaced == []

@@ -35,7 +35,7 @@ reinforcement learning has room. It can do nothing else.
 | seed | {seed} |
 | command | `arlarena-bench bc {source}` |
 
-Success, greedy decoding, with 95 % interval:
+Success, greedy decoding, with 95% interval:
 
 | panel | episodes | success | valid format | mean turns |
 | --- | --- | --- | --- | --- |

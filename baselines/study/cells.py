@@ -27,6 +27,7 @@ from benchmark.logs.lines import TrackClaim, Word
 from benchmark.logs.training_log import LOG, MAX_BYTES, TrainingLog, parse_training_log
 from tasks.errors import UserError
 from tasks.strict import Strict, first_fault
+from tasks.texts import digest_text
 
 INIT: Final = "init"
 """Stands for a recipe where nothing was trained: the panel played with the init."""
@@ -209,10 +210,10 @@ def outdated(facts: CellFacts, track_sha256: str, fingerprint: str) -> str | Non
         fingerprint: Protocol fingerprint of the track's validations as it is now.
     """
     if facts.track.sha256 != track_sha256:
-        return f"the track was {facts.track.sha256[:12]}... and is {track_sha256[:12]}..."
+        return f"the track was {digest_text(facts.track.sha256)} and is {digest_text(track_sha256)}"
     was = facts.evaluation.fingerprint
     if was != fingerprint:
-        return f"the protocol was {was[:12]}... and is {fingerprint[:12]}..."
+        return f"the protocol was {digest_text(was)} and is {digest_text(fingerprint)}"
     return None
 
 

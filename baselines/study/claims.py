@@ -274,4 +274,4 @@ def collapsed_text(method: RecipeRuns) -> str:
     count, runs = len(method.collapsed), len(method.runs)
     share = collapse_share(method)
     when = f" after update {', '.join(map(str, method.collapsed))}" if count else ""
-    return f"{count} of {runs}{when} ({100 * share.low:.0f} to {100 * share.high:.0f} %)"
+    return f"{count} of {runs}{when} ({100 * share.low:.0f} to {100 * share.high:.0f}%)"

@@ -27,6 +27,7 @@ from benchmark.flat import flat
 from benchmark.tracks import LEARNING_RATE, METHOD, Track
 from tasks.errors import UserError, near
 from tasks.strict import Strict, first_fault
+from tasks.texts import digest_text
 
 if TYPE_CHECKING:
     from baselines.config.schema import TrainConfig
@@ -100,8 +101,9 @@ def load_track(name: str) -> Track:
     track = read_track(TRACKS / f"{name}.yaml")
     if track.sha256 != index[name].sha256:
         raise UserError(
-            f"track {name} was changed: {TRACKS / name}.yaml has SHA-256 {track.sha256[:12]}..., "
-            f"the index pins {index[name].sha256[:12]}...; restore the file"
+            f"track {name} was changed: {TRACKS / name}.yaml has SHA-256 "
+            f"{digest_text(track.sha256)}, the index pins "
+            f"{digest_text(index[name].sha256)}; restore the file"
         )
     return track
 

@@ -42,7 +42,7 @@ CURVES: Final[Mapping[str, CurveKind]] = {
 SIGNALS: Final[Mapping[str, CurveKind]] = {
     "kl_init": CURVES["kl_init"],
     "grad_norm": CURVES["grad_norm"],
-    "ratio": CurveKind("token ratio, P99", "ratio", "new to old policy, 99 % quantile", True),
+    "ratio": CurveKind("token ratio, P99", "ratio", "new to old policy, 99% quantile", True),
     "entropy": CURVES["entropy"],
     "rollout_format": CurveKind(
         "valid format", "share", "training responses that keep the contract"

@@ -140,7 +140,7 @@ def _items(row: FullRow, point: Checkpoint, source: Source) -> list[dict[str, An
 
 def _notes(row: FullRow, point: Checkpoint, panel: PanelNumbers, low: float, high: float) -> str:
     return (
-        f"success rate in percent, 95 % interval {low:.1f} to {high:.1f} over {panel.episodes} "
+        f"success rate in percent, 95% interval {low:.1f} to {high:.1f} over {panel.episodes} "
         f"episodes; protocol {row.protocol} ({panel.fingerprint[:12]}); weights at commit "
         f"{point.model.revision}; training seed {point.seed}; every episode was replayed"
     )

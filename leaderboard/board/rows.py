@@ -126,7 +126,7 @@ class PanelNumbers:
         panel: Panel name.
         fingerprint: Of the panel's protocol.
         success: Mean over checkpoints and repeats.
-        low: Lower end of its 95 % interval over the panel's episodes.
+        low: Lower end of its 95% interval over the panel's episodes.
         high: Upper end.
         episodes: Distinct episodes: all of the panel.
         plays: Plays of each: checkpoints times repeats.

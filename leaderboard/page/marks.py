@@ -23,7 +23,7 @@ _SPARK: Final = (84, 22)
 def interval_bar(
     low: float, high: float, value: float, seeds: Sequence[float], init: float | None
 ) -> Markup:
-    """A success rate on a line from 0 to 100 %: interval, seeds as dots, the init as a tick.
+    """A success rate on a line from 0 to 100%: interval, seeds as dots, the init as a tick.
 
     Args:
         low: Lower end of the interval; all of them are shares.
@@ -38,7 +38,7 @@ def interval_bar(
 
     middle = f"{_HEIGHT / 2:g}"
     parts = [element("path", "", "ci", d=f"M{at(low)} {middle}H{at(high)}")]
-    said = f"{cells.percent(value)} %, 95 % interval {cells.percent(low)} to {cells.percent(high)}"
+    said = f"{cells.percent(value)}%, 95% interval {cells.percent(low)} to {cells.percent(high)}"
     if init is not None:
         parts.append(element("path", "", "init", d=f"M{at(init)} 2V16"))
         said += f"; before training {cells.percent(init)}"
@@ -70,7 +70,7 @@ def sparkline(sparks: Sequence[Spark], recipe: str) -> Markup:
         parts.append(element("polyline", "", "run", points=line))
         if not spark.values:
             continue
-        ends = f"{cells.percent(spark.values[0])} to {cells.percent(spark.values[-1])} %"
+        ends = f"{cells.percent(spark.values[0])} to {cells.percent(spark.values[-1])}%"
         if spark.collapse is not None:
             value = min(zip(spark.steps, spark.values, strict=True),
                         key=lambda pair: abs(pair[0] - (spark.collapse or 0)))  # fmt: skip
@@ -88,7 +88,7 @@ def collapse_chip(happened: int, known: int, low: float, high: float, step: int 
     state = "bad" if happened else "good"
     when = f" @{step}" if step is not None and happened else ""
     chip = element("span", f"{happened}/{known} collapsed{when}", f"lb-chip lb-{state}")
-    ends = f"95 % CI {whole_percent(low)}\u2013{whole_percent(high)} %"
+    ends = f"95% CI {whole_percent(low)}\u2013{whole_percent(high)}%"
     return element("div", joined([chip, element("span", ends, "lb-sub")]))
 
 

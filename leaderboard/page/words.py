@@ -37,7 +37,7 @@ WORDS: Final[Mapping[str, Word]] = {
             "for three validations in a row, or falls to half of its best value or less. A run "
             "that was stopped early counts as collapsed.",
             "Few seeds say little: with 0 of 3 collapsed, the true share can be anything from 0 to "
-            "56 % (95 % Wilson interval). That interval stands beside every count.",
+            "56% (95% Wilson interval). That interval stands beside every count.",
         ),
     ),
     "dependable": Word(
@@ -46,7 +46,7 @@ WORDS: Final[Mapping[str, Word]] = {
             "The success to expect if you train once more with a new seed. Every seed counts with "
             "its success, a seed whose training collapsed counts as 0: "
             "D = (1/m) \u03a3 (1 \u2212 c) p over the m seeds, with c = 1 for a collapse.",
-            "Its 95 % interval is a bootstrap over seeds and episodes that also knows how little "
+            "Its 95% interval is a bootstrap over seeds and episodes that also knows how little "
             "a few seeds say about collapse: 0 of 3 leaves room for many. One seed has no value.",
         ),
     ),
@@ -69,7 +69,7 @@ WORDS: Final[Mapping[str, Word]] = {
     "interval": Word(
         "Interval",
         (
-            "95 % confidence interval over the episodes of the panel. It does not cover what other "
+            "95% confidence interval over the episodes of the panel. It does not cover what other "
             "training seeds would have given: every seed is a dot on the bar. Differences between "
             "entries have intervals over episodes and seeds.",
         ),
@@ -85,7 +85,7 @@ WORDS: Final[Mapping[str, Word]] = {
     "rank": Word(
         "Rank",
         (
-            "A beats B when the 95 % interval of their paired difference excludes 0. A rank is the "
+            "A beats B when the 95% interval of their paired difference excludes 0. A rank is the "
             "range of places consistent with that: after all entries that are significantly "
             "better, before all that are significantly worse. Ties aren't transitive, so ranges "
             "overlap. Nothing is corrected for multiple comparisons; filters change no rank.",

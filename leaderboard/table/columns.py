@@ -209,7 +209,7 @@ COLUMNS: Final = (
     Column("init", "init", "", "checkpoint that training started from",
            lambda line: init_of(line.row), usual=True),
     Column(DEPENDABLE, "dependable success", "share", "success to expect of one more training run, "
-           "with its 95 % CI: mean over the seeds, a seed that collapsed counts as 0; needs two "
+           "with its 95% CI: mean over the seeds, a seed that collapsed counts as 0; needs two "
            "seeds (benchmark/stats/dependable.py)", partial(_dependable, "value"), "higher",
            "stability", True, (("low", "", partial(_dependable, "low")),
                                ("high", "", partial(_dependable, "high")))),
@@ -260,7 +260,7 @@ def columns_of(panels: Iterable[PanelFacts]) -> tuple[Column, ...]:
             panel_name(panel),
             f"{panel.title} ({panel.panel})",
             f"success on the {len(panel.episodes)} episodes of {panel_name(panel)}, mean over "
-            "checkpoints; 95 % CI over episodes: which episodes the panel happens to contain, not "
+            "checkpoints; 95% CI over episodes: which episodes the panel happens to contain, not "
             "which seeds training happened to use",
             [panel.key],
         )

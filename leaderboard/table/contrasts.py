@@ -63,7 +63,7 @@ class Contrast:
         choice: The one; foreign text.
         over: The other; foreign text.
         gains: Of each pair, success with the one minus success with the other, in [-1, 1].
-        gain: Their mean with its 95 % interval; without one both ends are NaN.
+        gain: Their mean with its 95% interval; without one both ends are NaN.
         method: Name of the interval.
         seeds: Trainings with the one, and with the other.
         collapses: Of the one, and of the other.

@@ -42,7 +42,7 @@ class Comparison:
 
     @property
     def difference(self) -> Interval:
-        """Of success, with its 95 % interval; a tie if that contains 0."""
+        """Of success, with its 95% interval; a tie if that contains 0."""
         return self.found.difference
 
 

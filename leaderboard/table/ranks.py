@@ -1,7 +1,7 @@
 """Ranks, which are ranges: the places that noise leaves open to an entry.
 
 Every two entries that have played the same panels are compared with each other, episode by episode
-(`benchmark.stats.paired`). One is surely better where the 95 % interval of their difference does
+(`benchmark.stats.paired`). One is surely better where the 95% interval of their difference does
 not hold 0. An entry's places go from behind all that are surely better than it to before all that
 are surely worse: `2-5` says that one is better, that three are a tie with it, and all others are
 worse. Ranges overlap, since ties are not handed on: a tie with b, and b with c, leaves room for a

@@ -91,7 +91,7 @@ def _sentence(
             f"On {where}, track ", element("em", line(track)), " (", about, "): ",
             element("strong", _entry(first, state)), " leads with "
             if others else " has ",
-            element("strong", f"{cells.percent(success.value)} %"),
+            element("strong", f"{cells.percent(success.value)}%"),
             f" [{cells.percent(success.low)}, {cells.percent(success.high)}]",
         ]
     )  # fmt: skip
@@ -109,8 +109,8 @@ def _dependable(row: BoardRow, panels: Sequence[PanelKey]) -> Markup:
         single = len(row.checkpoints) == 1
         return joined([" ", name, f": not known; {ONE_SEED}."]) if single else NOTHING
     ends = f"[{cells.percent(found.low)}, {cells.percent(found.high)}]"
-    last = f"; worst seed {cells.percent(worst)} %" if worst is not None else ""
-    return joined([" ", name, f": {cells.percent(found.value)} % {ends}{last}."])
+    last = f"; worst seed {cells.percent(worst)}%" if worst is not None else ""
+    return joined([" ", name, f": {cells.percent(found.value)}% {ends}{last}."])
 
 
 def _entry(row: BoardRow, state: State) -> Markup:
@@ -149,7 +149,7 @@ def _collapses(row: BoardRow) -> Markup:
         [
             f"{event.happened} of {counted(event.known, 'seed')} ",
             explained("collapse", "collapsed"),
-            f" (95 % CI {whole_percent(event.low)}\u2013{whole_percent(event.high)} %).",
+            f" (95% CI {whole_percent(event.low)}\u2013{whole_percent(event.high)}%).",
         ]
     )
 
@@ -161,7 +161,7 @@ def _nobody(board: Board, state: State, panels: Sequence[PanelKey], where: str) 
         found = success_of(row, panels)
         if row.kind != "trained" and found is not None:
             references.append(
-                (found.value, joined([line(row.name), f" {cells.percent(found.value)} %"]))
+                (found.value, joined([line(row.name), f" {cells.percent(found.value)}%"]))
             )
     names = joined([each for _, each in sorted(references, key=lambda p: -p[0])], ", ")
     submit = link(query_of(State(tab="submit", protocol=state.protocol)), "submit the first one")

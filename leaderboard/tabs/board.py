@@ -145,7 +145,7 @@ def _legend() -> Markup:
     return note(
         joined(
             [
-                "Bar: success with its ", explained("interval", "95 % CI"),
+                "Bar: success with its ", explained("interval", "95% CI"),
                 " over episodes; small dots: seeds; tick: the ", explained("init", "init"),
                 ". Curve: success of every seed while training; cross: ",
                 explained("collapse", "collapse"), ". Columns that are the same for all entries "

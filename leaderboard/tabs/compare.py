@@ -183,7 +183,7 @@ def _listed(
         Head(
             "difference (points)",
             number=True,
-            text="with its 95 % interval",
+            text="with its 95% interval",
         ),
         Head("interval"),
         Head("p", number=True, text="of no difference between these checkpoints, as they are"),
@@ -232,7 +232,7 @@ def _while_training(
         Head("after"),
         Head("first (%)", number=True, text="mean over its seeds"),
         Head("second (%)", number=True, text="mean over its seeds"),
-        Head("difference (points)", number=True, text=f"with its 95 % interval, {NOT_PAIRED}"),
+        Head("difference (points)", number=True, text=f"with its 95% interval, {NOT_PAIRED}"),
     ]
     rows = [
         [
@@ -277,8 +277,8 @@ def _grid(board: Board, first: BoardRow, second: BoardRow, panel: PanelFacts) ->
             tab="entry", protocol=row.protocol, entry=row.id, panel=panel_name(panel),
             show="all" if share in (0, 1) else "solved", episode=episode,
         )  # fmt: skip
-        said = f"{cells.text(episode)}, {cells.text(category)}: first {whole_percent(a)} %, "
-        said += f"second {whole_percent(b)} %"
+        said = f"{cells.text(episode)}, {cells.text(category)}: first {whole_percent(a)}%, "
+        said += f"second {whole_percent(b)}%"
         name = element("span", said, "lb-sr")
         cells_shown.append(link(query_of(target), name, f"lb-cell lb-cell-{css}", title=said))
     legend = joined(

@@ -48,7 +48,7 @@ def curves_page(board: Board, state: State) -> str:
                     explained("collapse", "collapse"),
                     ". Triangle: not a finite number. Click a name in a legend to isolate it. Long "
                     "logs are thinned, peaks kept. Values below a log axis, including 0, are drawn "
-                    "on its lower end. The band of survival is its 95 % interval. Overlapping "
+                    "on its lower end. The band of survival is its 95% interval. Overlapping "
                     "lines are listed in the table.",
                 ]
             )
@@ -100,7 +100,7 @@ def _survival_listed(drawn: Sequence[tuple[BoardRow, tuple[SeedCurves, ...]]]) -
     heads = [Head("entry"), Head("update", number=True)]
     heads += [Head("at risk", number=True, text="seeds that were seen until then, not collapsed")]
     heads += [Head("collapsed", number=True, text="seeds that collapsed there")]
-    heads += [Head("survival (%)", number=True), Head("95 % interval", number=True)]
+    heads += [Head("survival (%)", number=True), Head("95% interval", number=True)]
     return table("Survival of the seeds", heads, rows, shown_caption=True) if rows else NOTHING
 
 

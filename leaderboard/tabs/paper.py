@@ -43,7 +43,7 @@ def paper_page(board: Board, state: State) -> str:
                     "Gain: success minus that of GRPO, in points. Hollow: printed in ",
                     outside(LINK, PAPER), " (table 3): one seed, no interval, 4-billion-parameter "
                     "models, other episodes. Filled: entries of this board, on one track with "
-                    "GRPO, with the same 95 % interval as every comparison here. The models here "
+                    "GRPO, with the same 95% interval as every comparison here. The models here "
                     "are thousands of times smaller, so do not expect equal numbers.",
                 ]
             )
@@ -72,7 +72,7 @@ def _of_task(each: TaskGains, state: State) -> Markup:
     heads = [
         Head("method"),
         Head("paper (points)", number=True),
-        Head("here (points)", number=True, text="with its 95 % interval"),
+        Head("here (points)", number=True, text="with its 95% interval"),
         Head("direction"),
     ]
     rows: list[list[Piece]] = [

@@ -169,9 +169,9 @@ def _point(board: Board, state: State, panels: Sequence[PanelKey], row: BoardRow
         "model": f"{model}, {cells.number(row.parameters, 'parameters')}",
         "size": row.parameters or 0,
         "success": 100 * success.value,
-        "shown": f"{cells.interval(success.value, success.low, success.high)} %",
+        "shown": f"{cells.interval(success.value, success.low, success.high)}%",
         "retention": 100 * retention,
-        "kept": f"{cells.percent(retention)} %",
+        "kept": f"{cells.percent(retention)}%",
         "collapsed": f"{event.happened} of {counted(event.known, 'seed')}"
         if event
         else cells.UNKNOWN,
@@ -224,7 +224,7 @@ def _paper(panels: Sequence[PanelKey]) -> list[dict[str, Any]]:
     return [
         {
             "name": row.method, "model": row.models[0], "retention": PAPER_AT,
-            "success": 100 * row.success[0], "shown": f"{100 * row.success[0]:.2f} %",
+            "success": 100 * row.success[0], "shown": f"{100 * row.success[0]:.2f}%",
         }
         for row in published_rows([task])
         if row.success[0] is not None

@@ -60,7 +60,7 @@ def choices_page(board: Board, state: State) -> str:
         note(
             "We compare two entries only if they differ in exactly one of the four choices of a "
             "recipe, and in the learning rate, which may be tuned for each. A gain is a difference "
-            "of success in points. Its 95 % interval is that of every comparison of two entries; "
+            "of success in points. Its 95% interval is that of every comparison of two entries; "
             "with three pairs or more (small dots), it is over pairs. A few seeds say little, and "
             "nothing is corrected for the number of comparisons."
         )
@@ -231,7 +231,7 @@ def _contrasts(dimension: Dimension) -> Markup:
     heads = [
         Head("choice"),
         Head("over"),
-        Head("gain (points)", number=True, text="with its 95 % interval"),
+        Head("gain (points)", number=True, text="with its 95% interval"),
         Head("interval"),
         Head("trainings"),
         Head("collapsed", number=True, text="seeds of the choice that collapsed"),

@@ -61,8 +61,8 @@ def _success(board: Board, row: BoardRow, numbers: PanelNumbers) -> Markup:
     ends = f"{cells.percent(numbers.low)}\u2013{cells.percent(numbers.high)}"
     shown = interval_bar(numbers.low, numbers.high, numbers.success, seeds, init)
     return _tile(
-        f"success on {title}", f"{cells.percent(numbers.success)} %",
-        element("span", f"95 % CI {ends}", "lb-sub"), shown,
+        f"success on {title}", f"{cells.percent(numbers.success)}%",
+        element("span", f"95% CI {ends}", "lb-sub"), shown,
     )  # fmt: skip
 
 
@@ -76,10 +76,10 @@ def _training(board: Board, row: BoardRow) -> list[Markup]:
     name = explained("dependable", "dependable success")
     if found is not None:
         ends = f"{cells.percent(found.low)}\u2013{cells.percent(found.high)}"
-        about = [element("span", f"95 % CI {ends}", "lb-sub")]
+        about = [element("span", f"95% CI {ends}", "lb-sub")]
         if worst is not None:
-            about.append(element("span", f"worst seed {cells.percent(worst)} %", "lb-sub"))
-        tiles.append(_tile(name, f"{cells.percent(found.value)} %", *about))
+            about.append(element("span", f"worst seed {cells.percent(worst)}%", "lb-sub"))
+        tiles.append(_tile(name, f"{cells.percent(found.value)}%", *about))
     elif len(row.checkpoints) == 1:
         tiles.append(_tile(name, "not known", element("span", ONE_SEED, "lb-sub")))
     event = Line(row, (), None).collapse

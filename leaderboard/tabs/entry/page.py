@@ -153,7 +153,7 @@ def _panels(board: Board, row: BoardRow) -> Markup:
     heads = [
         Head("panel"),
         Head("success (%)", number=True),
-        Head("95 % interval", number=True, text="over the panel's episodes"),
+        Head("95% interval", number=True, text="over the panel's episodes"),
         Head("each seed (%)", number=True),
         Head("valid format (%)", number=True),
         Head("valid action (%)", number=True),
@@ -189,7 +189,7 @@ def _categories(board: Board, row: BoardRow) -> Markup:
         known = board.panel(row, numbers.key)
         name = known.category_name if known else "category"
         heads = [Head(name), Head("success (%)", number=True)]
-        heads += [Head("95 % interval", number=True), Head("episodes", number=True)]
+        heads += [Head("95% interval", number=True), Head("episodes", number=True)]
         rows: list[list[Piece]] = [
             [
                 line(each.category),

@@ -21,13 +21,13 @@ from leaderboard.table.columns import MEDIANS
 from tasks.texts import counted
 
 ENOUGH_SEEDS: Final = 6
-"""Seeds that a 95 % interval of their median needs: the true median lies outside of n values with
-probability `2 * 0.5 ** n`, which is 6 % with five of them and 3 % with six."""
+"""Seeds that a 95% interval of their median needs: the true median lies outside of n values with
+probability `2 * 0.5 ** n`, which is 6% with five of them and 3% with six."""
 _EVENTS: Final = (
     Head("event"),
     Head("seeds", number=True),
     Head("rate (%)", number=True),
-    Head("95 % interval", number=True),
+    Head("95% interval", number=True),
 )
 _REACHED: Final = (
     Head("success"),
@@ -56,7 +56,7 @@ def stability_tables(stability: Stability, seeds: Sequence[SeedCurves]) -> Marku
     heads = [
         Head("number"),
         Head("median", number=True),
-        Head("range of the seeds" if few else "95 % interval of the median", number=True),
+        Head("range of the seeds" if few else "95% interval of the median", number=True),
         Head("worst", number=True),
         *(Head(f"seed {seed}", number=True) for seed in stability.seeds),
         Head("unit"),
@@ -150,7 +150,7 @@ def _value(named: NamedValue) -> str:
 
 def _reached(level: ReachedLevel) -> list[Piece]:
     return [
-        f"{whole_percent(level.level)} %",
+        f"{whole_percent(level.level)}%",
         f"{level.reached} of {level.known}",
         cells.number(level.updates, "count"),
         cells.number(level.tokens, "count"),

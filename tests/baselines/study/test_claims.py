@@ -143,9 +143,9 @@ def test_collapses_are_counted_and_held_to_the_rule(tmp_path: Path, ground: Grou
     results = collapsing(tmp_path, ground, counts)
     verdict = judge(results, collapses="cispo", holds="cispo_sm")
     assert verdict.outcome == "reproduced"
-    # Wilson: 2 of 3 is 21 to 94 %, 0 of 3 is 0 to 56 %.
+    # Wilson: 2 of 3 is 21 to 94%, 0 of 3 is 0 to 56%.
     assert verdict.numbers == (
-        "cispo 2 of 3 after update 2, 2 (21 to 94 %); cispo_sm 0 of 3 (0 to 56 %)"
+        "cispo 2 of 3 after update 2, 2 (21 to 94%); cispo_sm 0 of 3 (0 to 56%)"
     )
     assert judge(results, collapses="cispo_sm").outcome == "contradicted"
     assert judge(results, holds="gspo").outcome == "contradicted"

@@ -63,13 +63,13 @@ def test_a_page_has_table_curves_verdicts_and_what_is_missing(
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert cells[:3] == ["grpo", "2", "25.0 [7.1, 59.1]"]
     assert cells[3].startswith("+0.0 [")
-    assert cells[4:] == ["25.0 [7.1, 59.1]", "0 of 2 (0 to 66 %)", "0.0005", "32", "1.0"]
+    assert cells[4:] == ["25.0 [7.1, 59.1]", "0 of 2 (0 to 66%)", "0.0005", "32", "1.0"]
     sampo = next(line for line in text.splitlines() if line.startswith("| sampo |"))
     # At 32 episodes, two updates of 16, four of eight were solved; in the end all.
     assert re.match(r"\| sampo \| 2 \| 100\.0 \[[\d.]+, 100\.0\] \| \+75\.0 \[", sampo)
-    assert "| 50.0 [21.5, 78.5] | 0 of 2 (0 to 66 %) | 0.0005 | 64 | 2.0 |" in sampo
+    assert "| 50.0 [21.5, 78.5] | 0 of 2 (0 to 66%) | 0.0005 | 64 | 2.0 |" in sampo
     assert "| cispo | 1 of 2 |" in text
-    assert "1 of 1 after update 2 (21 to 100 %)" in text
+    assert "1 of 1 after update 2 (21 to 100%)" in text
     assert "| SAMPO beats GRPO. | **not decided** | sampo minus grpo: +75.0 [" in text
     assert "points); 3 seeds of each are needed, available: sampo 2, grpo 2 |" in text
     assert "| CISPO collapses. | **not run** | cispo lacks seed 1 |" in text

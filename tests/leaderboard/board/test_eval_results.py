@@ -48,7 +48,7 @@ def test_a_round_trip_through_the_hubs_own_reader(tmp_path: Path) -> None:
     assert entry.source_name == "arlarena-bench: 20260102_a"
     assert (entry.verify_token, entry.dataset_revision) == (None, None)
     assert entry.notes == (
-        "success rate in percent, 95 % interval 30.9 to 49.8 over 100 episodes; protocol v1 "
+        "success rate in percent, 95% interval 30.9 to 49.8 over 100 episodes; protocol v1 "
         f"({SOKOBAN.fingerprint[:12]}); weights at commit {COMMIT}; training seed 0; every episode "
         "was replayed"
     )

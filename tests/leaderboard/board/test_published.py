@@ -144,7 +144,7 @@ def test_a_section_shows_numbers_under_any_panel_of_a_task() -> None:
     assert "92.7" in shown and "97.7" in shown
     # Said of GRPO in a note, and printed of GRPO_ST.
     assert shown.count("72.61") == 2
-    for once in ("54.12", "34.4 %", task_notes()["alfworld"], task_notes()["all"]):
+    for once in ("54.12", "34.4%", task_notes()["alfworld"], task_notes()["all"]):
         assert shown.count(str(escape(once))) == 1
     assert "tab=about" in shown and "panels=" not in shown
 

@@ -49,7 +49,7 @@ def test_the_board_keeps_the_episodes_before_each_validation_and_before_the_end(
 
 def test_means_by_hand() -> None:
     second = training({0: 0.5, 4: 0.5, 6: 0.5}, [64] * 6)
-    # Five updates: 62.5 and 50 %, and 80; 384 episodes: 65 and 50 %, and 75.
+    # Five updates: 62.5 and 50%, and 80; 384 episodes: 65 and 50%, and 75.
     found = equal_means([PLAIN, second], [DYNAMIC], {PANEL: 256})
     assert [replace(each, difference=None) for each in found] == [
         EqualMeans("updates", 5, PANEL, 0.5625, 0.8, None),

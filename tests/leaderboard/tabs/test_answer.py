@@ -51,9 +51,9 @@ def test_who_leads_by_how_much_and_what_collapsed(boards: Boards) -> None:
     board = boards(trained("a", "sampo", 80, 0, 0.9), trained("b", "cispo", 10, 3, 0.1), start())
     said = text_of(answer(board, STATE))
     assert said.startswith("On Sokoban, track sokoban-standard ")
-    assert "sampo leads with 80.0 % [" in said
+    assert "sampo leads with 80.0% [" in said
     assert "+70.0 [" in said and "points ahead of cispo" in said and "ties" not in said
-    assert said.endswith("0 of 3 seeds collapsed (95 % CI 0\u201356 %).")
+    assert said.endswith("0 of 3 seeds collapsed (95% CI 0\u201356%).")
     assert "Dependable" not in said
     tied = boards(trained("a", "sampo", 80, 0, 0.9), trained("b", "gspo", 79, 0, 0.9))
     assert "ties: gspo" in text_of(answer(tied, STATE))
@@ -68,7 +68,7 @@ def test_the_number_to_quote(boards: Boards) -> None:
     row = dependable(trained("a", "sampo", 80, 0, 0.9), 0.5, 0.2, 0.625)
     board = boards(row, trained("b", "cispo", 10, 3, 0.1))
     said = text_of(answer(board, STATE))
-    assert "Dependable success : 50.0 % [20.0, 62.5]; worst seed 80.0 %." in said
+    assert "Dependable success : 50.0% [20.0, 62.5]; worst seed 80.0%." in said
     cells = {each[1].split()[0]: each for each in rows_of(board_page(board, STATE))}
     assert cells["a"][3] == "50.0 20.0\u201362.5" and cells["b"][3] == "\u2013"
     # The mean of two panels, whose intervals are joined as those of success are.
@@ -88,7 +88,7 @@ def test_one_seed_gives_no_number_to_quote(boards: Boards) -> None:
 
 def test_nobody_has_trained_yet(boards: Boards) -> None:
     said = text_of(answer(boards(start()), STATE))
-    assert "No trained entry on Sokoban yet" in said and "start 20.0 %" in said
+    assert "No trained entry on Sokoban yet" in said and "start 20.0%" in said
 
 
 def values(plot: dict[str, str], layer: int) -> list[dict[str, Any]]:
@@ -130,9 +130,9 @@ def test_columns_that_say_nothing_are_not_shown(boards: Boards) -> None:
 def test_pictures_of_a_row_say_what_they_show() -> None:
     bar = interval_bar(0.2, 0.4, 0.3, [0.25, 0.35], 0.1)
     assert 'class="seed" d="M34.0 9h0M46.4 9h0"' in bar and bar.count('class="init"') == 1
-    assert "30.0 %, 95 % interval 20.0 to 40.0; before training 10.0; seeds 25.0, 35.0" in bar
+    assert "30.0%, 95% interval 20.0 to 40.0; before training 10.0; seeds 25.0, 35.0" in bar
     curve = sparkline([Spark(0, (0, 5, 10), (0.2, 0.6, 0.1), 10)], "cispo")
-    assert "seed 0: 20.0 to 10.0 %, collapsed at update 10" in curve
+    assert "seed 0: 20.0 to 10.0%, collapsed at update 10" in curve
     assert curve.count('class="cross"') == 1 and sparkline([], "cispo") == ""
     assert "2/3 collapsed @9" in collapse_chip(2, 3, 0.2, 0.94, 9)
     assert "lb-good" in collapse_chip(0, 3, 0.0, 0.56, None)

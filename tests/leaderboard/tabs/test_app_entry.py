@@ -78,7 +78,7 @@ def test_few_seeds_have_a_range_and_no_interval() -> None:
     assert "range of the seeds" in few and "interval of the median" not in few
     assert "10.0\u201350.0" in few and "11.1\u201322.2" not in few
     many = str(stability_tables(stability(0.1, 0.5, 0.2, 0.3, 0.3, 0.4), []))
-    assert "95 % interval of the median" in many and "range of the seeds" not in many
+    assert "95% interval of the median" in many and "range of the seeds" not in many
     assert "11.1\u201322.2" in many
     # One seed has no range, and five that are known of six no interval.
     for seeds in ((0.1,), (0.1, 0.5, 0.2, 0.3, 0.3, None)):

@@ -193,7 +193,7 @@ def test_the_board_by_hand(boards: Boards) -> None:
         ["–", "program policy · code"],
     ]
     assert cells[0][2].startswith("60.0 50.2–69.1")
-    assert "60.0 %, 95 % interval 50.2 to 69.1" in cells[0][2]
+    assert "60.0%, 95% interval 50.2 to 69.1" in cells[0][2]
     assert [row[3] for row in cells if len(row) > 3] == ["2026-01-01", "2026-01-02", "2026-01-03"]
     assert "3 entries, sorted by success" in Seen(page).text
 
