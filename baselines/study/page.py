@@ -24,6 +24,7 @@ from benchmark.logs.groups import curves_of, plotted
 from benchmark.plots.training import figure_bytes
 from benchmark.stats.intervals import Interval
 from benchmark.stats.paired import Side
+from benchmark.stats.shown import rate_text
 from benchmark.tracks import RateGrid, Track
 from tasks.errors import UserError
 from tasks.texts import plural
@@ -140,7 +141,7 @@ def _panel(
     )
     return {
         "name": f"{panel[0]}/{panel[1]}",
-        "init": "-" if side is None else percent_text(side.success) + " %",
+        "init": "-" if side is None else _with_sign(side.success),
         "episodes": episodes,
         "table": markdown_table(HEAD, rows),
     }
@@ -193,6 +194,10 @@ def _panels(ground: Ground) -> list[PanelKey]:
 
 def _success(side: Side | None) -> str:
     return "-" if side is None else percent_text(with_seeds(side))
+
+
+def _with_sign(rate: Interval) -> str:
+    return rate_text(rate.value, rate.low, rate.high)
 
 
 def percent_text(rate: Interval) -> str:

@@ -8,7 +8,7 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, Literal
 
 from benchmark.stats.intervals import Interval
 from benchmark.stats.shown import percent_digits
@@ -57,11 +57,13 @@ def percent(share: float) -> str:
     return _signed(percent_digits(share))
 
 
-def interval(value: float | None, low: float | None, high: float | None) -> str:
-    """A share with its interval in percent, such as `62.4 [56.3, 68.1]`."""
+def interval(
+    value: float | None, low: float | None, high: float | None, sign: Literal["", "%"] = ""
+) -> str:
+    """A share with its interval in percent, such as `62.4 [56.3, 68.1]`; `sign` is the value's."""
     if value is None or math.isnan(value) or low is None or high is None:
         return UNKNOWN
-    return f"{percent(value)} [{percent(low)}, {percent(high)}]"
+    return f"{percent(value)}{sign} [{percent(low)}, {percent(high)}]"
 
 
 def points(found: Interval | None) -> str:

@@ -169,7 +169,7 @@ def _point(board: Board, state: State, panels: Sequence[PanelKey], row: BoardRow
         "model": f"{model}, {cells.number(row.parameters, 'parameters')}",
         "size": row.parameters or 0,
         "success": 100 * success.value,
-        "shown": f"{cells.interval(success.value, success.low, success.high)}%",
+        "shown": cells.interval(success.value, success.low, success.high, "%"),
         "retention": 100 * retention,
         "kept": f"{cells.percent(retention)}%",
         "collapsed": f"{event.happened} of {counted(event.known, 'seed')}"

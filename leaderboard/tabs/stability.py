@@ -102,7 +102,7 @@ def against_chart(board: Board, state: State) -> charts.Value:
             "y": 100 * values[SUCCESS],
             "low": 100 * values[_LOW],
             "high": 100 * values[_HIGH],
-            "shown": cells.interval(values[SUCCESS], values[_LOW], values[_HIGH]) + "%",
+            "shown": cells.interval(values[SUCCESS], values[_LOW], values[_HIGH], "%"),
             "other": _shown(values[measure.name], measure.unit),
             "href": "?" + query_of(State(tab="entry", protocol=state.protocol, entry=entry)),
         }

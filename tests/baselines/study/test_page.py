@@ -58,7 +58,7 @@ def test_a_page_has_table_curves_verdicts_and_what_is_missing(
     ElementTree.fromstring((place / "curves.svg").read_bytes())
     text = (place / "README.md").read_text("utf-8")
     # Two of eight solved, twice the same two: Wilson's interval of 2 of 8.
-    assert "The init solves 25.0 [7.1, 59.1] % of 8 episodes." in text
+    assert "The init solves 25.0% [7.1, 59.1] of 8 episodes." in text
     row = next(line for line in text.splitlines() if line.startswith("| grpo |"))
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert cells[:3] == ["grpo", "2", "25.0 [7.1, 59.1]"]
