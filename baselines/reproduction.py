@@ -230,7 +230,7 @@ def _open_words(
         f"{name}.{key}={value}"
         for name, settings in tasks.items()
         for key, value in settings.items()
-        if value != load_task(name).settings()[key]
+        if value != load_task(name).info.settings[key].default
     ]
     parse_settings(of_tasks)  # a value that cannot be given by `--set` is refused
     words = [PROGRAM, "train", "--recipe", recipe, "--init", _init_word(start.init)]

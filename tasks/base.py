@@ -51,12 +51,15 @@ class Setting:
         choices: What can be chosen; empty where the task itself checks what it is given.
         dangerous: Choices that only the user of this machine may make: a run that was played with
             one is not replayed unless the user makes it, too.
+        joined_later: Runs of the standard were there before the setting: its default is not in the
+            protocol, whose fingerprint stays as it was.
     """
 
     default: str
     description: str
     choices: tuple[str, ...] = ()
     dangerous: tuple[str, ...] = ()
+    joined_later: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,13 +182,17 @@ class Task(Trainable, ABC):
         return {}
 
     def settings(self) -> Mapping[str, str]:
-        """The value of each of the task's settings; part of the protocol.
+        """The value of each setting, but defaults of `joined_later` ones; part of the protocol.
 
         Raises:
             UserError: A value is not possible here.
         """
         known = self.info.settings
-        return {name: self._chosen.get(name, setting.default) for name, setting in known.items()}
+        return {
+            name: self._chosen.get(name, setting.default)
+            for name, setting in known.items()
+            if name in self._chosen or not setting.joined_later
+        }
 
     def configured(self, settings: Mapping[str, str]) -> Self:
         """This task with some settings chosen.

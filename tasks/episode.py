@@ -7,14 +7,10 @@ live in another process.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
-
-class Message(TypedDict):
-    """One chat message, as chat templates and OpenAI-compatible servers take it."""
-
-    role: Literal["system", "user", "assistant"]
-    content: str
+from tasks.images import Image
+from tasks.messages import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +22,14 @@ class View:
         observation: The bare observation, without history or instructions. It is what records
             hash, what the report draws and what step-level advantages group by.
         admissible: Actions that the world admits now; empty where they cannot be listed.
+        images: The observation's images. Where they take the place of its text in the messages,
+            the text says what they show: equal texts, equal images.
     """
 
     messages: tuple[Message, ...]
     observation: str
     admissible: tuple[str, ...] = ()
+    images: tuple[Image, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

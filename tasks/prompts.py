@@ -24,13 +24,13 @@ class Prompt:
     template: Template
 
 
-def read_prompt(folder: Path) -> Prompt:
-    """Read the `prompt.md` of a task's folder.
+def read_prompt(folder: Path, name: str = PROMPT) -> Prompt:
+    """Read the `prompt.md` of a task's folder, or another prompt in it.
 
     Raises:
         UserError: It is missing or is not a template.
     """
-    path = folder / PROMPT
+    path = folder / name
     try:
         text = path.read_text("utf-8")
         # No autoescape: the text goes to a model, not to a browser.

@@ -17,10 +17,12 @@ from typing import Any, ClassVar, Generic, TypeVar
 from jinja2 import TemplateError
 
 from tasks.base import Task
-from tasks.episode import Episode, Message, Outcome, Step, View
+from tasks.episode import Episode, Outcome, Step, View
 from tasks.errors import UserError
+from tasks.images import Image
+from tasks.messages import user_message
 from tasks.panels import Panel, PanelEntry, PanelInfo, read_index, read_panel
-from tasks.prompts import PROMPT, read_prompt
+from tasks.prompts import PROMPT, Prompt, read_prompt
 from tasks.response import CONTRACT, format_response, normalize_action, parse_response
 from tasks.texts import cut
 
@@ -37,11 +39,13 @@ class Seen:
         admissible: See `View.admissible`.
         prompt: What the template is given beside or in the place of `observation`, `admissible`,
             `turn`, `max_turns` and `history`. The history repeats its `observation`.
+        images: What stands behind the prompt's text; see `View.images`.
     """
 
     observation: str
     admissible: tuple[str, ...] = ()
     prompt: Mapping[str, Any] = field(default_factory=dict)
+    images: tuple[Image, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +159,7 @@ class TextEpisode(Episode, Generic[W]):
             format_ok=parsed.format_ok,
             action_ok=done.admitted,
             reward=done.reward,
-            view=View((), seen.observation) if ended else self._view(seen),
+            view=View((), seen.observation, images=seen.images) if ended else self._view(seen),
             outcome=Outcome(done.success, score) if ended else None,
             info=done.info,
         )
@@ -170,7 +174,8 @@ class TextEpisode(Episode, Generic[W]):
         longest = self._task.longest_prompt
         if longest is not None and len(text) > longest:
             text = self._prompt(seen, ())
-        return View((Message(role="user", content=text),), seen.observation, seen.admissible)
+        message = user_message(text, seen.images)
+        return View((message,), seen.observation, seen.admissible, seen.images)
 
     def _prompt(self, seen: Seen, history: Sequence[Mapping[str, str | int]]) -> str:
         values: dict[str, Any] = {
@@ -254,9 +259,13 @@ class TextTask(Task, Generic[W]):
             self.identity(entry) for name in self.panels() for entry in self.panel(name).entries
         )
 
+    def own_prompt(self) -> Prompt:
+        """The prompt in use: `prompt.md`, unless a setting has another."""
+        return self._prompt
+
     def prompt_template(self) -> str:
-        """The text of `prompt.md`."""
-        return self._prompt.text
+        """The text of the prompt in use."""
+        return self.own_prompt().text
 
     def prompt(self, values: Mapping[str, Any]) -> str:
         """Fill in the prompt.
@@ -265,7 +274,7 @@ class TextTask(Task, Generic[W]):
             UserError: The template names what is not there.
         """
         try:
-            return self._prompt.template.render(values)
+            return self.own_prompt().template.render(values)
         except TemplateError as error:
             known = ", ".join(sorted(values))
             raise UserError(f"{self.folder / PROMPT}: {error}; there are {known}") from error

@@ -7,10 +7,12 @@ task's version.
 import hashlib
 import random
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from tasks.base import Task
+from tasks.episode import Step, View
+from tasks.messages import plain_messages
 from tasks.panels import Panel, PanelEntry
 from tasks.seeding import canonical_json, stable_seed
 
@@ -63,7 +65,7 @@ def trace_episode(task: Task, entry: PanelEntry, max_turns: int, policy: str) ->
     """
     episode = task.episode(entry, max_turns)
     try:
-        events = [canonical_json(asdict(episode.reset()))]
+        events = [canonical_json(_view(episode.reset()))]
         for _ in range(max_turns):
             if policy == "expert":
                 response = task.expert_response(episode)
@@ -71,12 +73,29 @@ def trace_episode(task: Task, entry: PanelEntry, max_turns: int, policy: str) ->
                 rng = random.Random(stable_seed("trace", task.info.name, entry.id, len(events)))
                 response = task.random_response(episode, rng)
             step = episode.step(response)
-            events.append(canonical_json([response, asdict(step)]))
+            events.append(canonical_json([response, _step(step)]))
             if step.outcome is not None:
                 return step.outcome.success, "\n".join(events) + "\n"
         raise RuntimeError(f"episode {entry.id} did not end at its turn limit of {max_turns}")
     finally:
         episode.close()
+
+
+def _view(view: View) -> dict[str, Any]:
+    """A view as JSON values; images are named by their hashes, where there are any."""
+    plain: dict[str, Any] = {
+        "messages": plain_messages(view.messages),
+        "observation": view.observation,
+        "admissible": view.admissible,
+    }
+    return {**plain, "images": [i.sha256 for i in view.images]} if view.images else plain
+
+
+def _step(step: Step) -> dict[str, Any]:
+    """A step as JSON values."""
+    plain = {field.name: getattr(step, field.name) for field in fields(step)}
+    outcome = None if step.outcome is None else asdict(step.outcome)
+    return {**plain, "view": _view(step.view), "outcome": outcome}
 
 
 def measured(trace: Trace, half_width: float) -> dict[str, Any]:

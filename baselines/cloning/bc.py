@@ -29,6 +29,7 @@ from baselines.training.tracking import check_trackers
 from benchmark.engines.core.chat import Chat, quiet_transformers
 from benchmark.flat import tracker_values
 from tasks.errors import UserError
+from tasks.messages import text_of
 from tasks.registry import load_task
 from tasks.seeding import sha256_text, stable_seed
 
@@ -176,7 +177,7 @@ def _start(recipe: BCRecipe, demonstrations: list[Demonstration]) -> tuple["PreT
     texts = [
         text
         for turn in demonstrations[:_TOKENIZER_TURNS]
-        for text in (*(message["content"] for message in turn.messages), turn.response)
+        for text in (*map(text_of, turn.messages), turn.response)
     ]
     if recipe.model.symbol_runs:
         texts += _ROLES * len(texts)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from benchmark.hosts.choose import parallel_map
 from tasks.base import Task
-from tasks.episode import Message
+from tasks.messages import Message, plain_messages
 from tasks.seeding import canonical_json, stable_seed
 
 
@@ -83,5 +83,7 @@ def data_sha256(demonstrations: list[Demonstration]) -> str:
     """Hash of demonstrations, in order; stands in the model card."""
     digest = hashlib.sha256()
     for turn in demonstrations:
-        digest.update(canonical_json([list(turn.messages), turn.response]).encode() + b"\n")
+        digest.update(
+            canonical_json([plain_messages(turn.messages), turn.response]).encode() + b"\n"
+        )
     return digest.hexdigest()

@@ -34,10 +34,18 @@ from benchmark.fields import (
 )
 from tasks.base import Task
 from tasks.episode import Outcome, View
+from tasks.messages import plain_messages
 from tasks.seeding import canonical_json, sha256_text
 from tasks.strict import Strict, first_fault
 
 SCHEMA_VERSION: Final = 2
+MAX_IMAGES: Final = 64
+"""Of one observation."""
+Images = Annotated[
+    tuple[Hash, ...],
+    Field(max_length=MAX_IMAGES, strict=False, exclude_if=lambda images: not images),
+]
+"""Records of texts are as they were before there were images."""
 
 
 class TurnRecord(Strict):
@@ -56,6 +64,7 @@ class TurnRecord(Strict):
         reward: The world's reward.
         observation_hash: Hash of the observation after the turn.
         info: Further facts that the task gives.
+        images: Hashes of the pixels of what was seen after the turn; of texts there are none.
     """
 
     prompt_hash: Hash
@@ -70,6 +79,7 @@ class TurnRecord(Strict):
     reward: Number
     observation_hash: Hash
     info: dict[str, Any]
+    images: Images = ()
 
     @field_validator("info")
     @classmethod
@@ -147,6 +157,7 @@ class EpisodeRecord(Strict):
         error: Why the episode could not be played to its end; null if it was.
         sequence: All tokens, in tasks whose unit is the trajectory and where the engine gave them;
             null otherwise, or if a prompt did not go on from the one before.
+        images: Hashes of the first observation's images.
     """
 
     schema_version: Literal[2]
@@ -163,6 +174,7 @@ class EpisodeRecord(Strict):
     penalty: Annotated[float, Field(allow_inf_nan=False, ge=0, le=1e9)]
     error: Text | None
     sequence: SequenceRecord | None = None
+    images: Images = ()
 
     @property
     def key(self) -> tuple[str, str, str, int]:
@@ -176,13 +188,18 @@ class EpisodeRecord(Strict):
 
 
 def observation_hash(view: View) -> str:
-    """Hash of a view's bare observation."""
+    """Hash of a view's bare observation, as text."""
     return short_hash(view.observation)
 
 
 def messages_hash(view: View) -> str:
-    """Hash of the canonical JSON of a view's messages."""
-    return short_hash(canonical_json(list(view.messages)))
+    """Hash of the canonical JSON of a view's messages; images stand in it as hashes."""
+    return short_hash(canonical_json(plain_messages(view.messages)))
+
+
+def image_hashes(view: View) -> tuple[str, ...]:
+    """The beginnings of the hashes of a view's images, as records have them."""
+    return tuple(image.sha256[:16] for image in view.images)
 
 
 def short_hash(text: str) -> str:
@@ -222,6 +239,7 @@ def _record(trajectory: Trajectory) -> EpisodeRecord:
         penalty=totals.penalty,
         error=trajectory.error,
         sequence=_sequence(trajectory),
+        images=image_hashes(trajectory.start) if trajectory.start else (),
     )
 
 
@@ -280,4 +298,5 @@ def _turn_record(turn: Turn) -> TurnRecord:
         reward=step.reward,
         observation_hash=observation_hash(step.view),
         info=dict(step.info),
+        images=image_hashes(step.view),
     )

@@ -17,6 +17,7 @@ from benchmark.evaluation.reading import read_by_world
 from benchmark.evaluation.records import (
     EpisodeRecord,
     EpisodeTotals,
+    image_hashes,
     messages_hash,
     observation_hash,
     totals_of,
@@ -206,6 +207,7 @@ def _compare(
     view, outcome = execution.start, None
     if view is not None:
         check(None, "observation_hash", record.observation_hash, observation_hash(view))
+        check(None, "images", record.images, image_hashes(view))
         for number, (turn, step) in enumerate(zip(record.turns, execution.steps, strict=False), 1):
             check(number, "prompt_hash", turn.prompt_hash, messages_hash(view))
             check(number, "action", turn.action, step.action)
@@ -215,6 +217,7 @@ def _compare(
             check(number, "info", canonical_json(turn.info), _json(step.info))
             observed = observation_hash(step.view)
             check(number, "observation_hash", turn.observation_hash, observed)
+            check(number, "images", turn.images, image_hashes(step.view))
             view, outcome = step.view, step.outcome
     for fault in _sequence_faults(record, task):
         differences.append(Mismatch(None, "sequence", fault, "what follows from the turns"))

@@ -272,6 +272,8 @@ def _episode(
             for turn, after, admissible in zip(record.turns, seen[1:], listed, strict=False)
         ],
     ]
+    if any(view.images for view in views):
+        episode.append([[image.data_url for image in view.images] for view in views])
     return episode, bool(differences)
 
 

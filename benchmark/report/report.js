@@ -13,7 +13,7 @@
 
   function read(data) {
     const episodes = data.episodes.map((fields) => {
-      const [place, number, id, repeat, category, success, score, reward, penalty, error, differences, asked, start, turns] = fields;
+      const [place, number, id, repeat, category, success, score, reward, penalty, error, differences, asked, start, turns, images = []] = fields;
       const panel = data.panels[number];
       const parsed = turns.map(([response, action, flags, reward, promptTokens, responseTokens, logProb, after, info, admissible]) => ({
         response, action, formatOk: Boolean(flags & 1), actionOk: Boolean(flags & 2), cut: Boolean(flags & 4),
@@ -22,7 +22,7 @@
       const kind = error !== null ? "error" : success ? "solved" : "failed";
       const key = `${panel.task}/${panel.panel}/${id}`;
       const invalid = parsed.some((turn) => !(turn.formatOk && turn.actionOk));
-      return { place, panel, id, repeat, category, score, reward, penalty, error, differences, asked, start, turns: parsed, kind, key, invalid };
+      return { place, panel, id, repeat, category, score, reward, penalty, error, differences, asked, start, turns: parsed, images, kind, key, invalid };
     });
     return { panels: data.panels, episodes: episodes.sort((a, b) => a.place - b.place) };
   }
@@ -239,7 +239,7 @@
     $("previous").disabled = index === 0;
     $("next").disabled = ended;
     const observation = index === 0 ? episode.start : episode.turns[index - 1].after;
-    $("scene").replaceChildren(...scene(episode, observation, ended));
+    $("scene").replaceChildren(...scene(episode, observation, ended, episode.images[index] || []));
     $("detail").replaceChildren(...(ended ? endDetail(episode, observation) : turnDetail(episode, index, observation)));
     const turn = episode.turns[index];
     $("announce").textContent = ended
@@ -247,8 +247,14 @@
       : `Turn ${index + 1} of ${episode.turns.length}. ${turn.action === null ? "Nothing executed" : `Action ${turn.action}`}. Reward ${amount(turn.reward)}.`;
   }
 
-  function scene(episode, observation, ended) {
-    const caption = make("p", { class: "small" }, ended ? "At the end" : "Before the action");
+  function scene(episode, observation, ended, images) {
+    const when = ended ? "At the end" : "Before the action";
+    if (images.length) {
+      // Of the tasks' own drawings, not of anything that a model wrote.
+      const shown = images.map((url) => make("img", { class: "board", src: url, alt: observation || "observation" }));
+      return [make("p", { class: "small" }, `${when}, as an image`), ...shown];
+    }
+    const caption = make("p", { class: "small" }, when);
     const board = boardOf(observation, episode.panel.tiles);
     if (board) return [caption, drawBoard(board, episode.panel.tiles), drawLegend(episode.panel.tiles)];
     if (observation !== null) return [caption, make("pre", { class: "text", tabindex: 0 }, observation)];

@@ -36,7 +36,7 @@ from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.records import EpisodeRecord, SequenceRecord, TurnRecord
 from benchmark.evaluation.replay import Claim, Replay, installed_panel, replay_records
 from benchmark.submissions.reading.entry import ReadRun
-from tasks.episode import Message
+from tasks.messages import Message, text_of
 from tasks.seeding import stable_seed
 
 if TYPE_CHECKING:
@@ -262,7 +262,7 @@ def _is_of_its_text(
             return drawn == turned.response
         # The conversation keeps the beginning of a response; a cut may be within a character.
         begun = turned.response.startswith(drawn.rstrip("\ufffd"))
-        if not begun or not drawn.startswith(shown[turn + 1][-2]["content"].rstrip("\ufffd")):
+        if not begun or not drawn.startswith(text_of(shown[turn + 1][-2]).rstrip("\ufffd")):
             return False
         prompt = chat.continue_conversation(
             ids[:start], ids[start:stop], shown[turn + 1], variables

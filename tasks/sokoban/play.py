@@ -1,14 +1,25 @@
 """A level in play: observations, and effects of actions."""
 
+from collections.abc import Sequence
 from functools import cached_property
 
 from tasks.sokoban.env import DIRECTIONS, SokobanEnv
 from tasks.sokoban.expert import Expert
+from tasks.sokoban.pixels import draw_board
 from tasks.text_task import Done, Seen, World
 
 
 class Level(SokobanEnv, World):
-    """One level in play."""
+    """One level in play.
+
+    Args:
+        board: See `SokobanEnv`.
+        pixels: The model is shown an image of the board.
+    """
+
+    def __init__(self, board: Sequence[str], pixels: bool = False) -> None:
+        super().__init__(board)
+        self._pixels = pixels
 
     @cached_property
     def solver(self) -> Expert:
@@ -17,7 +28,8 @@ class Level(SokobanEnv, World):
 
     def look(self) -> Seen:
         """The board and everything on it."""
-        return Seen(self.observation(), DIRECTIONS)
+        images = (draw_board(self.board),) if self._pixels else ()
+        return Seen(self.observation(), DIRECTIONS, images=images)
 
     def act(self, action: str | None) -> Done:
         """Move; without a direction the turn passes."""

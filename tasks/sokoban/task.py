@@ -1,11 +1,15 @@
 """The task `sokoban`: levels in play, training levels and scripted players."""
 
+import json
 import random
+from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
-from tasks.base import TaskInfo, Worst
+from tasks.base import Setting, TaskInfo, Worst
 from tasks.episode import Episode
-from tasks.panels import PanelEntry
+from tasks.panels import Panel, PanelEntry
+from tasks.prompts import Prompt, read_prompt
 from tasks.response import format_response
 from tasks.seeding import stable_seed
 from tasks.sokoban.beeline import beeline
@@ -16,17 +20,53 @@ from tasks.sokoban.play import Level
 from tasks.sokoban.symmetry import room_key
 from tasks.text_task import TextTask
 
+_VIEW: Final = "view"
+_PIXELS: Final = "pixels"
+PIXELS_PROMPT: Final = "prompt_pixels.md"
+PIXELS_TRACES: Final = "pixels.json"
+"""Of each panel, the hash of what the scripted players saw, as `tasks.trace` has it."""
+
 
 class SokobanTask(TextTask[Level]):
     """Push every box onto a target, one move a turn."""
 
     # No history: the board says everything; past turns would double the length of every prompt.
-    info = TaskInfo(name="sokoban", version="2", presentation=PRESENTATION)
+    info = TaskInfo(
+        name="sokoban",
+        version="2",
+        presentation=PRESENTATION,
+        settings={
+            _VIEW: Setting(
+                "text",
+                "how the board is shown: as text, or as an image for vision-language models",
+                ("text", _PIXELS),
+                joined_later=True,
+            )
+        },
+    )
     folder = Path(__file__).parent
 
     def world(self, entry: PanelEntry) -> Level:
         """The level as it starts."""
-        return Level(tuple(entry.data["board"]))
+        return Level(tuple(entry.data["board"]), self._sees_pixels)
+
+    def own_prompt(self) -> Prompt:
+        """`prompt.md`, or `prompt_pixels.md` where the board is an image."""
+        return (
+            read_prompt(self.folder, PIXELS_PROMPT) if self._sees_pixels else super().own_prompt()
+        )
+
+    def panel(self, name: str) -> Panel:
+        """Read a panel; images have a trace of their own, in `pixels.json`."""
+        panel = super().panel(name)
+        if not self._sees_pixels:
+            return panel
+        traces = json.loads((self.folder / PIXELS_TRACES).read_text("utf-8"))
+        return replace(panel, info=replace(panel.info, trace_sha256=traces[name]))
+
+    @property
+    def _sees_pixels(self) -> bool:
+        return self._chosen.get(_VIEW) == _PIXELS
 
     def training_entry(self, index: int, seed: int = 0) -> PanelEntry:
         """A level in a room that no panel has, in any rotation or reflection."""

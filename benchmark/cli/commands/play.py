@@ -13,6 +13,7 @@ from benchmark.stats.shown import with_unit
 from tasks.base import Task
 from tasks.episode import View
 from tasks.errors import UserError
+from tasks.messages import shown_text
 from tasks.options import chosen_task
 from tasks.panels import Panel, PanelEntry
 
@@ -91,7 +92,7 @@ def _help(task: Task) -> str:
 def _show(console: Console, task: Task, view: View, whole_prompt: bool) -> None:
     if whole_prompt:
         for message in view.messages:
-            console.print(Text(message["content"]))
+            console.print(Text(shown_text(message)))
         return
     tiles = task.info.presentation.tiles
     # Without colours the symbols themselves tell more.

@@ -28,6 +28,7 @@ from benchmark.evaluation.protocol import NAME, THINKING, SamplingOverrides
 from benchmark.evaluation.run_folder import RunFolder, check_folder
 from benchmark.models import ModelSource, policy, served
 from tasks.errors import UserError
+from tasks.messages import shown_text
 from tasks.options import parse_settings
 from tasks.texts import counted
 
@@ -193,7 +194,7 @@ def _show(number: int, request: Request, prompt: str | None, generation: Generat
     """Print a prompt as the model got it, and its answer."""
     if prompt is None:
         head = f"prompt {number}, as it was sent; the server applies the chat template"
-        prompt = "\n".join(f"[{part['role']}]\n{part['content']}" for part in request.messages)
+        prompt = "\n".join(f"[{one['role']}]\n{shown_text(one)}" for one in request.messages)
     else:
         head = f"prompt {number}, as the model got it"
     print(f"--- {head}\n{prompt}\n--- response {number} ({generation.finish_reason})")

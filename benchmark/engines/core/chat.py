@@ -14,8 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from tasks.episode import Message
 from tasks.errors import UserError
+from tasks.messages import Message, images_of, text_of
 from tasks.texts import first_line
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "spiece.model", "tekken.json")
@@ -180,7 +180,7 @@ class Chat:
         Raises:
             UserError: See `render`; or the template does not show the response once.
         """
-        kept = messages[-2]["content"]
+        kept = text_of(messages[-2])
         mark = _mark(messages)
         stand_in = Message(role="assistant", content=mark)
         shown = self._text([*messages[:-2], stand_in, messages[-1]], template_kwargs)
@@ -232,6 +232,11 @@ class Chat:
     def _text(self, messages: Sequence[Message], template_kwargs: Mapping[str, Any]) -> str:
         import jinja2
 
+        if images_of(messages):
+            raise UserError(
+                "the prompt has an image, and a model in this process reads texts alone; serve the "
+                "model and give --endpoint, or choose the task's text view"
+            )
         apply = self.tokenizer.apply_chat_template
         if template_kwargs:
             _check_variables(template_kwargs, inspect.signature(apply).parameters)
@@ -281,7 +286,7 @@ def _check_variables(template_kwargs: Mapping[str, Any], taken: Iterable[str]) -
 
 def _mark(messages: Sequence[Message]) -> str:
     """A text of no message: it stands for a response, to find what a template writes after it."""
-    text = "".join(message["content"] for message in messages)
+    text = "".join(map(text_of, messages))
     return next(mark for n in count() if (mark := f"[[response {n}]]") not in text)
 
 

@@ -14,6 +14,7 @@ from benchmark.engines.core.base import (
 )
 from benchmark.engines.server.endpoint import Served
 from tasks.errors import UserError
+from tasks.messages import Message, Part
 
 MAX_TOKENS: Final = "max_tokens"
 MAX_COMPLETION_TOKENS: Final = "max_completion_tokens"
@@ -62,7 +63,7 @@ class Dialect:
 
     def fields(
         self,
-        messages: Sequence[Any],
+        messages: Sequence[Message],
         sampling: Sampling,
         seed: int,
         prompt_ids: tuple[int, ...] | None = None,
@@ -75,7 +76,7 @@ class Dialect:
             PromptTooLong: The context leaves no room for a response.
             UserError: The server has no such sampling setting.
         """
-        prompt: dict[str, Any] = {"messages": messages}
+        prompt: dict[str, Any] = {"messages": [sent_message(message) for message in messages]}
         if prompt_ids is not None:
             if not self.vllm:
                 raise EngineError(
@@ -135,6 +136,20 @@ class Dialect:
         if wanted:
             self.limit_field = MAX_COMPLETION_TOKENS
         return wanted
+
+
+def sent_message(message: Message) -> dict[str, Any]:
+    """A message as servers take it: images are URLs that hold them."""
+    content = message["content"]
+    if isinstance(content, str):
+        return dict(message)
+    return {"role": message["role"], "content": [_sent_part(part) for part in content]}
+
+
+def _sent_part(part: Part) -> dict[str, Any]:
+    if part["type"] == "text":
+        return dict(part)
+    return {"type": "image_url", "image_url": {"url": part["image"].data_url}}
 
 
 def is_about_context(text: str) -> bool:

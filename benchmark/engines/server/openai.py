@@ -33,10 +33,12 @@ from benchmark.engines.server.attempt import Attempts, json_body
 from benchmark.engines.server.dialect import ENOUGH_TO_ANSWER, Dialect, advice, is_limit_reached
 from benchmark.engines.server.endpoint import Endpoint, Served, api_key
 from benchmark.engines.server.exchange import Trouble
+from benchmark.engines.server.images import FirstImages
 from benchmark.engines.server.pool import Pool
 from benchmark.engines.server.vllm_control import VllmControl, all_done
 from benchmark.engines.server.weights import ServerWeights
 from tasks.errors import UserError
+from tasks.messages import images_of, user_message
 from tasks.seeding import stable_seed
 
 if TYPE_CHECKING:
@@ -131,6 +133,7 @@ class OpenAIEngine(Engine):
         self._chat = chat
         self._text = text
         self._sampling = replace(sampling, max_tokens=1)
+        self._images = FirstImages(self._dialect, self._attempts, self._sampling)
 
     async def __aenter__(self) -> Self:
         """Check every endpoint, each with a completion of one token.
@@ -182,6 +185,8 @@ class OpenAIEngine(Engine):
                 weights of another training.
         """
         self._weights.check_usable()
+        if images_of(request.messages):
+            await self._images.check(self._http, self._pool.endpoints, request)
         continued = self._continued(request)
         prompt_ids = request.prompt_ids if continued is None else continued
         fields = self._dialect.fields(
@@ -285,7 +290,7 @@ class OpenAIEngine(Engine):
 
     async def _try_out(self, endpoint: Endpoint) -> None:
         """Ask for one token: what the server would refuse is refused before the run starts."""
-        hello = ({"role": "user", "content": "Hi"},)
+        hello = (user_message("Hi"),)
         fields = self._dialect.fields(hello, self._sampling, 0, chat=self._chat)
         cause = ""
         for attempt in range(self._retries + 1):

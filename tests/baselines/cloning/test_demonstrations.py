@@ -5,6 +5,7 @@ import re
 import pytest
 
 from baselines.cloning.demonstrations import Demonstration, data_sha256, demonstrate
+from tasks.messages import text_of
 from tasks.registry import load_task
 from tasks.response import parse_response
 
@@ -19,7 +20,7 @@ def _listed(turn: Demonstration) -> bool:
 
 def _shown(turn: Demonstration) -> str:
     (message,) = turn.messages
-    return message["content"]
+    return text_of(message)
 
 
 def _did(turn: Demonstration) -> list[str]:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from benchmark.engines.core.base import Engine, Generation, Request
+from tasks.messages import text_of
 
 if TYPE_CHECKING:
     import torch
@@ -68,7 +69,7 @@ class ByteEngine(Engine):
         if past is not None:
             assert past.prompt_ids is not None and past.response_ids is not None
             ids, prompt = past.prompt_ids + past.response_ids, prompt[-1:]
-        ids += tuple("".join(message["content"] for message in prompt).encode())
+        ids += tuple("".join(map(text_of, prompt)).encode())
         return Generation(
             text=text,
             finish_reason="stop",

@@ -29,6 +29,7 @@ from benchmark.hosts.inline import InlineHost
 from tasks.base import Task
 from tasks.episode import Outcome, Step, View
 from tasks.errors import UserError
+from tasks.messages import text_of
 from tasks.registry import load_task
 from tests.baselines.rollouts.byte_engine import ByteEngine, log_probs
 
@@ -224,7 +225,7 @@ def test_rows_of_a_real_world_are_what_was_shown_and_answered() -> None:
     seen = episode.reset()
     for row in rows:
         assert row.anchor == seen.observation
-        assert bytes(row.prompt_ids.tolist()).decode() == seen.messages[0]["content"]
+        assert bytes(row.prompt_ids.tolist()).decode() == text_of(seen.messages[0])
         response = bytes(row.response_ids.tolist()).decode()
         assert response == task.expert_response(episode)
         np.testing.assert_allclose(row.engine_log_probs, log_probs(response), rtol=1e-6)

@@ -20,6 +20,7 @@ from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.records import EpisodeRecord, record_of
 from benchmark.evaluation.rollout import ATTEMPTS, Job, Trajectory, play
 from tasks.errors import UserError
+from tasks.messages import text_of
 from tasks.registry import load_task
 
 TASK = load_task("sokoban")
@@ -97,7 +98,7 @@ async def test_an_error_is_retried_from_the_start() -> None:
     failed: set[int] = set()
 
     def once(request: Request, call: int) -> Exception | None:
-        if request.affinity in failed or "Turn 2" not in request.messages[0]["content"]:
+        if request.affinity in failed or "Turn 2" not in text_of(request.messages[0]):
             return None
         failed.add(request.affinity)
         return EngineError("hiccup")
@@ -109,7 +110,7 @@ async def test_an_error_is_retried_from_the_start() -> None:
 
 async def test_an_error_that_stays_is_a_recorded_failure() -> None:
     def second_turn(request: Request, call: int) -> Exception | None:
-        return EngineError("broken") if "Turn 2" in request.messages[0]["content"] else None
+        return EngineError("broken") if "Turn 2" in text_of(request.messages[0]) else None
 
     engine = FaultyEngine(second_turn)
     kept = await records(engine, 5, 5)
@@ -151,7 +152,7 @@ async def test_a_context_shorter_than_the_first_prompt_is_the_users_mistake() ->
 
 async def test_a_prompt_that_outgrows_the_context_is_a_recorded_failure() -> None:
     def third_turn(request: Request, call: int) -> Exception | None:
-        return PromptTooLong(300, 290) if "Turn 3" in request.messages[0]["content"] else None
+        return PromptTooLong(300, 290) if "Turn 3" in text_of(request.messages[0]) else None
 
     (record,) = await records(FaultyEngine(third_turn), 1, 1)
     assert record.error is not None
@@ -176,7 +177,7 @@ async def test_an_error_never_raises_a_mean() -> None:
     for broken_turn in (1, 3, 15):
 
         def fail(request: Request, call: int, turn: int = broken_turn) -> Exception | None:
-            reached = f"Turn {turn} of" in request.messages[0]["content"]
+            reached = f"Turn {turn} of" in text_of(request.messages[0])
             return EngineError("broken") if reached else None
 
         for record in await records(FaultyEngine(fail), 64, 8):

@@ -19,6 +19,7 @@ from benchmark.evaluation.rollout import Job, Trajectory, play
 from benchmark.evaluation.summary import RunSummary
 from benchmark.evaluation.tally import summarize
 from benchmark.models import ModelIdentity
+from tasks.messages import text_of
 from tasks.registry import load_task
 from tasks.response import format_response, parse_response
 
@@ -58,7 +59,7 @@ class ErringEngine(Engine):
         return Generation(
             text=text,
             finish_reason=finish,
-            prompt_tokens=len(request.messages[0]["content"]) // 3,
+            prompt_tokens=len(text_of(request.messages[0])) // 3,
             response_tokens=tokens,
             log_prob=-0.07 * tokens * rng.random(),
         )

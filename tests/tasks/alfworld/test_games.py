@@ -12,6 +12,7 @@ from tasks.alfworld.problem import problem_text
 from tasks.alfworld.stream import PANELS, training_household
 from tasks.alfworld.task import AlfworldTask
 from tasks.errors import UserError
+from tasks.messages import text_of
 from tasks.panels import PanelEntry, read_panel
 from tests.tasks.alfworld.data import data_folder
 
@@ -206,6 +207,4 @@ def test_training_games_of_the_data_set_take_their_task_from_the_data() -> None:
     assert entries
     entry = entries[min(entries)]
     view = TASK.episode(entry, 50).reset()
-    assert any(
-        f"Task: {text}.\n" in view.messages[0]["content"] for text in RealGame.of(entry).texts
-    )
+    assert any(f"Task: {text}.\n" in text_of(view.messages[0]) for text in RealGame.of(entry).texts)

@@ -9,6 +9,7 @@ import pytest
 from tasks.alfworld.task import AlfworldTask
 from tasks.episode import Episode, View
 from tasks.errors import UserError
+from tasks.messages import text_of
 from tasks.panels import PanelEntry
 from tasks.response import format_response
 from tests.tasks.alfworld.data import data_folder
@@ -45,7 +46,7 @@ ENTRY = PanelEntry(
 def _prompt(view: View) -> str:
     (message,) = view.messages
     assert message["role"] == "user"
-    return message["content"]
+    return text_of(message)
 
 
 def test_the_first_prompt() -> None:

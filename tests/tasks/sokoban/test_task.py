@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from tasks.messages import text_of
 from tasks.panels import PanelEntry
 from tasks.response import format_response
 from tasks.sokoban.task import SokobanTask
@@ -15,7 +16,7 @@ ENTRY = PanelEntry("x", "2", {"board": ["######", "#@$_.#", "#____#", "######"]}
 def test_the_first_prompt() -> None:
     view = TASK.episode(ENTRY, 15).reset()
     (message,) = view.messages
-    instructions, rest = message["content"].split("\n\n", 1)
+    instructions, rest = text_of(message).split("\n\n", 1)
     assert message["role"] == "user"
     assert len(instructions.split()) < 120
     assert rest == f"Turn 1 of 15.\n\n{view.observation}"
@@ -27,7 +28,7 @@ def test_the_prompt_is_the_board_and_the_turn_and_nothing_past() -> None:
     first = episode.reset()
     for move in ("down", "up", "nonsense"):
         view = episode.step(format_response("", move)).view
-    before, after = (shown.messages[0]["content"] for shown in (first, view))
+    before, after = (text_of(shown.messages[0]) for shown in (first, view))
     assert view.observation == first.observation
     assert after == before.replace("Turn 1 of 15.", "Turn 4 of 15.")
 
@@ -35,7 +36,7 @@ def test_the_prompt_is_the_board_and_the_turn_and_nothing_past() -> None:
 def test_all_prompts_start_alike() -> None:
     fixed = TASK.prompt_template().split("\n\n")[0]
     for entry in TASK.panel("two_boxes").entries[:5]:
-        assert TASK.episode(entry, 40).reset().messages[0]["content"].startswith(fixed)
+        assert text_of(TASK.episode(entry, 40).reset().messages[0]).startswith(fixed)
 
 
 def test_a_solution() -> None:

@@ -18,6 +18,7 @@ from benchmark.evaluation.rollout import Job, play_episode
 from benchmark.hosts.inline import InlineHost
 from tasks.episode import Step
 from tasks.errors import UserError
+from tasks.messages import text_of
 from tasks.panels import PanelEntry
 from tasks.registry import load_task
 from tasks.tir_math.outputs import MOST_SHOWN, Output
@@ -50,7 +51,7 @@ def test_a_program_then_its_output_as_the_answer() -> None:
     assert first.info == {"status": "ok", "output": "5", "boxed": None}
     assert first.view.observation == "5"
     assert [m["role"] for m in first.view.messages] == ["user", "assistant", "user"]
-    assert first.view.messages[1]["content"] == code("print(2 + 3)")
+    assert text_of(first.view.messages[1]) == code("print(2 + 3)")
     assert first.outcome is None
     assert second.action == "\\boxed{5}"
     assert second.outcome is not None and second.outcome.success
@@ -83,7 +84,7 @@ def test_a_box_in_a_program_that_does_not_print_it_is_no_answer() -> None:
 def test_what_follows_a_program_is_dropped() -> None:
     (step,) = play(code("print(1)") + "\nOutput:\n7\nSo \\boxed{5}.")
     assert step.outcome is None
-    assert step.view.messages[1]["content"] == code("print(1)")
+    assert text_of(step.view.messages[1]) == code("print(1)")
 
 
 @pytest.mark.parametrize("text", ["", "I do not know.", "```python\nprint(1)", "```bash\nls\n```"])

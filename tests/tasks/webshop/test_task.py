@@ -9,6 +9,7 @@ import pytest
 from benchmark.task_checks.validate import validate
 from tasks.episode import Episode, Step, View
 from tasks.errors import UserError
+from tasks.messages import text_of
 from tasks.panels import PanelEntry
 from tasks.registry import load_task
 from tasks.response import format_response
@@ -35,7 +36,7 @@ def act(episode: Episode, action: str) -> Step:
 
 def prompt(view: View) -> str:
     (message,) = view.messages
-    return message["content"]
+    return text_of(message)
 
 
 def test_the_prompt_names_task_turn_page_and_actions() -> None:

@@ -1,0 +1,63 @@
+"""Whether servers take images, found out once and before episodes fail of it."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+import aiohttp
+
+from benchmark.engines.core.base import EngineError, PromptTooLong, Request, Sampling
+from benchmark.engines.server.attempt import Attempts
+from benchmark.engines.server.dialect import Dialect, is_limit_reached
+from benchmark.engines.server.endpoint import Endpoint
+from benchmark.engines.server.exchange import Trouble
+from tasks.errors import UserError
+from tasks.messages import Message, image_note, images_of
+
+
+class FirstImages:
+    """Has every server read the first prompt with images, for one token.
+
+    Args:
+        dialect: How the servers are spoken to.
+        attempts: Sends requests.
+        sampling: Of the one token.
+    """
+
+    def __init__(self, dialect: Dialect, attempts: Attempts, sampling: Sampling) -> None:
+        self._dialect = dialect
+        self._attempts = attempts
+        self._sampling = sampling
+        self._lock = asyncio.Lock()
+        self._taken = False
+
+    async def check(
+        self, session: aiohttp.ClientSession, endpoints: Iterable[Endpoint], request: Request
+    ) -> None:
+        """Ask, unless all servers have taken images before.
+
+        Raises:
+            UserError: A server refuses them.
+            PromptTooLong: The context leaves no room for a response.
+        """
+        async with self._lock:
+            if self._taken:
+                return
+            fields = self._dialect.fields(request.messages, self._sampling, 0, chat=request.chat)
+            for endpoint in endpoints:
+                try:
+                    await self._attempts.send(session, endpoint, fields, join_reasoning=True)
+                except PromptTooLong:
+                    raise
+                except EngineError as error:
+                    if not is_limit_reached(str(error)):
+                        raise UserError(_refusal(endpoint, request.messages, error)) from error
+                except Trouble:
+                    return  # the request itself is tried again; the next one asks once more
+            self._taken = True
+
+
+def _refusal(endpoint: Endpoint, messages: Sequence[Message], error: EngineError) -> str:
+    return (
+        f"{endpoint.label} refuses a prompt with an image ({image_note(images_of(messages)[0])}): "
+        f"{error}; serve a vision-language model, or choose the task's text view"
+    )
