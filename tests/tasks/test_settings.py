@@ -96,7 +96,7 @@ def test_a_plan_plays_what_was_chosen() -> None:
         (["choosy.mood=hard"], r"task choosy has no setting 'mood'; did you mean mode\?"),
         (["choosy.mode=odd"], "choosy.mode must be easy or hard, not 'odd'"),
         (["choosy.mode=hard", "choosy.mode=easy"], "--set is given twice for choosy.mode"),
-        (["sokoban.mode=hard"], "task sokoban has no setting 'mode'; there are none"),
+        (["sokoban.mode=hard"], "task sokoban has no setting 'mode'; there are view"),
         (["nothing.mode=hard"], "unknown task 'nothing'"),
     ],
 )
