@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tasks.images import Image
-from tasks.messages import Message
+from tasks.chat.images import Image
+from tasks.chat.messages import Message
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,10 @@ from typing import Any, ClassVar, Generic, TypeVar
 from jinja2 import TemplateError
 
 from tasks.base import Task
+from tasks.chat.images import Image
+from tasks.chat.messages import user_message
 from tasks.episode import Episode, Outcome, Step, View
 from tasks.errors import UserError
-from tasks.images import Image
-from tasks.messages import user_message
 from tasks.panels import Panel, PanelEntry, PanelInfo, read_index, read_panel
 from tasks.prompts import PROMPT, Prompt, read_prompt
 from tasks.response import CONTRACT, format_response, normalize_action, parse_response

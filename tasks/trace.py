@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from tasks.base import Task
+from tasks.chat.messages import plain_messages
 from tasks.episode import Step, View
-from tasks.messages import plain_messages
 from tasks.panels import Panel, PanelEntry
 from tasks.seeding import canonical_json, stable_seed
 

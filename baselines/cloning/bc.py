@@ -28,8 +28,8 @@ from baselines.inits.registry import find_model
 from baselines.training.tracking import check_trackers
 from benchmark.engines.core.chat import Chat, quiet_transformers
 from benchmark.flat import tracker_values
+from tasks.chat.messages import text_of
 from tasks.errors import UserError
-from tasks.messages import text_of
 from tasks.registry import load_task
 from tasks.seeding import sha256_text, stable_seed
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from benchmark.hosts.choose import parallel_map
 from tasks.base import Task
-from tasks.messages import Message, plain_messages
+from tasks.chat.messages import Message, plain_messages
 from tasks.seeding import canonical_json, stable_seed
 
 

@@ -33,8 +33,8 @@ from benchmark.fields import (
     TokenId,
 )
 from tasks.base import Task
+from tasks.chat.messages import plain_messages
 from tasks.episode import Outcome, View
-from tasks.messages import plain_messages
 from tasks.seeding import canonical_json, sha256_text
 from tasks.strict import Strict, first_fault
 

@@ -36,7 +36,7 @@ from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.records import EpisodeRecord, SequenceRecord, TurnRecord
 from benchmark.evaluation.replay import Claim, Replay, installed_panel, replay_records
 from benchmark.submissions.reading.entry import ReadRun
-from tasks.messages import Message, text_of
+from tasks.chat.messages import Message, text_of
 from tasks.seeding import stable_seed
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import math
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final
 
-from tasks.images import Image
+from tasks.chat.images import Image
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture

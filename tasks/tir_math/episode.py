@@ -6,8 +6,8 @@ from typing import Any
 
 from jinja2 import Template
 
+from tasks.chat.messages import Message
 from tasks.episode import Episode, Outcome, ReplayStep, Step, View
-from tasks.messages import Message
 from tasks.panels import PanelEntry
 from tasks.tir_math.outputs import Output
 from tasks.tir_math.response import ProgramResponse, parse_response

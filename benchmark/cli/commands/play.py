@@ -11,9 +11,9 @@ from rich.text import Text
 
 from benchmark.stats.shown import with_unit
 from tasks.base import Task
+from tasks.chat.messages import shown_text
 from tasks.episode import View
 from tasks.errors import UserError
-from tasks.messages import shown_text
 from tasks.options import chosen_task
 from tasks.panels import Panel, PanelEntry
 

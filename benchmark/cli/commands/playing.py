@@ -27,8 +27,8 @@ from benchmark.evaluation.notes import notes_of
 from benchmark.evaluation.protocol import NAME, THINKING, SamplingOverrides
 from benchmark.evaluation.run_folder import RunFolder, check_folder
 from benchmark.models import ModelSource, policy, served
+from tasks.chat.messages import shown_text
 from tasks.errors import UserError
-from tasks.messages import shown_text
 from tasks.options import parse_settings
 from tasks.texts import counted
 

@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
 from benchmark.hosts.base import LiveEpisode
+from tasks.chat.messages import Message
 from tasks.errors import UserError
-from tasks.messages import Message
 
 if TYPE_CHECKING:
     import torch

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from tasks.chat.messages import Message, images_of, text_of
 from tasks.errors import UserError
-from tasks.messages import Message, images_of, text_of
 from tasks.texts import first_line
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "spiece.model", "tekken.json")

@@ -38,8 +38,8 @@ from benchmark.engines.core.tickets import (
     fail_future,
     finish_future,
 )
+from tasks.chat.messages import Message
 from tasks.errors import UserError
-from tasks.messages import Message
 from tasks.texts import first_line
 
 if TYPE_CHECKING:

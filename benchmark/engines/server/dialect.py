@@ -13,8 +13,8 @@ from benchmark.engines.core.base import (
     Sampling,
 )
 from benchmark.engines.server.endpoint import Served
+from tasks.chat.messages import Message, Part
 from tasks.errors import UserError
-from tasks.messages import Message, Part
 
 MAX_TOKENS: Final = "max_tokens"
 MAX_COMPLETION_TOKENS: Final = "max_completion_tokens"

@@ -10,8 +10,8 @@ from benchmark.engines.server.attempt import Attempts
 from benchmark.engines.server.dialect import Dialect, is_limit_reached
 from benchmark.engines.server.endpoint import Endpoint
 from benchmark.engines.server.exchange import Trouble
+from tasks.chat.messages import Message, image_note, images_of
 from tasks.errors import UserError
-from tasks.messages import Message, image_note, images_of
 
 
 class FirstImages:

@@ -37,8 +37,8 @@ from benchmark.engines.server.images import FirstImages
 from benchmark.engines.server.pool import Pool
 from benchmark.engines.server.vllm_control import VllmControl, all_done
 from benchmark.engines.server.weights import ServerWeights
+from tasks.chat.messages import images_of, user_message
 from tasks.errors import UserError
-from tasks.messages import images_of, user_message
 from tasks.seeding import stable_seed
 
 if TYPE_CHECKING:

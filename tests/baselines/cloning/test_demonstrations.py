@@ -5,7 +5,7 @@ import re
 import pytest
 
 from baselines.cloning.demonstrations import Demonstration, data_sha256, demonstrate
-from tasks.messages import text_of
+from tasks.chat.messages import text_of
 from tasks.registry import load_task
 from tasks.response import parse_response
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from benchmark.engines.core.base import Engine, Generation, Request
-from tasks.messages import text_of
+from tasks.chat.messages import text_of
 
 if TYPE_CHECKING:
     import torch

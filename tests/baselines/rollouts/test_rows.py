@@ -27,9 +27,9 @@ from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.rollout import Job, Trajectory, Turn, play_episode
 from benchmark.hosts.inline import InlineHost
 from tasks.base import Task
+from tasks.chat.messages import text_of
 from tasks.episode import Outcome, Step, View
 from tasks.errors import UserError
-from tasks.messages import text_of
 from tasks.registry import load_task
 from tests.baselines.rollouts.byte_engine import ByteEngine, log_probs
 

@@ -13,8 +13,8 @@ from benchmark.evaluation.replay import replay_run
 from benchmark.evaluation.run_folder import read_run
 from benchmark.evaluation.tally import summarize
 from benchmark.report.episodes import pack_episodes
-from tasks.images import Image
-from tasks.messages import plain_messages
+from tasks.chat.images import Image
+from tasks.chat.messages import plain_messages
 from tasks.options import chosen_task
 from tasks.seeding import canonical_json
 

@@ -19,8 +19,8 @@ from benchmark.engines.core.scripted import ScriptedEngine
 from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.records import EpisodeRecord, record_of
 from benchmark.evaluation.rollout import ATTEMPTS, Job, Trajectory, play
+from tasks.chat.messages import text_of
 from tasks.errors import UserError
-from tasks.messages import text_of
 from tasks.registry import load_task
 
 TASK = load_task("sokoban")

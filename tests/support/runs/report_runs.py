@@ -19,7 +19,7 @@ from benchmark.evaluation.rollout import Job, Trajectory, play
 from benchmark.evaluation.summary import RunSummary
 from benchmark.evaluation.tally import summarize
 from benchmark.models import ModelIdentity
-from tasks.messages import text_of
+from tasks.chat.messages import text_of
 from tasks.registry import load_task
 from tasks.response import format_response, parse_response
 

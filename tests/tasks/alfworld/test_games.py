@@ -11,8 +11,8 @@ from tasks.alfworld.games import RealGame, check_games, file_of, folder, read_ga
 from tasks.alfworld.problem import problem_text
 from tasks.alfworld.stream import PANELS, training_household
 from tasks.alfworld.task import AlfworldTask
+from tasks.chat.messages import text_of
 from tasks.errors import UserError
-from tasks.messages import text_of
 from tasks.panels import PanelEntry, read_panel
 from tests.tasks.alfworld.data import data_folder
 

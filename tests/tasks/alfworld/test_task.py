@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 
 from tasks.alfworld.task import AlfworldTask
+from tasks.chat.messages import text_of
 from tasks.episode import Episode, View
 from tasks.errors import UserError
-from tasks.messages import text_of
 from tasks.panels import PanelEntry
 from tasks.response import format_response
 from tests.tasks.alfworld.data import data_folder

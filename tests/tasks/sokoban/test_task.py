@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tasks.messages import text_of
+from tasks.chat.messages import text_of
 from tasks.panels import PanelEntry
 from tasks.response import format_response
 from tasks.sokoban.task import SokobanTask

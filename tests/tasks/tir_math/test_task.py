@@ -16,9 +16,9 @@ from benchmark.evaluation.records import EpisodeRecord, record_of
 from benchmark.evaluation.replay import Replay, replay_records
 from benchmark.evaluation.rollout import Job, play_episode
 from benchmark.hosts.inline import InlineHost
+from tasks.chat.messages import text_of
 from tasks.episode import Step
 from tasks.errors import UserError
-from tasks.messages import text_of
 from tasks.panels import PanelEntry
 from tasks.registry import load_task
 from tasks.tir_math.outputs import MOST_SHOWN, Output

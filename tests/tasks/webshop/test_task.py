@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 
 from benchmark.task_checks.validate import validate
+from tasks.chat.messages import text_of
 from tasks.episode import Episode, Step, View
 from tasks.errors import UserError
-from tasks.messages import text_of
 from tasks.panels import PanelEntry
 from tasks.registry import load_task
 from tasks.response import format_response

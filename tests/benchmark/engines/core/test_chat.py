@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from benchmark.engines.core.chat import Chat
+from tasks.chat.messages import Message
 from tasks.errors import UserError
-from tasks.messages import Message
 from tests.support.engines.tiny_model import SPECIAL_TOKENS, make_tiny_model, make_tokenizer
 
 MESSAGES: tuple[Message, ...] = (

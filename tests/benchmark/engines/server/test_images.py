@@ -6,8 +6,8 @@ import pytest
 
 from benchmark.engines.core.base import EngineError, PromptTooLong, Request, Sampling
 from benchmark.engines.server.openai import OpenAIEngine
+from tasks.chat.messages import user_message
 from tasks.errors import UserError
-from tasks.messages import user_message
 from tasks.sokoban.pixels import draw_board
 from tests.support.engines.loopback import Loopback, fails, loopback, says
 

@@ -20,8 +20,8 @@ from benchmark.engines.core.base import (
 from benchmark.engines.core.chat import Chat
 from benchmark.engines.server.exchange import MAX_BODY
 from benchmark.engines.server.openai import OpenAIEngine
+from tasks.chat.messages import Message
 from tasks.errors import UserError
-from tasks.messages import Message
 from tests.support.engines.loopback import (
     Loopback,
     completion,

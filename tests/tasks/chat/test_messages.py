@@ -7,9 +7,8 @@ import io
 import pytest
 from PIL import Image as pillow
 
-from tasks.errors import UserError
-from tasks.images import MAX_SIDE, Image, pixels_sha256
-from tasks.messages import (
+from tasks.chat.images import MAX_SIDE, Image, pixels_sha256
+from tasks.chat.messages import (
     Message,
     images_of,
     plain_messages,
@@ -17,6 +16,7 @@ from tasks.messages import (
     text_of,
     user_message,
 )
+from tasks.errors import UserError
 
 RED = Image.of(pillow.new("RGB", (2, 1), (255, 0, 0)))
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias, TypedDict
 
-from tasks.images import Image
+from tasks.chat.images import Image
 
 
 class TextPart(TypedDict):

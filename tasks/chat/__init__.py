@@ -1,0 +1,1 @@
+"""What a model is sent: messages, and images in them."""
