@@ -20,11 +20,11 @@ def cli(*arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
     )
 
 
-def error_line(*arguments: str) -> str:
+def error_line(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """Run a command that must fail as the user's mistake; return its one line."""
-    done = cli(*arguments)
-    assert done.returncode == 2, done.stdout + done.stderr
-    (line,) = done.stderr.splitlines()
+    capsys.readouterr()
+    assert main(arguments) == 2
+    (line,) = capsys.readouterr().err.splitlines()
     assert "Traceback" not in line
     return line
 
@@ -69,11 +69,7 @@ def test_importing_the_packages_imports_neither_torch_nor_vllm() -> None:
             ["eval", "--model", "tiny-sokobn"],
             "no init or folder 'tiny-sokobn'; did you mean tiny-sokoban",
         ),
-        pytest.param(
-            ["eval", "--model", "/no/such/folder"],
-            "no init or folder '/no/such/folder'",
-            marks=pytest.mark.slow,
-        ),
+        (["eval", "--model", "/no/such/folder"], "no init or folder '/no/such/folder'"),
         (["eval"], "--model is missing"),
         (["eval", "--engine", "expert", "--model", "x"], "remove --model"),
         (["eval", "--engine", "openai", "--model", "x"], "needs at least one --endpoint"),
@@ -96,21 +92,45 @@ def test_importing_the_packages_imports_neither_torch_nor_vllm() -> None:
             "has no episode 'x'; use an id from one-box-000 to one-box-255",
         ),
         (["validate", "chess"], "unknown task 'chess'"),
+        (["bc", "tiny-sokoban", "--out", "/proc/x"], "/proc/x cannot be written"),
+        (
+            ["bc", "tiny-sokoban", "--tracker", "foo", "--out", "/proc/x"],
+            "tracker 'foo' is not installed",
+        ),
+        (["bc", "tiny-sokobn"], "no recipe 'tiny-sokobn'; did you mean tiny-sokoban"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = error_line(capsys, *arguments)
+    assert line.startswith(f"arlarena-bench {arguments[0]}: ")
+    assert message in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["replay", "/no/such/run"], "is not a run folder"),
+        (["eval", "--engine", "expert", "--out", "/proc/run"], "/proc/run cannot be written"),
+        pytest.param(
+            ["eval", "--model", "/no/such/folder"],
+            "no init or folder '/no/such/folder'",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             ["bc", "tiny-sokoban", "--out", "/proc/x"],
             "/proc/x cannot be written",
             marks=pytest.mark.slow,
         ),
-        pytest.param(
-            ["bc", "tiny-sokoban", "--tracker", "foo", "--out", "/proc/x"],
-            "tracker 'foo' is not installed",
-            marks=pytest.mark.slow,
-        ),
-        (["bc", "tiny-sokobn"], "no recipe 'tiny-sokobn'; did you mean tiny-sokoban"),
     ],
 )
-def test_a_mistake_is_one_line(arguments: list[str], message: str) -> None:
-    line = error_line(*arguments)
+def test_what_a_command_imports_adds_no_line_to_a_mistake(
+    arguments: list[str], message: str
+) -> None:
+    done = cli(*arguments)
+    assert done.returncode == 2, done.stdout + done.stderr
+    (line,) = done.stderr.splitlines()
     assert line.startswith(f"arlarena-bench {arguments[0]}: ")
     assert message in line
 
@@ -189,7 +209,7 @@ def test_replay_says_what_is_missing_and_what_the_summary_claims(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_shards_join_to_the_whole_run(tmp_path: Path) -> None:
+def test_shards_join_to_the_whole_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = ["eval", "--engine", "random", "--repeats", "2"]
     run += ["--task", "sokoban/builtin", "--task", "webshop/builtin"]
     whole = tmp_path / "whole"
@@ -199,14 +219,16 @@ def test_shards_join_to_the_whole_run(tmp_path: Path) -> None:
         shard = ["--shard", f"{number}/3", "--out", str(part)]
         assert main([*run, *shard]) == 0
     assert "give each one once" in error_line(
-        "merge", str(parts[0]), str(parts[1]), "--out", str(tmp_path / "x")
+        capsys, "merge", str(parts[0]), str(parts[1]), "--out", str(tmp_path / "x")
     )
     joined = tmp_path / "joined"
     assert main(["merge", *map(str, parts), "--out", str(joined)]) == 0
     for name in ("episodes.jsonl", "summary.json"):
         assert (joined / name).read_bytes() == (whole / name).read_bytes()
-    assert "already has a run" in error_line("merge", *map(str, parts), "--out", str(joined))
-    assert "is not a shard" in error_line("merge", str(whole), "--out", str(tmp_path / "y"))
+    assert "already has a run" in error_line(
+        capsys, "merge", *map(str, parts), "--out", str(joined)
+    )
+    assert "is not a shard" in error_line(capsys, "merge", str(whole), "--out", str(tmp_path / "y"))
 
 
 def test_tasks_are_listed() -> None:
@@ -242,7 +264,9 @@ def test_a_part_and_another_protocol_are_said_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_report_of_a_run_that_cannot_be_written_to(tmp_path: Path) -> None:
+def test_a_report_of_a_run_that_cannot_be_written_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = ["eval", "--engine", "random", "--task", "sokoban", "--out", str(tmp_path / "run")]
     assert main(run) == 0
     before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "run").iterdir()}
@@ -250,7 +274,7 @@ def test_a_report_of_a_run_that_cannot_be_written_to(tmp_path: Path) -> None:
     assert main(["report", str(tmp_path / "run"), "--html", str(report)]) == 0
     assert report.read_bytes() == (tmp_path / "run" / "report.html").read_bytes()
     assert before == {path.name: path.stat().st_mtime_ns for path in (tmp_path / "run").iterdir()}
-    line = error_line("report", str(tmp_path / "run"), "--html", "/no/such/folder/x.html")
+    line = error_line(capsys, "report", str(tmp_path / "run"), "--html", "/no/such/folder/x.html")
     assert "/no/such/folder/x.html cannot be written" in line
 
 

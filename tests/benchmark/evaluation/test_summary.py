@@ -2,7 +2,7 @@
 
 import json
 import random
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 from hypothesis import given, settings
@@ -223,9 +223,10 @@ def test_without_task_facts_those_of_the_installed_task_are_used() -> None:
 def test_shards_expect_what_they_play(count: int) -> None:
     panels = [("sokoban", "builtin"), ("sokoban", "two_boxes")]
     total = dict.fromkeys(panels, 0)
+    whole = Plan.of(panels, SamplingOverrides(repeats=3))
     for index in range(1, count + 1):
         shard = Shard(index=index, count=count)
-        plan = Plan.of(panels, SamplingOverrides(repeats=3), shard=shard)
+        plan = replace(whole, shard=shard)
         played = [job.key[:2] for job in plan.jobs()]
         expected = expected_records(make_manifest(*plan.protocols, shard=shard))
         assert expected == {panel: played.count(panel) for panel in panels}

@@ -22,8 +22,10 @@ def problems(verdict: CheckResult) -> Sequence[str]:
     return [finding.problem for finding in verdict.findings]
 
 
-def test_what_held_is_known_and_nothing_else_is(policy: Path, copies: Copies) -> None:
-    file = policy.parent / "cache" / "replays.json"
+def test_what_held_is_known_and_nothing_else_is(
+    policy: Path, copies: Copies, tmp_path: Path
+) -> None:
+    file = tmp_path / "cache" / "replays.json"
     first = checked(policy, Replays(file))
     assert first.accepted and file.exists()
     # No time is left to execute anything.
