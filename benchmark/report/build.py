@@ -8,10 +8,11 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from benchmark.evaluation.manifest import Manifest
@@ -84,6 +85,25 @@ def report_html(
     """
     style = (_FOLDER / "report.css").read_text("utf-8")
     script = "".join((_FOLDER / name).read_text("utf-8") for name in ("page.js", "report.js"))
+    episodes = pack_episodes(manifest, records, summary, env_processes=env_processes)
+    return _template().render(
+        manifest=manifest,
+        summary=summary,
+        panels=_panels(manifest, summary),
+        episodes=episodes,
+        protocol_name=NAME,
+        command=shlex.join(manifest.command),
+        sessions=[_session(session) for session in sessions],
+        speed=_speed(sessions),
+        style=Markup(style),  # noqa: S704 - a file of this package
+        script=Markup(script),  # noqa: S704 - likewise
+        policy=_policy(style, script),
+    )
+
+
+@cache
+def _template() -> Template:
+    """The page's template, compiled once."""
     environment = Environment(
         loader=FileSystemLoader(_FOLDER),
         undefined=StrictUndefined,
@@ -100,20 +120,7 @@ def report_html(
         "fact": _fact,
         "moment": _moment,
     }
-    episodes = pack_episodes(manifest, records, summary, env_processes=env_processes)
-    return environment.get_template("report.html.j2").render(
-        manifest=manifest,
-        summary=summary,
-        panels=_panels(manifest, summary),
-        episodes=episodes,
-        protocol_name=NAME,
-        command=shlex.join(manifest.command),
-        sessions=[_session(session) for session in sessions],
-        speed=_speed(sessions),
-        style=Markup(style),  # noqa: S704 - a file of this package
-        script=Markup(script),  # noqa: S704 - likewise
-        policy=_policy(style, script),
-    )
+    return environment.get_template("report.html.j2")
 
 
 def _policy(style: str, script: str) -> str:

@@ -248,6 +248,7 @@ async def test_the_others_of_a_dead_worker_go_on_where_they_were() -> None:
         assert await bystander.step(MOVE) == expected[1]
 
 
+@pytest.mark.slow
 async def test_an_episode_that_kills_its_worker_fails_alone() -> None:
     inline = await records(TASK, 64, 1, 1)
     for processes, concurrency in ((1, 1), (1, 64), (2, 16)):
@@ -261,6 +262,7 @@ async def test_an_episode_that_kills_its_worker_fails_alone() -> None:
         assert played[:1] + played[2:] == inline[:1] + inline[2:]
 
 
+@pytest.mark.slow
 async def test_workers_that_are_killed_once_change_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -348,6 +350,7 @@ def test_spread_work_is_only_a_little_ahead() -> None:
     assert len(asked) <= 10
 
 
+@pytest.mark.slow
 def test_spread_work_that_kills_its_process() -> None:
     calls = [(WorkerSokoban(), (number,)) for number in range(10, 16)]
     with pytest.raises(WorkerDied, match="exit code 1"):
@@ -391,6 +394,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [MOVE, "sleep 30", "spin"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_no_worker_outlives_its_parent(order: str, number: signal.Signals) -> None:

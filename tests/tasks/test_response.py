@@ -113,6 +113,7 @@ def test_thought_is_kept_only_of_well_formed_responses() -> None:
     assert parse_response("<think>why</think>").thought == ""
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     "unit", ["x", "<action>", "</action>", "<think>", "<", "\n", "<action></action>"]

@@ -189,6 +189,7 @@ trees = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(trees, trees)
 def test_merging_keeps_what_nobody_replaces(under: dict[str, Any], over: dict[str, Any]) -> None:
     joined = deep_merge(under, over)

@@ -51,6 +51,7 @@ def test_a_missing_vllm_is_a_problem_and_not_the_end(
     assert "versions   python" in page and "no problem was found" not in page
 
 
+@pytest.mark.slow
 def test_a_policy_that_does_not_fit_is_a_problem(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -67,6 +67,7 @@ def test_the_driver_says_its_version() -> None:
     assert driver_in("GCC version: 13.2.0") is None
 
 
+@pytest.mark.vllm
 def test_the_installed_vllm_is_for_cpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("vllm")
     assert linked_cuda() is None

@@ -87,6 +87,7 @@ def test_the_same_cells_give_the_same_page(folder: Path) -> None:
     assert {path.name: path.read_bytes() for path in place.iterdir()} == before
 
 
+@pytest.mark.slow
 def test_the_overview_stands_between_its_marks(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -50,6 +50,7 @@ def test_no_run_is_listed_twice(seeds: list[int], blocks: int) -> None:
     assert len(set(cells)) == len(cells) == 2 * len(seeds)
 
 
+@pytest.mark.slow
 def test_the_shipped_study_and_its_claims_can_be_run() -> None:
     study = read_study(STUDIES / "table.yaml")
     cells = cells_of(study)

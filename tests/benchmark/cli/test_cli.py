@@ -178,6 +178,7 @@ def test_summary_and_report_can_be_rebuilt_from_the_records(tmp_path: Path) -> N
         assert (tmp_path / name).read_bytes() == content
 
 
+@pytest.mark.slow
 def test_replay_finds_an_edited_record(tmp_path: Path) -> None:
     run = ["eval", "--engine", "random", "--task", "sokoban/builtin", "--out", str(tmp_path)]
     assert main(run) == 0
@@ -231,6 +232,7 @@ def test_shards_join_to_the_whole_run(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "is not a shard" in error_line(capsys, "merge", str(whole), "--out", str(tmp_path / "y"))
 
 
+@pytest.mark.slow
 def test_tasks_are_listed() -> None:
     done = cli("tasks")
     assert done.returncode == 0

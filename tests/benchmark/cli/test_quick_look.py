@@ -40,6 +40,7 @@ def test_a_limit_plays_the_first_episodes_of_every_panel(
     assert main(["replay", str(tmp_path)]) == 0
 
 
+@pytest.mark.slow
 def test_a_quick_look_is_no_whole_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*EVAL, "--limit", "2", "--out", str(tmp_path)]) == 0
     capsys.readouterr()
@@ -101,6 +102,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_model_is_looked_f
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.slow
 def test_a_model_of_another_task_is_told_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +144,7 @@ def test_a_thought_that_a_server_began_is_seen_in_the_responses(tmp_path: Path) 
     assert "--show-prompts 1" in note
 
 
+@pytest.mark.slow
 def test_a_template_that_opens_the_thought_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -193,6 +193,7 @@ def test_several_processes_speak_with_one_voice(tmp_path: Path) -> None:
     assert done.stderr.count("update 1 of 1: ") == 1
 
 
+@pytest.mark.slow
 def test_a_longer_run_goes_on(trained: Path, tmp_path: Path) -> None:
     out = tmp_path / "copy"
     shutil.copytree(trained, out)
@@ -298,6 +299,7 @@ def test_an_interrupted_run_says_how_it_goes_on(
     assert "the same command starts over" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_dry_run_says_what_it_would_be_and_leaves_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -131,6 +131,7 @@ def test_settings_of_ones_own_make_an_open_run(
     assert "# track: small, open\n" in head
 
 
+@pytest.mark.slow
 def test_a_setting_that_moves_no_result_leaves_the_run_on_its_track(tmp_path: Path) -> None:
     write_rates(1e-4)
     own = ("--set", "optimization.micro_batch_tokens=2048", "--set", "rollout.concurrency=4")

@@ -84,6 +84,7 @@ def test_another_response_is_found(run: Path) -> None:
     assert "1:action" in differences(run, changed)
 
 
+@pytest.mark.slow
 def test_missing_and_surplus_turns_are_found(run: Path) -> None:
     changed = record(run)
     changed["turns"].pop()

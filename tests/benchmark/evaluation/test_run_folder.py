@@ -271,6 +271,7 @@ def test_a_recorded_command_names_no_address_and_no_home(given: str, recorded: s
     assert found == ("arlarena-bench", "eval", recorded)
 
 
+@pytest.mark.slow
 def test_errors_are_played_again_on_request(run: Path) -> None:
     whole = (run / RECORDS).read_bytes()
     lines = whole.decode().splitlines()

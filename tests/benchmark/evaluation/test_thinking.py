@@ -89,6 +89,7 @@ async def test_a_variable_that_is_a_setting_of_the_library_is_refused(tmp_path: 
         await played(folder, tmp_path / "run", choices)
 
 
+@pytest.mark.slow
 async def test_the_thinking_protocol_reads_thought_and_answer(tmp_path: Path) -> None:
     folder = thinking_model(tmp_path / "model")
     choices = SamplingOverrides(protocol=THINKING, max_tokens=64)

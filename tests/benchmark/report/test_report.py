@@ -203,6 +203,7 @@ def test_long_responses_of_a_full_run_stay_below_2_mb() -> None:
     assert size < 2_000_000
 
 
+@pytest.mark.slow
 def test_what_files_and_models_say_is_never_markup(small: Run) -> None:
     manifest = small.manifest.model_copy(
         update={
@@ -334,6 +335,7 @@ def test_with_little_room_all_panels_are_represented(small: Run) -> None:
     assert max(counts) - min(counts) <= 1
 
 
+@pytest.mark.slow
 def test_of_a_long_response_both_ends_are_shown(small: Run) -> None:
     record = small.records[0]
     text = "a" * 50_000 + "z" * 50_000

@@ -40,6 +40,7 @@ class Tags(HTMLParser):
         self.texts.append(data)
 
 
+@pytest.mark.slow
 def test_what_is_foreign_is_escaped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = verl_log(tmp_path / "a.jsonl")
     log.write_text(log.read_text() + json.dumps({"step": 3, "data": {HOSTILE: 1}}) + "\n")
@@ -84,6 +85,7 @@ def test_the_page_explains_every_number_and_does_not_change(
     assert "policy/grad_norm" in text
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error::UserWarning")
 @pytest.mark.parametrize(
     "successes",

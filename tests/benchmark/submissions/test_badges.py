@@ -33,6 +33,7 @@ def test_a_training_from_something_else(copies: Copies) -> None:
     assert badges_of(check(copy.folder), {}) == Badges(True, "logs", "open", False)
 
 
+@pytest.mark.slow
 def test_a_training_without_logs(copies: Copies) -> None:
     def change(about: Json) -> None:
         for point in about["checkpoints"]:

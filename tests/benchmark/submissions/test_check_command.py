@@ -128,6 +128,7 @@ def test_different_panels_are_a_finding_also_beside_others(
     assert content["findings"]
 
 
+@pytest.mark.slow
 def test_a_submission_is_compared_with_its_init_and_with_the_best(
     entries: Path,
     trained: Path,
@@ -217,6 +218,7 @@ def test_a_broken_neighbor_stops_nobody(
     assert "Left out" not in text
 
 
+@pytest.mark.slow
 def test_a_neighbor_that_leads_nowhere_stops_nobody(entries: Path, policy: Path) -> None:
     (entries / "20260101_loop").symlink_to("20260101_loop")
     (entries / "20260101_gone").symlink_to("nowhere")
@@ -324,6 +326,7 @@ def hub_model(copy: Copy, seed: int) -> str:
     return f"/api/models/owner/model/revision/{commit}?expand=sha"
 
 
+@pytest.mark.slow
 def test_models_are_looked_up_on_the_hub(
     entries: Path, trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

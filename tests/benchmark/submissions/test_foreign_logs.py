@@ -97,6 +97,7 @@ def test_one_log_for_two_trainings(copy: Copy) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_log_of_another_entry(made: Path, copy: Copy) -> None:
     verdict = check(made / "20260102_trl")
     assert verdict.entry is not None

@@ -102,6 +102,7 @@ def weights(folder: Path) -> dict[str, Any]:
     return {"name": "last", "sha256": folder_sha256(folder)}
 
 
+@pytest.mark.slow
 def test_a_log_goes_with_the_weights_beside_it_in_any_order(
     tmp_path: Path, expert_run: Path, random_run: Path
 ) -> None:
@@ -220,6 +221,7 @@ def test_a_folder_has_a_day_and_a_name(tmp_path: Path, name: str) -> None:
         prepare([], about(), tmp_path / name)
 
 
+@pytest.mark.slow
 def test_the_command_prepares_what_the_command_checks(
     tmp_path: Path, expert_run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -130,6 +130,7 @@ def test_two_protocols_are_two_tables(tmp_path: Path) -> None:
     assert board.panel(then, SOKOBAN.key) == older
 
 
+@pytest.mark.slow
 def test_reading_imports_nothing_heavy(tmp_path: Path) -> None:
     board_of(tmp_path, board_content([replace(SMALL.rows[0])], *SMALL.facts.protocols[0].panels))
     program = (

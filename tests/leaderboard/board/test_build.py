@@ -333,6 +333,7 @@ def test_another_protocol_has_a_table_of_its_own(two_tables: Path, tmp_path: Pat
         assert list(table(board, default_view(board, name)).index) == [entry]
 
 
+@pytest.mark.slow
 def test_an_archive_of_two_tables_gives_both_a_name(two_tables: Path, tmp_path: Path) -> None:
     parquet, _ = write(build(two_tables, INITS, env_processes=1), tmp_path)
     archive = parquet.rename(tmp_path / "v0.parquet")

@@ -146,6 +146,7 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
         write_files({Path("ada/grpo/a.yaml"): b""}, tmp_path)
 
 
+@pytest.mark.slow
 def test_the_command_writes_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "submissions").mkdir()
     options = ["--submissions", str(tmp_path / "submissions"), "--out", str(tmp_path / "board")]

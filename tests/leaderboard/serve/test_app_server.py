@@ -134,6 +134,7 @@ def test_a_board_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(said.strip().splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_without_gradio_it_says_what_to_install(tmp_path: Path) -> None:
     board_of(tmp_path, board_content([], SOKOBAN))
     program = (

@@ -293,6 +293,7 @@ def test_values_that_a_control_does_not_offer_change_nothing(client: TestClient)
 # Gradio's own: no rule is needed.
 
 
+@pytest.mark.slow
 def test_gradio_keeps_the_state_of_few_visitors(alone: TestClient, inner: App) -> None:
     for number in range(SESSIONS + 5):
         body = call(BOARD, CONTROLS) | {"session_hash": f"visitor-{number}"}

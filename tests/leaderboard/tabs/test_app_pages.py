@@ -356,6 +356,7 @@ VIEWS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(VIEWS)
 def test_kept_numbers_give_the_same_table(board: Board, asked: dict[str, Any]) -> None:
     state = open_query(board, asked).state

@@ -51,6 +51,7 @@ def test_lengths_are_exact_and_levels_distinct(name: str) -> None:
     assert len({room_key(entry.data["board"]) for entry in panel.entries}) == len(panel.entries)
 
 
+@pytest.mark.slow
 def test_the_files_come_out_the_same_again(tmp_path: Path) -> None:
     make_panels.write_panels(tmp_path)
     for file in PANELS.iterdir():

@@ -254,6 +254,7 @@ def test_the_environment_stays_outside(monkeypatch: pytest.MonkeyPatch) -> None:
         assert b"secret" not in Path(f"/proc/{checker.pid}/environ").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_killed_process_is_replaced(checker: Checker) -> None:
     checker.start()
     first = checker.pid
@@ -285,6 +286,7 @@ def with_compare(monkeypatch: pytest.MonkeyPatch, body: str) -> None:
     monkeypatch.setattr(process, "_START", begin + change + call + rest)
 
 
+@pytest.mark.slow
 def test_a_full_memory_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     with_compare(monkeypatch, "bytearray(3 * 2**30)")
     with Checker() as checker:
@@ -292,6 +294,7 @@ def test_a_full_memory_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
         assert checker.check("5", "5").equal
 
 
+@pytest.mark.slow
 def test_a_crash_is_a_wrong_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     with_compare(monkeypatch, "os.kill(os.getpid(), signal.SIGSEGV)")
     with Checker() as checker:
@@ -299,6 +302,7 @@ def test_a_crash_is_a_wrong_answer(monkeypatch: pytest.MonkeyPatch) -> None:
         assert checker.check("5", "5").equal
 
 
+@pytest.mark.slow
 def test_a_kill_from_outside_is_no_wrong_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     with_compare(monkeypatch, "os.kill(os.getpid(), signal.SIGKILL)")
     with Checker() as checker:
@@ -314,6 +318,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         checker.check("5", "5")
 
 
+@pytest.mark.slow
 def test_close_leaves_no_process_and_no_descriptor() -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     with Checker() as checker:
@@ -325,6 +330,7 @@ def test_close_leaves_no_process_and_no_descriptor() -> None:
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
+@pytest.mark.slow
 def test_a_closed_checker_starts_again() -> None:
     with Checker() as checker:
         assert checker.check("5", "5").equal

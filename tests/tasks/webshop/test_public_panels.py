@@ -84,6 +84,7 @@ def test_no_panel_trains_on_what_another_one_tests() -> None:
     assert asked("small_1000") <= set(asins())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_full")
 def test_an_episode_of_the_full_set() -> None:
     task = load_task("webshop")

@@ -159,6 +159,7 @@ async def test_an_engine_of_the_new_files_answers_the_same(
     assert [one.response_ids for one in found] != [one.response_ids for one in old]
 
 
+@pytest.mark.slow
 @in_module_loop
 async def test_responses_under_way_go_on_under_the_new_weights(
     engine: TransformersEngine, folder: Path
@@ -232,6 +233,7 @@ async def test_engines_without_weights() -> None:
         await ScriptedEngine("expert").load_weights([], 1)
 
 
+@pytest.mark.slow
 async def test_a_trainer_sees_the_engines_log_probs() -> None:
     """Three updates; k3 between engine and model stays far below anything an update does."""
     trainee = Trainee.load(TINY_SOKOBAN)

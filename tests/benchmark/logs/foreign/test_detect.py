@@ -85,6 +85,7 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.lists(PIECES).map("".join) | st.text(), st.sampled_from(FORMATS[1:]), st.booleans())
 @example('{"log_history": ' + "[" * 50_000, "trl", True)

@@ -115,6 +115,7 @@ def test_a_run_that_was_cut_before_its_collapse() -> None:
     assert early_stop(log) is None
 
 
+@pytest.mark.slow
 def test_every_log_of_our_entries_cut_anywhere_is_seen_or_has_collapsed() -> None:
     for path in LOGS:
         lines = own_log(path)

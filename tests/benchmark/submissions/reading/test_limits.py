@@ -89,6 +89,7 @@ def test_a_date_of_the_past(copies: Copies) -> None:
     assert check(copy.folder).accepted
 
 
+@pytest.mark.slow
 def test_answers_that_another_player_gave(copies: Copies) -> None:
     """The actions earn the rewards; that the named weights chose them is what nobody has shown."""
 

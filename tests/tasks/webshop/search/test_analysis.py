@@ -66,6 +66,7 @@ def test_long_words_are_cut_at_255_utf_16_units() -> None:
     assert [len(word) for word in tokens("\U00010400" * 300)] == [127, 127, 46]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "count"),
     [
