@@ -12,8 +12,8 @@ from aiohttp import web
 
 from benchmark.engines.core.base import EngineError
 from benchmark.engines.server.exchange import MAX_BODY, Reply
-from tests.benchmark.engines.server.test_openai_engine import engine, request
 from tests.support.engines.loopback import completion, loopback, says, token_completion
+from tests.support.engines.server_requests import engine, request
 
 HUGE = 10**400
 NUMBERS: list[Any] = [

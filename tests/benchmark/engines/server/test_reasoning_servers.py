@@ -13,8 +13,8 @@ from benchmark.cli.main import main
 from benchmark.engines.core.base import ChatOptions, Generation, Sampling
 from benchmark.engines.server.openai import only_model
 from tasks.errors import UserError
-from tests.benchmark.engines.server.test_openai_engine import engine, request
 from tests.support.engines.loopback import completion, fails, loopback, says
+from tests.support.engines.server_requests import engine, request
 
 JOINED = ChatOptions(join_reasoning=True)
 
