@@ -1,11 +1,14 @@
 """The unmodified engine: TextWorld's PDDL environment with alfworld's names of things."""
 
 import os
+from copy import deepcopy
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
+
+import pytest
 
 from tasks.alfworld.engine.package import domain, grammar
 
@@ -24,6 +27,19 @@ def _modules() -> tuple[Any, Any, Any]:
         if before is not None:
             os.environ["ALFWORLD_DATA"] = before
     return textworld, pddl_env, environment.AlfredDemangler
+
+
+def keep_parses(patch: pytest.MonkeyPatch) -> None:
+    """Have TextWorld parse each text once.
+
+    It parses the same rules and conditions at every step, which is most of its time. Whoever asks
+    for a rule gets a copy, since they are changed; conditions are only read.
+    """
+    _modules()
+    textgen = import_module("textworld.envs.pddl.textgen")
+    rules, conditions = cache(textgen._parse_and_convert), textgen.Rule.parse_conjunctive_query
+    patch.setattr(textgen, "_parse_and_convert", lambda *a, **k: deepcopy(rules(*a, **k)))
+    patch.setattr(textgen.Rule, "parse_conjunctive_query", cache(conditions))
 
 
 def stock_engine(problem: str, task_text: str) -> Any:

@@ -19,6 +19,7 @@ OPENING = re.compile(
 )
 
 
+@pytest.mark.usefixtures("kept_parses")
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 1])
 @pytest.mark.parametrize("task_type", TASK_TYPES)

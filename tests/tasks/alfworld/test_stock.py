@@ -43,6 +43,7 @@ def _play(world: AlfworldEnv, actions: list[str]) -> list[Seen]:
     return [world.reset(), *(world.step(action) for action in actions)]
 
 
+@pytest.mark.usefixtures("kept_parses")
 @pytest.mark.slow
 @pytest.mark.parametrize("index", range(GAMES))
 def test_lockstep_in_generated_games(index: int) -> None:

@@ -112,6 +112,7 @@ def _problem(extra: str = "", start: str = START, goal: str = GOAL, without: str
     )
 
 
+@pytest.mark.usefixtures("kept_parses")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "problem",
