@@ -2,8 +2,8 @@
 
 Weights and policies play a panel once under a protocol, whatever an entry is called. Two
 models do not give a hundred answers log-probabilities with the same first digits, and they do not
-fail in the same way: whatever the numbers beside them say, records whose answers or actions are
-those of another run, failures among them, are copies. Success alone proves nothing, as an easy
+fail in the same way: whatever the numbers beside them say, records whose answers, actions or ends
+are those of another run, failures among them, are copies. Success alone proves nothing, as an easy
 level has one best solution. An init is no one's work, and weights that hardly left it play as it
 does: a run is not compared with one of an init in this way.
 
@@ -110,10 +110,14 @@ def _copied(mine: KnownRun, theirs: KnownRun, name: str) -> str | None:
 
 
 def _likeness(mine: KnownRun, theirs: KnownRun, name: str) -> str | None:
-    """Whether what was played is what another run has played, successes and failures."""
+    """Whether what was played is what another run has played, successes and failures.
+
+    Episodes in which neither has acted are left out: two collapsed models say nothing alike.
+    """
     if "init" in (mine.model.kind, theirs.model.kind):
         return None
-    common = mine.plays.keys() & theirs.plays.keys()
+    both = mine.plays.keys() & theirs.plays.keys()
+    common = {key for key in both if mine.plays[key].tells_with(theirs.plays[key])}
     alike = {key for key in common if mine.plays[key].is_like(theirs.plays[key])}
     failed = {key for key in common if not mine.plays[key].solved}
     if len(common) < FEWEST_ALIKE or len(failed) < FEWEST_FAILURES:

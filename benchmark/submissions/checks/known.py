@@ -6,7 +6,7 @@ many submissions reads each of them once.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.models import ModelIdentity
@@ -19,6 +19,7 @@ from benchmark.submissions.checks.logs import (
 )
 from benchmark.submissions.checks.results import Peer
 from benchmark.submissions.reading.entry import Entry, ReadRun
+from tasks.seeding import canonical_json
 
 EpisodeKey = tuple[str, str, str, int]
 Traces = Mapping[EpisodeKey, tuple[int, ...]]
@@ -26,8 +27,6 @@ Traces = Mapping[EpisodeKey, tuple[int, ...]]
 digits of its log-probability; the same in one process alone."""
 SURE = 1e-4
 """Nats: what is more certain, any model may be as certain of."""
-FEW_ACTIONS: Final = 3
-"""Two models often take the same few actions; so many in a row say more."""
 
 
 class Play(NamedTuple):
@@ -35,29 +34,57 @@ class Play(NamedTuple):
 
     Attributes:
         answers: Hash of all answers.
-        actions: Hash of all actions; None where they are fewer than `FEW_ACTIONS`.
+        actions: Hash of all actions; None where none was executed.
         solved: Whether it succeeded.
+        end: Hash of what the world said of the last turn, where the task gives facts of every
+            action, as of a program's output and an answer's verdict; None where it does not.
     """
 
     answers: int
     actions: int | None
     solved: bool
+    end: int | None = None
 
     @classmethod
     def of(cls, record: EpisodeRecord) -> Self:
         """Keep what is needed of an episode."""
-        actions = tuple(turn.action for turn in record.turns)
-        return cls(
-            hash(tuple(turn.response for turn in record.turns)),
-            hash(actions) if len(actions) >= FEW_ACTIONS else None,
+        turns = record.turns
+        return cls.made(
+            [(turn.response, turn.action, turn.action_ok, turn.info) for turn in turns],
             record.success and record.error is None,
+        )
+
+    @classmethod
+    def made(
+        cls, turns: Sequence[tuple[str, str | None, bool, Mapping[str, Any]]], solved: bool
+    ) -> Self:
+        """Keep what is needed of an episode of any schema.
+
+        Args:
+            turns: Response, action, whether the world admitted it, and what it said of it.
+            solved: Whether the episode succeeded.
+        """
+        responses, actions, admitted, facts = zip(*turns, strict=True)
+        acted = any(action is not None for action in actions)
+        told = acted and all(fact for fact, ok in zip(facts, admitted, strict=True) if ok)
+        return cls(
+            hash(responses),
+            hash(actions) if acted else None,
+            solved,
+            hash(canonical_json(dict(facts[-1]))) if told and facts[-1] else None,
         )
 
     def is_like(self, other: "Play") -> bool:
         """Whether another episode went as this one."""
-        if self.answers == other.answers:
-            return True
-        return self.actions is not None and self.actions == other.actions
+        return (
+            self.answers == other.answers
+            or (self.actions is not None and self.actions == other.actions)
+            or (self.end is not None and self.end == other.end)
+        )
+
+    def tells_with(self, other: "Play") -> bool:
+        """Whether one of two episodes has an action: two collapsed models are silent alike."""
+        return self.actions is not None or other.actions is not None
 
 
 @dataclass(frozen=True, slots=True)

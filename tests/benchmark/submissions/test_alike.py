@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmark.evaluation.records import EpisodeRecord, TurnRecord
 from benchmark.models import ModelIdentity
 from benchmark.submissions.check import read_accepted
 from benchmark.submissions.checks.copies import check_run
@@ -14,6 +15,8 @@ from benchmark.submissions.checks.known import KnownRun, Play
 from tasks.seeding import sha256_text
 from tests.benchmark.submissions.conftest import Copies
 from tests.benchmark.submissions.stolen import other_logs, other_numbers, problems, renamed
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.slow
@@ -51,17 +54,67 @@ def test_other_words_for_the_same_actions_are_a_copy(
     mine = [KnownRun.of(run) for run in entry.runs]
     (first,) = {run.path: run for run in mine if run.path == "runs/r0"}.values()
 
-    def reworded(play: Play) -> Play:
+    def other_words(play: Play) -> Play:
         return play._replace(answers=hash((answer, play.answers)))
 
     other = replace(
         first,
         model=first.model.model_copy(update={"sha256": sha256_text("another")}),
         traces={},
-        plays={key: reworded(play) for key, play in first.plays.items()},
+        plays={key: other_words(play) for key, play in first.plays.items()},
     )
     (found,) = check_run(other, first, "x/runs/r0")
     assert "failures among them, were played as in x/runs/r0" in found.problem
+
+
+def reworded(turn: TurnRecord, action: str) -> TurnRecord:
+    """Another answer and another program, with other numbers; the world says the same."""
+    assert turn.log_prob is not None
+    return turn.model_copy(
+        update={
+            "response": f"{turn.response} ",
+            "action": None if turn.action is None else action.format(turn.action),
+            "log_prob": 0.97 * turn.log_prob,
+        }
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("action", ["{}", "{}  # checked"], ids=["a blank", "a comment"])
+def test_a_few_turns_are_enough_where_the_world_says_what_came_out(action: str) -> None:
+    run = read_accepted(ROOT / "submissions/20261123_gspo-tir-math-standard").runs[0]
+    assert max(len(record.turns) for record in run.records) == 2
+    first = KnownRun.of(run)
+
+    def changed(record: EpisodeRecord) -> EpisodeRecord:
+        *before, last = record.turns
+        return record.model_copy(update={"turns": (*before, reworded(last, action))})
+
+    records = tuple(map(changed, run.records))
+    other = replace(
+        KnownRun.of(replace(run, records=records)),
+        model=first.model.model_copy(update={"sha256": sha256_text("another")}),
+    )
+    (found,) = check_run(other, first, "x/runs/r0")
+    assert "failures among them, were played as in x/runs/r0" in found.problem
+
+
+def test_two_collapsed_models_are_silent_alike() -> None:
+    """Nothing was done in any episode, and the answers are the same line ends."""
+    silent = [Play.made([("\n" * 60, None, False, {})], solved=False)] * 250
+    assert list(check_run(run_with(silent, "a"), run_with(silent, "b"), "b")) == []
+    wandering = [Play.made([(f"{n}", f"{n}", True, {})], solved=False) for n in range(250)]
+    assert list(check_run(run_with(wandering, "a"), run_with(wandering, "b"), "b")) != []
+
+
+def test_a_silent_end_says_nothing() -> None:
+    """Two programs and no answer, or a world that says nothing of its actions."""
+    facts = {"status": "ok", "output": "3"}
+    one = Play.made([("a", "print(3)", True, facts), ("b", None, False, {})], solved=False)
+    other = Play.made([("c", "print(1)", True, facts), ("d", None, False, {})], solved=False)
+    assert one.end is None and not one.is_like(other)
+    walls = [Play.made([(way, way, True, {})] * 15, solved=False) for way in ("left", "up")]
+    assert not walls[0].is_like(walls[1])
 
 
 def run_with(plays: list[Play], name: str) -> KnownRun:

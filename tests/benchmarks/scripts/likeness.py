@@ -18,7 +18,7 @@ from typing import Any
 from benchmark.archive import read_at_most
 from benchmark.stats.intervals import wilson
 from benchmark.submissions.checks.copies import ALIKE_SHARE, FEWEST_ALIKE, FEWEST_FAILURES
-from benchmark.submissions.checks.known import FEW_ACTIONS, EpisodeKey, Play
+from benchmark.submissions.checks.known import EpisodeKey, Play
 
 ROOT = Path(__file__).parents[3]
 SHOWN = 10
@@ -104,7 +104,8 @@ def _is_init(file: Path) -> bool:
 def _pair(
     files: tuple[Path, Path], mine: dict[EpisodeKey, Play], theirs: dict[EpisodeKey, Play]
 ) -> Pair:
-    common = mine.keys() & theirs.keys()
+    both = mine.keys() & theirs.keys()
+    common = {key for key in both if mine[key].tells_with(theirs[key])}
     alike = {key for key in common if mine[key].is_like(theirs[key])}
     failed = {key for key in common if not mine[key].solved}
     return Pair(
@@ -133,10 +134,11 @@ def _key(record: dict[str, Any]) -> EpisodeKey:
 
 def _play(record: dict[str, Any]) -> Play:
     """As `Play.of`, of a record of any schema."""
-    actions = tuple(turn["action"] for turn in record["turns"])
-    return Play(
-        hash(tuple(turn["response"] for turn in record["turns"])),
-        hash(actions) if len(actions) >= FEW_ACTIONS else None,
+    return Play.made(
+        [
+            (turn["response"], turn["action"], turn["action_ok"], turn["info"])
+            for turn in record["turns"]
+        ],
         record["success"] and record["error"] is None,
     )
 
