@@ -5,7 +5,6 @@ Nothing here imports torch; `transformers` is imported when a tokenizer is loade
 """
 
 import inspect
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from benchmark.engines.core.files import read_json
+from benchmark.engines.core.vision import Sight, vision_of
 from tasks.chat.messages import Message, images_of, text_of
 from tasks.errors import UserError
 from tasks.texts import first_line
@@ -68,21 +69,6 @@ def _check_weights(folder: Path) -> None:
             raise UserError(f"{folder} lacks the weights file {shard!r}; download the model again")
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object.
-
-    Raises:
-        UserError: The file is not one JSON object.
-    """
-    try:
-        value = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read: {error}") from error
-    if not isinstance(value, dict):
-        raise UserError(f"{path} must be a JSON object")
-    return value
-
-
 def quiet_transformers() -> None:
     """Keep transformers' warnings and progress bars off the terminal; errors stay."""
     from transformers.utils import logging
@@ -101,10 +87,12 @@ class Chat:
         tokenizer: The folder's tokenizer.
         stop_ids: Token ids that end a turn: `eos_token_id` of `generation_config.json` and the
             tokenizer's own.
+        folder: The model's, for what reads images; None where there are texts alone.
     """
 
     tokenizer: Any
     stop_ids: frozenset[int]
+    folder: Path | None = None
 
     @classmethod
     def load(cls, folder: Path) -> "Chat":
@@ -138,7 +126,7 @@ class Chat:
                 "generation_config.json or eos_token in tokenizer_config.json); "
                 "responses would never end"
             )
-        return cls(tokenizer, stop_ids)
+        return cls(tokenizer, stop_ids, folder)
 
     def render(
         self, messages: Sequence[Message], template_kwargs: Mapping[str, Any] = NO_KWARGS
@@ -150,9 +138,26 @@ class Chat:
             template_kwargs: Variables for the template.
 
         Raises:
-            UserError: The model's template does not take these messages or variables.
+            UserError: The model's template does not take these messages or variables, or the model
+                cannot read an image in them.
         """
-        return self._encode(self._text(messages, template_kwargs))
+        return self.read(messages, template_kwargs)[0]
+
+    def read(
+        self, messages: Sequence[Message], template_kwargs: Mapping[str, Any] = NO_KWARGS
+    ) -> tuple[list[int], Sight | None]:
+        """Token ids of a prompt as `render` has them, and its images; None without any.
+
+        Raises:
+            UserError: See `render`.
+        """
+        images = images_of(messages)
+        if not images:
+            return self._encode(self._text(messages, template_kwargs)), None
+        if self.folder is None:
+            raise UserError("the prompt has an image, and only the model's tokenizer is known")
+        vision = vision_of(self.folder)
+        return vision.look(self._encode(self._text(messages, template_kwargs)), images)
 
     def continue_conversation(
         self,
@@ -178,8 +183,11 @@ class Chat:
             template writes from there on.
 
         Raises:
-            UserError: See `render`; or the template does not show the response once.
+            UserError: See `render`; or the template does not show the response once, or there are
+                images: a conversation of one sequence has texts alone.
         """
+        if images_of(messages):
+            raise UserError("a conversation of one sequence cannot have images")
         kept = text_of(messages[-2])
         mark = _mark(messages)
         stand_in = Message(role="assistant", content=mark)
@@ -232,11 +240,6 @@ class Chat:
     def _text(self, messages: Sequence[Message], template_kwargs: Mapping[str, Any]) -> str:
         import jinja2
 
-        if images_of(messages):
-            raise UserError(
-                "the prompt has an image, and a model in this process reads texts alone; serve the "
-                "model and give --endpoint, or choose the task's text view"
-            )
         apply = self.tokenizer.apply_chat_template
         if template_kwargs:
             _check_variables(template_kwargs, inspect.signature(apply).parameters)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from benchmark.engines.core.base import EngineError, Sampling
+from benchmark.engines.core.vision import Sight
 
 T = TypeVar("T")
 
@@ -37,6 +38,7 @@ class Ticket:
         max_tokens: Longest response, limited to the room in the context; at least 1.
         seed: Seed of the draws.
         future: Where the event loop waits.
+        sight: The prompt's images; None for texts alone.
     """
 
     prompt_ids: list[int]
@@ -44,6 +46,7 @@ class Ticket:
     max_tokens: int
     seed: int
     future: "asyncio.Future[Completion]"
+    sight: Sight | None = None
 
     @property
     def wanted(self) -> bool:

@@ -4,13 +4,20 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForImageTextToText,
+    PreTrainedModel,
+)
 
 from benchmark.engines.core.chat import quiet_transformers
+from benchmark.engines.core.vision import reads_images
 from tasks.errors import UserError
 from tasks.texts import first_line
 
@@ -111,7 +118,8 @@ def read_layout(folder: Path) -> WeightLayout:
     try:
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         with torch.device("meta"):
-            model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
+            of: Any = AutoModelForImageTextToText if reads_images(folder) else AutoModelForCausalLM
+            model = of.from_config(config, trust_remote_code=False)
     except Exception as error:  # the library raises a dozen types for broken files
         raise UserError(f"the model in {folder} cannot be built: {first_line(error)}") from error
     return layout_of(model)

@@ -19,6 +19,8 @@ from transformers import DynamicCache, PreTrainedModel
 
 from benchmark.engines.core.base import Sampling
 from benchmark.engines.core.tickets import Completion
+from benchmark.engines.core.vision import Sight
+from benchmark.engines.transformers.images import alike, prefill_images
 from benchmark.engines.transformers.prefix_tree import by_prefix, pack, take
 from benchmark.engines.transformers.slots import ATTENTION, Prefix, SlotLayer, contents, layer_kinds
 from benchmark.engines.transformers.tree_attention import takes_trees
@@ -48,6 +50,7 @@ class BatchRow:
         response: Tokens so far.
         log_probs: Their log-probabilities.
         first_version: Version of the weights that drew the first token.
+        shift: Added to a token's column for its position: images take fewer positions than tokens.
     """
 
     owner: Any
@@ -59,6 +62,7 @@ class BatchRow:
     response: list[int] = field(default_factory=list)
     log_probs: list[float] = field(default_factory=list)
     first_version: int = 0
+    shift: int = 0
 
 
 def uniforms(seed: int, count: int) -> list[float]:
@@ -157,6 +161,20 @@ class Decoder:
                 count = max(PREFILL_TOKENS[self.model.device.type] // suffix, 1)
                 self._prefill(family[-count:], prefix)
                 del family[-count:]
+
+    @torch.inference_mode()
+    def admit_sights(
+        self, rows: Sequence[BatchRow], prompts: Sequence[Sequence[int]], sights: Sequence[Sight]
+    ) -> None:
+        """Prefill new rows whose prompts have images; nothing is shared between them."""
+        for group in alike(prompts, sights):
+            chosen = [prompts[number] for number in group]
+            kept, shifts = prefill_images(self.model, chosen, [sights[number] for number in group])
+            for layer, (keys, values) in zip(self._layers, kept, strict=True):
+                layer.admit(len(self.rows), keys, values)
+            for number, shift in zip(group, shifts, strict=True):
+                rows[number].shift = shift
+                self.rows.append(rows[number])
 
     def forget_prefixes(self) -> None:
         """Drop the prefixes that prompts share. To be called when weights change."""
@@ -298,6 +316,7 @@ class Decoder:
         ids = torch.tensor([[row.pending] for row in self.rows], device=device)
         columns = torch.tensor([row.length for row in self.rows], device=device)
         positions = columns[:, None]
+        shifts = torch.tensor([[row.shift] for row in self.rows], device=device)
         width = max(row.length for row in self.rows) + 1
         slots = torch.arange(len(self.rows), device=device)
         for layer in self._layers:
@@ -305,7 +324,7 @@ class Decoder:
         logits: torch.Tensor = self.model(
             ids,
             attention_mask=self._masks(positions, width),
-            position_ids=positions,
+            position_ids=positions + shifts,
             past_key_values=self._cache,
             use_cache=True,
         ).logits

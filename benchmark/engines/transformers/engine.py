@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, PreTrainedModel
+from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, PreTrainedModel
 
 from benchmark.engines.core.base import PLAIN_CHAT, ChatOptions
 from benchmark.engines.core.chat import Chat, quiet_transformers
 from benchmark.engines.core.tickets import Result, Ticket
+from benchmark.engines.core.vision import reads_images
 from benchmark.engines.core.weights import checksums, layout_of
 from benchmark.engines.core.worker import WorkerEngine
 from benchmark.engines.transformers.decoding import BatchRow, Decoder, uniforms
@@ -133,7 +134,16 @@ class TransformersEngine(WorkerEngine):
             )
             for ticket in admitted
         ]
-        decoder.admit(rows, [ticket.prompt_ids for ticket in admitted])
+        decoder.admit(
+            [row for row in rows if row.owner.sight is None],
+            [ticket.prompt_ids for ticket in admitted if ticket.sight is None],
+        )
+        sights = [ticket.sight for ticket in admitted if ticket.sight is not None]
+        decoder.admit_sights(
+            [row for row in rows if row.owner.sight is not None],
+            [ticket.prompt_ids for ticket in admitted if ticket.sight is not None],
+            sights,
+        )
         return (
             [(row.owner, completion) for row, completion in decoder.step()] if decoder.rows else []
         )
@@ -152,7 +162,7 @@ class TransformersEngine(WorkerEngine):
 
 
 def load_model(folder: Path, dtype: str, device: str) -> PreTrainedModel:
-    """Load a causal language model from a folder, in evaluation mode.
+    """Load a causal or vision-language model from a folder, in evaluation mode.
 
     Args:
         folder: Checked by `check_folder` before.
@@ -168,7 +178,8 @@ def load_model(folder: Path, dtype: str, device: str) -> PreTrainedModel:
     if dtype == "auto" and device == "cpu":
         wanted = torch.float32
     try:
-        loaded: Any = AutoModelForCausalLM.from_pretrained(
+        loader = AutoModelForImageTextToText if reads_images(folder) else AutoModelForCausalLM
+        loaded: Any = loader.from_pretrained(
             folder,
             dtype=wanted,
             local_files_only=True,

@@ -20,10 +20,12 @@ import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import fields
+from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from benchmark.engines.core.vision import reads_images
 from tasks.errors import UserError, near
 from tasks.texts import first_line
 
@@ -143,6 +145,9 @@ def build_engine(folder: Path, dtype: str, cuda: bool, options: dict[str, Any]) 
         "use_tqdm_on_load": False,
         **options,
     }
+    if reads_images(folder):
+        _check_torchvision(folder)
+        arguments.setdefault("limit_mm_per_prompt", {"video": 0})
     if not cuda:
         check_head_size(folder)
         fixed = {
@@ -162,6 +167,19 @@ def build_engine(folder: Path, dtype: str, cuda: bool, options: dict[str, Any]) 
         return LLMEngine.from_engine_args(EngineArgs(**arguments), UsageContext.LLM_CLASS)
     except (ValueError, NotImplementedError) as error:
         raise UserError(f"vLLM cannot run {folder}: {complaint(error)}") from error
+
+
+def _check_torchvision(folder: Path) -> None:
+    """Refuse a vision-language model where vLLM would name no reason.
+
+    Raises:
+        UserError: torchvision is not installed.
+    """
+    if find_spec("torchvision") is None:
+        raise UserError(
+            f"vLLM reads the images of {folder} with torchvision, which is not installed; install "
+            "the build for this torch, or use --engine transformers"
+        )
 
 
 def import_complaint(error: Exception) -> str:

@@ -189,6 +189,12 @@ class VllmEngine(WorkerEngine):
         request_id = str(self._count)
         self._count += 1
         prompt = TokensPrompt(prompt_token_ids=ticket.prompt_ids)
+        if (sight := ticket.sight) is not None:
+            # vLLM writes the placeholders out itself, and its prefix cache knows the pixels.
+            prompt = TokensPrompt(
+                prompt_token_ids=sight.bare_ids,
+                multi_modal_data={"image": list(sight.pictures)},
+            )
         if self._updates:
             # Requests under other weights may have left keys and values of the same prompt.
             prompt["cache_salt"] = str(self._updates)

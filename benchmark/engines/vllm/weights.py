@@ -45,6 +45,9 @@ def reload_weights(llm: Any, weights: Mapping[str, torch.Tensor], version: int) 
     # cache salt is another one since this update.
     if not llm.reset_prefix_cache():
         log.debug("the prefix cache was not reset: requests are running")
+    # The workers have dropped what they computed of images; the scheduler must know it.
+    llm.reset_mm_cache()
+    llm.reset_encoder_cache()
 
 
 def checksums(llm: Any) -> dict[str, str]:

@@ -1,0 +1,142 @@
+"""The image side of a model in this process: pictures to patches, placeholders to tokens.
+
+The image processor of the folder runs with Pillow, on every machine the same way. The processors of
+whole Qwen models also want one for videos, and that one torchvision, of which no build fits the
+torch that vLLM's CPU build brings; so placeholders are written out here, as those processors do it.
+
+Nothing here imports torch.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from benchmark.engines.core.files import read_json
+from tasks.chat.images import Image
+from tasks.errors import UserError
+from tasks.texts import first_line
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as Picture
+
+FAMILIES: Final = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe")
+"""`model_type` of the models whose images are read here."""
+PROCESSOR: Final = "preprocessor_config.json"
+_OTHERWISE: Final = "serve it and give --endpoint, or choose the task's text view"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sight:
+    """The images of one prompt.
+
+    Attributes:
+        bare_ids: Token ids of the prompt with one placeholder an image, which vLLM writes out.
+        pictures: The images in order, decoded.
+        inputs: What the model's `forward` takes beside the ids, as arrays: `pixel_values`
+            (patches, values of a patch) and `image_grid_thw` (images, 3).
+        image_token: The placeholder.
+    """
+
+    bare_ids: list[int]
+    pictures: "tuple[Picture, ...]"
+    inputs: Mapping[str, Any]
+    image_token: int
+
+
+def reads_images(folder: Path) -> bool:
+    """Whether a folder holds a vision-language model of the `FAMILIES`."""
+    config = read_json(folder / "config.json")
+    return "vision_config" in config and config.get("model_type") in FAMILIES
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vision:
+    """The image processor of a model folder.
+
+    Attributes:
+        processor: As transformers loads it.
+        image_token: The placeholder's token id.
+        most_pixels: Larger images would be shrunk; None for no limit.
+    """
+
+    processor: Any
+    image_token: int
+    most_pixels: int | None
+
+    def look(self, bare_ids: Sequence[int], images: Sequence[Image]) -> tuple[list[int], Sight]:
+        """Write out the placeholders of a prompt and read its images.
+
+        Args:
+            bare_ids: The prompt, with one placeholder for each image.
+            images: In order.
+
+        Returns:
+            Token ids as the model gets them, and the images.
+
+        Raises:
+            UserError: The template shows other images than the prompt has, or one is larger than
+                the processor leaves it.
+        """
+        shown = sum(token == self.image_token for token in bare_ids)
+        if shown != len(images):
+            raise UserError(
+                f"the model's chat template shows {shown} of the {len(images)} images of a prompt; "
+                "use the template of a vision-language model"
+            )
+        for image in images:
+            pixels = image.width * image.height
+            if self.most_pixels is not None and pixels > self.most_pixels:
+                raise UserError(
+                    f"an image of {image.width} x {image.height} pixels is larger than the "
+                    f"model's limit of {self.most_pixels:,} pixels and would be shrunk; raise "
+                    f"longest_edge in its {PROCESSOR}"
+                )
+        pictures = tuple(image.picture() for image in images)
+        inputs = dict(self.processor(images=list(pictures), return_tensors="np"))
+        merged = self.processor.merge_size**2
+        counts = iter(grid.prod() // merged for grid in inputs["image_grid_thw"])
+        ids: list[int] = []
+        for token in bare_ids:
+            ids += [token] * int(next(counts) if token == self.image_token else 1)
+        return ids, Sight(list(bare_ids), pictures, inputs, self.image_token)
+
+
+@lru_cache(8)
+def vision_of(folder: Path) -> Vision:
+    """The image side of the model in a folder.
+
+    Raises:
+        UserError: The model reads texts alone, is of a family that is not read here, or its image
+            processor is missing or broken.
+    """
+    config = read_json(folder / "config.json")
+    if "vision_config" not in config:
+        raise UserError(
+            f"the prompt has an image, and the model in {folder} reads texts alone; use a "
+            "vision-language model, or choose the task's text view"
+        )
+    family = config.get("model_type")
+    if family not in FAMILIES:
+        raise UserError(
+            f"images of {family} models are not read in this process, only those of "
+            f"{', '.join(FAMILIES)}; {_OTHERWISE}"
+        )
+    if not (folder / PROCESSOR).is_file():
+        raise UserError(
+            f"{folder} has no {PROCESSOR}, so that its images cannot be prepared; copy the file "
+            "of the base model into it"
+        )
+    try:
+        from transformers import AutoImageProcessor
+
+        processor = AutoImageProcessor.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False, backend="pil"
+        )
+        token, longest = int(config["image_token_id"]), processor.size["longest_edge"]
+    except Exception as error:  # the library raises a dozen types for broken files
+        raise UserError(
+            f"the image processor in {folder} cannot be loaded: {first_line(error)}"
+        ) from error
+    return Vision(processor, token, longest)

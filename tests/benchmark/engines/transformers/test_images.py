@@ -1,0 +1,159 @@
+"""Prompts with images in the transformers engine, against the model's own `forward`."""
+
+import asyncio
+import json
+import shutil
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import torch
+
+from baselines.inits.registry import find_model
+from benchmark.engines.core.base import Generation, Request, Sampling
+from benchmark.engines.core.chat import Chat
+from benchmark.engines.transformers.engine import TransformersEngine, load_model
+from benchmark.engines.transformers.images import alike, image_inputs
+from tasks.chat.images import Image
+from tasks.chat.messages import user_message
+from tasks.errors import UserError
+from tasks.sokoban.pixels import draw_board
+from tests.support.engines.tiny_vision import tiny_vision_model
+
+SMALL = draw_board(("####", "#@$#", "#._#", "####"))
+SOLVED = draw_board(("####", "#_@#", "#*_#", "####"))
+WIDE = draw_board(("#####", "#@$.#", "#####"))
+
+
+@pytest.fixture(scope="module", params=["qwen3_vl", "qwen2_5_vl"])
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_vision_model(tmp_path_factory.mktemp(request.param), request.param)
+
+
+@pytest.fixture(scope="module")
+def qwen3(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_vision_model(tmp_path_factory.mktemp("one"))
+
+
+def request(text: str, *images: Image, seed: int = 1, temperature: float = 0.0) -> Request:
+    sampling = Sampling(temperature=temperature, max_tokens=12)
+    return Request((user_message(text, images),), sampling, seed, 0, cast("Any", None))
+
+
+def answers(folder: Path, requests: list[Request], **settings: Any) -> list[Generation]:
+    async def ask() -> list[Generation]:
+        async with TransformersEngine(folder, **settings) as engine:
+            return list(await asyncio.gather(*map(engine.generate, requests)))
+
+    return asyncio.run(ask())
+
+
+def own_log_probs(folder: Path, one: Request, answer: Generation) -> list[float]:
+    """What the model's own `forward` says of a response, positions and all."""
+    chat, model = Chat.load(folder), load_model(folder, "auto", "cpu")
+    prompt, sight = chat.read(one.messages)
+    assert answer.prompt_ids == tuple(prompt)
+    assert answer.response_ids is not None
+    ids = torch.tensor([[*prompt, *answer.response_ids]])
+    inputs: dict[str, torch.Tensor] = {"input_ids": ids}
+    if sight is not None:
+        inputs = image_inputs(model, ids, [sight])
+    with torch.inference_mode():
+        logits = model(**inputs).logits[0, len(prompt) - 1 : -1]
+    chosen = torch.tensor(answer.response_ids)[:, None]
+    found: list[float] = logits.log_softmax(-1).gather(-1, chosen)[:, 0].tolist()
+    return found
+
+
+def test_answers_have_the_log_probabilities_of_the_whole_model(folder: Path) -> None:
+    asked = [
+        request("look", SMALL),
+        request("look", SOLVED),
+        request("look at all of it", WIDE, SMALL),
+        request("no image"),
+        request("look", WIDE, seed=7, temperature=1.0),
+    ]
+    for one, answer in zip(asked, answers(folder, asked), strict=True):
+        assert answer.token_log_probs == pytest.approx(own_log_probs(folder, one, answer), abs=2e-4)
+
+
+def test_company_changes_no_answer(qwen3: Path) -> None:
+    asked = [request("look", image) for image in (SMALL, WIDE, SOLVED)] + [request("look")]
+    together, alone = answers(qwen3, asked), answers(qwen3, asked, max_batch=1)
+    assert [one.response_ids for one in together] == [one.response_ids for one in alone]
+
+
+def test_the_image_is_seen(qwen3: Path) -> None:
+    small, solved = answers(qwen3, [request("look", SMALL), request("look", SOLVED)])
+    assert small.prompt_ids == solved.prompt_ids
+    assert small.token_log_probs != pytest.approx(solved.token_log_probs, abs=1e-3)
+
+
+def test_a_cell_is_a_token(qwen3: Path) -> None:
+    chat = Chat.load(qwen3)
+    ids, sight = chat.read(request("look", SMALL, WIDE).messages)
+    assert sight is not None
+    assert ids.count(sight.image_token) == 4 * 4 + 3 * 5
+    assert sight.bare_ids.count(sight.image_token) == 2
+    assert sight.inputs["image_grid_thw"].tolist() == [[1, 8, 8], [1, 6, 10]]
+    assert chat.render(request("look", SMALL, WIDE).messages) == ids
+
+
+def test_prompts_of_one_form_are_fed_together(qwen3: Path) -> None:
+    chat = Chat.load(qwen3)
+    images = ((SMALL,), (WIDE,), (SOLVED,))
+    read = [chat.read(request("look", *shown).messages) for shown in images]
+    sights = [sight for _, sight in read if sight is not None]
+    assert alike([ids for ids, _ in read], sights) == [[0, 2], [1]]
+
+
+def refusal(folder: Path, *images: Image) -> str:
+    with pytest.raises(UserError) as caught:
+        answers(folder, [request("look", *images)])
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_model_of_texts_alone_refuses_images() -> None:
+    init = find_model("tiny-sokoban").path
+    assert init is not None
+    assert "reads texts alone; use a vision-language model" in refusal(init, SMALL)
+
+
+@pytest.fixture
+def copy(qwen3: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(qwen3, tmp_path / "model")
+
+
+def test_a_missing_image_processor_is_named(copy: Path) -> None:
+    (copy / "preprocessor_config.json").unlink()
+    assert "has no preprocessor_config.json" in refusal(copy, SMALL)
+    # Prompts without images need none.
+    (answer,) = answers(copy, [request("no image")])
+    assert answer.response_tokens == 12 or answer.finish_reason == "stop"
+
+
+def test_a_broken_image_processor_is_named(copy: Path) -> None:
+    (copy / "preprocessor_config.json").write_text('{"image_processor_type": 3}')
+    assert "the image processor in" in refusal(copy, SMALL)
+
+
+def test_an_image_that_would_be_shrunk_is_refused(copy: Path) -> None:
+    path = copy / "preprocessor_config.json"
+    config = json.loads(path.read_text("utf-8"))
+    config["size"]["longest_edge"] = 256 * 256 - 1
+    path.write_text(json.dumps(config))
+    assert "256 x 256 pixels is larger than the model's limit of 65,535" in refusal(copy, SMALL)
+
+
+def test_a_template_that_drops_images_is_named(copy: Path) -> None:
+    (copy / "chat_template.jinja").write_text("{{ messages[0]['content'][0]['text'] }}")
+    assert "shows 0 of the 1 images" in refusal(copy, SMALL)
+
+
+def test_another_family_is_sent_to_a_server(copy: Path) -> None:
+    path = copy / "config.json"
+    config = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps({**config, "model_type": "mllama"}))
+    with pytest.raises(UserError, match="images of mllama models are not read in this process"):
+        Chat.load(copy).read(request("look", SMALL).messages)
