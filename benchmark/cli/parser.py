@@ -3,7 +3,7 @@
 import argparse
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from tasks.errors import UserError, near
 
@@ -73,6 +73,12 @@ class Parser(argparse.ArgumentParser):
             UserError: Always.
         """
         raise UserError(f"{message} (all options: {self.prog} --help)")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        # As the base class does, with near matches in place of all choices.
+        if action.choices is not None and value not in action.choices:
+            known = tuple(map(str, action.choices))
+            raise argparse.ArgumentError(action, f"there is no {value!r}{near(str(value), known)}")
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Parse a whole command line.

@@ -94,12 +94,13 @@ def add_model_options(engine: "argparse._ArgumentGroup") -> None:
 
 def json_object(text: str) -> dict[str, Any]:
     """A JSON object, as options that pass something through take it."""
+    refusal = f"must be a JSON object, such as '{{\"NAME\": true}}', not {text!r}"
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"must be a JSON object, not {text!r}: {error}") from None
+        raise argparse.ArgumentTypeError(f"{refusal} ({error})") from None
     if not isinstance(value, dict):
-        raise argparse.ArgumentTypeError(f"must be a JSON object, such as {{}}, not {text!r}")
+        raise argparse.ArgumentTypeError(refusal)
     return value
 
 
