@@ -9,6 +9,7 @@ import numpy as np
 from benchmark.logs.curves import Points, RunCurves
 from benchmark.stability.curves import running_totals, smoothed_curve
 from benchmark.stats.arrays import Values
+from benchmark.stats.bands import at_common_places
 from benchmark.stats.bootstrap import drawn, percentile_ends, sorted_iqm
 from benchmark.stats.intervals import CONFIDENCE
 
@@ -56,9 +57,10 @@ def dispersion_across_runs(curves: Sequence[Points]) -> float | None:
     if len(curves) < 2:
         return None
     smooth = [smoothed_curve(curve) for curve in curves]
-    _, values = _aligned([(c.steps.astype(np.float64), c.values) for c in smooth])
-    if not values.size:
+    common = at_common_places([(c.steps.astype(np.float64), c.values) for c in smooth])
+    if common is None:
         return None
+    _, values = common
     low, high = np.quantile(values, [0.25, 0.75], axis=0)
     return float((high - low).mean())
 
@@ -96,9 +98,9 @@ def anytime_curve(
     whole = [line for line in lines if line is not None and line[0].size]
     if len(whole) < len(runs):
         return None
-    x, values = _aligned(whole)
-    if not x.size:
+    if (common := at_common_places(whole)) is None:
         return None
+    x, values = common
     ordered = np.sort(values, axis=0)
     middle, worst = sorted_iqm(ordered.T), ordered[0]
     if len(runs) < 2:
@@ -126,13 +128,3 @@ def _along(run: RunCurves, success: str, axis: XAxis) -> tuple[Values, Values] |
     if places is None or np.isnan(places).any():
         return None
     return places, curve.values
-
-
-def _aligned(lines: Sequence[tuple[Values, Values]]) -> tuple[Values, Values]:
-    """All lines at the places of all of them that each of them covers: (P,) and (runs, P)."""
-    if not all(x.size for x, _ in lines):
-        return np.empty(0), np.empty((len(lines), 0))
-    first, last = max(x[0] for x, _ in lines), min(x[-1] for x, _ in lines)
-    places = np.unique(np.concatenate([x for x, _ in lines]))
-    places = places[(places >= first) & (places <= last)]
-    return places, np.stack([np.interp(places, x, y) for x, y in lines])

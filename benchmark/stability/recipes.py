@@ -18,9 +18,6 @@ from benchmark.logs.training_log import LOG, TrainingLog, cells_in, read_trainin
 from benchmark.stability.comparison import RecipeComparison, comparison_of
 from benchmark.stability.runs import RunStability
 from benchmark.stability.seeds import RecipeStability, recipe_stability
-from benchmark.submissions.format.findings import Rejected
-from benchmark.submissions.format.schema import SUBMISSION, Submission
-from benchmark.submissions.reading.folder import read_submission
 from tasks.errors import UserError, near
 
 By = Literal["recipe", "run"]
@@ -216,27 +213,8 @@ def _finals(row: Compared) -> list[float]:
 
 
 def _found(paths: Sequence[Path], chosen: Format | None) -> list[Found]:
-    """What paths mean; a submission's folder means all logs that it names."""
-    found = []
-    for path in [log for each in paths for log in (cells_in(each) or [each])]:
-        if not (path / SUBMISSION).is_file():
-            found.append(find(path, chosen))
-            continue
-        points = _submission(path).checkpoints
-        if any(point.foreign_log for point in points):
-            raise UserError(f"{path}: `submit check` shows the stability of other trainers' logs")
-        logs = [point.training_log for point in points]
-        if chosen not in (None, "arlarena-bench") or not any(logs):
-            raise UserError(f"{path} is a submission without {chosen or 'training'} logs")
-        found += [Found("arlarena-bench", (path / log,)) for log in logs if log is not None]
-    return found
-
-
-def _submission(folder: Path) -> Submission:
-    try:
-        return read_submission(folder)
-    except Rejected as rejected:
-        raise UserError(f"{folder}: {rejected}") from rejected
+    """What paths mean; a folder of a study's cells means all their logs."""
+    return [find(log, chosen) for path in paths for log in (cells_in(path) or [path])]
 
 
 def _own_log(path: Path) -> TrainingLog:

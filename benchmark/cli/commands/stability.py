@@ -1,10 +1,11 @@
 """`arlarena-bench stability`: stability metrics of recipes, from logs of any trainer."""
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmark.files import write_atomically
-from benchmark.logs.foreign import own_words
+from benchmark.logs.foreign import Format, own_words
 from benchmark.stability.recipes import LogReadingOptions, compared, comparisons_of
 from benchmark.stability.table import (
     SHORT_LEGEND,
@@ -15,6 +16,9 @@ from benchmark.stability.table import (
     log_text,
     table_text,
 )
+from benchmark.submissions.format.findings import Rejected
+from benchmark.submissions.format.schema import SUBMISSION
+from benchmark.submissions.reading.folder import read_submission
 from tasks.errors import UserError
 
 
@@ -32,8 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
         success=arguments.success,
         by=arguments.by,
     )
-    named = [(name, [Path(log) for log in logs]) for name, *logs in arguments.recipe]
-    rows = compared([Path(log) for log in arguments.logs], named, choices)
+    named = [(name, _logs(logs, choices.format)) for name, *logs in arguments.recipe]
+    rows = compared(_logs(arguments.logs, choices.format), named, choices)
     comparisons = comparisons_of(rows)
     print(table_text(rows))
     print(f"\n{legend_text() if arguments.legend else SHORT_LEGEND}")
@@ -51,6 +55,30 @@ def run(arguments: argparse.Namespace) -> int:
 
         _write(page, stability_page(rows, comparisons))
     return 0
+
+
+def _logs(words: Sequence[str], chosen: Format | None) -> list[Path]:
+    """The paths as they were given, and in the place of a submission's folder all logs it names.
+
+    Raises:
+        UserError: A submission cannot be read, or has no logs of the chosen format.
+    """
+    paths = []
+    for path in map(Path, words):
+        if not (path / SUBMISSION).is_file():
+            paths.append(path)
+            continue
+        try:
+            points = read_submission(path).checkpoints
+        except Rejected as rejected:
+            raise UserError(f"{path}: {rejected}") from rejected
+        if any(point.foreign_log for point in points):
+            raise UserError(f"{path}: `submit check` shows the stability of other trainers' logs")
+        logs = [path / point.training_log for point in points if point.training_log is not None]
+        if chosen not in (None, "arlarena-bench") or not logs:
+            raise UserError(f"{path} is a submission without {chosen or 'training'} logs")
+        paths += logs
+    return paths
 
 
 def _write(path: Path, text: str) -> None:
