@@ -9,12 +9,12 @@ from benchmark.stats.shown import percent_text
 
 # Characters that are invisible, move others around or end the line in ways that people do not
 # see: controls (but tab and line feed), formats (bidirectional ones included), private use, lone
-# surrogates, line separators, fillers and variation selectors that carry hidden data. report.js
+# surrogates, line separators, fillers and variation selectors that carry hidden data. page.js
 # has the same list.
 _HIDDEN = re.compile(
     "[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f"
-    "\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
-    "\ud800-\udfff\ue000-\uf8ff\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff"
+    "\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164"
+    "\ud800-\udfff\ue000-\uf8ff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff"
     "\U000f0000-\U0010ffff]"
 )
 

@@ -198,7 +198,7 @@ class Trainer:
         if metrics["rollout/lost_turns"] and self.accelerator.is_main_process:
             log.warning(
                 "update %d: %d turns are not in their episodes' rows, and nothing is learned from "
-                "them: the chat template takes responses out of later prompts",
+                "them: the chat template removes responses from later prompts",
                 number,
                 metrics["rollout/lost_turns"],
             )

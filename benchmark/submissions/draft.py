@@ -79,7 +79,7 @@ def _weights(
         yield _line("  training_streams", None, f"{FILL_IN}: such as [sokoban], or []")
     yield _line("  other", None, f"{FILL_IN}: true if there was other data for one of the tasks")
     yield _line("  panel_episodes", None, f"{FILL_IN}: must be false")
-    yield "# weights: where the checkpoints can be had, if anywhere"
+    yield "# weights: where to download the checkpoints, if they are public"
 
 
 def _init(parts: Sequence[RunUpload], kind: Kind) -> ModelIdentity | None:

@@ -51,8 +51,8 @@ def _add_build(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     action.add_argument(
         "--replays",
         metavar="FILE",
-        help="where replays that held are kept; the same records are not replayed again by the "
-        "same code. Whoever can write the file can have anything accepted",
+        help="cache of successful replays: the same records are not replayed again by the same "
+        "code. Anyone who can write this file can get any entry accepted",
     )
     _add_eval_results(action)
     action.add_argument(

@@ -10,8 +10,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parser = commands.add_parser(
         "tasks",
         help="list tasks, panels and inits",
-        description="Every panel with its size and whether its data is here, every setting of a "
-        "task, and the inits.",
+        description="Every panel with its size and whether its data is installed, every setting of "
+        "a task, and the inits.",
         parents=[data()],
     )
     parser.add_argument("--json", action="store_true", help="print it as JSON instead")

@@ -69,7 +69,7 @@ def panels_of(
         raise UserError("--task names no task; arlarena-bench tasks lists them")
     if ALL_TASKS in named:
         if named != [ALL_TASKS]:
-            raise UserError("--task all is every task; name no other beside it")
+            raise UserError("--task all already includes every task; remove the others")
         named = []
         own_task = None
     names = [task_name(name) for name in named] or ([own_task] if own_task else _own_tasks(say))

@@ -160,7 +160,7 @@ def _announce(plan: Plan, source: ModelSource) -> None:
     played = {planned.protocol.task for planned in plan.panels}
     if source.task is not None and source.task not in played:
         print(
-            f"note: {source.identity.name} was made for {source.task} and has seen nothing of "
+            f"note: {source.identity.name} was made for {source.task} and was not trained on "
             f"{', '.join(sorted(played))}"
         )
 

@@ -95,7 +95,7 @@ def closing_lines(
     best = _best(validations)
     lines, model = [], "last"
     if best is None:
-        lines.append("there was no validation, so the log has no measure of success")
+        lines.append("no validation ran, so the log has no success rate")
     elif best:
         model = "best" if (training.folder / "best").is_dir() else "last"
         lines.append(_compared(f"best of {len(validations)} validations", best, validations))

@@ -83,7 +83,7 @@ def check_foreign_logs(entry: Entry, _context: Context) -> Iterator[Finding]:
         problem = f"seeds {without} have no log of {kinds[0]}" if without else (
             f"there are logs of {' and '.join(kinds)}"
         )  # fmt: skip
-        fix = "send all logs of one trainer or none: a selection of seeds is no measure"
+        fix = "send all logs of one trainer or none: selected seeds do not measure it"
         yield Finding(SUBMISSION, "checkpoints", problem, fix)
     for reading in readings:
         yield from _check_success(reading)
@@ -157,7 +157,7 @@ def _check_seeds(entry: Entry, logs: Sequence[TrainingLog]) -> Iterator[Finding]
     missing = [point.checkpoint.seed for point in entry.checkpoints if point.log is None]
     if logs and missing:
         problem = f"seeds {missing} have no training log, but others do"
-        fix = "send all logs or none: a selection of seeds is no measure of stability"
+        fix = "send all logs or none: selected seeds do not measure stability"
         yield Finding(SUBMISSION, "checkpoints", problem, fix)
 
 

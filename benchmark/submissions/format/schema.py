@@ -214,7 +214,7 @@ class Declaration(Strict):
         parameters: Number of weights; null for a policy.
         init: What training started from; null for a policy or an init.
         training_data: What it was trained on; null for a policy.
-        weights: Where the checkpoints can be had; null if nowhere, and for a policy.
+        weights: Where to download the checkpoints; null if nowhere, and for a policy.
     """
 
     schema_version: Literal[1]

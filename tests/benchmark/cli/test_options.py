@@ -62,7 +62,10 @@ def refused(capsys: pytest.CaptureFixture[str], words: str) -> str:
             "eval --model x --extra-body []",
             "such as '{\"NAME\": true}', not '[]'",
         ),
-        ("eval --engine expert --task all,sokoban", "--task all is every task; name no other"),
+        (
+            "eval --engine expert --task all,sokoban",
+            "--task all already includes every task",
+        ),
         ("eval --engine expert --task sokoban,sokoban/builtin", "sokoban/builtin is given twice"),
         ("eval --engine expert --task ,", "--task names no task; arlarena-bench tasks lists them"),
         ("eval --engine expert --task sokoban,chess", "unknown task 'chess'"),

@@ -110,7 +110,7 @@ def test_a_model_of_another_task_is_told_so(
     more = ["--max-tokens", "4", "--show-prompts", "1", "--out", str(tmp_path)]
     assert main([*words, "--engine", "transformers", *more]) == 0
     out = capsys.readouterr().out
-    assert "note: tiny-sokoban was made for sokoban and has seen nothing of webshop" in out
+    assert "note: tiny-sokoban was made for sokoban and was not trained on webshop" in out
     assert re.search(
         r"^tiny-sokoban \(init, .*\) on transformers, \w+, float32, context 1,024; ", out, re.M
     )

@@ -104,7 +104,7 @@ def test_the_end_of_a_run_that_was_not_validated(tmp_path: Path) -> None:
     folder = tmp_path / "a run"
     folder.mkdir()
     assert closing(folder, update_line(1)) == [
-        "there was no validation, so the log has no measure of success",
+        "no validation ran, so the log has no success rate",
         f"evaluate it: arlarena-bench eval --model '{folder}/last' --task sokoban/builtin",
     ]
 
