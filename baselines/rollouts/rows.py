@@ -237,6 +237,11 @@ def _penalty(trajectory: Trajectory, turn: Turn, config: TrainConfig) -> float:
 def _check_tokens(trajectory: Trajectory) -> None:
     for turn in trajectory.turns:
         made = turn.generation
+        if turn.view.images:
+            raise UserError(
+                f"{trajectory.job.task.info.name} shows images, and training reads texts alone "
+                "yet; train on the text view"
+            )
         if made.prompt_ids is None or not made.response_ids or made.token_log_probs is None:
             raise UserError(
                 "training needs an engine with token ids and log-probabilities: vllm "

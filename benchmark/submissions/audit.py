@@ -37,6 +37,7 @@ from benchmark.evaluation.records import EpisodeRecord, SequenceRecord, TurnReco
 from benchmark.evaluation.replay import Claim, Replay, installed_panel, replay_records
 from benchmark.submissions.reading.entry import ReadRun
 from tasks.chat.messages import Message, text_of
+from tasks.errors import UserError
 from tasks.seeding import stable_seed
 
 if TYPE_CHECKING:
@@ -182,11 +183,16 @@ def audit_run(
         chat: Their tokenizer and template.
         episodes: How many; chosen at random.
         seed: Of the choice.
+
+    Raises:
+        UserError: The run shows images.
     """
     playable = [record for record in run.records if record.turns]
     chosen = random.Random(stable_seed("audit", run.path, seed)).sample(
         playable, min(episodes, len(playable))
     )
+    if any(record.images for record in chosen):
+        raise UserError(f"{run.path} shows images, and an audit scores texts alone yet")
     exact = run.manifest.engine.get("dtype") == "float32" and model.dtype == torch.float32
     tolerance = EXACT if exact else ROUGH
     context = context_of(model)

@@ -31,6 +31,7 @@ from tasks.chat.messages import text_of
 from tasks.episode import Outcome, Step, View
 from tasks.errors import UserError
 from tasks.registry import load_task
+from tasks.sokoban.pixels import draw_board
 from tests.baselines.rollouts.byte_engine import ByteEngine, log_probs
 
 PENALTY = 0.25
@@ -371,3 +372,12 @@ def test_a_trajectory_can_have_the_tokens_of_all_its_turns() -> None:
     assert longest_row(by_turn, tasks) == 10
     sokoban = (load_task("sokoban"),)
     assert longest_row(resolve("dr_grpo", "tiny", ["sokoban"], own), sokoban) == 10
+
+
+def test_images_are_not_trained_on() -> None:
+    played = three_turns(job())
+    image = draw_board(("###", "#@#", "###"))
+    shown = replace(played.turns[0], view=replace(played.turns[0].view, images=(image,)))
+    played = replace(played, turns=(shown, *played.turns[1:]))
+    with pytest.raises(UserError, match="sokoban shows images, and training reads texts alone yet"):
+        played_group([played], group=5, unit="turn", config=CONFIG)

@@ -37,6 +37,7 @@ from benchmark.submissions.audit import (
 from benchmark.submissions.parts import Played, RunUpload
 from benchmark.submissions.prepare import prepare
 from benchmark.submissions.reading.entry import ReadRun
+from tasks.errors import UserError
 from tests.support.submissions.small import about, play_policy
 
 pytestmark = pytest.mark.slow
@@ -380,3 +381,9 @@ def test_weights_that_a_submission_does_not_name(
     assert "is not a checkpoint of the submission; use --any-weights" in capsys.readouterr().err
     assert main([*command, "--any-weights"]) in (0, 1)
     assert "1 episodes scored under model (folder" in capsys.readouterr().out
+
+
+def test_a_run_with_images_is_not_scored(tiny: Weights, runs: dict[str, ReadRun]) -> None:
+    seen = [record.model_copy(update={"images": ("0" * 16,)}) for record in runs["greedy"].records]
+    with pytest.raises(UserError, match="runs/r0 shows images"):
+        audited(replace(runs["greedy"], records=tuple(seen)), tiny)
