@@ -17,7 +17,7 @@ from typing import Final
 
 from benchmark.models import same_weights
 from benchmark.submissions.checks.context import Context
-from benchmark.submissions.checks.known import Known, KnownRun, Unread, traces_of
+from benchmark.submissions.checks.known import EpisodeKey, Known, KnownRun, Unread, traces_of
 from benchmark.submissions.checks.logs import equal_updates
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION
@@ -25,6 +25,7 @@ from benchmark.submissions.format.texts import skeleton
 from benchmark.submissions.reading.entry import Entry
 from tasks.texts import on_one_line
 
+PLAYED: Final = "send episodes played by the named model"
 COPIED_SHARE = 0.5
 """Of the episodes of a run: more than that with equal answers and log-probabilities are copies."""
 ALIKE_SHARE: Final = 0.85
@@ -42,22 +43,46 @@ def check_copies(entry: Entry, context: Context) -> list[Finding]:
     mine = [KnownRun.of(run) for run in entry.runs]
     logs = traces_of(entry)
     findings: list[Finding] = []
+    taken: dict[str, set[EpisodeKey]] = {run.path: set() for run in mine}
     for number, run in enumerate(mine):
         for before in mine[:number]:
             findings += check_run(run, before, before.path)
+            taken[run.path] |= _equal(run, before)
     for other in _compared(context):
         folder = other.peer.folder
         findings += _check_said(entry, other)
         for theirs in other.runs:
             for run in mine:
                 findings += check_run(run, theirs, f"{folder}/{theirs.path}")
+                taken[run.path] |= _equal(run, theirs)
         for path, known in other.logs.items():
             for file, numbers in logs.items():
                 if equal := equal_updates(numbers, known):
                     problem = f"{equal} updates have the numbers of {folder}/{path}"
                     fix = "send the logs of your own training runs"
                     findings.append(Finding(file, "", problem, fix))
-    return findings
+    named = {finding.file for finding in findings}
+    return findings + [
+        finding
+        for run in mine
+        for finding in check_taken(run, taken[run.path])
+        if finding.file not in named
+    ]
+
+
+def check_taken(run: KnownRun, taken: Collection[EpisodeKey]) -> Iterator[Finding]:
+    """Look for a run that was put together from episodes of several others.
+
+    Args:
+        run: The run.
+        taken: Its episodes with the answers and log-probabilities of any other run.
+    """
+    if len(taken) > COPIED_SHARE * len(run.traces):
+        problem = (
+            f"{len(taken)} of {len(run.traces)} episodes have the answers and log-probabilities "
+            "of other runs, taken together"
+        )
+        yield Finding(_records_of(run), "", problem, PLAYED)
 
 
 def _compared(context: Context) -> Iterator[Known]:
@@ -94,13 +119,12 @@ def check_run(mine: KnownRun, theirs: KnownRun, name: str) -> Iterator[Finding]:
     if same_weights(theirs.model, mine.model):
         return
     if (problem := _copied(mine, theirs, name) or _likeness(mine, theirs, name)) is not None:
-        fix = "send episodes played by the named model"
-        yield Finding(f"{mine.path}/episodes.jsonl.zst", "", problem, fix)
+        yield Finding(_records_of(mine), "", problem, PLAYED)
 
 
 def _copied(mine: KnownRun, theirs: KnownRun, name: str) -> str | None:
     """Whether answers and their log-probabilities are those of another run."""
-    equal = sum(_alike(trace, theirs.traces.get(key, ())) for key, trace in mine.traces.items())
+    equal = len(_equal(mine, theirs))
     if equal <= COPIED_SHARE * len(mine.traces):
         return None
     return (
@@ -128,6 +152,17 @@ def _likeness(mine: KnownRun, theirs: KnownRun, name: str) -> str | None:
         f"{len(alike)} of {len(common)} episodes, {len(alike & failed)} of {len(failed)} failures "
         f"among them, were played as in {name}, which is of {theirs.model.text}"
     )
+
+
+def _equal(mine: KnownRun, theirs: KnownRun) -> set[EpisodeKey]:
+    """The episodes with the answers and log-probabilities of a run of other weights."""
+    if same_weights(mine.model, theirs.model):
+        return set()
+    return {key for key, trace in mine.traces.items() if _alike(trace, theirs.traces.get(key, ()))}
+
+
+def _records_of(run: KnownRun) -> str:
+    return f"{run.path}/episodes.jsonl.zst"
 
 
 def _alike(mine: Collection[int], theirs: Collection[int]) -> bool:

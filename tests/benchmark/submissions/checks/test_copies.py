@@ -1,7 +1,8 @@
 """What is another entry's: records, logs, weights and names."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,31 @@ def test_half_of_the_records_may_be_alike_and_not_more(
     ]
     other_plays(copy, EPISODES // 2 - 1, EPISODES // 2)
     assert problems(copy, trained) == []
+
+
+def test_a_run_from_episodes_of_several_others_is_a_copy(copies: Copies, trained: Path) -> None:
+    """Half of one seed's and half of the other's: of neither are there more than half."""
+    copy = copies("trained")
+    renamed(copy)
+    other_logs(copy)
+    played: list[list[Json]] = []
+    for seed in (0, 1):
+        copy.records(lambda records: played.append(deepcopy(records)), f"runs/r{seed}")
+
+    def joined(seed: int, mine: int) -> Callable[[list[Json]], None]:
+        def change(records: list[Json]) -> None:
+            for place in range(EPISODES):
+                records[place] = played[seed if place < mine else 1 - seed][place]
+
+        return change
+
+    for seed in (0, 1):
+        copy.records(joined(seed, EPISODES // 2), f"runs/r{seed}")
+    text = f"{EPISODES} of {EPISODES} episodes have the answers and log-probabilities of other runs"
+    assert problems(copy) == []
+    assert problems(copy, trained) == [
+        f"runs/r{seed}/episodes.jsonl.zst: {text}, taken together" for seed in (0, 1)
+    ]
 
 
 def test_logs_of_another_submission(copies: Copies, trained: Path, other_plays: OtherPlays) -> None:
