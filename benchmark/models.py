@@ -98,17 +98,30 @@ class ModelIdentity(Strict):
 def same_weights(one: ModelIdentity, other: ModelIdentity) -> bool:
     """Whether two identities are of the same weights, as far as can be seen without them.
 
-    Hub models are compared by name and commit, all others by the hash of their files; only what
-    has none (policies, served models) by name.
+    Hub models are compared by commit, which two repositories have in common only if one is a copy
+    of the other, all others by the hash of their files; only what has neither (policies, served
+    models) by name.
     """
     one, other = one.canonical, other.canonical
     if _adapter_hash(one) != _adapter_hash(other):
         return False
+    if one.kind == "hub" and other.kind == "hub" and one.revision and other.revision:
+        return one.revision == other.revision
     if one.kind == "hub" or other.kind == "hub":
         return one == other
     if one.sha256 is not None or other.sha256 is not None:
         return one.sha256 == other.sha256
     return (one.name, one.revision) == (other.name, other.revision)
+
+
+def same_files(one: ModelIdentity, other: ModelIdentity) -> bool:
+    """Whether two runs noted one hash of files, whatever their models are called.
+
+    A hash that is noted beside a hub's commit could be invented: an equal one is an objection, and
+    no excuse for equal records.
+    """
+    known = one.sha256 is not None and one.sha256 == other.sha256
+    return known and _adapter_hash(one) == _adapter_hash(other)
 
 
 def _adapter_hash(model: ModelIdentity) -> str | None:

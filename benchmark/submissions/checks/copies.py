@@ -15,7 +15,7 @@ more than a seventh of the episodes, or of the failures, in another way.
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from benchmark.models import same_weights
+from benchmark.models import same_files, same_weights
 from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.known import EpisodeKey, Known, KnownRun, Unread, traces_of
 from benchmark.submissions.checks.logs import equal_updates
@@ -107,8 +107,12 @@ def _check_said(entry: Entry, other: Known) -> Iterator[Finding]:
     again = any(played.get(key) == panel.fingerprint for key, panel in peer.panels.items())
     if not (one_table or again):
         return
-    for number, point in enumerate(mine.checkpoints):
-        if any(same_weights(point.model, model) for model in other.models):
+    for number, read in enumerate(entry.checkpoints):
+        point = read.checkpoint
+        noted = [run.manifest.model for run in read.runs]
+        if any(same_weights(point.model, model) for model in other.models) or any(
+            same_files(model, run.model) for model in noted for run in other.runs
+        ):
             problem = f"{point.model.text}: {peer.folder} has the same weights"
             fix = "send your own weights; maintainers can remove an older entry"
             yield Finding(SUBMISSION, f"checkpoints.{number}.model", problem, fix)

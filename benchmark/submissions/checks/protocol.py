@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from itertools import combinations
+from itertools import combinations, product
 
 from benchmark.engines.core.scripted import POLICIES, SCRIPTED
 from benchmark.evaluation.replay import installed_panel
 from benchmark.evaluation.summary import PanelKey
-from benchmark.models import ModelIdentity, same_weights
+from benchmark.models import ModelIdentity, same_files, same_weights
 from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.declaration import check_dates
 from benchmark.submissions.format.findings import Finding
@@ -153,12 +153,14 @@ def _check_models(entry: Entry, inits: Mapping[str, str | None]) -> Iterator[Fin
             problem = f"{init.text}: these are the weights of the init {known}"
             fix = f"use its registered name (kind init, name {known})"
             yield Finding(SUBMISSION, "init", problem, fix)
-        same = [p for p in entry.checkpoints if same_weights(p.checkpoint.model, init)]
-        if same:
-            problem = f"seed {same[0].checkpoint.seed} has the weights of the init"
+        equal = [p for p in entry.checkpoints if same_weights(p.checkpoint.model, init)]
+        if equal:
+            problem = f"seed {equal[0].checkpoint.seed} has the weights of the init"
             yield Finding(SUBMISSION, "checkpoints", problem, "send trained weights")
     for one, other in combinations(entry.checkpoints, 2):
-        if same_weights(one.checkpoint.model, other.checkpoint.model):
+        same = same_weights(one.checkpoint.model, other.checkpoint.model)
+        noted = product(one.runs, other.runs)
+        if same or any(same_files(a.manifest.model, b.manifest.model) for a, b in noted):
             seeds = f"{one.checkpoint.seed} and {other.checkpoint.seed}"
             problem = f"seeds {seeds} have the same weights"
             yield Finding(SUBMISSION, "checkpoints", problem, "send each checkpoint once")

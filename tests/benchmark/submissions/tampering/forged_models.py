@@ -55,6 +55,13 @@ def kind(kind: str, **changes: Any) -> Callable[[Copy], None]:
     return lambda copy: copy.about(change)
 
 
+def noted_hash(number: int, sha256: str) -> Callable[[Copy], None]:
+    """Notes a hash of files in a run, beside the commit."""
+    return lambda copy: copy.manifest(
+        lambda run: run["model"].update(sha256=sha256), f"runs/r{number}"
+    )
+
+
 def renamed_run(copy: Copy) -> None:
     copy.manifest(lambda run: run["model"].update(name="grpo-s9"))
 
@@ -184,6 +191,22 @@ FORGERIES = [
         "the same commit twice",
         "trained",
         both(model(**HUB), model(1, **HUB)),
+        "seeds 0 and 1 have the same weights",
+    ),
+    Forgery(
+        "one commit in two repositories",
+        "trained",
+        both(model(**HUB), model(1, **(HUB | {"name": "c/d"}))),
+        "seeds 0 and 1 have the same weights",
+    ),
+    Forgery(
+        "the same files under two commits",
+        "trained",
+        both(
+            model(**HUB),
+            model(1, **(HUB | {"revision": COMMIT[::-1]})),
+            *(noted_hash(seed, "ab" * 32) for seed in (0, 1)),
+        ),
         "seeds 0 and 1 have the same weights",
     ),
     Forgery(
