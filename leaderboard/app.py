@@ -52,23 +52,26 @@ from leaderboard.page.query import parsed
 from leaderboard.page.state import MOST_CURVES, State
 from leaderboard.tabs.answer import answer
 from leaderboard.tabs.board import board_page
-from leaderboard.tabs.collapses import aligned_chart, collapses_page
-from leaderboard.tabs.compare import compare_chart, compare_curves, compare_page
+from leaderboard.tabs.collapses import aligned_chart, collapses_lead, collapses_page
+from leaderboard.tabs.compare import compare_chart, compare_curves, compare_lead, compare_page
 from leaderboard.tabs.coverage import coverage_page
 from leaderboard.tabs.curve_charts import curve_chart, survival_chart
 from leaderboard.tabs.curves import curves_page
 from leaderboard.tabs.entry.head import entry_curve, entry_head
 from leaderboard.tabs.entry.page import entry_page
 from leaderboard.tabs.episodes import episodes_page
-from leaderboard.tabs.paper import paper_chart, paper_page
+from leaderboard.tabs.paper import paper_chart, paper_lead, paper_page
 from leaderboard.tabs.plane import plane
 from leaderboard.tabs.published import published_tables
 from leaderboard.tabs.stability import (
     against_chart,
+    choices_lead,
     choices_page,
     gains_chart,
+    stability_lead,
     stability_page,
 )
+from leaderboard.tabs.submit import submit_lead
 
 FOLDER: Final = Path(__file__).parent
 TABS: Final = {
@@ -122,7 +125,7 @@ def build(board: Board, submissions: Path) -> gr.Blocks:
                 _compare(board),
                 _paper(board),
                 _coverage(board),
-                _prose("submit", _submit_page),
+                _prose("submit", _submit_page, partial(submit_lead, board)),
                 _prose("about", _about_page),
             )
         plain_html(footer(board))
@@ -131,7 +134,7 @@ def build(board: Board, submissions: Path) -> gr.Blocks:
             _, first = offered_by(board, part.tab)
             for _, draw in part.contents:
                 draw(first)
-        _wire(demo, Page(board, parts, tabs, notice, protocol))
+        _wire(demo, Page(board, parts, tabs, notice, protocol, drawn_for()))
     return demo
 
 
@@ -147,11 +150,12 @@ def _about_page(state: State) -> str:
     return published_tables() + page(view_link(f"tab={state.tab}"))
 
 
-def _prose(name: str, draw: Draw) -> TabPart:
-    """A tab of prose, with what is drawn below it."""
+def _prose(name: str, draw: Draw, lead: Draw | None = None) -> TabPart:
+    """A tab of prose, with what is drawn above and below it."""
     with gr.Tab(TABS[name], id=name) as tab:
+        above = (content(lead),) if lead else ()
         gr.Markdown(_text(name), elem_classes="lb-prose")
-        return TabPart(name, tab, drawn_for(), {}, (content(draw),))
+        return TabPart(name, tab, drawn_for(), {}, (*above, content(draw)))
 
 
 def _board(board: Board) -> TabPart:
@@ -205,8 +209,10 @@ def _stability(board: Board) -> TabPart:
                 "base": dropdown(choices, state, "base", "Base model"),
             }
         contents = (
+            content(partial(stability_lead, board)),
             figure(partial(against_chart, board)),
             content(partial(stability_page, board)),
+            content(partial(choices_lead, board)),
             figure(partial(gains_chart, board)),
             content(partial(choices_page, board)),
         )
@@ -263,23 +269,29 @@ def _compare(board: Board) -> TabPart:
                 "first": dropdown(choices, state, "first", "First entry"),
                 "second": dropdown(choices, state, "second", "Second entry"),
             }
+        lead = content(partial(compare_lead, board))
         with gr.Row(elem_classes="lb-plots"):
             figures = [figure(partial(draw, board)) for draw in (compare_chart, compare_curves)]
         text = content(partial(compare_page, board))
-        return TabPart("compare", tab, drawn_for(), controls, (*figures, text))
+        return TabPart("compare", tab, drawn_for(), controls, (lead, *figures, text))
 
 
 def _collapses(board: Board) -> TabPart:
     with gr.Tab(TABS["collapses"], id="collapses") as tab:
+        lead = content(partial(collapses_lead, board))
         with gr.Row(elem_classes="lb-plots"):
             figures = [figure(partial(aligned_chart, name, board)) for name in SIGNALS]
         text = content(partial(collapses_page, board))
-        return TabPart("collapses", tab, drawn_for(), {}, (*figures, text))
+        return TabPart("collapses", tab, drawn_for(), {}, (lead, *figures, text))
 
 
 def _paper(board: Board) -> TabPart:
     with gr.Tab(TABS["paper"], id="paper") as tab:
-        contents = (figure(partial(paper_chart, board)), content(partial(paper_page, board)))
+        contents = (
+            content(partial(paper_lead, board)),
+            figure(partial(paper_chart, board)),
+            content(partial(paper_page, board)),
+        )
         return TabPart("paper", tab, drawn_for(), {}, contents)
 
 
@@ -310,13 +322,13 @@ def _wire_part(whole: Page, part: TabPart) -> None:
         part.controls["panels"].input(
             partial(moved, whole, part, len(others)),
             inputs=[whole.protocol, *part.controls.values()],
-            outputs=[part.drawn_for, *contents, *others],
+            outputs=[part.drawn_for, *contents, whole.task, *others],
             trigger_mode="always_last",
             **EVENT,
         )
     part.opened_by.select(
         partial(selected, whole, part),
-        inputs=[whole.protocol, part.drawn_for, *part.controls.values()],
+        inputs=[whole.protocol, whole.task, part.drawn_for, *part.controls.values()],
         outputs=[part.drawn_for, *contents],
         **EVENT,
     )

@@ -23,14 +23,19 @@ element.addEventListener("input", (event) => {
   }
 });
 
-// One turn at a time, by buttons or arrow keys; 0 shows all of them again.
+// One turn at a time, by buttons or arrow keys; 0 shows all of them again. Plays beside each other go
+// on together, and one that has ended stays at its last turn.
 function step(by) {
-  const turns = [...element.querySelectorAll(".lb-turns > li")];
-  const at = turns.findIndex((turn) => turn.classList.contains("lb-now"));
-  const next = at < 0 ? (by > 0 ? 0 : turns.length - 1)
-    : Math.min(Math.max(at + by, 0), turns.length - 1);
-  element.querySelector(".lb-turns")?.classList.toggle("lb-single", by !== 0);
-  turns.forEach((turn, place) => turn.classList.toggle("lb-now", by !== 0 && place === next));
+  const plays = [...element.querySelectorAll(".lb-turns")].map((list) => [...list.children]);
+  const last = Math.max(...plays.map((turns) => turns.length)) - 1;
+  const at = Math.max(
+    ...plays.map((turns) => turns.findIndex((turn) => turn.classList.contains("lb-now"))));
+  const next = at < 0 ? (by > 0 ? 0 : last) : Math.min(Math.max(at + by, 0), last);
+  for (const turns of plays) {
+    turns[0]?.parentElement.classList.toggle("lb-single", by !== 0);
+    const own = Math.min(next, turns.length - 1);
+    turns.forEach((turn, place) => turn.classList.toggle("lb-now", by !== 0 && place === own));
+  }
 }
 
 element.addEventListener("click", (event) => {

@@ -37,7 +37,7 @@ from leaderboard.board.file import (
     parquet_bytes,
     read_content,
 )
-from leaderboard.board.protocols import BoardFacts, Grid, PanelFacts, Protocol, Refused
+from leaderboard.board.protocols import BoardFacts, Grid, PanelFacts, Protocol, Queue, Refused
 from leaderboard.board.rows import FullRow, PanelKey
 from tasks.errors import UserError
 from tasks.texts import on_one_line
@@ -78,6 +78,7 @@ class Origin:
     commit: str | None = None
     date: str | None = None
     grid: Grid | None = None
+    queue: Queue | None = None
 
 
 NOWHERE: Final = Origin()
@@ -146,6 +147,7 @@ def build(
         origin.commit,
         origin.date,
         origin.grid,
+        origin.queue,
     )
     return Built(
         content=BoardContent(facts, (*today.rows, *kept)),

@@ -128,6 +128,36 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """An open pull request that submits an entry.
+
+    Attributes:
+        number: Of the pull request.
+        entry: Name of its folder; foreign text on one line.
+        opened: Day, ISO 8601.
+        state: What the check has said of its last commit: `waiting`, `running`, `passed`, `failed`.
+    """
+
+    number: int
+    entry: str
+    opened: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """Submissions that wait for a decision.
+
+    Attributes:
+        day: When the repository was asked, ISO 8601.
+        waiting: The oldest first.
+    """
+
+    day: str
+    waiting: tuple[Waiting, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class BoardFacts:
     """What the file says beside its entries.
 
@@ -139,6 +169,7 @@ class BoardFacts:
         commit: Its commit, likewise.
         date: Day of that commit, ISO 8601, likewise.
         grid: What could be here; None if the builder does not say.
+        queue: Submissions that wait, likewise.
     """
 
     version: int
@@ -148,3 +179,4 @@ class BoardFacts:
     commit: str | None = None
     date: str | None = None
     grid: Grid | None = None
+    queue: Queue | None = None

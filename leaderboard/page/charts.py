@@ -9,6 +9,7 @@ Format: https://vega.github.io/vega-lite/docs/.
 """
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -99,9 +100,58 @@ def by_recipe(recipes: Sequence[str], field: str = "recipe", legend: bool = True
     return shown if legend else shown | {"legend": None}
 
 
+def unit_of(unit: str) -> str:
+    """A unit behind a title; nothing for what has none."""
+    shown = {"share": " (%)", "nats": " (nats)"}
+    return shown.get(unit, "" if unit in ("", "ratio", "norm") else f" ({unit})")
+
+
 def quantity(field: str, title: str, **more: Any) -> Spec:
     """A channel of numbers."""
     return {"field": field, "type": "quantitative", "title": title, **more}
+
+
+def apart(heights: Sequence[float], gap: float, top: float = math.inf) -> list[float]:
+    """Where labels stand so that none lies on another, each as near to its place as it can be.
+
+    Args:
+        heights: Where they would stand, in any unit.
+        gap: The least distance of two.
+        top: None stands higher.
+    """
+    order = sorted(range(len(heights)), key=heights.__getitem__)
+    # Isotonic regression: blocks of labels that touch stand around their common middle.
+    blocks: list[tuple[float, int]] = []
+    for place, index in enumerate(order):
+        total, count = heights[index] - place * gap, 1
+        while blocks and blocks[-1][0] / blocks[-1][1] >= total / count:
+            other, more = blocks.pop()
+            total, count = total + other, count + more
+        blocks.append((total, count))
+    bases = [total / count for total, count in blocks for _ in range(count)]
+    last, found = len(order) - 1, [0.0] * len(order)
+    for place, index in enumerate(order):
+        found[index] = min(bases[place] + place * gap, top - (last - place) * gap)
+    return found
+
+
+def apart_where_near(
+    points: Sequence[tuple[float, float]], near: float, gap: float, top: float = math.inf
+) -> list[float]:
+    """Heights of labels at points (x, y): those less than `near` from each other stand apart."""
+    order = sorted(range(len(points)), key=lambda index: points[index][0])
+    groups: list[list[int]] = []
+    for index in order:
+        if groups and points[index][0] - points[groups[-1][-1]][0] < near:
+            groups[-1].append(index)
+        else:
+            groups.append([index])
+    found = [0.0] * len(points)
+    for group in groups:
+        heights = apart([points[index][1] for index in group], gap, top)
+        for index, height in zip(group, heights, strict=True):
+            found[index] = height
+    return found
 
 
 def tooltip(fields: Mapping[str, str]) -> list[Spec]:

@@ -55,6 +55,8 @@ class Page:
         tabs: Which tab is open.
         notice: Says what a link has asked for in vain.
         protocol: Which protocol is shown.
+        task: Holds the panels that were asked for last: a tab that was never open does not know
+            yet what its own choice was set to.
     """
 
     board: Board
@@ -62,11 +64,12 @@ class Page:
     tabs: gr.Tabs
     notice: gr.HTML
     protocol: gr.Dropdown
+    task: gr.Textbox
 
     @property
     def all(self) -> list[gr.blocks.Block]:
         """Everything that a link may change."""
-        found: list[gr.blocks.Block] = [self.tabs, self.notice, self.protocol]
+        found: list[gr.blocks.Block] = [self.tabs, self.notice, self.protocol, self.task]
         for part in self.parts:
             found += [part.drawn_for, *part.controls.values()]
             found += [component for component, _ in part.contents]
@@ -114,20 +117,26 @@ def moved(page: Page, part: TabPart, others: int, protocol: str, *values: Any) -
         values: Of all of the tab's controls, in order.
     """
     panels = dict(zip(part.controls, values, strict=True))["panels"]
-    return [*used(page, part, protocol, *values), *[panels] * others]
+    return [*used(page, part, protocol, *values), panels, *[panels] * others]
 
 
-def selected(page: Page, part: TabPart, protocol: str, drawn_for: str, *values: Any) -> list[Any]:
+def selected(
+    page: Page, part: TabPart, protocol: str, task: str, drawn_for: str, *values: Any
+) -> list[Any]:
     """A tab was opened: draw it, unless it shows what its controls say already.
 
     Args:
         page: The page.
         part: The tab.
         protocol: Name of the protocol that is shown.
+        task: The panels that were asked for last, in any tab; empty for none.
         drawn_for: What it was drawn for.
         values: Of all of its controls, in order.
     """
     asked = dict(zip(part.controls, values, strict=True))
+    if task and "panels" in asked:
+        asked["panels"] = task
+        values = tuple(asked.values())
     state = open_query(page.board, asked | {"tab": part.tab, "protocol": protocol}).state
     if query_of(state) == drawn_for:
         return [gr.skip()] * (len(part.contents) + 1)
@@ -153,6 +162,8 @@ def opened(page: Page, asked: Mapping[str, Sequence[str] | str], shown: str) -> 
     said = found.ignored.text
     changes[page.notice] = wrapped(note(said, "lb-notice")) if said else ""
     shares = any(part.tab == state.tab and "panels" in part.controls for part in page.parts)
+    if shares or state.protocol != shown:
+        changes[page.task] = state.panels if shares else ""
     for part in page.parts:
         with_panels = shares and "panels" in part.controls
         if part.tab == state.tab:

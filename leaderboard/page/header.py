@@ -61,7 +61,11 @@ def _links(board: Board) -> list[Markup]:
         element("button", "Cite", "lb-word", type="button", popovertarget="lb-cite"),
         link(query_of(State(tab="submit")), "Submit an entry"),
     ]
-    if repository:
+    queue = board.facts.queue
+    if queue is not None:
+        text = f"Queue of submissions ({len(queue.waiting)})"
+        found.append(link(query_of(State(tab="submit")), text))
+    elif repository:
         found.append(outside(f"{repository}/pulls", "Queue of submissions"))
     return found
 

@@ -86,7 +86,11 @@ def panel_choices(board: Board, protocol: str) -> tuple[tuple[str, str], ...]:
     single = []
     for each in found.panels:
         count = sum(row.panel(each.key) is not None for row in trained)
-        name = each.title if each.panel == "builtin" else f"{each.title}: {each.panel}"
+        name = (
+            each.title
+            if each.panel == "builtin"
+            else f"{each.title}: {each.panel.replace('_', ' ')}"
+        )
         single.append((f"{name} ({count})", panel_name(each)))
     return (*several, *single)
 

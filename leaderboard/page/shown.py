@@ -1,5 +1,6 @@
 """What a view shows of the board: its panels, its table, and entries where none were asked for."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Final
@@ -97,14 +98,23 @@ def filled(board: Board, state: State) -> State:
     """A state with entries chosen where its tab needs some and none were asked for: the best."""
     rows = ranked(board, state.protocol)
     if state.tab == "curves" and not state.entries:
-        best = [row.id for row in rows if row.stability is not None]
-        return replace(state, entries=tuple(best[:DEFAULT_CURVES]))
+        return replace(state, entries=_curves(rows))
     if state.tab == "entry" and not state.entry and rows:
         return replace(state, entry=rows[0].id)
     if state.tab == "compare":
         first = state.first or _partner(board, state, state.second)
         return replace(state, first=first, second=state.second or _partner(board, state, first))
     return state
+
+
+def _curves(rows: Sequence[BoardRow]) -> tuple[str, ...]:
+    """The best entries with logs, and with them the one that collapsed most often, if any did."""
+    logged = [row for row in rows if row.stability is not None]
+    shown = [row.id for row in logged[:DEFAULT_CURVES]]
+    fallen = max(logged, key=lambda row: row.stability_column("collapse_rate") or 0, default=None)
+    if fallen is not None and fallen.stability_column("collapse_rate") and fallen.id not in shown:
+        shown[-1] = fallen.id
+    return tuple(shown)
 
 
 def _partner(board: Board, state: State, other: str) -> str:

@@ -44,7 +44,7 @@ TABS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "stability": ("panels", "measure", "base"),
     "curves": ("entries", "x", "linear"),
-    "entry": ("entry", "panel", "show", "seed", "repeat", "episode"),
+    "entry": ("entry", "panel", "show", "seed", "repeat", "episode", "beside"),
     "compare": ("first", "second", "panel"),
     "collapses": (),
     "paper": (),
@@ -88,6 +88,7 @@ class State:
         repeat: Which of the checkpoint's plays of it, counted from 1; empty likewise.
         show: Which episodes are listed, of `SHOW`.
         episode: The episode that is shown.
+        beside: It is shown as the init and every seed played it, beside each other.
         first: One entry of a comparison.
         second: The other one.
     """
@@ -117,6 +118,7 @@ class State:
     repeat: str = ""
     show: str = "all"
     episode: str = ""
+    beside: bool = False
     first: str = ""
     second: str = ""
 

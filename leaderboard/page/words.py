@@ -82,6 +82,18 @@ WORDS: Final[Mapping[str, Word]] = {
             "within their track only. \u201copen\u201d: on no track.",
         ),
     ),
+    "badges": Word(
+        "Checked",
+        (
+            "replayed: every recorded action was executed again and earns the recorded reward. It "
+            "doesn't prove which model chose the actions.",
+            "stability: logs: the training curves were computed from raw logs. It doesn't prove "
+            "that the logs come from a real run.",
+            "init: fixed: training started from a registered checkpoint, by the hash that the "
+            "authors declare. re-run: maintainers evaluated the weights again. The tab About says "
+            "more.",
+        ),
+    ),
     "rank": Word(
         "Rank",
         (

@@ -235,7 +235,7 @@ COLUMNS: Final = (
     Column("badges", "badges", "", "what was verified about the entry, and how",
            lambda line: ", ".join(badges_of(line.row)) or None, group="proof", usual=True),
     Column("date", "date", "", "date of the submission, as declared",
-           lambda line: line.row.date, usual=True),
+           lambda line: line.row.date),
     Column("authors", "authors", "", "who submitted it", lambda line: ", ".join(line.row.authors)),
     Column("code", "code", "", "link to the code", lambda line: line.row.code),
     Column("paper", "paper", "", "link to the paper", lambda line: line.row.paper),

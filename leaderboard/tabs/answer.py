@@ -9,15 +9,16 @@ from markupsafe import Markup
 from benchmark.stats.intervals import Interval
 from benchmark.stats.shown import whole_percent
 from leaderboard.board.board import Board
-from leaderboard.board.rows import BoardRow, PanelKey
-from leaderboard.page.markup import NOTHING, element, joined, line, link, page
+from leaderboard.board.rows import OPEN, BoardRow, PanelKey
+from leaderboard.page.markup import NOTHING, Piece, element, joined, line, link, page
 from leaderboard.page.shown import panels_of_name
 from leaderboard.page.state import State, query_of
-from leaderboard.page.words import ONE_SEED, explained
+from leaderboard.page.words import explained
 from leaderboard.table import cells
 from leaderboard.table.columns import Line, dependable_of, success_of, worst_of
 from leaderboard.table.paired import mean_difference
 from leaderboard.table.ranks import Rank, ranks
+from leaderboard.table.view import badges_of
 from tasks.texts import counted
 
 _MOST_TRACKS: Final = 3
@@ -56,7 +57,7 @@ def _where(board: Board, state: State, panels: Sequence[PanelKey]) -> str:
 def _tracks(
     board: Board, state: State, panels: Sequence[PanelKey]
 ) -> list[tuple[str, list[tuple[BoardRow, Rank]]]]:
-    """Ranked entries by track, the best of each first; the largest track first."""
+    """Ranked entries by track, the best of each first; tracks by `order_of_track`."""
     places = ranks(board, state.protocol, tuple(panels))
     found: dict[str, list[tuple[BoardRow, Rank]]] = {}
     for row in board.rows(state.protocol):
@@ -64,7 +65,12 @@ def _tracks(
             found.setdefault(row.track, []).append((row, places[row.id]))
     for rows in found.values():
         rows.sort(key=lambda pair: -_success(pair[0], panels).value)
-    return sorted(found.items(), key=lambda pair: (-len(pair[1]), pair[0]))
+    return sorted(found.items(), key=lambda pair: order_of_track(pair[0], len(pair[1])))
+
+
+def order_of_track(track: str, entries: int) -> tuple[bool, bool, int, str]:
+    """Where a track stands among others: usual settings first, then the largest one."""
+    return track == OPEN, track.endswith("-stress"), -entries, track
 
 
 def _success(row: BoardRow, panels: Sequence[PanelKey]) -> Interval:
@@ -81,22 +87,33 @@ def _sentence(
     track: str,
     rows: Sequence[tuple[BoardRow, Rank]],
 ) -> Markup:
-    """Who leads a track, by how much, who ties, what collapsed."""
+    """Who leads a track, by how much, who ties, what collapsed, what was checked."""
     (first, _), *others = rows
-    success = _success(first, panels)
+    success, start = _success(first, panels), init_success(board, first, panels)
     size = f"{cells.number(first.parameters, 'parameters')} parameters" if first.parameters else ""
     about = joined([line(first.base_model), f", {size}" if size else ""])
-    head = joined(
+    ties = [row for row, rank in others if rank.first == 1]
+    said = joined(
         [
-            f"On {where}, track ", element("em", line(track)), " (", about, "): ",
-            element("strong", _entry(first, state)), " leads with "
-            if others else " has ",
+            element("span", joined([f"{where}, track ", element("em", line(track)), ": ", about]),
+                    "lb-sub"),
+            "No clear leader: " if ties else "",
+            element("strong", _entry(first, state)), " leads with " if others and not ties
+            else " has ",
             element("strong", f"{cells.percent(success.value)}%"),
             f" [{cells.percent(success.low)}, {cells.percent(success.high)}]",
+            "" if start is None else f", before training {cells.percent(start)}%",
         ]
     )  # fmt: skip
-    margin = _margin(board, state, panels, first, others)
-    return joined([head, margin, ". ", _collapses(first), _dependable(first, panels)])
+    margin = _margin(board, state, panels, first, others, ties)
+    return joined(
+        [said, margin, ". ", _collapses(first), _dependable(first, panels), _proof(first)]
+    )
+
+
+def _proof(row: BoardRow) -> Markup:
+    """What was checked of an entry."""
+    return joined([" ", explained("badges", "Checked"), f": {', '.join(badges_of(row))}."])
 
 
 def _dependable(row: BoardRow, panels: Sequence[PanelKey]) -> Markup:
@@ -107,7 +124,7 @@ def _dependable(row: BoardRow, panels: Sequence[PanelKey]) -> Markup:
     found, worst = dependable_of(row, panels), worst_of(row, panels)
     if found is None:
         single = len(row.checkpoints) == 1
-        return joined([" ", name, f": not known; {ONE_SEED}."]) if single else NOTHING
+        return joined([" ", name, ": not known from one seed."]) if single else NOTHING
     ends = f"[{cells.percent(found.low)}, {cells.percent(found.high)}]"
     last = f"; worst seed {cells.percent(worst)}%" if worst is not None else ""
     return joined([" ", name, f": {cells.percent(found.value)}% {ends}{last}."])
@@ -124,6 +141,7 @@ def _margin(
     panels: Sequence[PanelKey],
     first: BoardRow,
     others: Sequence[tuple[BoardRow, Rank]],
+    ties: Sequence[BoardRow],
 ) -> Markup:
     """The distance to the second, and who ties."""
     if not others:
@@ -131,12 +149,14 @@ def _margin(
     second, _ = others[0]
     found = mean_difference(board, first, second, panels)
     by = cells.points(found) if found else cells.UNKNOWN
-    ties = [row for row, rank in others if rank.first == 1]
-    parts = [f", {by} points ahead of ", _entry(second, state)]
-    if ties:
-        names = joined([_entry(row, state) for row in ties[:3]], ", ")
-        more = f" and {len(ties) - 3} more" if len(ties) > 3 else ""
-        parts += ["; ties: ", names, more]
+    parts: list[Piece] = [f"; {by} points ahead of ", _entry(second, state)]
+    if second in ties:
+        parts.append(", a tie")
+    further = [row for row in ties if row is not second]
+    if further:
+        names = joined([_entry(row, state) for row in further[:3]], ", ")
+        more = f" and {len(further) - 3} more" if len(further) > 3 else ""
+        parts += ["; also tied: ", names, more]
     return joined(parts)
 
 

@@ -33,7 +33,7 @@ from leaderboard.table.columns import DEPENDABLE, RANK, SUCCESS, Column, Line, s
 from leaderboard.table.ranks import RANKED
 from leaderboard.table.table import columns, csv_of
 from leaderboard.table.view import panels_of
-from leaderboard.tabs.answer import init_success
+from leaderboard.tabs.answer import init_success, order_of_track
 from leaderboard.tabs.published import published_section
 from tasks.texts import counted
 
@@ -157,21 +157,35 @@ def _legend() -> Markup:
 
 
 def _table(board: Board, state: State, frame: pd.DataFrame) -> Markup:
+    ranked = frame["kind"].isin(RANKED)
+    tracks = dict(frame[ranked].groupby("track").size())
+    # Places are places within a track: where they decide, every track stands by itself.
+    apart = len(tracks) > 1 and (state.sort in (SUCCESS, RANK) or "/" in state.sort)
     shown = chosen(board, state)
+    if apart and state.columns == USUAL:
+        shown = tuple(column for column in shown if column.name != "track")
     heads = joined(_head(column, state) for column in shown)
     by = state.sort if "/" in state.sort else SUCCESS
     contents = _contents(board, state.protocol, state.panels, by, tuple(c.name for c in shown))
-    ranked = frame["kind"].isin(RANKED)
-    rows = [element("tr", contents[entry]) for entry in frame.index[ranked]]
+    rows = []
+    order = sorted(tracks, key=lambda name: order_of_track(name, tracks[name])) if apart else [""]
+    for track in order:
+        own = ranked & (frame["track"] == track) if apart else ranked
+        title = joined([explained("track", "Track"), " ", line(track)])
+        rows += [_divider(title, len(shown))] if apart else []
+        rows += [element("tr", contents[entry]) for entry in frame.index[own]]
     references = [element("tr", contents[entry], "lb-reference") for entry in frame.index[~ranked]]
     if references:
-        text = "Reference, not ranked: scripted policies and inits"
-        rows.append(
-            element(
-                "tr", element("th", text, colspan=str(len(shown)), scope="colgroup"), "lb-divider"
-            )
+        title = joined(
+            ["Reference, not ranked: scripted policies and ", explained("init", "inits")]
         )
+        rows.append(_divider(title, len(shown)))
     return framed("Entries of the leaderboard", heads, joined([*rows, *references]), "lb-board")
+
+
+def _divider(title: Markup, columns_shown: int) -> Markup:
+    head = element("th", title, colspan=str(columns_shown), scope="colgroup")
+    return element("tr", head, "lb-divider")
 
 
 @lru_cache(maxsize=32)
@@ -199,7 +213,7 @@ def _head(column: Column, state: State) -> Markup:
     order = "descending" if falls else "ascending"
     mark = element("span", "\u2193" if falls else "\u2191", aria_hidden="true")
     css = " ".join(filter(None, ["num" if column.unit else "", _css(column)]))
-    unit = _UNITS.get(column.unit, "")
+    unit = _UNITS.get(column.unit, "") if column.name != _COLLAPSE else ""
     title: Piece = _title(column) + (f" ({unit})" if unit else "")
     text = joined([title, " ", mark]) if current else title
     sorted_by = {"aria_sort": order} if current else {}
@@ -284,7 +298,7 @@ def _dependable(row: BoardRow, values: dict[str, Any]) -> Piece:
         single = row.stability is not None and len(row.checkpoints) == 1
         return element("span", "1 seed", "lb-sub", title=ONE_SEED) if single else cells.UNKNOWN
     ends = f"{cells.percent(low)}\u2013{cells.percent(high)}"
-    return joined([cells.percent(value), element("span", ends, "lb-sub")])
+    return element("span", joined([cells.percent(value), element("span", ends, "lb-sub")]))
 
 
 def _collapse(row: BoardRow) -> Piece:

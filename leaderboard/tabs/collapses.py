@@ -39,16 +39,26 @@ MOST_DRAWN: Final = 12
 
 
 @lru_cache(maxsize=8)
-def collapses_page(board: Board, state: State) -> str:
-    """The tab's content."""
+def collapses_lead(board: Board, state: State) -> str:
+    """What stands above the figures."""
     found = autopsies(board, state.protocol)
     if not found:
-        return page(
-            note("No training run on this board has collapsed yet."), view_link(query_of(state))
-        )
+        return page(note("No training run on this board has collapsed yet."))
+    about = "A thin line is a run, the thick line the median of all runs, the dashed line the "
+    return page(
+        element("p", _answer(found, warned(board, state.protocol)), "lb-answer"),
+        note(joined([about, explained("collapse", "collapse"), "."])),
+    )
+
+
+@lru_cache(maxsize=8)
+def collapses_page(board: Board, state: State) -> str:
+    """What stands below the figures."""
+    found = autopsies(board, state.protocol)
+    if not found:
+        return page(view_link(query_of(state)))
     signals = warned(board, state.protocol)
     return page(
-        element("p", _answer(found, signals), "lb-answer"),
         note(
             joined(
                 [
@@ -62,8 +72,6 @@ def collapses_page(board: Board, state: State) -> str:
             )
         ),
         _signals(signals) if any(each.known for each in signals) else NOTHING,
-        note("In the figures, a thin line is a run, the thick line the median of all runs, and the "
-             "dashed line the collapse."),
         element("h2", "Run by run"),
         _runs(board, state, found),
         view_link(query_of(state)),
@@ -187,8 +195,7 @@ def aligned_chart(name: str, board: Board, state: State) -> charts.Value:
         }
     if not any(lines.values()):
         return charts.NOTHING
-    unit = "%" if kind.unit == "share" else kind.unit
-    title = f"{kind.title} ({unit})"
+    title = kind.title + charts.unit_of(kind.unit)
     return charts.value_of(
         _spec(lines, recipes, title, kind.text, kind.log_scale),
         f"{title} of {counted(len(lines), 'run')} around the collapse, which is at 0",

@@ -28,7 +28,7 @@ from leaderboard.page.markup import (
 )
 from leaderboard.page.state import State, query_of
 from leaderboard.table import cells
-from leaderboard.table.columns import COLUMNS, panel_name
+from leaderboard.table.columns import COLUMNS, Line, panel_name
 from leaderboard.table.equal import equal_means
 from leaderboard.table.paired import Comparison, DifferingEpisode, compare
 from leaderboard.tabs.curve_charts import curve_chart
@@ -40,22 +40,19 @@ MAX_LISTED: Final = 100
 
 @lru_cache(maxsize=64)
 def compare_page(board: Board, state: State) -> str:
-    """The tab's content."""
+    """What stands below the figures."""
     first, second = (board.row(each, state.protocol) for each in (state.first, state.second))
-    if first is None or second is None:
-        return page(note("Choose two entries."))
-    if first.id == second.id:
-        return page(note("Choose two different entries."))
+    if first is None or second is None or first.id == second.id:
+        return ""
     panels = (board.protocol(state.protocol) or board.protocols[0]).panels
     known = {panel_name(panel): panel for panel in panels}
     found = _compared(board, first, second, state.protocol)
     if not found:
-        return page(note("These entries share no panel, so they can't be compared."))
+        return page(view_link(query_of(state)))
     chosen = state.panel if state.panel in found else next(iter(found))
     apart = joined(["They have not both played ", line(state.panel), "."])
     return page(
         note(apart, "lb-notice") if state.panel not in ("", chosen) else NOTHING,
-        _headline(first, second, found),
         _side_by_side(board, first, second),
         _listed(first, second, found, state),
         _while_training(board, first, second, known),
@@ -69,6 +66,20 @@ def compare_page(board: Board, state: State) -> str:
     )
 
 
+@lru_cache(maxsize=64)
+def compare_lead(board: Board, state: State) -> str:
+    """What stands above the figures: which of the two is better, and by how much."""
+    first, second = (board.row(each, state.protocol) for each in (state.first, state.second))
+    if first is None or second is None:
+        return page(note("Choose two entries."))
+    if first.id == second.id:
+        return page(note("Choose two different entries."))
+    found = _compared(board, first, second, state.protocol)
+    if not found:
+        return page(note("These entries share no panel, so they can't be compared."))
+    return page(_headline(first, second, found))
+
+
 def _verdict(first: BoardRow, second: BoardRow, found: Comparison) -> Piece:
     if found.difference.low <= 0 <= found.difference.high:
         return "a tie"
@@ -77,14 +88,17 @@ def _verdict(first: BoardRow, second: BoardRow, found: Comparison) -> Piece:
 
 
 def _headline(first: BoardRow, second: BoardRow, found: dict[str, Comparison]) -> Markup:
-    ties = sum(each.difference.low <= 0 <= each.difference.high for each in found.values())
-    count = counted(len(found), "panel")
-    about = f" minus \u201c{cells.text(second.name)}\u201d on {count} that both have played"
-    tied = f"; {ties} of them a tie" if ties else ""
-    if ties and len(found) == 1:
-        tied = ": a tie"
-    text = joined(["\u201c", line(first.name), "\u201d", about, tied])
-    return element("p", text, "lb-count", role="status")
+    names = [element("strong", line(each.name)) for each in (first, second)]
+    if len(found) == 1:
+        ((panel, only),) = found.items()
+        said = [names[0], " minus ", names[1], f" on {panel}: ", cells.points(only.difference)]
+        text = joined([*said, " points, ", _verdict(first, second, only), "."])
+    else:
+        ties = sum(each.difference.low <= 0 <= each.difference.high for each in found.values())
+        count = counted(len(found), "panel")
+        tied = f"; {ties} of them a tie" if ties else ""
+        text = joined([names[0], " minus ", names[1], f" on {count} that both have played", tied])
+    return element("p", text, "lb-answer", role="status")
 
 
 @lru_cache(maxsize=64)
@@ -132,14 +146,9 @@ def _compared(
     }
 
 
-_STABILITY: Final = ("collapse_rate", "worst_seed", "max_drawdown", "retention")
-_CELLS: Final = {
-    "both": "both alike",
-    "first": "first more often",
-    "second": "second more often",
-    "none": "neither",
-}
-"""What a cell of the grid of episodes says, by its class."""
+_STABILITY: Final = ("worst_seed", "max_drawdown", "retention")
+_CELLS: Final = ("both", "first", "second", "none")
+"""Classes of the cells of the grid of episodes."""
 _CHOICES: Final = ("advantage", "clipping", "aggregation", "sampling", "setting")
 
 
@@ -147,6 +156,12 @@ def _side_by_side(board: Board, first: BoardRow, second: BoardRow) -> Markup:
     """Stability of both, and what of their configurations differs."""
     known = {column.name: column for column in COLUMNS}
     rows: list[list[Piece]] = []
+    events = [Line(each, (), None).collapse for each in (first, second)]
+    if any(events):
+        said = (
+            f"{event.happened} of {event.known}" if event else cells.UNKNOWN for event in events
+        )
+        rows.append(["seeds that collapsed", *said])
     for name in _STABILITY:
         column = known[name]
         values = [
@@ -281,11 +296,15 @@ def _grid(board: Board, first: BoardRow, second: BoardRow, panel: PanelFacts) ->
         said += f"second {whole_percent(b)}%"
         name = element("span", said, "lb-sr")
         cells_shown.append(link(query_of(target), name, f"lb-cell lb-cell-{css}", title=said))
+    texts = {
+        "both": "solved by both alike", "first": joined([line(first.name), " more often"]),
+        "second": joined([line(second.name), " more often"]), "none": "solved by neither",
+    }  # fmt: skip
     legend = joined(
         (
-            element("span", joined([element("i", "", f"lb-cell lb-cell-{css}"), f" {text}: ",
-                                    str(totals[css])]))
-            for css, text in _CELLS.items()
+            element("span", joined([element("i", "", f"lb-cell lb-cell-{css}"), " ", text,
+                                    f": {totals[css]}"]))
+            for css, text in texts.items()
         ),
         " ",
     )  # fmt: skip

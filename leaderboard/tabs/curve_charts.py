@@ -37,12 +37,14 @@ def drawn_of(board: Board, state: State) -> list[tuple[BoardRow, tuple[SeedCurve
 
 
 def labels_of(drawn: Drawn) -> list[str]:
-    """What curves are called: their recipes, or their entries where two have one recipe."""
+    """What curves are called: their recipes, or their entries if two have one recipe."""
     recipes = [cells.text(row.recipe) for row, _ in drawn]
+    if len(set(recipes)) == len(recipes):
+        return recipes
     names = [cells.text(row.name) for row, _ in drawn]
     return [
-        recipe if recipes.count(recipe) == 1 else name if names.count(name) == 1 else row.id
-        for (row, _), recipe, name in zip(drawn, recipes, names, strict=True)
+        name if names.count(name) == 1 else row.id
+        for (row, _), name in zip(drawn, names, strict=True)
     ]
 
 
@@ -79,8 +81,7 @@ def curve_chart(name: str, board: Board, state: State) -> charts.Value:
         ]
         if middle:
             said.append(f"{label} ends at {cells.number(middle[-1][1] / scale, kind.unit)}")
-    unit = "%" if kind.unit == "share" else kind.unit
-    title = f"{kind.title} ({unit})"
+    title = kind.title + charts.unit_of(kind.unit)
     if not lines:
         return _nothing(title, kind.text)
     values = [line["y"] for line in lines] + [b[end] for b in bands for end in ("low", "high")]
@@ -192,10 +193,9 @@ def _spec(
         },
     ]  # fmt: skip
     if len(labels) > 1:
-        last = {label: line for line in parts.lines if (label := line["label"])}
         layers.append(
             {
-                "data": {"values": list(last.values())},
+                "data": {"values": _ends(parts.lines, axis)},
                 "mark": {"type": "text", "align": "right", "dy": -9, "fontSize": 11},
                 "encoding": same | {"y": y, "opacity": shown, "text": {"field": "label"}},
             }
@@ -205,7 +205,7 @@ def _spec(
         "data": {"values": parts.lines},
         "layer": layers,
         "width": "container",
-        "height": 190,
+        "height": _HEIGHT,
     }
 
 
@@ -230,6 +230,33 @@ def _recipes(drawn: Drawn, labels: list[str]) -> tuple[charts.Spec, charts.Spec]
     return color, dash
 
 
+def _ends(lines: Sequence[dict[str, Any]], axis: charts.Spec) -> list[dict[str, Any]]:
+    """Where the name of every line stands: at its end, and not on another name."""
+    last = list({line["label"]: line for line in lines}.values())
+    low: float
+    high: float
+    low, high = axis["scale"].get("domain") or (0.0, max([line["y"] for line in lines]))
+    log = axis["scale"].get("type") == "log"
+    if not high > low:
+        return last
+
+    def height(y: float) -> float:
+        if not log:
+            return _HEIGHT * (y - low) / (high - low)
+        return _HEIGHT * math.log(max(y, low) / low) / math.log(high / low)
+
+    near = _NAME_WIDTH * max(line["x"] for line in last)
+    places = [(line["x"], height(line["y"])) for line in last]
+    found = charts.apart_where_near(places, near, _NAME_HEIGHT, _HEIGHT)
+    shares = [each / _HEIGHT for each in found]
+    at = [low * (high / low) ** each if log else low + each * (high - low) for each in shares]
+    return [line | {"y": y} for line, y in zip(last, at, strict=True)]
+
+
+_HEIGHT: Final = 190.0
+"""Of a figure, in pixels, as those of names; their width is a share of the figure's."""
+_NAME_HEIGHT: Final = 13.0
+_NAME_WIDTH: Final = 0.3
 _OF_X: Final = {
     "updates": "update",
     "episodes": "training episodes",

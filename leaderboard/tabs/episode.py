@@ -12,7 +12,7 @@ from leaderboard.page.markup import NOTHING, Piece, block, element, folded, join
 from leaderboard.table import cells
 from tasks.episode import View
 from tasks.presentation import Tile
-from tasks.texts import without_middle
+from tasks.texts import counted, without_middle
 
 MAX_TURNS: Final = 100
 """Turns that are shown of an episode."""
@@ -43,25 +43,72 @@ def turns(play: Play) -> Markup:
     start = play.views[0] if play.views else None
     if start is not None:
         parts.append(element("div", _seen(start, play.tiles, "before the first turn"), "lb-start"))
-    # The view after a turn is the next turn's, but for the end.
-    after = [*play.views[1:], *[None] * (len(record.turns) + 1 - len(play.views))]
-    listed = [
-        element("li", _turn(number, turn, view, play.tiles), "lb-turn")
-        for number, (turn, view) in enumerate(zip(record.turns[:MAX_TURNS], after, strict=False), 1)
-    ]
+    listed = _listed(play)
     if len(listed) > 1:
         parts.append(_STEPS)
     parts.append(element("ol", joined(listed), "lb-turns", tabindex="0", aria_label="Turns"))
-    if len(record.turns) > MAX_TURNS:
-        parts.append(note(f"{len(record.turns) - MAX_TURNS} more turns are not shown."))
-    return joined(parts)
+    return joined([*parts, _more(record)])
+
+
+def columns(plays: Sequence[tuple[Piece, Play | str]]) -> Markup:
+    """Plays of one episode beside each other, all at the same turn.
+
+    Args:
+        plays: What each of them is, and the play, or why it cannot be shown.
+    """
+    known = [play for _, play in plays if isinstance(play, Play)]
+    parts: list[Piece] = []
+    if known and known[0].asked:
+        parts.append(block(shortened(known[0].asked)))
+    start = next((play for play in known if play.views), None)
+    if start is not None:
+        seen = _seen(start.views[0], start.tiles, "before the first turn")
+        parts.append(element("div", seen, "lb-start"))
+    parts += [_STEPS] if known else []
+    shown = (element("section", element("h4", title) + _column(play)) for title, play in plays)
+    return joined([*parts, element("div", joined(shown), "lb-plays")])
+
+
+def _column(play: Play | str) -> Markup:
+    if isinstance(play, str):
+        return note(line(play))
+    record = play.record
+    parts: list[Piece] = [element("p", _ending(record), "lb-sub")]
+    parts += [note(line(play.reason))] if play.reason else []
+    turn_by_turn = _listed(play, "lb-now")
+    parts.append(
+        element("ol", joined(turn_by_turn), "lb-turns lb-single", tabindex="0", aria_label="Turns")
+    )
+    return joined([*parts, _more(record)])
+
+
+def _listed(play: Play, first: str = "") -> list[Markup]:
+    """Its turns; `first` is a further class of the first one."""
+    record = play.record
+    # The view after a turn is the next turn's, but for the end.
+    after = [*play.views[1:], *[None] * (len(record.turns) + 1 - len(play.views))]
+    known = zip(record.turns[:MAX_TURNS], after, strict=False)
+    return [
+        element("li", _turn(number, turn, view, play.tiles),
+                f"lb-turn {first if number == 1 else ''}".rstrip())
+        for number, (turn, view) in enumerate(known, 1)
+    ]  # fmt: skip
+
+
+def _more(record: EpisodeRecord) -> Markup:
+    rest = len(record.turns) - MAX_TURNS
+    return note(f"{rest} more turns are not shown.") if rest > 0 else NOTHING
 
 
 def _outcome(record: EpisodeRecord) -> Markup:
+    return element("p", _ending(record), "lb-count", role="status")
+
+
+def _ending(record: EpisodeRecord) -> str:
     solved = "solved" if record.success and record.error is None else "failed"
-    about = f"{solved} after {len(record.turns)} turns, score {cells.number(record.score, '')}"
-    about += f", return {cells.number(record.episode_return, '')}"
-    return element("p", about, "lb-count", role="status")
+    about = f"{solved} after {counted(len(record.turns), 'turn')}, "
+    about += f"score {cells.number(record.score, '')}"
+    return f"{about}, return {cells.number(record.episode_return, '')}"
 
 
 def _turn(number: int, turn: TurnRecord, after: View | None, tiles: Mapping[str, Tile]) -> Markup:

@@ -9,18 +9,22 @@ from markupsafe import Markup
 
 from leaderboard.board.board import Board, Counts
 from leaderboard.board.protocols import PanelFacts
-from leaderboard.board.rows import BoardRow, PanelNumbers
+from leaderboard.board.rows import BoardRow, PanelKey, PanelNumbers
 from leaderboard.episodes.outcomes import Endings, PlayKey, known_endings, read_endings
-from leaderboard.episodes.plays import play_of
+from leaderboard.episodes.plays import Play, play_of
 from leaderboard.page.markup import NOTHING, Piece, element, joined, line, link, note, page
 from leaderboard.page.shown import repeats_of
 from leaderboard.page.state import SHOW, State, query_of
 from leaderboard.tabs.answer import init_of_entry
-from leaderboard.tabs.episode import turns
+from leaderboard.tabs.episode import columns, turns
 from tasks.errors import UserError
 
 MAX_LISTED: Final = 400
 """Episodes that the list shows."""
+MAX_BESIDE: Final = 4
+"""Plays of an episode that are shown beside each other: the init's and those of the first seeds."""
+_Asked = tuple[BoardRow, int, PanelKey, str, int]
+"""Entry, seed, panel, episode, repeat counted from 0."""
 _WANTED: Final = {"solved": True, "failed": False}
 
 
@@ -160,7 +164,14 @@ def _chosen(
     several = len(played.repeats) > 1
     state = replace(state, seed=str(seed), repeat=str(repeat) if several else "")
     title = joined([line(state.episode), f", seed {seed}", f", play {repeat}" if several else ""])
-    parts = [element("h4", title), _plays(state, keys, endings), _before(board, row, state)]
+    others = _beside(board, row, played, state, repeat)
+    toggle = _toggle(state) if len(others) > 1 else NOTHING
+    if state.beside and len(others) > 1:
+        shown = [(name, _tried(submissions, *asked)) for name, asked in others]
+        about = joined([line(state.episode), ", side by side"])
+        return joined([element("h4", about), toggle, columns(shown), _own(state, "episode")])
+    ways = joined([_plays(state, keys, endings), _before(board, row, state), toggle])
+    parts = [element("h4", title), ways]
     try:
         parts.append(turns(play_of(submissions, row, seed, key, state.episode, repeat - 1)))
     except UserError as error:
@@ -168,6 +179,36 @@ def _chosen(
         faults = [str(error)]
     parts += [note(line(fault)) for fault in faults]
     return joined([*parts, _own(state, "episode")])
+
+
+def _toggle(state: State) -> Markup:
+    text = "one at a time" if state.beside else "side by side: before training and every seed"
+    return element("p", _way(replace(state, beside=not state.beside), text, False), "lb-ways")
+
+
+def _beside(
+    board: Board, row: BoardRow, played: _Played, state: State, repeat: int
+) -> list[tuple[Piece, _Asked]]:
+    """The init's play of an episode and those of the entry's seeds: what each is, where it lies."""
+    key, found = played.numbers.key, list[tuple[Piece, _Asked]]()
+    init = init_of_entry(board, row)
+    if init is not None and (numbers := init.panel(key)) is not None:
+        name = joined(["before training: ", line(init.name)])
+        found.append((name, (init, numbers.seeds[0].seed, key, state.episode, 0)))
+    for each in played.numbers.seeds[: MAX_BESIDE - len(found)]:
+        asked = (row, each.seed, key, state.episode, repeat - 1)
+        found.append((f"seed {each.seed}", asked))
+    return found
+
+
+def _tried(
+    submissions: Path, row: BoardRow, seed: int, key: PanelKey, episode: str, repeat: int
+) -> Play | str:
+    """A play, or why it cannot be shown."""
+    try:
+        return play_of(submissions, row, seed, key, episode, repeat)
+    except UserError as error:
+        return str(error)
 
 
 def _before(board: Board, row: BoardRow, state: State) -> Markup:

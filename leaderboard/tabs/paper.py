@@ -1,5 +1,6 @@
 """Paper against reproduced: gains over GRPO, the orders of the methods, verdicts on the claims."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -14,6 +15,7 @@ from leaderboard.page.markup import (
     Head,
     Piece,
     element,
+    folded,
     joined,
     line,
     link,
@@ -28,15 +30,15 @@ from leaderboard.table import cells
 from leaderboard.table.paper import LEAST_METHODS, Gain, TaskGains, gains
 from tasks.texts import counted
 
+_NOT_RUN: Final = "not run"
 _CHIPS: Final = {"reproduced": "lb-good", "contradicted": "lb-bad"}
 
 
 @lru_cache(maxsize=8)
-def paper_page(board: Board, state: State) -> str:
-    """What is below the figure."""
-    found = gains(board, state.protocol)
+def paper_lead(board: Board, state: State) -> str:
+    """What is above the figure."""
     return page(
-        element("p", _answer(found), "lb-answer"),
+        element("p", _answer(gains(board, state.protocol)), "lb-answer"),
         note(
             joined(
                 [
@@ -48,10 +50,17 @@ def paper_page(board: Board, state: State) -> str:
                 ]
             )
         ),
-        *(_of_task(each, state) for each in found),
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=8)
+def paper_page(board: Board, state: State) -> str:
+    """What is below the figure."""
+    return page(
+        *(_of_task(each, state) for each in gains(board, state.protocol)),
         _verdicts(board),
         view_link(query_of(state)),
-    )  # fmt: skip
+    )
 
 
 def _answer(found: tuple[TaskGains, ...]) -> Piece:
@@ -128,16 +137,9 @@ def _verdicts(board: Board) -> Markup:
     found = board.facts.grid.verdicts if board.facts.grid else ()
     if not found:
         return NOTHING
-    rows: list[list[Piece]] = [
-        [
-            joined([line(each.claim), element("span", line(each.track), "lb-sub")]),
-            _chip(line(each.outcome), _CHIPS.get(each.outcome, "")),
-            line(_numbers(each)),
-        ]
-        for each in found
-    ]
     judged = sum(each.outcome in _CHIPS for each in found)
-    heads = [Head("claim"), Head("verdict"), Head("numbers")]
+    run = [each for each in found if each.outcome != _NOT_RUN]
+    open_ = [each for each in found if each.outcome == _NOT_RUN]
     about = (
         f"{judged} of {len(found)} claims are decided. The rules are fixed (baselines/study/"
         "claims.py): a claim with a planned seed missing counts as not run, and with fewer than "
@@ -147,13 +149,28 @@ def _verdicts(board: Board) -> Markup:
         [
             element("h2", "Verdicts on the claims"),
             note(about),
-            table("Claims of the paper", heads, rows, "lb-claims"),
+            _claims("Claims of the paper", run) if run else NOTHING,
+            folded(f"Not run: {counted(len(open_), 'claim')}, and the missing seeds",
+                   _claims("Claims that were not run", open_)) if open_ else NOTHING,
         ]
-    )
+    )  # fmt: skip
+
+
+def _claims(caption: str, found: Sequence[StudyVerdict]) -> Markup:
+    rows: list[list[Piece]] = [
+        [
+            joined([line(each.claim), element("span", line(each.track), "lb-sub")]),
+            _chip(line(each.outcome), _CHIPS.get(each.outcome, "")),
+            line(_numbers(each)),
+        ]
+        for each in found
+    ]
+    heads = [Head("claim"), Head("verdict"), Head("numbers")]
+    return table(caption, heads, rows, "lb-wrapped")
 
 
 def _numbers(each: StudyVerdict) -> str:
-    return f"missing: {each.numbers}" if each.outcome == "not run" else each.numbers
+    return f"missing: {each.numbers}" if each.outcome == _NOT_RUN else each.numbers
 
 
 @lru_cache(maxsize=8)
@@ -175,7 +192,7 @@ def paper_chart(board: Board, state: State) -> charts.Value:
     if not rows:
         return charts.NOTHING
     both = [row for row in rows if row["here"] is not None]
-    y = {"field": "label", "type": "nominal", "sort": None, "title": None,
+    y = {"field": "label", "type": "nominal", "sort": [row["label"] for row in rows], "title": None,
          "axis": {"labelLimit": 240, "labelColor": charts.INK, "grid": True}}  # fmt: skip
     title = "gain over GRPO (points)"
     say = charts.tooltip({"label": "method", "said": "gain"})

@@ -32,7 +32,9 @@ def plane(board: Board, state: State) -> charts.Value:
     seeds = [each for row in known for each in _seeds(row, panels)]
     front, paper = _front(points), _paper(panels)
     channels = {
-        "color": charts.by_recipe([p["recipe"] for p in points]),
+        "color": charts.by_recipe(
+            [p["recipe"] for p in points], legend=len(points) > MOST_NAMED
+        ),
         "x": charts.quantity(
             "retention", "retention: final / best success while training (%)",
             scale={"domain": [0, 114], "nice": False},
@@ -41,6 +43,9 @@ def plane(board: Board, state: State) -> charts.Value:
         "y": charts.quantity("success", "success (%)", scale={"domain": [0, 100]}),
     }  # fmt: skip
     named = points if len(points) <= MOST_NAMED else front
+    places = [(point["retention"], point["success"]) for point in named]
+    for point, height in zip(named, charts.apart_where_near(places, 16, 6), strict=True):
+        point["label_y"] = height
     layers = [
         _paths(points, channels),
         _front_line(front, channels),
@@ -50,7 +55,11 @@ def plane(board: Board, state: State) -> charts.Value:
         *(_names(named, channels, right) for right in (True, False)),
         *([_lane(channels)] if paper else []),
     ]
+    about = ["Thin end: init. Dot: last weights.", "Right and up is better."]
+    if paper:
+        about[1] += " Diamonds: the paper."
     spec = {
+        "title": {"text": "Success against stability", "subtitle": about},
         "data": {"values": points},
         "layer": layers,
         "resolve": {"scale": {"size": "independent"}},
@@ -126,8 +135,9 @@ def _names(named: Sequence[dict[str, Any]], channels: charts.Spec, right: bool) 
     return {
         "data": {"values": [p for p in named if (p["retention"] < 60) == right]},
         "mark": {"type": "text", "align": "left" if right else "right",
-                 "dx": 11 if right else -11, "dy": -9, "fontWeight": 600},
-        "encoding": {"x": channels["x"], "y": channels["y"], "text": {"field": "label"}},
+                 "dx": 12 if right else -12, "fontWeight": 600},
+        "encoding": {"x": channels["x"], "y": channels["y"] | {"field": "label_y"},
+                     "text": {"field": "label"}},
     }  # fmt: skip
 
 

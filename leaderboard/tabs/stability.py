@@ -7,8 +7,10 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from leaderboard.board.board import Board
+from leaderboard.board.rows import BoardRow
 from leaderboard.page import charts
 from leaderboard.page.markup import (
+    NOTHING,
     Head,
     Piece,
     element,
@@ -23,13 +25,16 @@ from leaderboard.page.markup import (
 )
 from leaderboard.page.shown import frame_of, panels_of_name
 from leaderboard.page.state import State, query_of
+from leaderboard.page.words import explained
 from leaderboard.table import cells
-from leaderboard.table.columns import SUCCESS, Column, columns_of
+from leaderboard.table.columns import SUCCESS, Column, Line, columns_of, success_of
 from leaderboard.table.contrasts import Contrast, Dimension, dimensions
 from leaderboard.table.ranks import RANKED
 from leaderboard.tabs.plane import MOST_NAMED
 from tasks.texts import counted
 
+_MOST_FALLEN: Final = 3
+"""Entries that are named for their collapses."""
 _LOW, _HIGH = f"{SUCCESS}:low", f"{SUCCESS}:high"
 _ABOUT: Final = {
     "advantage": "how advantages are computed",
@@ -41,20 +46,52 @@ _ABOUT: Final = {
 
 @lru_cache(maxsize=64)
 def stability_page(board: Board, state: State) -> str:
-    """What is beside the first figure."""
+    """What is below the first figure."""
     if not panels_of_name(board, state.protocol, state.panels):
         return page(note("No entry has been accepted under this protocol yet."))
     return page(_against(board, state), view_link(query_of(state)))
 
 
 @lru_cache(maxsize=64)
-def choices_page(board: Board, state: State) -> str:
-    """Which choice of a recipe helps: what is beside the second figure."""
+def stability_lead(board: Board, state: State) -> str:
+    """What stands above the figure: how many training runs collapsed, and of which entries."""
     panels = panels_of_name(board, state.protocol, state.panels)
-    found = dimensions(board, state.protocol, panels, state.base or None) if panels else ()
-    shown = [each for each in found if each.contrasts or each.alone or each.unknown]
-    if not any(each.contrasts for each in found):
-        shown = []
+    if not panels:
+        return ""
+    frame = frame_of(board, State(protocol=state.protocol, panels=state.panels))
+    rows = [row for entry in frame.index if (row := board.row(entry, state.protocol))]
+    wanted = [row for row in rows if success_of(row, panels) and state.base in ("", row.base_model)]
+    events = [(row, event) for row in wanted if (event := Line(row, (), None).collapse)]
+    known = sum(event.known for _, event in events)
+    if not known:
+        return page(note("No entry on this task has training logs yet."))
+    fallen = [(row, event) for row, event in events if event.happened]
+    parts: list[Piece] = [
+        element("strong", f"{sum(e.happened for _, e in fallen)} of {counted(known, 'training')}"),
+        " ", explained("collapse", "collapsed"),
+    ]  # fmt: skip
+    names = [
+        joined([_entry(row, state), f" ({event.happened} of {event.known})"])
+        for row, event in sorted(fallen, key=lambda pair: -pair[1].happened)[:_MOST_FALLEN]
+    ]
+    more = f" and {len(fallen) - _MOST_FALLEN} more" if len(fallen) > _MOST_FALLEN else ""
+    parts += [": ", joined(names, ", "), more, "."] if fallen else [", in all entries together."]
+    return page(element("p", joined(parts), "lb-answer"))
+
+
+def _entry(row: BoardRow, state: State) -> Markup:
+    query = query_of(State(tab="entry", protocol=state.protocol, entry=row.id))
+    return link(query, line(row.name))
+
+
+def _dimensions(board: Board, state: State) -> tuple[Dimension, ...]:
+    panels = panels_of_name(board, state.protocol, state.panels)
+    return dimensions(board, state.protocol, panels, state.base or None) if panels else ()
+
+
+@lru_cache(maxsize=64)
+def choices_lead(board: Board, state: State) -> str:
+    """Which choice of a recipe helps: what is above the second figure."""
     return page(
         element("h2", "Which choice helps"),
         note(
@@ -64,9 +101,22 @@ def choices_page(board: Board, state: State) -> str:
             "with three pairs or more (small dots), it is over pairs. A few seeds say little, and "
             "nothing is corrected for the number of comparisons."
         )
-        if shown
+        if any(each.contrasts for each in _dimensions(board, state))
         else note("No two entries on this task differ in exactly one choice yet."),
-        element("div", joined(map(_dimension, shown)), "lb-figures lb-few"),
+    )
+
+
+@lru_cache(maxsize=64)
+def choices_page(board: Board, state: State) -> str:
+    """What is below the second figure."""
+    found = _dimensions(board, state)
+    shown = [each for each in found if each.contrasts]
+    rest = [each.name for each in found if not each.contrasts] if shown else []
+    return page(
+        *map(_dimension, shown),
+        note(f"No two entries differ in nothing but the {' or the '.join(rest)} yet.")
+        if rest
+        else NOTHING,
     )
 
 
@@ -111,7 +161,9 @@ def against_chart(board: Board, state: State) -> charts.Value:
     title = f"{measure.title}{_of_unit(measure)}, {measure.better} is better"
     x = charts.quantity("x", title, scale={"zero": True})
     success = charts.quantity("y", "success (%)", scale={"domain": [0, 100]})
-    same = {"x": x, "color": charts.by_recipe([p["recipe"] for p in points])}
+    same = {"x": x, "color": charts.by_recipe(
+        [p["recipe"] for p in points], legend=len(points) > MOST_NAMED
+    )}  # fmt: skip
     say = charts.tooltip(
         {"name": "entry", "track": "track", "shown": "success", "other": measure.title}
     )
@@ -126,14 +178,33 @@ def against_chart(board: Board, state: State) -> charts.Value:
         },
     ]
     if len(points) <= MOST_NAMED:
-        layers.append(
-            {
-                "mark": {"type": "text", "dy": -12},
-                "encoding": {"x": x, "y": success, "text": {"field": "recipe"}},
-            }
-        )
+        layers += _names(points, x, success)
     spec = {"data": {"values": points}, "layer": layers, "width": "container", "height": 320}
     return charts.value_of(spec, f"Success against {measure.title} of {len(points)} entries")
+
+
+def _names(points: list[dict[str, Any]], x: charts.Spec, success: charts.Spec) -> list[charts.Spec]:
+    """Names beside the points, none on another, on the side that has room."""
+    named = [point for point in points if point["x"] is not None]
+    ends = [0.0, *(point["x"] for point in named)]
+    middle, near = (min(ends) + max(ends)) / 2, (max(ends) - min(ends)) / 8
+    heights = charts.apart_where_near([(p["x"], p["y"]) for p in named], near or 1, 5)
+    layers = []
+    for right in (True, False):
+        own = [
+            {"x": p["x"], "at": height, "text": p["recipe"]}
+            for p, height in zip(named, heights, strict=True)
+            if (p["x"] < middle) == right
+        ]
+        layers.append(
+            {
+                "data": {"values": own},
+                "mark": {"type": "text", "align": "left" if right else "right",
+                         "dx": 10 if right else -10},
+                "encoding": {"x": x, "y": success | {"field": "at"}, "text": {"field": "text"}},
+            }
+        )  # fmt: skip
+    return layers
 
 
 def _of_unit(measure: Column) -> str:
@@ -176,13 +247,8 @@ def _shown(value: float, unit: str) -> str:
 
 
 def _dimension(dimension: Dimension) -> Markup:
-    parts = [element("h3", dimension.name), note(_ABOUT[dimension.name])]
-    if dimension.contrasts:
-        parts.append(_contrasts(dimension))
-    elif dimension.alone:
-        parts.append(note("No pair isolates this choice yet."))
-    else:
-        parts.append(note("No entry of these panels says what it chose."))
+    about = note(_ABOUT[dimension.name])
+    parts = [element("h3", dimension.name), about, _contrasts(dimension)]
     if dimension.alone:
         names = joined(map(line, dimension.alone), ", ")
         parts.append(note(joined(["Not yet compared: ", names, "."])))
@@ -194,8 +260,7 @@ def _dimension(dimension: Dimension) -> Markup:
 @lru_cache(maxsize=64)
 def gains_chart(board: Board, state: State) -> charts.Value:
     """What each choice adds to success, over all dimensions that have pairs."""
-    panels = panels_of_name(board, state.protocol, state.panels)
-    found = dimensions(board, state.protocol, panels, state.base or None) if panels else ()
+    found = _dimensions(board, state)
     rows = [_estimate(each.name, contrast) for each in found for contrast in each.contrasts]
     if not rows:
         return charts.NOTHING
@@ -250,4 +315,4 @@ def _contrasts(dimension: Dimension) -> Markup:
         ]
         for each in dimension.contrasts
     ]
-    return table(f"Gains of {dimension.name}", heads, rows)
+    return table(f"Gains of {dimension.name}", heads, rows, "lb-wrapped")

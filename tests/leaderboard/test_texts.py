@@ -3,6 +3,7 @@
 import re
 import shlex
 from pathlib import Path
+from textwrap import dedent
 
 import yaml
 
@@ -14,18 +15,21 @@ README = (FOLDER.parent / "submissions" / "README.md").read_text("utf-8")
 
 
 def blocks(text: str, language: str = "") -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    found = re.findall(rf"^( *)```{language}\n(.*?)^\1```", text, re.DOTALL | re.MULTILINE)
+    return [dedent(content) for _, content in found]
 
 
 def commands() -> list[list[str]]:
-    text = blocks(TEXT)[0].replace("\\\n", " ")
+    *steps, _ = blocks(TEXT)
+    text = "".join(steps).replace("\\\n", " ")
     return [shlex.split(each)[1:] for each in text.splitlines() if each.strip()]
 
 
 def test_the_commands_are_understood() -> None:
     parsed = [command_line().parse_args(each) for each in commands()]
-    *evaluations, prepare, check = parsed
-    assert [each.out for each in evaluations] == prepare.run
+    *evaluations, init, prepare, check = parsed
+    assert [each.out for each in evaluations] == init.run == prepare.run
+    assert init.training_log == prepare.training_log and init.out == prepare.about
     assert len(prepare.training_log) == len(evaluations) == 2
     assert prepare.out == check.folder
     assert check.base == "origin/main"
@@ -38,6 +42,6 @@ def test_the_commands_are_understood() -> None:
 
 def test_about_is_explained_as_in_the_rules() -> None:
     # No language: the colours that gradio gives to YAML are too pale to be read.
-    _, own = blocks(TEXT)
+    *_, own = blocks(TEXT)
     assert yaml.safe_load(own) == yaml.safe_load(blocks(README, "yaml")[0])
     assert "not `best/`" in TEXT

@@ -62,6 +62,11 @@ def _add_build(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     )
     action.add_argument("--commit", metavar="SHA", help="its commit, named on the page")
     action.add_argument("--date", metavar="DAY", help="day of that commit, named on the page")
+    action.add_argument(
+        "--queue",
+        metavar="FILE",
+        help="submissions that wait, shown on the page; written by scripts/queue_of_submissions.py",
+    )
 
 
 def _add_eval_results(action: argparse.ArgumentParser) -> None:

@@ -51,12 +51,14 @@ def _serve(arguments: argparse.Namespace) -> int:
 def _build(arguments: argparse.Namespace) -> int:
     from benchmark.submissions.reading.replays import Replays
     from leaderboard.board.build import Origin, build, write
+    from leaderboard.board.queue import read_queue
 
     # What is missing is said before an hour of replays, not after it.
     source = _source(arguments)
     for option in ("source", "repository"):
         _check_address(option, getattr(arguments, option))
-    origin = Origin(arguments.repository, arguments.commit, arguments.date, _grid())
+    queue = read_queue(Path(arguments.queue)) if arguments.queue else None
+    origin = Origin(arguments.repository, arguments.commit, arguments.date, _grid(), queue)
     archives = [Path(path) for path in arguments.archive] or None
     built = build(
         Path(arguments.submissions),

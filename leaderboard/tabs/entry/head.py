@@ -15,6 +15,7 @@ from leaderboard.page.state import State
 from leaderboard.page.words import ONE_SEED, explained
 from leaderboard.table import cells
 from leaderboard.table.columns import Line, dependable_of, worst_of
+from leaderboard.table.view import badges_of
 from leaderboard.tabs.answer import init_success
 from leaderboard.tabs.curve_charts import curve_chart
 
@@ -89,6 +90,10 @@ def _training(board: Board, row: BoardRow) -> list[Markup]:
             event.happened, event.known, event.low, event.high, min(steps, default=None)
         )
         tiles.append(_tile(explained("collapse", "collapse"), chip))
+    badges = badges_of(row)
+    if badges:
+        shown = joined((element("span", badge, "lb-badge") for badge in badges), " ")
+        tiles.append(_tile(explained("badges", "checked"), NOTHING, shown))
     if row.parameters:
         size = cells.number(row.parameters, "parameters")
         tiles.append(_tile("model", size, element("span", line(row.base_model), "lb-sub")))

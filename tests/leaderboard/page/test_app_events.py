@@ -104,9 +104,10 @@ def test_controls_draw_their_tab_again(page: Page) -> None:
     assert sort == "name"
     head, _, facts, episodes = use(page, "entry", entry="20260103_v2-3")
     assert "v2-3" in head and "20260103_v2-3" in facts and "100 of 100 episodes" in episodes
-    _, _, compared = use(page, "compare", first="20260103_v2-3", second="20260101_v2-1")
-    assert "v2-3</span>" not in compared and "is better" in compared
-    assert "No entry" in use(page, "stability", measure="retention")[1]
+    lead, *_, compared = use(page, "compare", first="20260103_v2-3", second="20260101_v2-1")
+    assert "v2-3</span>" not in compared and "is better" in compared and "is better" in lead
+    lead, _, against, *_ = use(page, "stability", measure="retention")
+    assert "has training logs yet" in lead and "No entry" in against
     assert "Choose entries" in use(page, "curves", entries=[])[-1]
 
 
@@ -114,27 +115,29 @@ def test_panels_are_those_of_all_tabs(page: Page) -> None:
     board = part(page, "board")
     given = [control.value for control in board.controls.values()]
     given[list(board.controls).index("panels")] = "alfworld/builtin"
-    drawn_for, _, _, content, _, other = moved(page, board, 1, "v2", *given)
+    drawn_for, _, _, content, _, asked, other = moved(page, board, 1, "v2", *given)
+    assert asked == "alfworld/builtin"
     assert "panels=alfworld%2Fbuiltin" in drawn_for and other == "alfworld/builtin"
     assert "ALFWorld" in content and "Sokoban" not in content
 
 
-def choose_tab(page: Page, tab: str, drawn_for: str, **values: Any) -> list[Any]:
+def choose_tab(page: Page, tab: str, drawn_for: str, task: str = "", **values: Any) -> list[Any]:
     own = part(page, tab)
     given = [values.get(name, control.value) for name, control in own.controls.items()]
-    return selected(page, own, "v2", drawn_for, *given)
+    return selected(page, own, "v2", task, drawn_for, *given)
 
 
 def test_a_tab_is_drawn_when_it_is_opened_and_only_then(page: Page) -> None:
     stability = part(page, "stability")
     assert stability.drawn_for.value == ""
-    assert [component.value for component, _ in stability.contents] == [None, "", None, ""]
-    drawn_for, _, content, *_ = choose_tab(page, "stability", "")
+    assert [component.value for component, _ in stability.contents] == ["", None, "", "", None, ""]
+    drawn_for, _, _, content, *_ = choose_tab(page, "stability", "")
     assert "No entry" in content
     assert drawn_for == "tab=stability&protocol=v2&panels=sokoban%2Fbuiltin"
-    assert choose_tab(page, "stability", drawn_for) == [gr.skip()] * 5
-    changed, *_ = choose_tab(page, "stability", drawn_for, panels="alfworld/builtin")
-    assert changed == "tab=stability&protocol=v2&panels=alfworld%2Fbuiltin"
+    assert choose_tab(page, "stability", drawn_for) == [gr.skip()] * 7
+    for asked in ({"panels": "alfworld/builtin"}, {"task": "alfworld/builtin"}):
+        changed, *_ = choose_tab(page, "stability", drawn_for, **asked)
+        assert changed == "tab=stability&protocol=v2&panels=alfworld%2Fbuiltin"
 
 
 def test_the_first_tab_is_there_at_once(page: Page) -> None:
@@ -213,7 +216,7 @@ def test_another_protocol_changes_all_tabs_and_what_they_offer(page: Page) -> No
     (content, _) = board.contents[2]
     assert content not in changes
     given = [control.value for control in board.controls.values()]
-    *_, drawn, _ = selected(page, board, "v1", board.drawn_for.value, *given)
+    *_, drawn, _ = selected(page, board, "v1", "", board.drawn_for.value, *given)
     assert "v1-3" in drawn and "v2-3" not in drawn
     back = opened(page, {"protocol": "v2"}, "")
     assert "v2-3" in back[content]

@@ -247,4 +247,6 @@ def test_the_workflow_takes_its_secrets_from_outside() -> None:
         "HF_TOKEN": "${{ secrets.HF_TOKEN }}",
         "HF_SPACE": "${{ vars.HF_SPACE }}",
     }
-    assert workflow["permissions"] == {"contents": "read"}
+    assert workflow["permissions"] == {
+        "actions": "read", "contents": "read", "pull-requests": "read",
+    }  # fmt: skip

@@ -6,7 +6,7 @@ from leaderboard.board.rows import FullRow
 from leaderboard.board.training_rows import EventCount, SeedCurves, Series, Stability
 from leaderboard.page.state import State
 from leaderboard.table.autopsies import autopsies, lost_level, warned
-from leaderboard.tabs.collapses import aligned_chart, collapses_page
+from leaderboard.tabs.collapses import aligned_chart, collapses_lead, collapses_page
 from tests.leaderboard.conftest import SOKOBAN, Boards, first
 from tests.leaderboard.pages import rows_of, text_of
 from tests.support.board_rows import board_row
@@ -56,12 +56,12 @@ def test_what_moved_before_a_collapse_and_without_one(boards: Boards) -> None:
 
 def test_the_page_says_it(boards: Boards) -> None:
     page = collapses_page(boards(FALLEN, HELD), STATE)
-    said = text_of(page)
+    said = text_of(collapses_lead(boards(FALLEN, HELD), STATE))
     assert "3 training runs collapsed. The best warning is gradient norm" in said
     assert "in 2 of 3 runs, 4.5 updates earlier (median), and in 1 of 2 that did not" in said
     assert rows_of(page)[0] == ["gradient norm", "2 of 3", "4.5", "2 of 3", "1 of 2"]
     assert "No training run on this board has collapsed yet" in text_of(
-        collapses_page(boards(HELD), STATE)
+        collapses_lead(boards(HELD), STATE)
     )
 
 
@@ -69,9 +69,9 @@ def test_a_collapse_before_the_sixth_update_is_not_judged(boards: Boards) -> Non
     board = boards(entry("early", seed(0, 5, 2, 3)))
     (found,) = autopsies(board, "v1")
     assert (found.moves, found.first) == ({}, ())
-    said = text_of(collapses_page(board, STATE))
+    said = text_of(collapses_lead(board, STATE))
     assert "1 training run collapsed, so early that no signal can be judged." in said
-    assert "too early to tell" in said
+    assert "too early to tell" in text_of(collapses_page(board, STATE))
 
 
 def test_curves_are_aligned_at_the_collapse(boards: Boards) -> None:

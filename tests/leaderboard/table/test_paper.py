@@ -10,7 +10,7 @@ from leaderboard.board.protocols import Grid, StudyVerdict
 from leaderboard.board.rows import FullRow
 from leaderboard.page.state import State
 from leaderboard.table.paper import Gain, agreement, gains
-from leaderboard.tabs.paper import paper_chart, paper_page
+from leaderboard.tabs.paper import paper_chart, paper_lead, paper_page
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, Boards, first
 from tests.leaderboard.pages import text_of
 from tests.support.board_rows import board_row
@@ -50,7 +50,8 @@ def test_two_methods_are_no_order() -> None:
 
 
 def test_the_page_says_what_was_not_run(boards: Boards) -> None:
-    said = text_of(paper_page(board_of(boards), STATE))
+    board = board_of(boards)
+    said = text_of(paper_lead(board, STATE) + paper_page(board, STATE))
     assert "3 of 18 gains over GRPO that the paper reports have been run here." in said
     assert "Sokoban: 0.00 (4 methods)" in said
     assert "The orders are not compared: 0 methods here, GRPO included; 3 are needed" in said

@@ -14,7 +14,7 @@ from leaderboard.board.training_rows import EventCount, NamedValue, Spark, Stabi
 from leaderboard.page.marks import collapse_chip, interval_bar, sparkline
 from leaderboard.page.state import State
 from leaderboard.table.columns import dependable_of, worst_of
-from leaderboard.tabs.answer import answer, init_success
+from leaderboard.tabs.answer import answer, init_success, order_of_track
 from leaderboard.tabs.board import board_page, chosen, silent
 from leaderboard.tabs.coverage import coverage_page
 from leaderboard.tabs.plane import plane
@@ -50,13 +50,37 @@ def trained(entry: str, recipe: str, solved: int, collapsed: int, retention: flo
 def test_who_leads_by_how_much_and_what_collapsed(boards: Boards) -> None:
     board = boards(trained("a", "sampo", 80, 0, 0.9), trained("b", "cispo", 10, 3, 0.1), start())
     said = text_of(answer(board, STATE))
-    assert said.startswith("On Sokoban, track sokoban-standard ")
-    assert "sampo leads with 80.0% [" in said
-    assert "+70.0 [" in said and "points ahead of cispo" in said and "ties" not in said
-    assert said.endswith("0 of 3 seeds collapsed (95% CI 0\u201356%).")
+    assert said.startswith("Sokoban, track sokoban-standard : ")
+    assert "sampo leads with 80.0% [" in said and ", before training 20.0%;" in said
+    assert "+70.0 [" in said and "points ahead of cispo" in said and "tie" not in said
+    assert "0 of 3 seeds collapsed (95% CI 0\u201356%)." in said
+    assert said.endswith("Checked : replayed, stability: logs, init: fixed.")
     assert "Dependable" not in said
-    tied = boards(trained("a", "sampo", 80, 0, 0.9), trained("b", "gspo", 79, 0, 0.9))
-    assert "ties: gspo" in text_of(answer(tied, STATE))
+    three = [trained(name, name, solved, 0, 0.9) for name, solved in
+             (("a", 80), ("b", 79), ("c", 78))]  # fmt: skip
+    tied = text_of(answer(boards(*three), STATE))
+    assert "No clear leader: a has 80.0% [" in tied and "leads" not in tied
+    assert "points ahead of b , a tie; also tied: c ." in tied
+
+
+def test_usual_tracks_come_before_stress_and_open_ones() -> None:
+    tracks = {"open": 9, "sokoban-stress": 5, "sokoban-standard": 2, "webshop-standard": 3}
+    order = sorted(tracks, key=lambda name: order_of_track(name, tracks[name]))
+    assert order == ["webshop-standard", "sokoban-standard", "sokoban-stress", "open"]
+
+
+def test_places_within_a_track_stand_below_its_name(boards: Boards) -> None:
+    other = replace(trained("c", "gspo", 90, 0, 0.9), track="sokoban-stress")
+    board = boards(trained("a", "sampo", 80, 0, 0.9), trained("b", "cispo", 10, 3, 0.1), other)
+
+    def order(**asked: Any) -> list[str]:
+        found = rows_of(board_page(board, replace(STATE, **asked)))
+        return [row[1].split()[0] if len(row) > 1 else row[0] for row in found]
+
+    apart = ["Track sokoban-standard", "a", "b", "Track sokoban-stress", "c"]
+    assert order()[:5] == order(sort="sokoban/builtin")[:5] == apart
+    assert order(sort="name")[:3] == ["a", "b", "c"]
+    assert order(track="sokoban-standard")[:2] == ["a", "b"]
 
 
 def dependable(row: FullRow, *numbers: float) -> FullRow:
@@ -82,7 +106,7 @@ def test_one_seed_gives_no_number_to_quote(boards: Boards) -> None:
     row = board_row("20260101_a", {SOKOBAN: [first(50)]}, (found, ()), recipe="sampo")
     board = boards(row)
     said = text_of(answer(board, STATE))
-    assert "Dependable success : not known; one training run says nothing about the next" in said
+    assert "Dependable success : not known from one seed." in said
     assert worst_of(row, [SOKOBAN.key]) is None
 
 
@@ -105,6 +129,10 @@ def test_the_plane_goes_from_the_init_to_the_end(boards: Boards) -> None:
     assert [p["name"] for p in values(plot, 1)] == ["a"]
     published = {p["name"]: p["success"] for p in values(plot, 2)}
     assert round(published["SAMPO"], 2) == 88.86
+    texts = [layer["data"]["values"] for layer in json.loads(plot["plot"])["layer"]
+             if layer["encoding"].get("text") == {"field": "label"}]  # fmt: skip
+    labels = [each for own in texts for each in own]
+    assert {each["label"]: each["label_y"] for each in labels} == {"sampo": 80, "cispo": 10}
     assert "Success against retention of 2 recipes" in json.loads(plot["plot"])["description"]
 
 

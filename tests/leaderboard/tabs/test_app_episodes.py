@@ -256,3 +256,40 @@ def test_a_panel_that_was_not_played_is_said(tmp_path: Path) -> None:
     assert "They have not both played sokoban/builtin." in page
     assert "Episodes of alfworld/builtin, won and lost" in page
     assert "not both played" not in compare_page(board, replace(compared, panel=""))
+
+
+def test_plays_stand_side_by_side(twice: tuple[Board, Path]) -> None:
+    board, submissions = twice
+    row, episode = board.row(TRAINED), mixed(board)
+    assert row is not None
+    state = State(
+        tab="entry", protocol="v1", entry=TRAINED, panel="sokoban/builtin", episode=episode
+    )  # fmt: skip
+    alone = episodes_page(board, submissions, state)
+    assert ways(alone, -1) == ["side by side: before training and every seed"]
+    page = episodes_page(board, submissions, replace(state, beside=True))
+    assert own_link(page)["beside"] == ["1"] and ways(page, -1) == ["one at a time"]
+    sections = re.findall("<section>(.*?)</section>", page, re.DOTALL)
+    plays = [play_of(submissions, row, seed, KEY, episode) for seed in (0, 1)]
+    assert len(sections) == 2
+    for seed, (section, play) in enumerate(zip(sections, plays, strict=True)):
+        ended = "solved" if play.record.success else "failed"
+        assert f"<h4>seed {seed}</h4>" in section and f">{ended} after " in section
+        assert section.count("<li ") == len(play.record.turns)
+        # One turn is shown of each: the first.
+        assert section.count("lb-now") == 1 and "lb-turns lb-single" in section
+    # The board before the first turn is the same for all: it is there once.
+    assert page.count("Board before the first turn") == 1
+    missing = episodes_page(board, Path("nowhere"), replace(state, beside=True))
+    assert missing.count("folder is not here") == 2
+
+
+def test_a_single_play_has_nothing_beside_it(tmp_path: Path) -> None:
+    board = board_of(
+        tmp_path, board_content([board_row("20260101_a", {SOKOBAN: [first(5)]})], SOKOBAN)
+    )
+    state = State(
+        tab="entry", protocol="v1", entry="20260101_a", panel="sokoban/builtin",
+        episode="builtin-0001", beside=True,
+    )  # fmt: skip
+    assert "side by side" not in episodes_page(board, Path("nowhere"), state)

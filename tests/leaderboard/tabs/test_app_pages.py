@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,21 +16,28 @@ from hypothesis import strategies as st
 from leaderboard.board.board import Board
 from leaderboard.board.curves import CURVES
 from leaderboard.board.rows import FullRow
+from leaderboard.board.training_rows import EventCount, NamedValue, Stability
 from leaderboard.page.offers import choices_of
 from leaderboard.page.query import open_query
 from leaderboard.page.shown import filled, frame_of, ranked, view_of
 from leaderboard.page.state import State
 from leaderboard.table.table import table
 from leaderboard.tabs.board import board_page, csv
-from leaderboard.tabs.compare import compare_page
+from leaderboard.tabs.compare import compare_lead, compare_page
 from leaderboard.tabs.curve_charts import curve_chart
 from leaderboard.tabs.curves import curves_page
 from leaderboard.tabs.entry.head import entry_head
 from leaderboard.tabs.entry.page import entry_page
 from leaderboard.tabs.episodes import episodes_page
 from leaderboard.tabs.published import published_tables
-from leaderboard.tabs.stability import stability_page
+from leaderboard.tabs.stability import (
+    choices_lead,
+    choices_page,
+    stability_lead,
+    stability_page,
+)
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, Boards, first
+from tests.leaderboard.pages import text_of
 from tests.support.board_rows import (
     PANELS,
     board_content,
@@ -108,14 +116,23 @@ def hostile_board(tmp_path_factory: pytest.TempPathFactory) -> Board:
     return board_of(tmp_path_factory.mktemp("hostile"), replace(content, rows=tuple(rows)))
 
 
+def stability_whole(board: Board, state: State) -> str:
+    parts = (stability_lead, stability_page, choices_lead, choices_page)
+    return "".join(part(board, state) for part in parts)
+
+
+def compare_whole(board: Board, state: State) -> str:
+    return compare_lead(board, state) + compare_page(board, state)
+
+
 def pages(board: Board) -> dict[str, str]:
     """What every tab shows first, by its name."""
-    draw = {
+    draw: dict[str, Callable[[Board, State], str]] = {
         "board": board_page,
-        "stability": stability_page,
+        "stability": stability_whole,
         "curves": curves_page,
         "entry": entry_page,
-        "compare": compare_page,
+        "compare": compare_whole,
     }
     shown = {
         tab: page(board, filled(board, open_query(board, {"tab": tab}).state))
@@ -294,7 +311,13 @@ def test_compare_by_hand(boards: Boards) -> None:
     counts = {name: grid.count(f'class="lb-cell lb-cell-{name}" href') for name in CELLS}
     assert counts == {"both": 40, "first": 20, "second": 0, "none": 40}
     assert "no panel in common" not in page
-    assert "two different entries" in compare_page(board, replace(state, second=state.first))
+    lead = compare_lead(board, replace(state, second="20260103_three"))
+    assert "one minus three on alfworld/builtin: 0.0 [" in text_of(lead) and "a tie." in lead
+    assert "on 2 panels that both have played; 1 of them a tie" in text_of(
+        compare_lead(board, state)
+    )
+    assert "two different entries" in compare_lead(board, replace(state, second=state.first))
+    assert compare_page(board, replace(state, second=state.first)) == ""
 
 
 def test_the_first_comparison_has_a_panel_in_common(boards: Boards) -> None:
@@ -376,3 +399,19 @@ def test_a_long_table_is_cut_until_all_is_asked_for(boards: Boards) -> None:
     assert len(rows_of(whole)) == 60
     assert "Show all" not in whole
     assert len(csv(board, state).splitlines()) == 61
+
+
+def test_stability_says_first_what_collapsed(boards: Boards) -> None:
+    def entry(name: str, happened: int, known: int) -> FullRow:
+        event = EventCount("collapse", happened, known, happened / known, 0.0, 1.0)
+        found = Stability((0,), (NamedValue("retention", 0.5),), (), (event,), (), None, None)
+        return board_row(f"20260101_{name}", {SOKOBAN: [first(50)]}, (found, ()))
+
+    state = State(tab="stability", protocol="v1", panels="sokoban/builtin")
+    board = boards(entry("a", 1, 3), entry("b", 2, 2), entry("c", 0, 1))
+    said = text_of(stability_lead(board, state))
+    assert said == "3 of 6 trainings collapsed : b (2 of 2), a (1 of 3)."
+    assert text_of(stability_lead(boards(entry("c", 0, 1)), state)) == (
+        "0 of 1 training collapsed , in all entries together."
+    )
+    assert "has training logs yet" in stability_lead(boards(), state)

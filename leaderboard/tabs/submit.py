@@ -1,0 +1,66 @@
+"""Above the text on how to submit: the way to a pull request, and the submissions that wait."""
+
+from typing import Final
+
+from markupsafe import Markup
+
+from leaderboard.board.board import Board
+from leaderboard.board.protocols import Waiting
+from leaderboard.page.markup import (
+    NOTHING,
+    Head,
+    Piece,
+    element,
+    folded,
+    joined,
+    line,
+    note,
+    outside,
+    page,
+    table,
+)
+from leaderboard.page.state import State
+from tasks.texts import counted
+
+_STATES: Final = {
+    "waiting": ("not checked yet", ""),
+    "running": ("being checked", ""),
+    "passed": ("check passed", "lb-good"),
+    "failed": ("check failed", "lb-bad"),
+}
+"""What a state is called, and its class."""
+FEW: Final = 12
+"""Waiting submissions that are listed without unfolding."""
+
+
+def submit_lead(board: Board, state: State) -> str:
+    """What stands above the text."""
+    repository = board.facts.repository
+    if repository is None:
+        return page(note("This board does not name its repository, so the queue is not known."))
+    address = outside(f"{repository}/compare", "open a pull request")
+    said = joined(["Follow the five steps below, then ", address, "."])
+    return page(element("p", said, "lb-answer"), _queue(board, repository))
+
+
+def _queue(board: Board, repository: str) -> Markup:
+    queue = board.facts.queue
+    pulls = outside(f"{repository}/pulls", "open pull requests")
+    if queue is None:
+        return note(joined(["Submissions that wait: see the ", pulls, "."]))
+    said = f"{counted(len(queue.waiting), 'submission')} waiting as of {queue.day}. Today: "
+    heads = [Head("pull request"), Head("entry"), Head("opened"), Head("state")]
+    rows = [_row(each, repository) for each in queue.waiting]
+    listed = table("Queue of submissions", heads, rows) if rows else NOTHING
+    head = element("h2", "Queue of submissions") + note(joined([said, pulls, "."]))
+    return head + (folded("All of them", listed) if len(rows) > FEW else listed)
+
+
+def _row(each: Waiting, repository: str) -> list[Piece]:
+    text, css = _STATES.get(each.state, (each.state, ""))
+    return [
+        outside(f"{repository}/pull/{each.number}", f"#{each.number}"),
+        line(each.entry),
+        each.opened,
+        element("span", text, f"lb-chip {css}".rstrip()),
+    ]

@@ -1,0 +1,78 @@
+"""Writes the open pull requests that submit an entry to a file, for `leaderboard build --queue`.
+
+    python -m scripts.queue_of_submissions queue.json
+
+It reads GITHUB_API_URL, GITHUB_REPOSITORY (OWNER/NAME) and GITHUB_TOKEN.
+
+A pull request is in the queue if its last commit changes one folder of `submissions/` and nothing
+else. Its state is that of the last run of the workflow `submission` for that commit. Titles and
+other words of people who are not maintainers are not taken over; the name of the folder is, which
+the page shows as foreign text.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+from urllib.error import HTTPError
+
+from scripts.comment_on_pull_request import FOLDER, PAGE, GitHub, Json, of_one_folder
+
+BRANCH: Final = "main"
+WORKFLOW: Final = "submission.yml"
+
+
+def main(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> int:
+    """Write the queue; exit code 2 without a file to write to."""
+    if len(arguments) != 1:
+        print(__doc__, file=sys.stderr)
+        return 2
+    root = f"{environment['GITHUB_API_URL']}/repos/{environment['GITHUB_REPOSITORY']}"
+    found = queue(GitHub(root, environment["GITHUB_TOKEN"]))
+    day = datetime.now(UTC).date().isoformat()
+    Path(arguments[0]).write_text(json.dumps({"day": day, "waiting": found}) + "\n", "utf-8")
+    print(f"{len(found)} submissions are waiting")
+    return 0
+
+
+def queue(github: GitHub) -> list[dict[str, str | int]]:
+    """Open submissions, the oldest first: number, entry, day and state; of the first `PAGE`."""
+    found: list[dict[str, str | int]] = []
+    pulls = github.get(
+        "pulls", state="open", base=BRANCH, sort="created", direction="asc", per_page=PAGE
+    )
+    for pull in pulls:
+        files = github.all(f"pulls/{pull['number']}/files")
+        match = FOLDER.fullmatch(files[0]["filename"]) if files else None
+        if match is None or not of_one_folder(files):
+            continue
+        found.append(
+            {
+                "number": int(pull["number"]),
+                "entry": match[1],
+                "opened": str(pull["created_at"])[:10],
+                "state": state_of(github, pull["head"]["sha"]),
+            }
+        )
+    return found
+
+
+def state_of(github: GitHub, commit: str) -> str:
+    """What the check has said of a commit: `waiting`, `running`, `passed` or `failed`."""
+    path = f"actions/workflows/{WORKFLOW}/runs"
+    runs: list[Json] = github.get(path, head_sha=commit, per_page=1)["workflow_runs"]
+    if not runs:
+        return "waiting"
+    if runs[0]["status"] != "completed":
+        return "running"
+    return "passed" if runs[0]["conclusion"] == "success" else "failed"
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except HTTPError as error:
+        sys.exit(f"queue_of_submissions: {error.url}: {error.code} {error.reason}")

@@ -1,0 +1,61 @@
+"""Which pull requests are in the queue, asked of a server in GitHub's place."""
+
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from leaderboard.board.queue import read_queue
+from scripts.queue_of_submissions import main
+from tests.support.submissions.local_hub import Asked, Reply, serving
+
+ROOT = "/repos/owner/bench/"
+ENTRY = [{"filename": "submissions/20270102_a/README.md"}]
+RUNS: dict[str, list[dict[str, Any]]] = {
+    "1" * 40: [{"status": "completed", "conclusion": "success"}],
+    "2" * 40: [{"status": "completed", "conclusion": "cancelled"}],
+    "3" * 40: [{"status": "in_progress", "conclusion": None}],
+    "4" * 40: [],
+}
+FILES: dict[int, list[dict[str, Any]]] = {
+    1: ENTRY, 2: ENTRY, 3: ENTRY, 4: ENTRY,
+    # More than one folder of submissions, and none at all.
+    5: [*ENTRY, {"filename": "benchmark/x.py"}], 6: [{"filename": "README.md"}], 7: [],
+}  # fmt: skip
+
+
+def answer(asked: Asked) -> Reply:
+    parts = urlsplit(asked.path)
+    query, path = parse_qs(parts.query), parts.path.removeprefix(ROOT)
+    if asked.method != "GET" or asked.headers.get("authorization") != "Bearer secret":
+        return Reply(b"{}", 403)
+    if path == "pulls":
+        assert (query["state"], query["base"]) == (["open"], ["main"])
+        pulls = [
+            {"number": n, "created_at": f"2027-01-0{n}T00:00:00Z", "title": "<script>",
+             "head": {"sha": str(n) * 40}}
+            for n in FILES
+        ]  # fmt: skip
+        return Reply(json.dumps(pulls).encode())
+    if path == "actions/workflows/submission.yml/runs":
+        return Reply(json.dumps({"workflow_runs": RUNS[query["head_sha"][0]]}).encode())
+    number = int(path.removeprefix("pulls/").removesuffix("/files"))
+    return Reply(json.dumps(FILES[number]).encode())
+
+
+def test_submissions_that_wait_and_what_their_check_said(tmp_path: Path) -> None:
+    path = tmp_path / "queue.json"
+    with serving(answer) as server:
+        environment = {
+            "GITHUB_API_URL": server.url, "GITHUB_REPOSITORY": "owner/bench",
+            "GITHUB_TOKEN": "secret",
+        }  # fmt: skip
+        assert main([str(path)], environment) == 0
+    # The board reads what this writes.
+    found = read_queue(path).waiting
+    assert [(each.number, each.state) for each in found] == [
+        (1, "passed"), (2, "failed"), (3, "running"), (4, "waiting"),
+    ]  # fmt: skip
+    assert {each.entry for each in found} == {"20270102_a"}
+    assert found[0].opened == "2027-01-01"
+    assert main([], {}) == 2
