@@ -366,7 +366,7 @@ def _init() -> Path:
         (["--task", "socoban"], "unknown task 'socoban'; did you mean sokoban?"),
         (["--set", "rollout.grups=2"], "there is no rollout.grups; did you mean groups"),
         (["--set", "webshop.compat=x"], "there is no webshop; there are advantage, "),
-        (["--set", "sokoban.walls=x"], "task sokoban has no setting 'walls'; there are none"),
+        (["--set", "sokoban.walls=x"], "task sokoban has no setting 'walls'; there are view"),
         (["--set", "rollout.group_size=1"], "gigpo compares the episodes of a group"),
         (["--set", "validation.panel=builtn"], "no panel 'builtn'"),
         (["--set", "unit=trajectory"], "gigpo compares turns of episodes, but the rows of "),
