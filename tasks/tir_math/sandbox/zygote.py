@@ -161,6 +161,7 @@ class Zygote:
             (resource.RLIMIT_CORE, 0),
             (resource.RLIMIT_MEMLOCK, 0),
             (resource.RLIMIT_MSGQUEUE, 0),
+            (resource.RLIMIT_SIGPENDING, 64),  # waiting signals come out of the user's budget
         ):
             resource.setrlimit(kind, (value, value))
 
