@@ -86,6 +86,7 @@ def test_a_channel_is_closed(channel: str, sandbox: Sandbox) -> None:
     assert found.stderr.rstrip().rpartition("\n")[2].startswith(REFUSED)
 
 
+@pytest.mark.slow
 def test_without_isolation_they_are_open() -> None:
     """Most of them: what a kernel lacks is closed everywhere."""
     with UnsafeSandbox() as unsafe:
