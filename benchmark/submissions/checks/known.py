@@ -64,14 +64,15 @@ class Play(NamedTuple):
             turns: Response, action, whether the world admitted it, and what it said of it.
             solved: Whether the episode succeeded.
         """
-        responses, actions, admitted, facts = zip(*turns, strict=True)
+        actions = tuple(action for _, action, _, _ in turns)
         acted = any(action is not None for action in actions)
-        told = acted and all(fact for fact, ok in zip(facts, admitted, strict=True) if ok)
+        told = acted and all(facts for _, _, admitted, facts in turns if admitted)
+        last = turns[-1][3] if told else None
         return cls(
-            hash(responses),
+            hash(tuple(response for response, _, _, _ in turns)),
             hash(actions) if acted else None,
             solved,
-            hash(canonical_json(dict(facts[-1]))) if told and facts[-1] else None,
+            hash(canonical_json(dict(last))) if last else None,
         )
 
     def is_like(self, other: "Play") -> bool:
