@@ -15,13 +15,13 @@ from baselines.config.layers import RECIPES, SCALES, Settings, names, resolve
 from baselines.config.schema import TrainConfig
 from baselines.inits.registry import find_model, read_registry
 from baselines.tracks.registry import load_track, read_rates, resolve_on_track, track_names
+from benchmark.commands_of_entry import TrainCommand, Words
 from benchmark.flat import flat
 from benchmark.logs.lines import Start, TrackClaim
 from benchmark.logs.training_log import TrainingLog
 from benchmark.models import ModelIdentity
-from benchmark.reproduction import TrainCommand, Words
 from benchmark.submissions.checks.log_course import early_stop
-from benchmark.tracks import FREE, METHOD, RateGrid, Track, deviations
+from benchmark.track_schema import FREE, METHOD, RateGrid, Track, deviations
 from benchmark.versions import PROGRAM
 from tasks.errors import UserError, near
 from tasks.options import parse_settings

@@ -22,11 +22,11 @@ from pathlib import Path
 
 from baselines.inits.registry import find_model
 from baselines.reproduction import train_command
+from benchmark.commands_of_entry import commands_of
 from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.files import write_atomically
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import ModelSource, same_weights
-from benchmark.reproduction import commands_of
 from benchmark.submissions.badges import RerunSample
 from benchmark.submissions.check import read_accepted
 from benchmark.submissions.checks.tracks import track_of

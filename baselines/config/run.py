@@ -8,7 +8,7 @@ from typing import Any, Literal
 from baselines.config.schema import TrainConfig
 from benchmark.flat import tracker_values
 from benchmark.models import ModelIdentity, ModelSource
-from benchmark.tracks import FREE, TrackClaim
+from benchmark.track_schema import FREE, TrackClaim
 from tasks.base import Task
 from tasks.errors import UserError
 from tasks.seeding import canonical_json, sha256_text

@@ -9,7 +9,7 @@ from baselines.study.cells import INIT, Finished
 from baselines.study.ground import Ground
 from baselines.study.schema import Cell
 from benchmark.logs.training_log import TrainingLog
-from benchmark.tracks import RateGrid
+from benchmark.track_schema import RateGrid
 
 RESAMPLED = 2.0
 """Episodes of a recipe with dynamic sampling over those of one without, where no run has said: 34

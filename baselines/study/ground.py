@@ -10,7 +10,7 @@ from baselines.tracks.registry import load_track, resolve_on_track
 from baselines.training.validation import validation_options, validation_plan
 from benchmark.evaluation.evaluate import Plan
 from benchmark.models import ModelIdentity, ModelSource
-from benchmark.tracks import Track
+from benchmark.track_schema import Track
 from tasks.errors import UserError
 from tasks.registry import load_task
 

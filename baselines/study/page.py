@@ -25,7 +25,7 @@ from benchmark.plots.training import figure_bytes
 from benchmark.stats.intervals import Interval
 from benchmark.stats.paired import Side
 from benchmark.stats.shown import rate_text
-from benchmark.tracks import RateGrid, Track
+from benchmark.track_schema import RateGrid, Track
 from tasks.errors import UserError
 from tasks.texts import plural
 

@@ -9,7 +9,7 @@ from baselines.inits.registry import find_model
 from baselines.tracks.registry import RATES, rates_text, read_tuning, resolve_on_track
 from baselines.tracks.tuning import TUNING, best_rate, tuning_runs, tuning_success
 from benchmark.files import write_atomically
-from benchmark.tracks import RateGrid, Track
+from benchmark.track_schema import RateGrid, Track
 from tasks.errors import UserError
 from tasks.registry import load_task
 

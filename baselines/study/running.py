@@ -18,7 +18,7 @@ from baselines.study.schema import Cell
 from baselines.study.setting import RunState, StudySetting, read_state, write_state
 from baselines.training.checkpoints import LAST
 from benchmark.files import lock_folder
-from benchmark.tracks import RateGrid
+from benchmark.track_schema import RateGrid
 from tasks.errors import UserError
 
 OUTPUT: Final = "output.txt"

@@ -1,8 +1,8 @@
 """The registry of tracks: `tracks/<name>.yaml`, pinned by `tracks/index.yaml`.
 
-A track pins everything of a training run but the method (`benchmark.tracks` has the schema), a
-recipe brings the method, and the track's rule the learning rate. `scripts/pin_tracks.py` rewrites
-the index after a file was edited on purpose.
+A track (`benchmark.track_schema`) pins everything of a training run but the method, a recipe brings
+the method, and the track's rule the learning rate. `scripts/pin_tracks.py` rewrites the index after
+a file was edited on purpose.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from baselines.config.layers import (
 )
 from benchmark.fields import Sha256
 from benchmark.flat import flat
-from benchmark.tracks import LEARNING_RATE, METHOD, Track
+from benchmark.track_schema import LEARNING_RATE, METHOD, Track
 from tasks.errors import UserError, near
 from tasks.strict import Strict, first_fault
 from tasks.texts import digest_text

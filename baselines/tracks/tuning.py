@@ -13,7 +13,7 @@ from baselines.config.run import TrainingRun
 from baselines.config.schema import TrainConfig
 from benchmark.logs.training_log import LOG, TrainingLog, read_training_log
 from benchmark.submissions.checks.log_course import divergence
-from benchmark.tracks import RateGrid
+from benchmark.track_schema import RateGrid
 
 TUNING: Final = "tuning"
 """Folder of the short trainings, in that of the run that they are for."""

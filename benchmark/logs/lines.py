@@ -30,7 +30,7 @@ _Seconds = Annotated[float, Field(ge=0, le=_MAX_SECONDS, allow_inf_nan=False)]
 
 
 class TrackClaim(Strict):
-    """The track that a run says it is on (`benchmark.tracks`).
+    """The track that a run says it is on (`benchmark.track_schema`).
 
     Attributes:
         name: Name of the track.

@@ -28,7 +28,7 @@ from benchmark.submissions.checks.results import (
 )
 from benchmark.submissions.checks.tracks import track_of
 from benchmark.submissions.reading.entry import Entry
-from benchmark.tracks import OPEN
+from benchmark.track_schema import OPEN
 from tasks.texts import on_one_line, plural, printable
 
 REPORT_VERSION = 1

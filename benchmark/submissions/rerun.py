@@ -18,6 +18,7 @@ from typing import Final
 
 import yaml
 
+from benchmark.commands_of_entry import first_difference
 from benchmark.engines.core.base import Engine
 from benchmark.evaluation.records import EpisodeRecord, record_of
 from benchmark.evaluation.replay import installed_panel
@@ -25,7 +26,6 @@ from benchmark.evaluation.rollout import Job, Trajectory, play
 from benchmark.files import write_atomically
 from benchmark.hosts.choose import EnvPool
 from benchmark.logs.training_log import TrainingLog
-from benchmark.reproduction import first_difference
 from benchmark.stats.paired import PairedDifference, Side
 from benchmark.stats.shown import points_text
 from benchmark.submissions.badges import (

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Final
 
 from benchmark.archive import sha256_of
+from benchmark.commands_of_entry import TrainCommandOf
 from benchmark.evaluation.protocol import NAME, THINKING
 from benchmark.files import write_atomically
-from benchmark.reproduction import TrainCommandOf
 from benchmark.submissions.badges import Rerun, badges_of, read_reruns, rerun_of
 from benchmark.submissions.check import CheckResult, check_submission
 from benchmark.submissions.checks.context import Context, MethodFault
@@ -26,7 +26,7 @@ from benchmark.submissions.checks.known import Known
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.reading.replays import Replays
-from benchmark.tracks import Track
+from benchmark.track_schema import Track
 from leaderboard.board.entries import facts_of, row_of
 from leaderboard.board.file import (
     JSON,

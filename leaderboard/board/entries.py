@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 import numpy as np
 
+from benchmark.commands_of_entry import TrainCommandOf, commands_of, reproduction_folder
 from benchmark.evaluation.manifest import ENGINE_FACTS, Manifest
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.evaluation.summary import PanelKey as Key
@@ -14,7 +15,6 @@ from benchmark.evaluation.summary import PanelSummary
 from benchmark.logs.curves import run_curves_of
 from benchmark.logs.training_log import TrainingLog
 from benchmark.models import ModelIdentity
-from benchmark.reproduction import TrainCommandOf, commands_of, reproduction_folder
 from benchmark.stability.runs import RunStability
 from benchmark.stability.seeds import EventSummary, RecipeStability, SeedSummary
 from benchmark.stats.dependable import dependable_success

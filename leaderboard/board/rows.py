@@ -19,7 +19,7 @@ from leaderboard.board.training_rows import SeedCurves, Spark, Stability
 PanelKey = tuple[str, str]
 """(task, panel)."""
 OPEN: Final = "open"
-"""Stands for a track where there is none (`benchmark.tracks.OPEN`, which imports tasks)."""
+"""Stands for a track where there is none (`benchmark.track_schema.OPEN`, which imports tasks)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Checkpoint:
         model: Its identity.
         engines: What played it: kind, data type, device; each once.
         commands: The lines that train it again, where there is a log, and play its panels again
-            (`benchmark.reproduction`); boards made before that have the recorded ones.
+            (`benchmark.commands_of_entry`); boards made before that have the recorded ones.
         log_sha256: Hash of the compressed training log; None without one.
     """
 

@@ -15,10 +15,10 @@ from baselines.reproduction import check_init, logged_configuration, train_comma
 from baselines.tracks import registry as tracks
 from baselines.tracks.registry import INDEX, index_text, load_track, pinned_index, rates_text
 from benchmark.cli.main import command_line
+from benchmark.commands_of_entry import commands_of
 from benchmark.flat import flat
 from benchmark.logs.lines import Start
 from benchmark.logs.training_log import TrainingLog, parse_training_log, read_training_log
-from benchmark.reproduction import commands_of
 from benchmark.submissions.check import read_accepted
 from benchmark.submissions.format.schema import Submission
 from benchmark.submissions.reading.folder import read_submission

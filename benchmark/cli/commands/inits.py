@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from benchmark.commands_of_entry import TrainCommand
 from benchmark.logs.lines import Start
 from benchmark.logs.training_log import TrainingLog
 from benchmark.models import ModelSource, weights_in
-from benchmark.reproduction import TrainCommand
-from benchmark.tracks import Track
+from benchmark.track_schema import Track
 
 if TYPE_CHECKING:
     from baselines.inits.registry import Init

@@ -11,7 +11,7 @@ from benchmark.cli.commands.inits import find_model
 from benchmark.flat import flat
 from benchmark.models import ModelSource
 from benchmark.stats.shown import percent_text
-from benchmark.tracks import FREE, LEARNING_RATE, RateGrid, Track
+from benchmark.track_schema import FREE, LEARNING_RATE, RateGrid, Track
 from tasks.errors import UserError
 from tasks.texts import digest_text
 

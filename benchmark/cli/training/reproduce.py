@@ -8,19 +8,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmark.cli.commands.inits import check_init, train_command
-from benchmark.evaluation.compare import compare, comparison_text
-from benchmark.evaluation.replay import installed_panel
-from benchmark.evaluation.run_folder import read_run
-from benchmark.files import write_atomically
-from benchmark.logs.training_log import LOG, TrainingLog, read_training_log
-from benchmark.models import folder_sha256
-from benchmark.reproduction import (
+from benchmark.commands_of_entry import (
     Commands,
     command_text,
     commands_of,
     first_difference,
     reproduction_folder,
 )
+from benchmark.evaluation.compare import compare, comparison_text
+from benchmark.evaluation.replay import installed_panel
+from benchmark.evaluation.run_folder import read_run
+from benchmark.files import write_atomically
+from benchmark.logs.training_log import LOG, TrainingLog, read_training_log
+from benchmark.models import folder_sha256
 from benchmark.submissions.check import read_accepted
 from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint

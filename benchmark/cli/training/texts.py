@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import yaml
 
 from benchmark.cli.arguments.training import DEFAULT_SCALE
+from benchmark.commands_of_entry import eval_words
 from benchmark.evaluation.evaluate import recorded_command
 from benchmark.logs.lines import Validation
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import ModelIdentity
-from benchmark.reproduction import eval_words
 from benchmark.stats.shown import rate_text
 from benchmark.versions import versions
 from tasks.texts import counted, printable

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from benchmark.cli.output import table_console
 from benchmark.flat import flat
-from benchmark.tracks import RateGrid, Track
+from benchmark.track_schema import RateGrid, Track
 from tasks.errors import UserError
 from tasks.seeding import canonical_json
 from tasks.texts import digest_text, plural

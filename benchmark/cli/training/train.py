@@ -39,7 +39,7 @@ from benchmark.files import lock_folder, write_atomically
 from benchmark.hosts.worker import end_with
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import ModelSource, folder_sha256
-from benchmark.tracks import OPEN, Track, TrackClaim
+from benchmark.track_schema import OPEN, Track, TrackClaim
 from tasks.base import Task
 from tasks.errors import UserError
 from tasks.options import parse_settings

@@ -8,7 +8,7 @@ from benchmark.logs.lines import Start
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.reading.entry import Entry
 from benchmark.submissions.reading.replays import Replays
-from benchmark.tracks import Track
+from benchmark.track_schema import Track
 
 if TYPE_CHECKING:
     from benchmark.submissions.checks.known import Known, Unread

@@ -8,7 +8,7 @@ from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.log_counts import AS_WRITTEN
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.reading.entry import Entry
-from benchmark.tracks import OPEN, TrackClaim, deviations
+from benchmark.track_schema import OPEN, TrackClaim, deviations
 from tasks.errors import near
 from tasks.texts import digest_text
 

@@ -11,7 +11,7 @@ from baselines.study.rates import keep_rate, known_rate, share_tuning, tuning_co
 from baselines.study.schema import Cell
 from baselines.tracks.registry import read_tuning, resolve_on_track
 from baselines.tracks.tuning import tuning_runs
-from benchmark.tracks import RateGrid, Track
+from benchmark.track_schema import RateGrid, Track
 from tasks.errors import UserError
 from tasks.registry import load_task
 from tests.support.training.logs import start_line, update_line, write_log

@@ -27,7 +27,7 @@ from baselines.tracks.registry import (
     resolve_on_track,
     track_names,
 )
-from benchmark.tracks import FREE, FixedRate, RateGrid, Track
+from benchmark.track_schema import FREE, FixedRate, RateGrid, Track
 from tasks.errors import UserError
 from tests.support.training.small_track import small, small_track
 

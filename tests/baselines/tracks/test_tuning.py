@@ -11,7 +11,7 @@ from baselines.inits.registry import find_model
 from baselines.tracks.registry import resolve_on_track
 from baselines.tracks.tuning import best_rate, tuning_runs, tuning_success
 from benchmark.logs.training_log import LOG
-from benchmark.tracks import RateGrid
+from benchmark.track_schema import RateGrid
 from tasks.registry import load_task
 from tests.support.training.logs import start_line, update_line, write_log
 from tests.support.training.small_track import small

@@ -15,7 +15,7 @@ from benchmark.cli.main import EXIT_ENGINE_DOWN, EXIT_USER_ERROR, main
 from benchmark.engines.transformers.decoding import Decoder
 from benchmark.logs.training_log import LOG, TrainingLog, read_training_log
 from benchmark.models import folder_sha256
-from benchmark.tracks import deviations
+from benchmark.track_schema import deviations
 from tests.support.training.small_track import small_track
 
 

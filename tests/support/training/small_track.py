@@ -4,7 +4,7 @@ from typing import Any
 
 from baselines.config.layers import deep_merge, resolve
 from baselines.inits.registry import read_registry
-from benchmark.tracks import METHOD, Track
+from benchmark.track_schema import METHOD, Track
 
 OWN = (
     "rollout.groups=2",

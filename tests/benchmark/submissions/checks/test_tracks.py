@@ -8,7 +8,7 @@ from benchmark.cli.commands.inits import method_fault
 from benchmark.submissions.check import check_submission, read_accepted
 from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.tracks import track_of
-from benchmark.tracks import Track
+from benchmark.track_schema import Track
 from tests.benchmark.submissions.conftest import Copies
 from tests.support.submissions.on_tracks import TRACK, Change, on_track
 from tests.support.submissions.small import INITS, SEEDS, Copy

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.evaluation.manifest import Manifest
-from benchmark.logs.training_log import TrainingLog, read_training_log
-from benchmark.models import ModelIdentity
-from benchmark.reproduction import (
+from benchmark.commands_of_entry import (
     Commands,
     LogDifference,
     TrainCommand,
     commands_of,
     first_difference,
 )
+from benchmark.evaluation.manifest import Manifest
+from benchmark.logs.training_log import TrainingLog, read_training_log
+from benchmark.models import ModelIdentity
 from tasks.errors import UserError
 from tasks.seeding import sha256_text
 from tests.support.runs.factories import make_manifest

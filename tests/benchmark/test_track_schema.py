@@ -7,7 +7,7 @@ import pytest
 
 from baselines.tracks.registry import load_track, resolve_on_track
 from benchmark.logs.lines import Start, parse_line
-from benchmark.tracks import Track, deviations
+from benchmark.track_schema import Track, deviations
 from tasks.registry import load_task
 from tests.support.training.logs import Line, start_line
 from tests.support.training.small_track import small, small_track
