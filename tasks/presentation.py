@@ -10,7 +10,7 @@ class Tile:
 
     Attributes:
         kind: Name for people and screen readers ("box on a target").
-        fill: Background colour of the cell.
+        fill: Background color of the cell.
         glyph: Shape on it: "", "box", "player", "dot" or a combination such as "dot box".
     """
 

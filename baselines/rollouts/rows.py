@@ -332,7 +332,7 @@ def rollout_metrics(drawn: Sequence[PlayedGroup], tries: int) -> dict[str, float
     """The numbers of an update's line that are about what was played.
 
     Args:
-        drawn: Everything that was played, so that filtering does not colour the rates.
+        drawn: Everything that was played, so that filtering does not color the rates.
         tries: Batches that were drawn.
     """
     episodes = [episode for group in drawn for episode in group.episodes]

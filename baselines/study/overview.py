@@ -116,7 +116,7 @@ def overview_figure(found: Mapping[str, TrackResults], grounds: Mapping[str, Gro
             if row == len(kinds) - 1:
                 axes.set_xlabel("update")
         handles = [
-            Line2D([], [], color=look.colour, linestyle=look.dashes, linewidth=2)
+            Line2D([], [], color=look.color, linestyle=look.dashes, linewidth=2)
             for look in looks.values()
         ]
         labels = list(looks)

@@ -31,7 +31,7 @@ def inline_svg(
     title: str,
     description: str,
     notes: Mapping[str, str],
-    colours: Mapping[str, str],
+    colors: Mapping[str, str],
 ) -> Markup:
     """Write a figure as an element of an HTML page.
 
@@ -44,15 +44,15 @@ def inline_svg(
         title: What it shows, for those who cannot see it.
         description: The same in a sentence.
         notes: What is shown while the pointer is on an artist, by the artist's `gid`.
-        colours: The CSS value for each color of the figure, which is written as `#rrggbb`.
+        colors: The CSS value for each color of the figure, which is written as `#rrggbb`.
 
     Raises:
-        KeyError: The figure has a color that is not in `colours`.
+        KeyError: The figure has a color that is not in `colors`.
     """
     file = io.BytesIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": key}):
         figure.savefig(file, format="svg", metadata=_METADATA)
-    drawn = _cleaned(ET.fromstring(file.getvalue()), notes, colours)  # noqa: S314 - ours
+    drawn = _cleaned(ET.fromstring(file.getvalue()), notes, colors)  # noqa: S314 - ours
     width, height = (f"{72 * inches:g}" for inches in figure.get_size_inches())
     root = ET.Element(
         "svg",
@@ -72,14 +72,14 @@ def inline_svg(
 
 
 def _cleaned(
-    element: ET.Element, notes: Mapping[str, str], colours: Mapping[str, str]
+    element: ET.Element, notes: Mapping[str, str], colors: Mapping[str, str]
 ) -> ET.Element:
     """A copy without namespaces, empty groups, ids that nothing refers to, and styles."""
     copy = ET.Element(element.tag.rpartition("}")[2])
     copy.text = (element.text or "").strip() or None
     for name, value in element.attrib.items():
         if name == "style":
-            copy.attrib |= _attributes(value, colours)
+            copy.attrib |= _attributes(value, colors)
         elif name == "id" and copy.tag == "g":
             if value in notes:
                 _add(copy, "title", notes[value])
@@ -88,17 +88,17 @@ def _cleaned(
     for child in element:
         if child.tag.endswith(_LEFT_OUT):
             continue
-        part = _cleaned(child, notes, colours)
+        part = _cleaned(child, notes, colors)
         if part.tag not in ("g", "defs") or len(part):
             copy.append(part)
     return copy
 
 
-def _attributes(style: str, colours: Mapping[str, str]) -> dict[str, str]:
+def _attributes(style: str, colors: Mapping[str, str]) -> dict[str, str]:
     declarations = [part.split(":") for part in style.split(";") if part.strip()]
     values = {name.strip(): value.strip() for name, value in declarations}
     return {
-        name: colours[value] if value.startswith("#") else value
+        name: colors[value] if value.startswith("#") else value
         for name, value in values.items()
         if name not in _OF_THE_PAGE
     }

@@ -149,7 +149,7 @@ def _draw_survival(axes: Axes, rows: Sequence[Compared], looks: Sequence[Look]) 
         steps = np.concatenate([[0], curve.steps])
         share = np.concatenate([[1.0], curve.survival])
         axes.step(
-            steps, share, where="post", color=look.colour, linestyle=look.dashes, linewidth=1.7
+            steps, share, where="post", color=look.color, linestyle=look.dashes, linewidth=1.7
         )
         ended = [
             run.collapse.step
@@ -160,7 +160,7 @@ def _draw_survival(axes: Axes, rows: Sequence[Compared], looks: Sequence[Look]) 
             axes.plot(
                 ended,
                 [curve.at(step) for step in ended],
-                color=look.colour, marker="|", markersize=8, linestyle="", clip_on=False,
+                color=look.color, marker="|", markersize=8, linestyle="", clip_on=False,
             )  # fmt: skip
     if not drawn:
         _say_nothing(axes)
@@ -177,12 +177,12 @@ def _draw_anytime(axes: Axes, rows: Sequence[Compared], looks: Sequence[Look]) -
     for curve, look in zip(curves, looks, strict=True):
         if curve is None:
             continue
-        axes.plot(curve.x, curve.iqm, color=look.colour, linestyle=look.dashes, linewidth=1.7)
+        axes.plot(curve.x, curve.iqm, color=look.color, linestyle=look.dashes, linewidth=1.7)
         if curve.low is None or curve.high is None:
             continue
-        axes.plot(curve.x, curve.worst, color=look.colour, linestyle=":", linewidth=1.0)
+        axes.plot(curve.x, curve.worst, color=look.color, linestyle=":", linewidth=1.0)
         axes.fill_between(
-            curve.x, curve.low, curve.high, color=look.colour, alpha=0.14, linewidth=0, zorder=2
+            curve.x, curve.low, curve.high, color=look.color, alpha=0.14, linewidth=0, zorder=2
         )
     if not any(curves):
         _say_nothing(axes)
@@ -223,12 +223,12 @@ def _draw_profiles(axes: Axes, one: RecipeComparison, looks: Mapping[str, Look])
         at = profile.thresholds
         axes.step(
             at, profile.share, where="post",
-            color=look.colour, linestyle=look.dashes, linewidth=1.7, zorder=4,
+            color=look.color, linestyle=look.dashes, linewidth=1.7, zorder=4,
         )  # fmt: skip
         if profile.low is not None and profile.high is not None:
             axes.fill_between(
                 at, profile.low, profile.high, step="post",
-                color=look.colour, alpha=0.14, linewidth=0, zorder=2,
+                color=look.color, alpha=0.14, linewidth=0, zorder=2,
             )  # fmt: skip
     axes.set_ylim(-0.02, 1.06)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
@@ -256,7 +256,7 @@ def _legend(figure: Figure, rows: Sequence[Compared], looks: Sequence[Look]) -> 
     handles: list[Any] = []
     labels = []
     for row, look in zip(rows, looks, strict=True):
-        handles.append(Line2D([], [], color=look.colour, linestyle=look.dashes, linewidth=2.2))
+        handles.append(Line2D([], [], color=look.color, linestyle=look.dashes, linewidth=2.2))
         seeds = f" ({len(row.runs)} seeds)" if len(row.runs) > 1 else ""
         labels.append(on_one_line(row.label, _LONGEST) + seeds)
     if any(row.stability.events["collapse"].happened for row in rows):

@@ -24,7 +24,7 @@ from matplotlib.ticker import (
 
 from benchmark.logs.groups import Plotted, Series, Values, band_of
 from benchmark.logs.metrics import Metric
-from benchmark.plots.colours import HUES, is_known, look_of_recipe
+from benchmark.plots.colors import HUES, is_known, look_of_recipe
 
 Dashes = Literal["-"] | tuple[float, tuple[float, ...]]
 
@@ -68,7 +68,7 @@ _STYLE: Final[Mapping[Any, Any]] = {
 class Look:
     """How one curve is drawn."""
 
-    colour: str
+    color: str
     dashes: Dashes
 
 
@@ -95,7 +95,7 @@ def looks_of(recipes: Sequence[str | None]) -> list[Look]:
         if recipe is None or not is_known(recipe):
             break
         hue, variant = look_of_recipe(recipe)
-        dashed = sum(look.colour == HUES[hue] and look.dashes != "-" for look in looks)
+        dashed = sum(look.color == HUES[hue] and look.dashes != "-" for look in looks)
         dashes = _DASHES[1 + dashed % (len(_DASHES) - 1)] if variant else "-"
         looks.append(Look(HUES[hue], dashes))
     if len(set(looks)) == len(recipes):
@@ -104,8 +104,8 @@ def looks_of(recipes: Sequence[str | None]) -> list[Look]:
 
 
 def _look_of_number(number: int) -> Look:
-    cycle, colour = divmod(number, len(HUES))
-    return Look(HUES[colour], _DASHES[cycle % len(_DASHES)])
+    cycle, color = divmod(number, len(HUES))
+    return Look(HUES[color], _DASHES[cycle % len(_DASHES)])
 
 
 def draw_runs(axes: Axes, runs: Sequence[Series], look: Look) -> None:
@@ -115,7 +115,7 @@ def draw_runs(axes: Axes, runs: Sequence[Series], look: Look) -> None:
         axes.plot(
             run.x,
             run.y,
-            color=look.colour,
+            color=look.color,
             linestyle=look.dashes if alone else "-",
             linewidth=1.7 if alone else 0.6,
             alpha=1.0 if alone else 0.5,
@@ -126,11 +126,9 @@ def draw_runs(axes: Axes, runs: Sequence[Series], look: Look) -> None:
     if alone or (band := band_of(runs)) is None:
         return
     axes.fill_between(
-        band.x, band.low, band.high, color=look.colour, alpha=0.14, linewidth=0, zorder=2
+        band.x, band.low, band.high, color=look.color, alpha=0.14, linewidth=0, zorder=2
     )
-    axes.plot(
-        band.x, band.middle, color=look.colour, linestyle=look.dashes, linewidth=1.9, zorder=4
-    )
+    axes.plot(band.x, band.middle, color=look.color, linestyle=look.dashes, linewidth=1.9, zorder=4)
 
 
 def mark_collapse(axes: Axes, run: Series, update: int | None, look: Look) -> None:
@@ -144,7 +142,7 @@ def mark_collapse(axes: Axes, run: Series, update: int | None, look: Look) -> No
             run.y[at],
             marker="X",
             markersize=7.5,
-            markerfacecolor=look.colour,
+            markerfacecolor=look.color,
             markeredgecolor="white",
             markeredgewidth=0.9,
             zorder=6,

@@ -114,8 +114,8 @@ def _legend(figure: Figure, curves: Sequence[Curve], looks: Sequence[Look]) -> N
     handles: list[Any] = []
     labels = []
     for curve, look in zip(curves, looks, strict=True):
-        line = Line2D([], [], color=look.colour, linestyle=look.dashes, linewidth=2.2)
-        band = Patch(facecolor=look.colour, alpha=0.18, linewidth=0)
+        line = Line2D([], [], color=look.color, linestyle=look.dashes, linewidth=2.2)
+        band = Patch(facecolor=look.color, alpha=0.18, linewidth=0)
         handles.append((band, line) if len(curve.runs) > 1 else line)
         labels.append(_legend_label(curve))
     if any(collapse_update(run) is not None for curve in curves for run in curve.runs):

@@ -15,7 +15,7 @@ from tasks.texts import cut, printable
 
 WIDTH: Final = 360
 """Of a figure, in CSS pixels."""
-COLOURS: Final = {
+COLORS: Final = {
     "solved": "#2a64a5",
     "failed": "#dd8f4a",
     "ink": "#1c2128",
@@ -24,8 +24,8 @@ COLOURS: Final = {
     "page": "#ffffff",
 }
 """Variables of report.css and their values on a light page."""
-SOLVED, FAILED, INK, SOFT, RULE, PAGE = COLOURS.values()
-_VARIABLES: Final = {colour: f"var(--{name})" for name, colour in COLOURS.items()}
+SOLVED, FAILED, INK, SOFT, RULE, PAGE = COLORS.values()
+_VARIABLES: Final = {color: f"var(--{name})" for name, color in COLORS.items()}
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 10, 30, 40
 _PLOT_HEIGHT = 150
 _ROW, _ROWS_TOP, _ROWS_RIGHT = 24, 10, 18
@@ -67,11 +67,11 @@ class Plot:
         self.axes.tick_params(length=0, pad=6, labelsize=_FONT, labelcolor=SOFT)
         self.axes.spines[:].set_visible(False)
 
-    def text(self, x: float, y: float, words: str, colour: str = SOFT, align: str = "left") -> Text:
+    def text(self, x: float, y: float, words: str, color: str = SOFT, align: str = "left") -> Text:
         """Words at a distance from the figure's upper left corner."""
         width, height = self._size
         place = x / width, 1 - y / height
-        return self._figure.text(*place, words, color=colour, size=_FONT, ha=align, va="baseline")
+        return self._figure.text(*place, words, color=color, size=_FONT, ha=align, va="baseline")
 
     def note(self, words: str) -> str:
         """The `gid` for an artist that shows these words under the pointer."""
@@ -165,15 +165,15 @@ class SlotsPlot(Plot):
     def bars(self, slot: int, parts: Sequence[tuple[int, str]], note: str) -> None:
         """Bars on top of each other: height and color of each."""
         base = 0
-        for count, colour in parts:
+        for count, color in parts:
             if count:
                 gid = self.note(note)
-                self.axes.bar(slot, count, 0.78, base, color=colour, gid=gid, zorder=2)
+                self.axes.bar(slot, count, 0.78, base, color=color, gid=gid, zorder=2)
             base += count
 
     def legend(self, entries: Sequence[tuple[str, str]]) -> None:
         """Names and colors of bars, at the top right."""
-        patches = [Patch(facecolor=colour, label=name) for name, colour in entries]
+        patches = [Patch(facecolor=color, label=name) for name, color in entries]
         self._figure.legend(
             handles=patches,
             loc="upper right",

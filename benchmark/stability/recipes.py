@@ -129,7 +129,7 @@ def compared(
         for curve in curves_of(own, choices.by):
             _check_one_protocol(curve.runs)
             groups.append((curve.label, [_own_run(log) for log in curve.runs]))
-    groups += [(label, [one]) for label, one in _labelled(foreign)]
+    groups += [(label, [one]) for label, one in _labeled(foreign)]
     for name, founds in found_named:
         own, foreign = _read(founds, choices)
         _check_one_protocol(own)
@@ -279,7 +279,7 @@ def _compared(label: str, runs: Sequence[LoggedRun], success: str | None) -> Com
     return Compared(label, tuple(ordered), stability)
 
 
-def _labelled(runs: Sequence[LoggedRun]) -> list[tuple[str, LoggedRun]]:
+def _labeled(runs: Sequence[LoggedRun]) -> list[tuple[str, LoggedRun]]:
     """Names of single runs, with the folder of their log where it takes that to differ."""
     ways: tuple[Callable[[LoggedRun], str], ...] = (
         lambda one: one.run.name,

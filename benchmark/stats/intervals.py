@@ -63,11 +63,11 @@ def wilson_rate(rate: float, trials: float, confidence: float = CONFIDENCE) -> I
     """
     z = _normal_quantile(confidence)
     scale = 1 + z * z / trials
-    centre = (rate + z * z / (2 * trials)) / scale
+    center = (rate + z * z / (2 * trials)) / scale
     half = z * math.sqrt(rate * (1 - rate) / trials + (z / (2 * trials)) ** 2) / scale
     # At the borders the ends are 0 and 1 in exact arithmetic.
-    low = 0.0 if rate == 0 else max(0.0, centre - half)
-    high = 1.0 if rate == 1 else min(1.0, centre + half)
+    low = 0.0 if rate == 0 else max(0.0, center - half)
+    high = 1.0 if rate == 1 else min(1.0, center + half)
     return Interval(rate, min(low, rate), max(high, rate))
 
 

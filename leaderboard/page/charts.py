@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from benchmark.plots.colours import look_of_recipe
+from benchmark.plots.colors import look_of_recipe
 
 Spec = dict[str, Any]
 Value = dict[str, str]

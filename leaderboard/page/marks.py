@@ -9,7 +9,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from benchmark.plots.colours import look_of_recipe
+from benchmark.plots.colors import look_of_recipe
 from benchmark.stats.shown import whole_percent
 from leaderboard.board.training_rows import Spark
 from leaderboard.page.markup import NOTHING, element, joined

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmark.plots.colours import look_of_recipe
+from benchmark.plots.colors import look_of_recipe
 from benchmark.stats.bands import at_common_places
 from leaderboard.board.board import Board
 from leaderboard.board.curves import CURVES

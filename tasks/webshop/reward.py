@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from rapidfuzz import fuzz, utils
 
-from tasks.webshop.colours import first_colour_inside
+from tasks.webshop.colors import first_color_inside
 from tasks.webshop.data.goals import Goal
 from tasks.webshop.data.products import LEVELS, Product
 from tasks.webshop.nouns import Tagger
@@ -148,14 +148,14 @@ def _words(text: str) -> frozenset[str]:
 
 def _options_as_original(goal: Goal, chosen: Mapping[str, str]) -> int:
     """Options as the original counts them: a named wish is compared as the text of a pair."""
-    values = [first_colour_inside(value) or value for value in chosen.values()]
+    values = [first_color_inside(value) or value for value in chosen.values()]
     if isinstance(goal.options, Mapping):
         wishes = [
-            first_colour_inside((name, value)) or str((name, value))
+            first_color_inside((name, value)) or str((name, value))
             for name, value in goal.options.items()
         ]
     else:
-        wishes = [first_colour_inside(wish) or wish for wish in goal.options]
+        wishes = [first_color_inside(wish) or wish for wish in goal.options]
     return sum(any(_similar(value, wish) for value in values) for wish in wishes)
 
 

@@ -41,7 +41,7 @@ def test_the_commands_are_understood() -> None:
 
 
 def test_about_is_explained_as_in_the_rules() -> None:
-    # No language: the colours that gradio gives to YAML are too pale to be read.
+    # No language: the colors that gradio gives to YAML are too pale to be read.
     *_, own = blocks(TEXT)
     assert yaml.safe_load(own) == yaml.safe_load(blocks(README, "yaml")[0])
     assert "not `best/`" in TEXT

@@ -95,10 +95,10 @@ def _show(console: Console, task: Task, view: View, whole_prompt: bool) -> None:
             console.print(Text(shown_text(message)))
         return
     tiles = task.info.presentation.tiles
-    # Without colours the symbols themselves tell more.
-    colours = console.color_system and not console.no_color
+    # Without colors the symbols themselves tell more.
+    colors = console.color_system and not console.no_color
     for line in view.observation.splitlines():
-        if colours and tiles and line and set(line) <= set(tiles):
+        if colors and tiles and line and set(line) <= set(tiles):
             console.print(_drawn(line, task))
         else:
             console.print(Text(line))
@@ -107,7 +107,7 @@ def _show(console: Console, task: Task, view: View, whole_prompt: bool) -> None:
 
 
 def _drawn(line: str, task: Task) -> Text:
-    """A row of tiles, two columns a cell, in the tiles' own colours."""
+    """A row of tiles, two columns a cell, in the tiles' own colors."""
     text = Text()
     for symbol in line:
         tile = task.info.presentation.tiles[symbol]

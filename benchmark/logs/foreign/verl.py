@@ -2,7 +2,7 @@
 
 The file logger (`VERL_FILE_LOGGER_PATH`) writes `{"step": 3, "data": {...}}` a line. The console
 prints `step:3 - actor/kl_loss:0.001 - ...`, one line a step, among much else; Ray puts the process
-in front (`(TaskRunner pid=17)`, coloured). Older versions print three decimals, newer ones all of
+in front (`(TaskRunner pid=17)`, colored). Older versions print three decimals, newer ones all of
 them, as `np.float64(0.25)` where numpy computed them.
 """
 
@@ -27,7 +27,7 @@ from benchmark.logs.foreign.values import (
 from benchmark.logs.lines import MAX_LINE
 from tasks.errors import UserError
 
-_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_COLOR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 # Ray's process in front is short: without a limit, a hostile line would take quadratic time.
 _STEP_LINE = re.compile(r"(?:\([^()]{0,200}\) ?)?step:(\d{1,12}) - (.+)", re.ASCII)
 _NUMPY = re.compile(r"(?:np|numpy)\.\w+\((.*)\)")
@@ -109,7 +109,7 @@ def _step_lines(text: str) -> Iterator[tuple[int, re.Match[str]]]:
         if "step:" not in line:
             continue
         for part in line.split("\r"):
-            if match := _STEP_LINE.fullmatch(_COLOUR.sub("", part).strip()):
+            if match := _STEP_LINE.fullmatch(_COLOR.sub("", part).strip()):
                 yield number, match
 
 

@@ -86,8 +86,8 @@ def _urn(rng: random.Random) -> dict[str, Any]:
 
 def _probability(v: Arguments) -> str:
     red, blue, drawn, wanted = v["red"], v["blue"], v["drawn"], v["wanted"]
-    favourable = math.comb(red, wanted) * math.comb(blue, drawn - wanted)
-    return fraction_latex(Fraction(favourable, math.comb(red + blue, drawn)))
+    favorable = math.comb(red, wanted) * math.comb(blue, drawn - wanted)
+    return fraction_latex(Fraction(favorable, math.comb(red + blue, drawn)))
 
 
 LEVEL_5 = (

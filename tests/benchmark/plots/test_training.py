@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from benchmark.cli.main import main
 from benchmark.logs.groups import Plotted, Series, band_of, curves_of, plotted, series_of
 from benchmark.logs.training_log import TrainingLog, read_training_log
-from benchmark.plots.colours import HUES
+from benchmark.plots.colors import HUES
 from benchmark.plots.style import dress, looks_of
 from benchmark.plots.training import figure_bytes
 from benchmark.plots.training_page import training_page
@@ -217,7 +217,7 @@ def test_a_figure_is_the_same_every_time(runs: list[TrainingLog]) -> None:
 
 
 def test_every_run_every_median_and_every_collapse_is_drawn(runs: list[TrainingLog]) -> None:
-    """Counted by colour: a thin line per run, a median, a band, and a cross on the one collapse."""
+    """Counted by color: a thin line per run, a median, a band, and a cross on the one collapse."""
     svg = figure_bytes(curves_of(runs), [SUCCESS]).decode()
     lines = re.findall(r'<g id="line2d_\d+">\s*<path d="([^"]+)" [^>]*style="([^"]*)"', svg)
     grpo = [style for _, style in lines if "#0072b2" in style.lower()]
@@ -252,7 +252,7 @@ def test_hard_numbers_can_be_drawn(tmp_path: Path) -> None:
     assert figure_bytes(curves_of([log]), plots).startswith(b"<?xml")
 
 
-def test_more_curves_than_colours_differ(tmp_path: Path) -> None:
+def test_more_curves_than_colors_differ(tmp_path: Path) -> None:
     logs = [log_of(tmp_path / f"r{n}", *run_lines(f"recipe-{n}", updates=2)) for n in range(18)]
     svg = figure_bytes(curves_of(logs), [SUCCESS]).decode()
     styles = re.findall(r'<g id="line2d_\d+">\s*<path d="[^"]+" [^>]*style="([^"]*)"', svg)
@@ -364,11 +364,11 @@ def test_logs_are_read_without_torch_and_matplotlib() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_a_recipe_has_one_colour_in_every_figure_and_unknown_ones_go_by_number() -> None:
+def test_a_recipe_has_one_color_in_every_figure_and_unknown_ones_go_by_number() -> None:
     grpo, blue, cispo = looks_of(["grpo", "dr_grpo", "cispo"])
-    assert (grpo.colour, blue.colour, cispo.colour) == (HUES[0], HUES[0], HUES[1])
+    assert (grpo.color, blue.color, cispo.color) == (HUES[0], HUES[0], HUES[1])
     assert grpo.dashes == cispo.dashes == "-" != blue.dashes
     assert looks_of(["cispo"]) == [cispo]
     by_number = [HUES[0], HUES[1], HUES[2]]
     for recipes in (["cispo", "cispo", "grpo"], ["cispo", "mine", "grpo"], ["cispo", None, "grpo"]):
-        assert [look.colour for look in looks_of(recipes)] == by_number
+        assert [look.color for look in looks_of(recipes)] == by_number

@@ -168,8 +168,8 @@ def test_the_ruler_shows_value_and_interval() -> None:
 
 def test_colors_are_those_of_the_style_sheet() -> None:
     light = Path(drawing.__file__).with_name("report.css").read_text("utf-8").partition("}")[0]
-    for name, colour in drawing.COLOURS.items():
-        assert f"--{name}: {colour};" in light
+    for name, color in drawing.COLORS.items():
+        assert f"--{name}: {color};" in light
 
 
 def test_figures_have_a_name_and_a_description_and_escape_both() -> None:

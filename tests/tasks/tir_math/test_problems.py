@@ -114,7 +114,7 @@ def least_fitting(v: Arguments) -> int:
 
 
 def drawn_one_by_one(v: Arguments) -> Fraction:
-    """The probability of one order of colours, times the number of orders."""
+    """The probability of one order of colors, times the number of orders."""
     reds = [Fraction(v["red"] - i) for i in range(v["wanted"])]
     blues = [Fraction(v["blue"] - i) for i in range(v["drawn"] - v["wanted"])]
     all_balls = [v["red"] + v["blue"] - i for i in range(v["drawn"])]

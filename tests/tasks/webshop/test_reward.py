@@ -97,7 +97,7 @@ def test_the_original_compares_options_as_pairs() -> None:
     assert bought({"style": "size"}, wanted=wish).options == 0
 
 
-def test_the_original_finds_colours_inside_words() -> None:
+def test_the_original_finds_colors_inside_words() -> None:
     wish = {"options": ("fashion grey",)}
     # "fashion" holds "ash", which comes before "grey".
     assert bought({"color": "ash"}, as_original=True, wanted=wish).options == 1

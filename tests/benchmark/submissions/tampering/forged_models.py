@@ -240,7 +240,7 @@ FORGERIES = [
     Forgery("seed of a policy", "policy", edited(with_a_seed), "has no training seed"),
     Forgery("two policies", "policy", edited(two), "policy has one checkpoint and no tra"),
     Forgery(
-        "name in colours", "trained", model(name="\x1b[31ma"), "is not a plain name: letters, dig"
+        "name in colors", "trained", model(name="\x1b[31ma"), "is not a plain name: letters, dig"
     ),
     Forgery(
         "Cyrillic model", "trained", model(name="grp\u043e"), "is not a plain name: letters, digits"

@@ -12,13 +12,13 @@ nude olive orange peach pewter pink plum purple rainbow red rose royal rust sand
 silver skull slate steel stone stonewash sunflower tan taupe teal tiger turquoise violet walnut
 wheat white wine yellow
 """
-COLOURS = tuple(_NAMES.split())
+COLORS = tuple(_NAMES.split())
 """The names that the original knows, in alphabetical order."""
 
 
-def first_colour_inside(value: str | Sequence[str]) -> str | None:
-    """The alphabetically first colour in a value, as the original finds it.
+def first_color_inside(value: str | Sequence[str]) -> str | None:
+    """The alphabetically first color in a value, as the original finds it.
 
     In a text it need not be a word: "fashion" holds "ash". Of a pair it must be one element.
     """
-    return next((colour for colour in COLOURS if colour in value), None)
+    return next((color for color in COLORS if color in value), None)
