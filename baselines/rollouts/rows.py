@@ -16,7 +16,8 @@ from baselines.config.run import Unit, unit_of
 from baselines.config.schema import TrainConfig
 from benchmark.engines.core.base import Sampling
 from benchmark.evaluation.protocol import PanelProtocol
-from benchmark.evaluation.rollout import Job, Trajectory, Turn
+from benchmark.evaluation.records import penalty_of
+from benchmark.evaluation.rollout import Job, Trajectory
 from benchmark.evaluation.sequences import token_sequence
 from tasks.base import Task
 from tasks.errors import UserError
@@ -217,7 +218,7 @@ def _episode(trajectory: Trajectory, group: int, member: int, config: TrainConfi
         success=outcome.success if outcome else False,
         score=outcome.score if outcome else worst.score,
         reward=math.fsum(turn.step.reward for turn in turns) if outcome else worst.reward,
-        penalty=math.fsum(_penalty(trajectory, turn, config) for turn in turns),
+        penalty=penalty_of(job.protocol, [turn.step for turn in turns], charged=config.penalty_for),
         turns=len(turns),
         format_ok=sum(turn.step.format_ok for turn in turns),
         action_ok=sum(turn.step.action_ok for turn in turns),
@@ -227,11 +228,6 @@ def _episode(trajectory: Trajectory, group: int, member: int, config: TrainConfi
         response_tokens=tuple(turn.generation.response_tokens or 0 for turn in turns),
         error=trajectory.error,
     )
-
-
-def _penalty(trajectory: Trajectory, turn: Turn, config: TrainConfig) -> float:
-    valid = turn.step.format_ok and (turn.step.action_ok or config.penalty_for == "format")
-    return 0.0 if valid else trajectory.job.protocol.format_penalty
 
 
 def _check_tokens(trajectory: Trajectory) -> None:
@@ -268,7 +264,7 @@ def _turn_rows(trajectory: Trajectory, episode: PlayedEpisode, config: TrainConf
                 engine_log_probs=np.array(generation.token_log_probs, np.float32),
                 versions=generation.weights_versions,
                 reward=episode.reward,
-                penalty=_penalty(trajectory, turn, config)
+                penalty=penalty_of(trajectory.job.protocol, [turn.step], charged=config.penalty_for)
                 if config.penalty_on == "turn"
                 else episode.penalty,
                 step_reward=turn.step.reward,

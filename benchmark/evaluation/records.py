@@ -5,7 +5,7 @@ fields, no coercion, no NaN, sizes bounded.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Literal
 
@@ -34,7 +34,7 @@ from benchmark.fields import (
 )
 from tasks.base import Task
 from tasks.chat.messages import plain_messages
-from tasks.episode import Outcome, View
+from tasks.episode import Outcome, Step, View
 from tasks.seeding import canonical_json, sha256_text
 from tasks.strict import Strict, first_fault
 
@@ -273,14 +273,30 @@ def totals_of(
         turns: All turns.
         outcome: How it ended; None after an error, which counts as the worst failure.
     """
-    valid = sum(turn.format_ok and turn.action_ok for turn in turns)
     if outcome is None:
         worst = task.worst(protocol.max_turns)
-        penalty = protocol.format_penalty * (protocol.max_turns - valid)
+        penalty = penalty_of(protocol, turns, unplayed=protocol.max_turns - len(turns))
         return EpisodeTotals(False, worst.score, worst.reward, penalty)
-    penalty = protocol.format_penalty * (len(turns) - valid)
     reward = math.fsum(turn.reward for turn in turns)
-    return EpisodeTotals(outcome.success, outcome.score, reward, penalty)
+    return EpisodeTotals(outcome.success, outcome.score, reward, penalty_of(protocol, turns))
+
+
+def penalty_of(
+    protocol: PanelProtocol,
+    turns: Iterable[Step | TurnRecord],
+    unplayed: int = 0,
+    charged: Literal["invalid", "format"] = "invalid",
+) -> float:
+    """What invalid turns cost together: evaluation, replay and training take it from here.
+
+    Args:
+        protocol: Has the cost of one.
+        turns: The turns, as played or as recorded.
+        unplayed: Further turns that count as invalid.
+        charged: Which turns cost it: all that are not valid, or those that break the format alone.
+    """
+    costly = sum(not (t.format_ok and (t.action_ok or charged == "format")) for t in turns)
+    return protocol.format_penalty * (costly + unplayed)
 
 
 def _turn_record(turn: Turn) -> TurnRecord:
