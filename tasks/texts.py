@@ -71,8 +71,17 @@ def value_text(value: object) -> str:
 
 
 def plural(number: int | str, noun: str) -> str:
-    """`seed` for one of them, `seeds` for any other number, or a range of numbers."""
-    return noun if number in (1, "1") else f"{noun}s"
+    """`seed` for one of them, `seeds` for any other number, or a range of numbers.
+
+    Args:
+        number: How many, as a number or as it is printed.
+        noun: A regular one: `seed`, `entry`, `process`.
+    """
+    if number in (1, "1"):
+        return noun
+    if noun.endswith(("s", "x", "ch", "sh")):
+        return f"{noun}es"
+    return f"{noun[:-1]}ies" if re.search("[^aeiou]y$", noun) else f"{noun}s"
 
 
 def counted(number: int | str, noun: str) -> str:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from baselines.cloning.recipe import BCRecipe
 from benchmark.evaluation.summary import PanelSummary
+from benchmark.stats.shown import percent_text
 from tasks.registry import load_task
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ of the same quality, not the same bytes. The registry pins the shipped files by 
 def _players(recipe: BCRecipe) -> str:
     """What is cloned beside the scripted player; empty if nothing is."""
     share = recipe.demonstrations.mistakes
-    return f", {share:.0%} of them of a player who makes mistakes" if share else ""
+    return f", {percent_text(share, 0)} of them of a player who makes mistakes" if share else ""
 
 
 def model_card(
@@ -70,7 +71,7 @@ def model_card(
     """
     rows = [
         f"| {load_task(s.task).info.presentation.title}, `{s.panel}` | {s.expected} "
-        f"| {s.success.percent} | {s.format_valid:.1%} | {s.turns:.1f} |"
+        f"| {s.success.percent} | {percent_text(s.format_valid)} | {s.turns:.1f} |"
         for s in summaries
     ]
     return _CARD.format(

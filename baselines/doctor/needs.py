@@ -9,6 +9,7 @@ from baselines.doctor.machine import GIB, Finding, Machine
 from baselines.rollouts.rows import longest_row
 from baselines.training.memory import estimate_memory
 from benchmark.models import ModelSource
+from benchmark.stats.shown import percent_text
 from tasks.base import Task
 
 _CHECKPOINT: Final = 40
@@ -65,12 +66,12 @@ def policy_needs(
     device = "each GPU" if machine.gpus else "this machine"
     found = []
     if memory.peak > room:
-        beside = f" beside the engine's {share:.0%}" if machine.gpus else ""
+        left = f" after the engine's {percent_text(share, 0)}" if machine.gpus else ""
         found.append(
             Finding(
                 True,
                 f"not enough memory for {init.identity.name}: {memory.parameters:,} parameters "
-                f"need {memory.peak:.1f} GiB, and {device} has {room:.1f} GiB{beside}: use more "
+                f"need {memory.peak:.1f} GiB, and {device} has {room:.1f} GiB{left}: use more "
                 "GPUs, set optimization.optimizer=adamw_8bit, or lower "
                 "optimization.micro_batch_tokens",
             )

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, model_validator
 
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import ModelSource, from_folder, from_hub
+from benchmark.stats.shown import percent_text
 from tasks.errors import UserError, near
 
 INITS = Path(__file__).parent
@@ -102,8 +103,8 @@ def _never_better(run: Path) -> str:
     if 0 not in curve or max(curve.values()) > curve[0]:
         return ""
     later = {update: success for update, success in curve.items() if update}
-    found = f"; its best validation has {max(later.values()):.1%}" if later else ""
+    found = f"; its best validation has {percent_text(max(later.values()))}" if later else ""
     return (
-        f"the training never beat its init ({curve[0]:.1%}{found}), so there is no "
+        f"the training never beat its init ({percent_text(curve[0])}{found}), so there is no "
         f"best/; use {run / LAST}, as for every other seed"
     )

@@ -17,6 +17,7 @@ from typing import Final
 from baselines.launch.plan import Command
 from baselines.study.child import Child
 from benchmark.engines.core.base import EngineDown
+from tasks.texts import counted
 
 HEALTHY_SECONDS: Final = 1800.0
 """For all servers to start: loading and compiling a large model takes minutes."""
@@ -134,7 +135,9 @@ def _wait(servers: Sequence[_Server], asked: Sequence[int]) -> None:
     deadline = time.monotonic() + HEALTHY_SECONDS
     waiting = list(servers)
     log.warning(
-        "waiting for %d vLLM server(s); their logs: %s", len(servers), servers[0].output.parent
+        "waiting for %s; logs: %s",
+        counted(len(servers), "vLLM server"),
+        servers[0].output.parent,
     )
     while waiting:
         if asked:

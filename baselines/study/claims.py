@@ -18,7 +18,7 @@ from baselines.study.schema import read_yaml
 from baselines.tracks.registry import track_names
 from benchmark.logs.lines import Word
 from benchmark.stats.intervals import Interval
-from benchmark.stats.shown import points_text
+from benchmark.stats.shown import points_text, range_text
 from tasks.errors import UserError, near
 from tasks.strict import Strict, first_fault
 from tasks.texts import plural
@@ -274,4 +274,4 @@ def collapsed_text(method: RecipeRuns) -> str:
     count, runs = len(method.collapsed), len(method.runs)
     share = collapse_share(method)
     when = f" after update {', '.join(map(str, method.collapsed))}" if count else ""
-    return f"{count} of {runs}{when} ({100 * share.low:.0f} to {100 * share.high:.0f}%)"
+    return f"{count} of {runs}{when} ({range_text(share.low, share.high)})"

@@ -10,6 +10,7 @@ from baselines.study.ground import Ground
 from baselines.study.schema import Cell
 from benchmark.logs.training_log import TrainingLog
 from benchmark.track_schema import RateGrid
+from tasks.texts import counted
 
 RESAMPLED = 2.0
 """Episodes of a recipe with dynamic sampling over those of one without, where no run has said: 34
@@ -42,7 +43,7 @@ class TimeLeft:
         if jobs > 1:
             text += f", {duration(self.cpu_seconds / jobs)} at {jobs} jobs"
         if self.unknown:
-            text += f", and {self.unknown} run{'s' * (self.unknown > 1)} of unknown cost"
+            text += f", and {counted(self.unknown, 'run')} of unknown cost"
         return text
 
 

@@ -20,11 +20,12 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 from baselines.study.cells import INIT
 from baselines.study.ground import Ground
 from baselines.study.methods import RecipeRuns, TrackResults, collapse_of, with_seeds
-from baselines.study.page import markdown_table, percent_text
+from baselines.study.page import markdown_table
 from benchmark.files import write_atomically
 from benchmark.logs.groups import plotted, series_of
 from benchmark.plots.style import SOFT, Look, draw_runs, looks_of, mark_collapse, plot_style
 from benchmark.stats.paired import Side
+from benchmark.stats.shown import rate_digits
 from tasks.errors import UserError
 
 BEGIN: Final = "<!-- results: written by `arlarena-bench study page --readme` -->"
@@ -196,4 +197,4 @@ def _cell(results: TrackResults | None, recipe: str) -> str:
 
 
 def _success(side: Side) -> str:
-    return percent_text(with_seeds(side))
+    return rate_digits(with_seeds(side))

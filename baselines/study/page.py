@@ -24,7 +24,7 @@ from benchmark.logs.groups import curves_of, plotted
 from benchmark.plots.training import figure_bytes
 from benchmark.stats.intervals import Interval
 from benchmark.stats.paired import Side
-from benchmark.stats.shown import rate_text
+from benchmark.stats.shown import points_text, rate_digits, rate_text
 from benchmark.track_schema import RateGrid, Track
 from tasks.errors import UserError
 from tasks.texts import plural
@@ -157,7 +157,7 @@ def _row(
         method.recipe,
         str(planned) if not method.missing else f"{len(method.runs)} of {planned}",
         _success(method.side(panel)),
-        "-" if gain is None else _interval(gain, "+.1f"),
+        "-" if gain is None else points_text(gain),
         _success(None if equal is None else equal.sides.get(method.recipe)),
         collapsed_text(method),
         "-" if rate is None else f"{rate:g}",
@@ -193,23 +193,11 @@ def _panels(ground: Ground) -> list[PanelKey]:
 
 
 def _success(side: Side | None) -> str:
-    return "-" if side is None else percent_text(with_seeds(side))
+    return "-" if side is None else rate_digits(with_seeds(side))
 
 
 def _with_sign(rate: Interval) -> str:
     return rate_text(rate.value, rate.low, rate.high)
-
-
-def percent_text(rate: Interval) -> str:
-    """A rate in percent with its interval, without the sign."""
-    return _interval(rate, ".1f")
-
-
-def _interval(interval: Interval, form: str) -> str:
-    value, low, high = (
-        format(100 * end + 0.0, form) for end in (interval.value, interval.low, interval.high)
-    )
-    return f"{value} [{low}, {high}]"
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -17,6 +17,7 @@ from baselines.training.memory import estimate_memory
 from baselines.training.validation import Validator
 from benchmark.engines.core.base import Engine
 from benchmark.hosts.choose import EnvPool
+from tasks.texts import counted
 
 if TYPE_CHECKING:
     from baselines.config.run import TrainingRun
@@ -84,7 +85,8 @@ def computed(run: "TrainingRun", processes: int, sharded: bool) -> str:
     )
     longest = longest_row(run.config, run.tasks)
     memory = estimate_memory(config, run.config, processes, sharded, longest)
-    return f"policy: {memory.parameters:,} parameters, {processes} process(es)\n{memory.text()}"
+    size = f"{memory.parameters:,} parameters, {counted(processes, 'process')}"
+    return f"policy: {size}\n{memory.text()}"
 
 
 async def measure(run: "TrainingRun", engine: Engine | None, accelerator: Accelerator) -> RunCost:

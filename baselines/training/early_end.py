@@ -9,6 +9,7 @@ from baselines.learning.metrics import Metrics
 from baselines.training.validation import Validator
 from benchmark.logs.training_log import TrainingLog
 from benchmark.stability.collapse import should_stop, skipped_text
+from benchmark.stats.shown import percent_text
 from benchmark.submissions.checks.log_course import divergence
 
 log = logging.getLogger(__name__)
@@ -41,11 +42,11 @@ class EarlyEnd:
         self._penalty_shares.append(metrics.get("policy/penalty_share"))
         if self._warns and penalties_took_over(self._penalty_shares):
             log.warning(
-                "update %d: most of the advantages come from format penalties (%.0f%%): the "
+                "update %d: most of the advantages come from format penalties (%s): the "
                 "policy learns to avoid them instead of the task; set penalty_in=advantages, "
                 "penalty_for=format or a lower format_penalty",
                 number,
-                100 * (self._penalty_shares[-1] or 0),
+                percent_text(self._penalty_shares[-1] or 0, 0),
             )
 
     def reason(self, learner: Learner, held_out: Validator) -> str | None:

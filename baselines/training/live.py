@@ -16,7 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from benchmark.stats.shown import rate_text
+from benchmark.stats.shown import percent_text, rate_text
 
 Line = Mapping[str, Any]
 
@@ -67,33 +67,29 @@ def _tokens_per_second(line: Line) -> float | None:
     return tokens / seconds if tokens is not None and seconds else None
 
 
-def _percent(value: float) -> str:
-    return f"{value:.1%}"
-
-
 def _short(value: float) -> str:
     return f"{value:.3g}"
 
 
 _ROWS = (
-    _Row("success, rollout", _named("rollout/success"), _percent, share=True),
+    _Row("success, rollout", _named("rollout/success"), percent_text, share=True),
     _Row("return", _named("rollout/return"), lambda value: f"{value:.2f}"),
-    _Row("valid format", _named("rollout/format_ok"), _percent, share=True),
+    _Row("valid format", _named("rollout/format_ok"), percent_text, share=True),
     _Row("KL, old policy", _named("kl_old/clipped_mean"), _short, log_scale=True),
     _Row("KL, init", _named("kl_init/clipped_mean"), _short, log_scale=True),
     _Row("gradient norm", _named("policy/grad_norm"), _short, log_scale=True),
     _Row("entropy", _named("policy/entropy"), _short),
-    _Row("clipped, low", _named("ratio/clipped_low"), _percent, usual=0),
-    _Row("clipped, high", _named("ratio/clipped_high"), _percent, usual=0),
-    _Row("masked rows", _named("policy/masked_rows"), _percent, share=True, usual=0),
+    _Row("clipped, low", _named("ratio/clipped_low"), percent_text, usual=0),
+    _Row("clipped, high", _named("ratio/clipped_high"), percent_text, usual=0),
+    _Row("masked rows", _named("policy/masked_rows"), percent_text, share=True, usual=0),
     _Row("skipped steps", _named("policy/skipped_steps"), _short, usual=0),
-    _Row("uniform groups", _named("rollout/uniform_groups"), _percent, share=True),
+    _Row("uniform groups", _named("rollout/uniform_groups"), percent_text, share=True),
     _Row("tries", _named("rollout/tries"), _short, usual=1),
     _Row("staleness, max", _named("staleness/max"), _short, usual=0),
     _Row("engine gap, k3", _named("engine/k3"), _short, log_scale=True),
     _Row("tokens/s", _tokens_per_second, lambda value: f"{value:,.0f}"),
 )
-_VALIDATION = _Row("success", _named("success"), _percent, share=True)
+_VALIDATION = _Row("success", _named("success"), percent_text, share=True)
 
 
 class LiveView:
@@ -191,7 +187,7 @@ class LiveView:
             self._print(
                 f"validation after update {line['update']}, {line['panel']}: success "
                 f"{rate_text(line['success'], line['wilson_low'], line['wilson_high'])}, "
-                f"valid format {line['format_ok']:.1%}"
+                f"valid format {percent_text(line['format_ok'])}"
             )
 
     def _print(self, text: str) -> None:

@@ -31,6 +31,7 @@ from benchmark.stability.table import (
     shown,
     shown_outcome,
 )
+from benchmark.stats.shown import range_text
 from benchmark.text import visible
 from tasks.texts import counted
 
@@ -225,8 +226,7 @@ def _events(rows: Sequence[Compared]) -> list[_Row]:
             elif len(row.runs) == 1:
                 cells.append(shown_outcome(row.stability.runs[0].events[name]))
             else:
-                rate = event.rate
-                ends = f"{100 * rate.low:.0f} to {100 * rate.high:.0f}%"
+                ends = range_text(event.rate.low, event.rate.high)
                 cells.append(f"{event.happened} of {event.known}, {ends}")
         lines.append(_Row(DEFINITIONS[name].name, [DEFINITIONS[name].text, *cells]))
     return lines

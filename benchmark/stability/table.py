@@ -15,7 +15,7 @@ from benchmark.stability.recipes import Compared, Comparisons, LoggedRun
 from benchmark.stability.runs import RunStability
 from benchmark.stability.seeds import RecipeStability, SeedSummary
 from benchmark.stats.bootstrap import BootstrapInterval
-from benchmark.stats.shown import percent_text
+from benchmark.stats.shown import percent_text, range_text
 from benchmark.stats.survival import EventOutcome, SurvivalCurve
 from tasks.texts import ELLIPSIS, on_one_line, printable
 
@@ -170,7 +170,7 @@ def comparison_cells(one: RecipeComparison, place: int) -> list[str]:
         if estimate is None or estimate.low is None or estimate.high is None:
             cells += [UNKNOWN, ""]
         else:
-            ends = f"{100 * estimate.low:.1f} to {100 * estimate.high:.1f}%"
+            ends = range_text(estimate.low, estimate.high, 1)
             cells += [shown("iqm", estimate.value), ends]
     return cells
 

@@ -37,7 +37,22 @@ def whole_percent(share: float) -> str:
 
 def rate_text(value: float, low: float, high: float) -> str:
     """A rate with its interval, such as `54.3% [48.2, 60.3]`."""
-    return f"{percent_text(value)} [{100 * low:.1f}, {100 * high:.1f}]"
+    return f"{percent_text(value)} [{100 * low:z.1f}, {100 * high:z.1f}]"
+
+
+def rate_digits(rate: Interval) -> str:
+    """The same without the sign, for columns of percentages: `54.3 [48.2, 60.3]`."""
+    return rate_text(rate.value, rate.low, rate.high).replace("%", "")
+
+
+def range_text(low: float, high: float, decimals: int = 0) -> str:
+    """The interval of a share alone, such as `21 to 97%`."""
+    return f"{100 * low:z.{decimals}f} to {100 * high:z.{decimals}f}%"
+
+
+def points_digits(difference: float) -> str:
+    """A difference of shares in points with its sign, such as `+5.9`; never `-0.0`."""
+    return f"{100 * difference:+z.1f}"
 
 
 def points_text(difference: Interval, unit: str = "") -> str:

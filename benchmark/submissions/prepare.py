@@ -29,6 +29,7 @@ from benchmark.submissions.format.schema import (
 from benchmark.submissions.parts import Played, RunUpload
 from benchmark.versions import PROGRAM
 from tasks.errors import UserError
+from tasks.texts import counted
 
 TEMPLATE = Path(__file__).with_name("README.template.md")
 
@@ -41,7 +42,7 @@ class NotAccepted(Exception):
     """
 
     def __init__(self, findings: Sequence[Finding]) -> None:
-        super().__init__(f"{len(findings)} finding(s)")
+        super().__init__(counted(len(findings), "finding"))
         self.findings = findings
 
 

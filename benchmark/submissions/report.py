@@ -12,7 +12,7 @@ from benchmark.stability.definitions import DEFINITIONS
 from benchmark.stability.runs import run_stability
 from benchmark.stability.table import shown
 from benchmark.stats.paired import PairedDifference
-from benchmark.stats.shown import p_text, percent_text, points_text
+from benchmark.stats.shown import p_text, percent_digits, percent_text, points_digits, points_text
 from benchmark.submissions.badges import Badges
 from benchmark.submissions.check import CheckResult
 from benchmark.submissions.checks.results import (
@@ -29,7 +29,7 @@ from benchmark.submissions.checks.results import (
 from benchmark.submissions.checks.tracks import track_of
 from benchmark.submissions.reading.entry import Entry
 from benchmark.track_schema import OPEN
-from tasks.texts import on_one_line, plural, printable
+from tasks.texts import counted, on_one_line, plural, printable
 
 REPORT_VERSION = 1
 COLUMNS = ("collapse_rate", "worst_seed", "max_drawdown", "retention", "mismatch_p95")
@@ -142,7 +142,7 @@ def comment(
     """
     lines = _title(verdict.folder.name)
     if not verdict.accepted:
-        lines += [f"Rejected: {len(verdict.findings)} finding(s).", ""]
+        lines += [f"Rejected: {counted(len(verdict.findings), 'finding')}.", ""]
         where = [", ".join(filter(None, (f.file, f.field))) for f in verdict.findings]
         found = [
             (escaped(place or "the folder"), escaped(f.problem), escaped(f.fix))
@@ -214,7 +214,7 @@ def panel_rows(results: Mapping[PanelKey, PanelResult]) -> list[tuple[str, ...]]
         (
             "/".join(key),
             result.success.percent,
-            ", ".join(f"{100 * value:.1f}" for value in result.seeds.values()),
+            ", ".join(percent_digits(value) for value in result.seeds.values()),
             percent_text(result.format_valid),
             f"{result.turns:.1f}",
         )
@@ -250,7 +250,7 @@ def agreement_text(found: Agreement | None) -> str:
     more = " or others" if len(found.updates) > MAX_UPDATES else ""
     place = f"update {several}{more} of {found.last:,}"
     if found.gap:
-        return f"none; nearest is {place} ({100 * found.gap:+.1f} points here)"
+        return f"none; nearest is {place} ({points_digits(found.gap)} points here)"
     if found.last in found.updates:
         return f"update {found.last:,} of {found.last:,}, the last one"
     which = "this panel" if len(found.panels) == 1 else "these panels"

@@ -40,7 +40,7 @@ def header(board: Board) -> str:
         [
             "Agents trained with reinforcement learning: how often they succeed, and whether their "
             "training stays stable or ", explained("collapse", "collapses"),
-            f". {trained} trained {'entry' if trained == 1 else 'entries'} and {references}, "
+            f". {counted(trained, 'trained entry')} and {references}, "
             "every episode replayed.",
         ]
     )  # fmt: skip

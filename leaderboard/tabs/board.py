@@ -35,7 +35,7 @@ from leaderboard.table.table import columns, csv_of
 from leaderboard.table.view import panels_of
 from leaderboard.tabs.answer import init_success, order_of_track
 from leaderboard.tabs.published import published_section
-from tasks.texts import counted
+from tasks.texts import counted, plural
 
 _GROUPS: Final = ("success", "stability", "entry", "recipe", "proof")
 _COLLAPSE: Final = "collapse_rate"
@@ -115,7 +115,7 @@ def board_page(board: Board, state: State) -> str:
     frame = frame_of(board, state)
     query = query_of(state)
     count = len(board.rows(state.protocol))
-    noun = "entry" if count == 1 else "entries"
+    noun = plural(count, "entry")
     shown = f"{len(frame)} of {count} {noun}" if len(frame) != count else f"{count} {noun}"
     by = next((c.title for c in columns(board, view) if c.name == state.sort), "success")
     direction = ", worst first" if state.reverse else ""

@@ -28,11 +28,19 @@ def test_both_ends_of_a_long_text_stay() -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "text"), [(0, "0 seeds"), (1, "1 seed"), (2, "2 seeds"), ("1", "1 seed")]
+    ("number", "text"),
+    [(0, "0 seeds"), (1, "1 seed"), (2, "2 seeds"), ("1", "1 seed")],
 )
 def test_nouns_are_counted(number: int | str, text: str) -> None:
     assert counted(number, "seed") == text
     assert text.endswith(plural(number, "seed"))
+
+
+def test_regular_plurals() -> None:
+    nouns = ("entry", "play", "process", "box", "batch", "GPU")
+    many = ["entries", "plays", "processes", "boxes", "batches", "GPUs"]
+    assert [plural(2, noun) for noun in nouns] == many
+    assert [plural(1, noun) for noun in nouns] == list(nouns)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from benchmark.cli.commands.inits import (
 )
 from benchmark.submissions.format.texts import check_link
 from tasks.errors import UserError
-from tasks.texts import on_one_line
+from tasks.texts import counted, on_one_line
 
 if TYPE_CHECKING:
     from benchmark.submissions.check import CheckResult
@@ -187,5 +187,5 @@ def _write_results(built: "Built", source: "Source", out: Path) -> int:
     write_files(files, out)
     for text in odd:
         print(on_one_line(text), file=sys.stderr)
-    print(f"{len(files)} file(s) for models on the hub: {out}")
+    print(f"{counted(len(files), 'file')} for models on the hub: {out}")
     return len(odd)

@@ -57,7 +57,7 @@ from benchmark.submissions.report import (
 )
 from tasks.errors import UserError
 from tasks.strict import first_fault
-from tasks.texts import on_one_line
+from tasks.texts import counted, on_one_line
 
 DATASET = re.compile(r"[^/@]+/[^/@]+@[0-9a-f]{40}")
 KINDS: Final[dict[str, Kind]] = {"policy": "policy", "init": "init"}
@@ -92,7 +92,7 @@ def _to_hub(arguments: argparse.Namespace) -> int:
         raise UserError(f"{folder}: {rejected}") from rejected
     except ValidationError as error:
         raise UserError(f"--dataset {arguments.dataset}: {first_fault(error)}") from error
-    print(f"{count} file(s) of {folder} are now on the hub; check the folder again")
+    print(f"{counted(count, 'file')} of {folder} moved to the hub; check the folder again")
     return 0
 
 
@@ -155,7 +155,8 @@ def _prepare(arguments: argparse.Namespace) -> int:
         print(f"{folder} was not created: {refused} to fix first")
         return 1
     print(_table(PART_HEAD, [_part_row(part) for part in parts]))
-    print(f"{folder}: {len(parts)} checkpoint(s), {sum(len(part.runs) for part in parts)} run(s)")
+    runs = counted(sum(len(part.runs) for part in parts), "run")
+    print(f"{folder}: {counted(len(parts), 'checkpoint')}, {runs}")
     if note := init_note(about):
         print(note)
     print(f"review {folder / SUBMISSION}, then run: arlarena-bench submit check {folder}")
@@ -237,7 +238,7 @@ def _check(arguments: argparse.Namespace) -> int:
     for note in verdict.notes:
         print(f"note: {note}")
     if badges is None or verdict.entry is None:
-        print(f"{on_one_line(folder.name)}: rejected, {len(verdict.findings)} finding(s)")
+        print(f"{on_one_line(folder.name)}: rejected, {counted(len(verdict.findings), 'finding')}")
         return 1
     print(_numbers(verdict.entry, badges, compared))
     doubts = f", {verdict.doubts} turns inconclusive" if verdict.doubts else ""

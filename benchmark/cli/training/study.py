@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from benchmark.cli.output import table_console
+from benchmark.stats.shown import points_digits
 from tasks.errors import UserError
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def _status(
             ", ".join(f"{seed} ({where})" for seed, where in row["running"].items()) or "-",
             _seeds([*row["missing"], *row["failed"], *row["outdated"]]),
             _collapsed(row),
-            "-" if gain is None else f"{100 * gain + 0.0:+.1f}",
+            "-" if gain is None else points_digits(gain),
         )
     table_console().print(table)
     for row in rows:

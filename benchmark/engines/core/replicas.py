@@ -23,6 +23,7 @@ from typing import Any, Final, Self, cast
 from benchmark.engines.core.base import Engine, EngineDown, EngineError, Generation, Request
 from benchmark.hosts.worker import end_with
 from tasks.errors import UserError
+from tasks.texts import counted
 
 log = logging.getLogger(__name__)
 
@@ -279,8 +280,8 @@ def device_groups(replicas: int, each: int) -> list[str | None]:
         return [None] * replicas
     if count < replicas * each:
         raise UserError(
-            f"--data-parallel-size {replicas} with {each} GPU(s) each needs {replicas * each} "
-            f"GPUs, and there are {count}"
+            f"--data-parallel-size {replicas} with {counted(each, 'GPU')} each needs "
+            f"{replicas * each}, and there are {count}"
         )
     named = os.environ.get(DEVICES)
     names = named.split(",") if named else [str(number) for number in range(count)]

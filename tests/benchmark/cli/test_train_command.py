@@ -319,7 +319,7 @@ def test_a_dry_run_says_what_it_would_be_and_leaves_nothing(
     from safetensors.torch import load_file
 
     parameters = sum(weight.numel() for weight in load_file(model / "model.safetensors").values())
-    assert estimate.startswith(f"{parameters:,} parameters, 1 process(es)\n")
+    assert estimate.startswith(f"{parameters:,} parameters, 1 process\n")
     assert "the run: 50 updates and 6 validations, about " in estimate
     assert "measured: 8 episodes of 2 groups played, and " in estimate
     each = 4 * parameters / 2**30

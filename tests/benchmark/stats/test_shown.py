@@ -4,7 +4,10 @@ from benchmark.stats.intervals import Interval
 from benchmark.stats.shown import (
     p_text,
     percent_text,
+    points_digits,
     points_text,
+    range_text,
+    rate_digits,
     rate_text,
     signed_text,
     with_unit,
@@ -13,10 +16,14 @@ from benchmark.stats.shown import (
 
 def test_a_rate_is_in_percent_with_its_interval() -> None:
     assert rate_text(0.543, 0.482, 0.6031) == "54.3% [48.2, 60.3]"
+    assert rate_digits(Interval(0.9999, 0.482, 1.0)) == ">99.9 [48.2, 100.0]"
+    assert range_text(0.2065, 1.0) == "21 to 100%"
+    assert range_text(0.2065, 0.5, 1) == "20.6 to 50.0%"
 
 
 def test_a_difference_is_in_points_and_has_no_negative_zero() -> None:
     assert points_text(Interval(0.059, -0.0064, 0.1231)) == "+5.9 [-0.6, +12.3]"
+    assert (points_digits(0.059), points_digits(-0.0004)) == ("+5.9", "+0.0")
     assert points_text(Interval(-0.0004, -0.01, 0.0)) == "+0.0 [-1.0, +0.0]"
     assert signed_text(Interval(1.5, -2.0004, 3.25), 3) == "+1.500 [-2.000, +3.250]"
 

@@ -112,8 +112,8 @@ def test_a_rejected_submission(
     assert (finding["file"], finding["field"]) == ("submission.json", "init")
     printed = capsys.readouterr().out.splitlines()
     assert printed[0].startswith("submission.json, init: the init tiny-sokoban has other weights")
-    assert printed[1] == "20260102_trained: rejected, 1 finding(s)"
-    assert "Rejected: 1 finding(s)." in text
+    assert printed[1] == "20260102_trained: rejected, 1 finding"
+    assert "Rejected: 1 finding." in text
 
 
 def test_different_panels_are_a_finding_also_beside_others(

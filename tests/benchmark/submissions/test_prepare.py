@@ -230,7 +230,7 @@ def test_the_command_prepares_what_the_command_checks(
     folder.parent.mkdir()
     command = ["submit", "prepare", str(expert_run), "--about", str(tmp_path / "about.yaml")]
     assert main([*command, "--out", str(folder)]) == 0
-    assert "1 checkpoint(s), 1 run(s)" in capsys.readouterr().out
+    assert "1 checkpoint, 1 run" in capsys.readouterr().out
     submission = read_submission(folder)
     assert (submission.date, submission.method.kind) == ("2026-01-02", "policy")
     assert submission.authors == ("Ada Lovelace", "Charles Babbage")

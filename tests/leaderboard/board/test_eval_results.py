@@ -152,4 +152,4 @@ def test_the_command_writes_files(tmp_path: Path, capsys: pytest.CaptureFixture[
     options = ["--submissions", str(tmp_path / "submissions"), "--out", str(tmp_path / "board")]
     hub = ["--eval-results", str(tmp_path / "results"), "--dataset", "arl/bench"]
     assert main(["leaderboard", "build", *options, *hub]) == 0
-    assert f"0 file(s) for models on the hub: {tmp_path / 'results'}" in capsys.readouterr().out
+    assert f"0 files for models on the hub: {tmp_path / 'results'}" in capsys.readouterr().out

@@ -124,7 +124,7 @@ def test_what_cannot_be_accepted_is_not_made(
         printed
     )
     assert any(line.startswith("training/s7.jsonl.zst, line 1, recipe: ") for line in printed)
-    assert printed[-1] == f"{given.out} was not created: {len(printed) - 1} finding(s) to fix first"
+    assert printed[-1] == f"{given.out} was not created: {len(printed) - 1} findings to fix first"
     assert sorted(given.root.iterdir()) == sorted([*before, about])
 
 

@@ -220,14 +220,14 @@ def test_records_move_to_the_hub(
     told = ["submit", "to-hub", str(copy.folder), "--dataset", f"owner/name@{COMMIT}"]
     assert main(told) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith(f"1 file(s) of {copy.folder} are now on the hub; check the folder")
+    assert printed.startswith(f"1 file of {copy.folder} moved to the hub; check the folder")
     assert not list(copy.folder.rglob("*.zst"))
     (address,) = there
     (moved,) = [file for file in read_submission(copy.folder).files if file.url]
     assert moved.url == f"https://huggingface.co{address}"
     assert check(copy.folder).findings == ()
     assert main(told) == 0
-    assert capsys.readouterr().out.startswith("0 file(s)")
+    assert capsys.readouterr().out.startswith("0 files")
 
 
 @pytest.mark.parametrize(
