@@ -8,11 +8,10 @@ the step alone, so a resumed run goes on exactly where it was.
 import json
 import logging
 import math
-import random
 import shutil
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,8 +21,10 @@ from safetensors.torch import load_file, save_file
 from torch.nn.functional import cross_entropy
 
 from baselines.cloning.demonstrations import Demonstration, data_sha256, demonstrate
+from baselines.cloning.examples import IGNORED, Example, batch_at, collate, encode, image_inputs
 from baselines.cloning.recipe import BCRecipe, Training
 from baselines.cloning.tiny_models import new_model, train_tokenizer
+from baselines.cloning.tiny_vision import add_image_tokens, new_vision, new_vision_model
 from baselines.inits.registry import find_model
 from baselines.training.tracking import check_trackers
 from benchmark.engines.core.chat import Chat, quiet_transformers
@@ -31,12 +32,11 @@ from benchmark.flat import tracker_values
 from tasks.chat.messages import text_of
 from tasks.errors import UserError
 from tasks.registry import load_task
-from tasks.seeding import sha256_text, stable_seed
+from tasks.seeding import sha256_text
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-IGNORED = -100
 LOG = "bc_log.jsonl"
 _CHECKPOINT = "checkpoint"
 _ENDS = "ends"
@@ -88,15 +88,6 @@ class Cloned:
     data_sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
-    """One turn as token ids."""
-
-    prompt: tuple[int, ...]
-    response: tuple[int, ...]
-    first: bool
-
-
 def clone(
     recipe: BCRecipe,
     out: Path,
@@ -122,12 +113,13 @@ def clone(
     """
     check_trackers(trackers)
     out.mkdir(parents=True, exist_ok=True)
-    shown, task = recipe.demonstrations, load_task(recipe.task)
+    shown, task = recipe.demonstrations, load_task(recipe.task).configured(recipe.settings)
     demonstrations = demonstrate(
         task, shown.episodes, shown.stream, env_processes, shown.noise, shown.mistakes
     )
     model, chat = _start(recipe, demonstrations)
-    examples = _examples(chat, demonstrations, model.config.max_position_embeddings)
+    context = model.config.get_text_config().max_position_embeddings
+    examples = encode(chat, demonstrations, context, recipe.training)
     accelerator = _accelerator(recipe, out, trackers)
     optimizer = torch.optim.AdamW(
         model.parameters(),
@@ -138,13 +130,13 @@ def clone(
     model, optimizer = accelerator.prepare(model, optimizer)
     started = _fingerprint(recipe, demonstrations)
     done = _resume(accelerator, out, started)
-    _train(accelerator, model, optimizer, examples, recipe, out, done, started, on_step)
+    _train(accelerator, model, optimizer, chat, examples, recipe, out, done, started, on_step)
     accelerator.end_training()
     trained = accelerator.unwrap_model(model)
     _average(trained, out, recipe.training.averaged_steps)
     if accelerator.is_main_process:
         trained.save_pretrained(out)
-        chat.tokenizer.save_pretrained(out)
+        chat.save(out)
     accelerator.wait_for_everyone()
     return Cloned(
         main_process=accelerator.is_main_process,
@@ -182,33 +174,20 @@ def _start(recipe: BCRecipe, demonstrations: list[Demonstration]) -> tuple["PreT
     if recipe.model.symbol_runs:
         texts += _ROLES * len(texts)
     tokenizer = train_tokenizer(texts, recipe.model)
-    model = new_model(recipe.model, tokenizer, recipe.seed)
-    return model.train(), Chat(tokenizer, frozenset({tokenizer.eos_token_id}))
-
-
-def _examples(chat: Chat, demonstrations: Sequence[Demonstration], context: int) -> list[Example]:
-    """The turns as token ids.
-
-    Raises:
-        UserError: A turn is longer than the model's context.
-    """
-    examples = [_encode(chat, turn) for turn in demonstrations]
-    longest = max(len(example.prompt) + len(example.response) for example in examples)
-    if longest > context:
-        raise UserError(f"a turn has {longest} tokens, but the model's context is {context}")
-    return examples
-
-
-def _encode(chat: Chat, turn: Demonstration) -> Example:
-    prompt = chat.render(turn.messages)
-    response = chat.tokenizer(turn.response, add_special_tokens=False).input_ids
-    return Example(tuple(prompt), (*response, chat.tokenizer.eos_token_id), turn.first)
+    stop_ids = frozenset({tokenizer.eos_token_id})
+    if recipe.model.vision is None:
+        return new_model(recipe.model, tokenizer, recipe.seed).train(), Chat(tokenizer, stop_ids)
+    add_image_tokens(tokenizer)
+    seeing = new_vision_model(recipe.model, tokenizer, recipe.seed)
+    vision = new_vision(recipe.model.vision, tokenizer)
+    return seeing.train(), Chat(tokenizer, stop_ids, new_vision=vision)
 
 
 def _train(
     accelerator: Accelerator,
     model: "PreTrainedModel",
     optimizer: torch.optim.Optimizer,
+    chat: Chat,
     examples: list[Example],
     recipe: BCRecipe,
     out: Path,
@@ -225,7 +204,7 @@ def _train(
             optimizer.state.clear()
         for group in optimizer.param_groups:
             group["lr"] = learning_rate
-        loss, hits = _backward(accelerator, model, batch)
+        loss, hits = _backward(accelerator, model, chat, batch)
         grad_norm = accelerator.clip_grad_norm_(model.parameters(), training.max_grad_norm)
         optimizer.step()
         optimizer.zero_grad()
@@ -256,7 +235,7 @@ def _train(
 
 
 def _backward(
-    accelerator: Accelerator, model: "PreTrainedModel", batch: list[Example]
+    accelerator: Accelerator, model: "PreTrainedModel", chat: Chat, batch: list[Example]
 ) -> tuple[float, float]:
     """Add the gradient of a batch's mean loss, a few examples of about one length at a time.
 
@@ -267,13 +246,15 @@ def _backward(
     ordered = sorted(batch, key=lambda example: len(example.prompt) + len(example.response))
     loss, hits = 0.0, 0.0
     for start in range(0, len(ordered), _TOGETHER):
-        part = collate(ordered[start : start + _TOGETHER])
-        ids, mask, labels = (tensor.to(accelerator.device) for tensor in part)
+        part = ordered[start : start + _TOGETHER]
+        ids, mask, labels = (tensor.to(accelerator.device) for tensor in collate(part))
         # Nothing is asked of what comes before the first response: in a network this small, the
         # predictions of whole prompts would cost as much as all else.
         begin = int((labels != IGNORED).any(0).nonzero()[0])
         kept = labels.shape[1] - begin + 1
-        logits = model(input_ids=ids, attention_mask=mask, logits_to_keep=kept).logits[:, :-1]
+        seen = image_inputs(chat, part, ids)
+        logits = model(input_ids=ids, attention_mask=mask, logits_to_keep=kept, **seen).logits
+        logits = logits[:, :-1]
         targets = labels[:, begin:]
         counted = targets != IGNORED
         share = cross_entropy(logits[counted], targets[counted], reduction="sum") / tokens
@@ -281,38 +262,6 @@ def _backward(
         loss += share.item()
         hits += (logits[counted].argmax(-1) == targets[counted]).sum().item() / tokens
     return loss, hits
-
-
-def batch_at(examples: list[Example], recipe: BCRecipe, step: int) -> list[Example]:
-    """The batch of a step (from 1), over all processes."""
-    rng = random.Random(stable_seed("bc-batch", recipe.seed, step))
-    stage = recipe.training.stage_at(step)
-    drawn: list[Example] = []
-    while len(drawn) < (stage.batch_size or recipe.training.batch_size):
-        turn = examples[int(rng.random() * len(examples))]
-        if turn.first or not stage.first_turns:
-            drawn.append(turn)
-    shown = stage.prompt_tokens
-    return [replace(turn, prompt=turn.prompt[-shown:]) if shown else turn for turn in drawn]
-
-
-def collate(batch: list[Example]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Pad examples on the right.
-
-    Returns:
-        Token ids, attention mask and labels, each (batch, longest); labels are `IGNORED` outside
-        the responses.
-    """
-    width = max(len(example.prompt) + len(example.response) for example in batch)
-    ids = torch.zeros((len(batch), width), dtype=torch.long)
-    mask = torch.zeros_like(ids)
-    labels = torch.full_like(ids, IGNORED)
-    for row, example in enumerate(batch):
-        begin, end = len(example.prompt), len(example.prompt) + len(example.response)
-        ids[row, :end] = torch.tensor(example.prompt + example.response)
-        mask[row, :end] = 1
-        labels[row, begin:end] = ids[row, begin:end]
-    return ids, mask, labels
 
 
 def learning_rate_at(training: Training, step: int) -> float:

@@ -30,7 +30,7 @@ reinforcement learning has room. It can do nothing else.
 | parameters | {parameters:,} |
 | architecture | {architecture}, float32, own tokenizer with a chat template |
 | starts from | {init} |
-| trained on | {turns:,} turns of {episodes:,} training episodes (stream {stream}){players} |
+| trained on | {turns:,} turns of {episodes:,} training episodes (stream {stream}){notes} |
 | panels in the training data | none |
 | SHA-256 of the demonstrations | `{data_sha256}` |
 | seed | {seed} |
@@ -47,10 +47,12 @@ of the same quality, not the same bytes. The registry pins the shipped files by 
 """
 
 
-def _players(recipe: BCRecipe) -> str:
-    """What is cloned beside the scripted player; empty if nothing is."""
+def _notes(recipe: BCRecipe) -> str:
+    """What is cloned beside the scripted player, and the task's settings; empty if nothing is."""
     share = recipe.demonstrations.mistakes
-    return f", {percent_text(share, 0)} of them of a player who makes mistakes" if share else ""
+    notes = [f"{percent_text(share, 0)} of them of a player who makes mistakes"] if share else []
+    notes += [f"`--set {recipe.task}.{name}={value}`" for name, value in recipe.settings.items()]
+    return "".join(f", {note}" for note in notes)
 
 
 def model_card(
@@ -84,7 +86,7 @@ def model_card(
         episodes=recipe.demonstrations.episodes,
         stream=recipe.demonstrations.stream,
         init="nothing" if recipe.init is None else f"`{recipe.init}`",
-        players=_players(recipe),
+        notes=_notes(recipe),
         data_sha256=cloned.data_sha256,
         seed=recipe.seed,
         results="\n".join(rows),

@@ -171,6 +171,7 @@ class BCRecipe(_Strict):
 
     Attributes:
         task: Task whose expert is cloned.
+        settings: Of the task, as `--set TASK.NAME=VALUE` has them: a view of its own, say.
         seed: Of the new weights and the order of the data.
         demonstrations: What is cloned.
         model: Shape of a new model with a tokenizer of its own; or
@@ -179,6 +180,8 @@ class BCRecipe(_Strict):
     """
 
     task: str
+    # Left out where there are none: checkpoints know their recipe by a hash of all of it.
+    settings: dict[str, str] = Field(default_factory=dict, exclude_if=lambda chosen: not chosen)
     seed: int = Field(ge=0)
     demonstrations: Demonstrations
     model: TinyModelConfig | None = None

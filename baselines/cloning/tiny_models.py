@@ -1,4 +1,7 @@
-"""New models small enough for a CPU: a Qwen3 network with its own byte-level BPE tokenizer."""
+"""New models small enough for a CPU: a Qwen3 network with its own byte-level BPE tokenizer.
+
+With `vision`, `tiny_vision` makes a Qwen3-VL network of the same shape behind an image side.
+"""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -21,11 +24,38 @@ CHAT_TEMPLATE = (
 )
 
 
+class TinyVisionConfig(BaseModel):
+    """Shape of a new model's image side: patches, attention among them, and tokens made of them.
+
+    Attributes:
+        patch: Side of a patch, in pixels.
+        merge: Patches that become one token, in a row and in a column. With 32 pixels and 2, a
+            token is a cell of Sokoban.
+        side: Patches in a row and in a column of the images that it is made for. Each has a
+            position of its own; images of another size get positions between them.
+        hidden_size: Width of a patch.
+        layers: Depth.
+        heads: Attention heads; on a CPU, vLLM needs them to be at least 32 wide.
+        intermediate_size: Width of the feed-forward layer.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    patch: int = Field(gt=0)
+    merge: int = Field(gt=0)
+    side: int = Field(gt=0)
+    hidden_size: int = Field(gt=0)
+    layers: int = Field(gt=0)
+    heads: int = Field(gt=0)
+    intermediate_size: int = Field(gt=0)
+
+
 class TinyModelConfig(BaseModel):
     """Shape of a new model.
 
     Attributes:
-        vocab_size: Tokens of the tokenizer, 256 bytes and special tokens included.
+        vocab_size: Tokens of the tokenizer, 256 bytes and special tokens included; those for images
+            come on top.
         symbol_runs: Symbols that stand together (a row of a board, a comma and what follows it) may
             become one token, and so may the line breaks after them. Prompts are shorter for it.
         hidden_size: Width.
@@ -35,6 +65,7 @@ class TinyModelConfig(BaseModel):
         head_dim: Width of a head; vLLM on a CPU needs at least 32.
         intermediate_size: Width of the gated feed-forward layer.
         context: Longest sequence, in tokens.
+        vision: Its image side; None for a model of texts.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -48,6 +79,8 @@ class TinyModelConfig(BaseModel):
     head_dim: int = Field(gt=0)
     intermediate_size: int = Field(gt=0)
     context: int = Field(gt=0)
+    # Left out where there is none: checkpoints of cloning know their recipe by a hash of all of it.
+    vision: TinyVisionConfig | None = Field(None, exclude_if=lambda vision: vision is None)
 
 
 def train_tokenizer(texts: Iterable[str], config: TinyModelConfig) -> "PreTrainedTokenizerFast":

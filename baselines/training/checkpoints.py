@@ -200,12 +200,12 @@ def _check_format(accelerator: Accelerator, saved: Path) -> None:
 
 
 def _export(accelerator: Accelerator, model: Any, chat: Chat, folder: Path) -> None:
-    """Write a model folder: configuration, safetensors, tokenizer."""
+    """Write a model folder: configuration, safetensors, tokenizer, image processor if any."""
     weights = accelerator.get_state_dict(model)
     bare: PreTrainedModel = accelerator.unwrap_model(model)
     if accelerator.is_main_process:
         bare.save_pretrained(folder, state_dict=weights)
-        chat.tokenizer.save_pretrained(folder)
+        chat.save(folder)
 
 
 def _fresh(accelerator: Accelerator, folder: Path, name: str) -> Path:

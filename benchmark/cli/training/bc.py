@@ -24,6 +24,7 @@ from tasks.registry import load_task
 
 if TYPE_CHECKING:
     from baselines.cloning.bc import CloningProgress as BCProgress
+    from baselines.cloning.recipe import BCRecipe
 
 _CONCURRENCY = 64
 
@@ -41,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     name = path.parent.name if path.name == "recipe.yaml" else path.stem
     out = Path(arguments.out) if arguments.out else Path("runs") / f"bc-{name}"
-    load_task(recipe.task)
+    load_task(recipe.task).configured(recipe.settings)
     if (out / "README.md").exists():
         raise UserError(f"{out} already has a finished model; choose another --out")
     with _bar() as bar:
@@ -71,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise
     if not cloned.main_process:
         return 0
-    summary = _evaluate(out, recipe.task, arguments.env_processes)
+    summary = _evaluate(out, recipe, arguments.env_processes)
     card = model_card(name, arguments.recipe, recipe, cloned, summary.panels)
     write_atomically(out / "README.md", card.encode())
     write_atomically(out / "recipe.yaml", path.read_bytes())
@@ -93,11 +94,12 @@ def _bar() -> Bar:
     )
 
 
-def _evaluate(model: Path, task: str, env_processes: int | None) -> RunSummary:
+def _evaluate(model: Path, recipe: "BCRecipe", env_processes: int | None) -> RunSummary:
     """Play the task's built-in panel with the new model, in the standard protocol."""
     from benchmark.engines.transformers.engine import TransformersEngine
 
-    plan = Plan.of([(task, "builtin")])
+    settings = {recipe.task: recipe.settings} if recipe.settings else {}
+    plan = Plan.of([(recipe.task, "builtin")], settings=settings)
     source = from_folder(model)
     out = model / "evaluation"
 

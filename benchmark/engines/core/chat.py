@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from benchmark.engines.core.files import read_json
-from benchmark.engines.core.vision import Sight, vision_of
+from benchmark.engines.core.vision import PROCESSOR, Sight, Vision, vision_of
 from tasks.chat.messages import Message, images_of, text_of
 from tasks.errors import UserError
 from tasks.texts import first_line
@@ -87,12 +87,14 @@ class Chat:
         tokenizer: The folder's tokenizer.
         stop_ids: Token ids that end a turn: `eos_token_id` of `generation_config.json` and the
             tokenizer's own.
-        folder: The model's, for what reads images; None where there are texts alone.
+        folder: The model's, for what reads images; None where there is none yet.
+        new_vision: What reads images where there is no folder yet; None for texts alone.
     """
 
     tokenizer: Any
     stop_ids: frozenset[int]
     folder: Path | None = None
+    new_vision: Vision | None = None
 
     @classmethod
     def load(cls, folder: Path) -> "Chat":
@@ -152,12 +154,40 @@ class Chat:
             UserError: See `render`.
         """
         images = images_of(messages)
-        if not images:
-            return self._encode(self._text(messages, template_kwargs)), None
+        vision = self.vision() if images else None
+        bare_ids = self._encode(self._text(messages, template_kwargs))
+        return (bare_ids, None) if vision is None else vision.look(bare_ids, images)
+
+    def placed(self, messages: Sequence[Message]) -> list[int]:
+        """Token ids of a prompt as `render` has them; no image is read, only measured.
+
+        Raises:
+            UserError: See `render`.
+        """
+        images = images_of(messages)
+        vision = self.vision() if images else None
+        bare_ids = self._encode(self._text(messages, NO_KWARGS))
+        return bare_ids if vision is None else vision.write_out(bare_ids, images)
+
+    def vision(self) -> Vision:
+        """What reads images.
+
+        Raises:
+            UserError: The model reads texts alone; see `vision_of`.
+        """
+        if self.new_vision is not None:
+            return self.new_vision
         if self.folder is None:
             raise UserError("the prompt has an image, and only the model's tokenizer is known")
-        vision = vision_of(self.folder)
-        return vision.look(self._encode(self._text(messages, template_kwargs)), images)
+        return vision_of(self.folder)
+
+    def save(self, folder: Path) -> None:
+        """Write the tokenizer, and the image processor if the model has one, beside weights."""
+        self.tokenizer.save_pretrained(folder)
+        if self.new_vision is not None:
+            self.new_vision.processor.save_pretrained(folder)
+        elif self.folder is not None and (self.folder / PROCESSOR).is_file():
+            (folder / PROCESSOR).write_bytes((self.folder / PROCESSOR).read_bytes())
 
     def continue_conversation(
         self,

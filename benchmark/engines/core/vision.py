@@ -76,6 +76,20 @@ class Vision:
             Token ids as the model gets them, and the images.
 
         Raises:
+            UserError: See `write_out`.
+        """
+        ids = self.write_out(bare_ids, images)
+        pictures = tuple(image.picture() for image in images)
+        return ids, Sight(list(bare_ids), pictures, self.patches(pictures), self.image_token)
+
+    def write_out(self, bare_ids: Sequence[int], images: Sequence[Image]) -> list[int]:
+        """Token ids as the model gets them: a placeholder for each token of an image.
+
+        Args:
+            bare_ids: The prompt, with one placeholder for each image.
+            images: In order.
+
+        Raises:
             UserError: The template shows other images than the prompt has, or one is larger than
                 the processor leaves it.
         """
@@ -93,14 +107,19 @@ class Vision:
                     f"model's limit of {self.most_pixels:,} pixels and would be shrunk; raise "
                     f"longest_edge in its {PROCESSOR}"
                 )
-        pictures = tuple(image.picture() for image in images)
-        inputs = dict(self.processor(images=list(pictures), return_tensors="np"))
         merged = self.processor.merge_size**2
-        counts = iter(grid.prod() // merged for grid in inputs["image_grid_thw"])
+        counts = iter(
+            self.processor.get_number_of_image_patches(image.height, image.width) // merged
+            for image in images
+        )
         ids: list[int] = []
         for token in bare_ids:
-            ids += [token] * int(next(counts) if token == self.image_token else 1)
-        return ids, Sight(list(bare_ids), pictures, inputs, self.image_token)
+            ids += [token] * (next(counts) if token == self.image_token else 1)
+        return ids
+
+    def patches(self, pictures: "Sequence[Picture]") -> Mapping[str, Any]:
+        """What a model's `forward` takes for images, as `Sight.inputs` has it."""
+        return dict(self.processor(images=list(pictures), return_tensors="np"))
 
 
 @lru_cache(8)

@@ -18,6 +18,7 @@ from benchmark.engines.core.weights import checksums, layout_of
 from benchmark.engines.core.worker import WorkerEngine
 from benchmark.engines.transformers.decoding import BatchRow, Decoder, uniforms
 from benchmark.engines.transformers.lora import merged
+from benchmark.engines.transformers.patches import embed_by_products
 from benchmark.models import Adapter
 from tasks.errors import UserError
 from tasks.texts import first_line
@@ -201,6 +202,7 @@ def load_model(folder: Path, dtype: str, device: str) -> PreTrainedModel:
         )
     if dtype == "auto" and device == "cuda" and model.dtype == torch.float32:
         model = model.to(torch.bfloat16)
+    embed_by_products(model)
     placed: PreTrainedModel = model.to(device).eval()
     return placed
 

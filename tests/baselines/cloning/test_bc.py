@@ -11,17 +11,14 @@ from pydantic import ValidationError
 from safetensors.torch import load_file
 
 from baselines.cloning.bc import (
-    IGNORED,
     LOG,
     CloningProgress,
-    Example,
-    batch_at,
     clone,
-    collate,
     learning_rate_at,
     remove_checkpoint,
 )
 from baselines.cloning.demonstrations import data_sha256, demonstrate
+from baselines.cloning.examples import IGNORED, Example, batch_at, collate
 from baselines.cloning.recipe import BCRecipe, Stage, Training, read_recipe
 from benchmark.models import folder_sha256
 from tasks.errors import UserError

@@ -12,18 +12,10 @@ from transformers import (
 )
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
+from baselines.cloning.tiny_vision import VISION_TOKENS, add_image_tokens
 from baselines.inits.registry import find_model
 from benchmark.engines.core.chat import Chat
 
-VISION = ("<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
-TEMPLATE = (
-    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' }}"
-    "{% if message['content'] is string %}{{ message['content'] }}{% else %}"
-    "{% for part in message['content'] %}{% if part['type'] == 'text' %}{{ part['text'] }}"
-    "{% else %}{{ '<|vision_start|><|image_pad|><|vision_end|>' }}{% endif %}{% endfor %}"
-    "{% endif %}{{ '<|im_end|>\\n' }}{% endfor %}"
-    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
-)
 PATCH = 32
 """Pixels; two by two make a token, which is a cell of Sokoban."""
 
@@ -38,9 +30,8 @@ def tiny_vision_model(folder: Path, family: str = "qwen3_vl") -> Path:
     init = find_model("tiny-sokoban").path
     assert init is not None
     tokenizer = Chat.load(init).tokenizer
-    tokenizer.add_special_tokens({"additional_special_tokens": list(VISION)})
-    tokenizer.chat_template = TEMPLATE
-    start, end, image, video = tokenizer.convert_tokens_to_ids(list(VISION))
+    add_image_tokens(tokenizer)
+    start, end, image, video = tokenizer.convert_tokens_to_ids(list(VISION_TOKENS))
     rope = {"rope_type": "default", "rope_theta": 10_000.0, "mrope_section": [8, 4, 4]}
     text: dict[str, Any] = {
         "vocab_size": len(tokenizer),

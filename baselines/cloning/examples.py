@@ -1,0 +1,126 @@
+"""Demonstrated turns as token ids and images, and their batches."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from baselines.cloning.demonstrations import Demonstration
+from baselines.cloning.recipe import BCRecipe, Training
+from benchmark.engines.core.chat import Chat
+from tasks.chat.images import Image
+from tasks.chat.messages import images_of
+from tasks.errors import UserError
+from tasks.seeding import stable_seed
+
+IGNORED = -100
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One turn.
+
+    Attributes:
+        prompt: Token ids, with a placeholder for each token of an image.
+        response: Token ids, the end of the turn included.
+        first: It is the episode's first turn.
+        images: Of the prompt, in order; they are read when they are needed, since the patches of
+            one take several hundred times its space.
+    """
+
+    prompt: tuple[int, ...]
+    response: tuple[int, ...]
+    first: bool
+    images: tuple[Image, ...] = ()
+
+
+def encode(
+    chat: Chat, demonstrations: Sequence[Demonstration], context: int, training: Training
+) -> list[Example]:
+    """The turns as token ids.
+
+    Args:
+        chat: The model's chat format.
+        demonstrations: The turns.
+        context: Longest sequence of the model, in tokens.
+        training: For the stages that show the ends of prompts alone.
+
+    Raises:
+        UserError: A turn is longer than the model's context, or a stage cuts off an image.
+    """
+    examples = [_encode(chat, turn) for turn in demonstrations]
+    longest = max(len(example.prompt) + len(example.response) for example in examples)
+    if longest > context:
+        raise UserError(f"a turn has {longest} tokens, but the model's context is {context}")
+    shown = min(
+        (stage.prompt_tokens for stage in training.stages if stage.prompt_tokens), default=0
+    )
+    if shown and any(example.images for example in examples):
+        placeholder = chat.vision().image_token
+        if any(placeholder in example.prompt[:-shown] for example in examples):
+            raise UserError(f"a stage's prompt_tokens={shown} cuts off an image: show more tokens")
+    return examples
+
+
+def _encode(chat: Chat, turn: Demonstration) -> Example:
+    response = chat.tokenizer(turn.response, add_special_tokens=False).input_ids
+    images = images_of(turn.messages)
+    return Example(
+        prompt=tuple(chat.placed(turn.messages)),
+        response=(*response, chat.tokenizer.eos_token_id),
+        first=turn.first,
+        images=images,
+    )
+
+
+def batch_at(examples: list[Example], recipe: BCRecipe, step: int) -> list[Example]:
+    """The batch of a step (from 1), over all processes."""
+    rng = random.Random(stable_seed("bc-batch", recipe.seed, step))
+    stage = recipe.training.stage_at(step)
+    drawn: list[Example] = []
+    while len(drawn) < (stage.batch_size or recipe.training.batch_size):
+        turn = examples[int(rng.random() * len(examples))]
+        if turn.first or not stage.first_turns:
+            drawn.append(turn)
+    shown = stage.prompt_tokens
+    return [replace(turn, prompt=turn.prompt[-shown:]) if shown else turn for turn in drawn]
+
+
+def collate(batch: list[Example]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Pad examples on the right.
+
+    Returns:
+        Token ids, attention mask and labels, each (batch, longest); labels are `IGNORED` outside
+        the responses.
+    """
+    width = max(len(example.prompt) + len(example.response) for example in batch)
+    ids = torch.zeros((len(batch), width), dtype=torch.long)
+    mask = torch.zeros_like(ids)
+    labels = torch.full_like(ids, IGNORED)
+    for row, example in enumerate(batch):
+        begin, end = len(example.prompt), len(example.prompt) + len(example.response)
+        ids[row, :end] = torch.tensor(example.prompt + example.response)
+        mask[row, :end] = 1
+        labels[row, begin:end] = ids[row, begin:end]
+    return ids, mask, labels
+
+
+def image_inputs(
+    chat: Chat, batch: Sequence[Example], ids: torch.Tensor
+) -> dict[str, torch.Tensor]:
+    """What a model's `forward` takes for the images of a batch; empty without any.
+
+    Args:
+        chat: With what reads images.
+        batch: The examples.
+        ids: Their token ids, as `collate` has them, on the model's device.
+    """
+    images = [image for example in batch for image in example.images]
+    if not images:
+        return {}
+    vision = chat.vision()
+    patches = vision.patches([image.picture() for image in images])
+    kinds = (ids == vision.image_token).int()
+    inputs = {name: torch.from_numpy(values).to(ids.device) for name, values in patches.items()}
+    return {"mm_token_type_ids": kinds, **inputs}

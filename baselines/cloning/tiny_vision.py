@@ -1,0 +1,129 @@
+"""New vision-language models small enough for a CPU: a Qwen3-VL network and its image processor."""
+
+from typing import TYPE_CHECKING, Final
+
+from baselines.cloning.tiny_models import TinyModelConfig, TinyVisionConfig
+from benchmark.engines.core.vision import Vision
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast, Qwen3VLForConditionalGeneration
+
+VISION_TOKENS: Final = ("<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
+IMAGE_TEMPLATE: Final = (
+    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' }}"
+    "{% if message['content'] is string %}{{ message['content'] }}{% else %}"
+    "{% for part in message['content'] %}{% if part['type'] == 'text' %}{{ part['text'] }}"
+    "{% else %}{{ '<|vision_start|><|image_pad|><|vision_end|>' }}{% endif %}{% endfor %}"
+    "{% endif %}{{ '<|im_end|>\\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
+)
+"""Qwen's chat format, with images where they stand."""
+_MOST_PIXELS: Final = 1024 * 1024
+
+
+def add_image_tokens(tokenizer: "PreTrainedTokenizerFast") -> None:
+    """Give a tokenizer the tokens that stand around and for images, and a template for them."""
+    tokenizer.add_special_tokens({"additional_special_tokens": list(VISION_TOKENS)})
+    tokenizer.chat_template = IMAGE_TEMPLATE
+
+
+def new_vision(eyes: TinyVisionConfig, tokenizer: "PreTrainedTokenizerFast") -> Vision:
+    """Make the image processor of a new model: images stay as large as they are.
+
+    Pixels are scaled to between 0 and 1 and no further: to shift them, as usual, takes as long as
+    everything else together, and the first layer learns it.
+    """
+    from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
+
+    token = eyes.patch * eyes.merge
+    processor = Qwen2VLImageProcessorPil(
+        patch_size=eyes.patch,
+        temporal_patch_size=1,
+        merge_size=eyes.merge,
+        do_normalize=False,
+        size={"shortest_edge": token * token, "longest_edge": _MOST_PIXELS},
+    )
+    placeholder: int = tokenizer.convert_tokens_to_ids(VISION_TOKENS[2])  # type: ignore[assignment]
+    return Vision(processor, placeholder, _MOST_PIXELS)
+
+
+def new_vision_model(
+    config: TinyModelConfig, tokenizer: "PreTrainedTokenizerFast", seed: int
+) -> "Qwen3VLForConditionalGeneration":
+    """Make a Qwen3-VL model with random weights, in float32, from a seed.
+
+    Patches are embedded at about size one whatever their pixels are, and positions as large: at the
+    library's 0.02, a patch of a thousand pixels drowns where it stands.
+
+    Args:
+        config: Its shape, with an image side.
+        tokenizer: With `add_image_tokens`.
+        seed: Of its weights.
+    """
+    import torch
+    from transformers import Qwen3VLConfig, Qwen3VLForConditionalGeneration
+
+    from benchmark.engines.transformers.patches import embed_by_products
+
+    eyes = config.vision
+    assert eyes is not None
+    start, end, image, video = map(tokenizer.convert_tokens_to_ids, VISION_TOKENS)
+    # Frequencies for time, rows and columns: as whole Qwen3-VL models share them out.
+    half = config.head_dim // 2
+    text = {
+        "vocab_size": len(tokenizer),
+        "hidden_size": config.hidden_size,
+        "num_hidden_layers": config.layers,
+        "num_attention_heads": config.heads,
+        "num_key_value_heads": config.kv_heads,
+        "head_dim": config.head_dim,
+        "intermediate_size": config.intermediate_size,
+        "max_position_embeddings": config.context,
+        "rope_parameters": {
+            "rope_type": "default",
+            "rope_theta": 10_000.0,
+            "mrope_section": [half - 2 * (half // 4), half // 4, half // 4],
+            "mrope_interleaved": True,
+        },
+        # As for models of texts: see `new_model`.
+        "initializer_range": config.hidden_size**-0.5,
+        "tie_word_embeddings": True,
+        "eos_token_id": tokenizer.eos_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
+        "bos_token_id": None,
+    }
+    vision = {
+        "depth": eyes.layers,
+        "hidden_size": eyes.hidden_size,
+        "intermediate_size": eyes.intermediate_size,
+        "num_heads": eyes.heads,
+        "patch_size": eyes.patch,
+        "spatial_merge_size": eyes.merge,
+        "temporal_patch_size": 1,
+        "out_hidden_size": config.hidden_size,
+        "num_position_embeddings": eyes.side**2,
+        "deepstack_visual_indexes": [],
+        "initializer_range": eyes.hidden_size**-0.5,
+    }
+    torch.manual_seed(seed)
+    model = Qwen3VLForConditionalGeneration(
+        Qwen3VLConfig(
+            text_config=text,
+            vision_config=vision,
+            image_token_id=image,
+            video_token_id=video,
+            vision_start_token_id=start,
+            vision_end_token_id=end,
+            tie_word_embeddings=True,
+        )
+    )
+    with torch.no_grad():
+        embed = model.model.visual.patch_embed.proj.weight
+        embed.normal_(0.0, (3 * eyes.patch**2) ** -0.5)
+        model.model.visual.pos_embed.weight.normal_(0.0, 1.0)
+    embed_by_products(model)
+    model.generation_config.eos_token_id = tokenizer.eos_token_id
+    model.generation_config.pad_token_id = tokenizer.pad_token_id
+    # Greedy by default, so that whoever loads the model without this program gets its best guess.
+    model.generation_config.do_sample = False
+    return model
