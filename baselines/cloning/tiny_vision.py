@@ -1,6 +1,6 @@
 """New vision-language models small enough for a CPU: a Qwen3-VL network and its image processor."""
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from baselines.cloning.tiny_models import TinyModelConfig, TinyVisionConfig
 from benchmark.engines.core.vision import Vision
@@ -67,7 +67,8 @@ def new_vision_model(
 
     eyes = config.vision
     assert eyes is not None
-    start, end, image, video = map(tokenizer.convert_tokens_to_ids, VISION_TOKENS)
+    names: Any = tokenizer.convert_tokens_to_ids(list(VISION_TOKENS))
+    start, end, image, video = names
     # Frequencies for time, rows and columns: as whole Qwen3-VL models share them out.
     half = config.head_dim // 2
     text = {
