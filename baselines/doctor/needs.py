@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from baselines.config.schema import TrainConfig
-from baselines.doctor.machine import GIB, Finding, Machine
+from baselines.doctor.machine import GIB, Diagnosis, Machine
 from baselines.rollouts.rows import longest_row
 from baselines.training.memory import estimate_memory
 from benchmark.models import ModelSource
@@ -14,7 +14,7 @@ from tasks.base import Task
 
 _CHECKPOINT: Final = 40
 """Bytes of disk for each parameter: a checkpoint is 16 (the model, and the trainer's state with two
-moments), the best model 4, and of both the new one lies beside the old one for a while."""
+moments), the best model 4; while they are replaced, the old and the new one take space together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class Needs:
 
     Attributes:
         text: Everything, for people.
-        peak: Of each device, beside the engine.
-        room: That a device has beside the engine.
+        peak: Of each device, without the engine.
+        room: That the engine leaves on a device.
         disk: In the run's folder.
         findings: What is too little.
     """
@@ -33,7 +33,7 @@ class Needs:
     peak: float
     room: float
     disk: float
-    findings: Sequence[Finding]
+    findings: Sequence[Diagnosis]
 
 
 def policy_needs(
@@ -68,7 +68,7 @@ def policy_needs(
     if memory.peak > room:
         left = f" after the engine's {percent_text(share, 0)}" if machine.gpus else ""
         found.append(
-            Finding(
+            Diagnosis(
                 True,
                 f"not enough memory for {init.identity.name}: {memory.parameters:,} parameters "
                 f"need {memory.peak:.1f} GiB, and {device} has {room:.1f} GiB{left}: use more "
@@ -78,7 +78,7 @@ def policy_needs(
         )
     if disk > free:
         found.append(
-            Finding(
+            Diagnosis(
                 True,
                 f"not enough disk for checkpoints of {init.identity.name}: up to {disk:.0f} GiB, "
                 f"and {free:.0f} GiB are free: choose another --out",

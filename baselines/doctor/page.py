@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from baselines.doctor.machine import Finding, Machine
+from baselines.doctor.machine import Diagnosis, Machine
 from baselines.doctor.needs import Needs
 from baselines.doctor.smoke import Smoke
 
@@ -12,7 +12,7 @@ _SHOWN = ("kl_init/mean", "engine/k3", "engine/abs_max", "policy/grad_norm")
 
 
 def as_json(
-    machine: Machine, needs: Needs | None, smoke: Smoke | None, problems: Sequence[Finding]
+    machine: Machine, needs: Needs | None, smoke: Smoke | None, problems: Sequence[Diagnosis]
 ) -> dict[str, Any]:
     """Everything that was found."""
     ran = None
@@ -31,7 +31,7 @@ def as_json(
 
 
 def page(
-    machine: Machine, needs: Needs | None, smoke: Smoke | None, problems: Sequence[Finding]
+    machine: Machine, needs: Needs | None, smoke: Smoke | None, problems: Sequence[Diagnosis]
 ) -> str:
     """The same as lines."""
     lines = ["arlarena-bench doctor", "", *_machine_lines(machine)]

@@ -24,7 +24,7 @@ _OWN: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class GpuPlan:
     """Who does what.
 
     Attributes:
@@ -58,7 +58,7 @@ def visible_gpus() -> tuple[str, ...]:
     return tuple(named.split(",")[:count]) if named else tuple(map(str, range(count)))
 
 
-def plan_gpus(count: int, serving: int | None, visible: Sequence[str]) -> Plan:
+def plan_gpus(count: int, serving: int | None, visible: Sequence[str]) -> GpuPlan:
     """Deal GPUs out.
 
     Args:
@@ -78,11 +78,11 @@ def plan_gpus(count: int, serving: int | None, visible: Sequence[str]) -> Plan:
     if count == 1:
         if serving:
             raise UserError("--serve-gpus needs --gpus 2 or more: one GPU does both")
-        return Plan((), tuple(visible[:1]))
+        return GpuPlan((), tuple(visible[:1]))
     servers = max(count // _SERVED, 1) if serving is None else serving
     if not 0 < servers < count:
         raise UserError(f"--serve-gpus {servers}: of {count} GPUs, 1 to {count - 1} can serve")
-    return Plan(tuple(visible[count - servers : count]), tuple(visible[: count - servers]))
+    return GpuPlan(tuple(visible[count - servers : count]), tuple(visible[: count - servers]))
 
 
 def server_command(
@@ -109,7 +109,7 @@ def server_command(
 
 
 def trainer_command(
-    plan: Plan, words: Sequence[str], endpoints: Sequence[str], model: str, exchange: Path
+    plan: GpuPlan, words: Sequence[str], endpoints: Sequence[str], model: str, exchange: Path
 ) -> Command:
     """The trainer's processes, by accelerate's launcher with FSDP2 where there are several.
 

@@ -10,7 +10,7 @@ import numpy as np
 from benchmark.logs.curves import Points, RunCurves
 from benchmark.logs.equal_progress import progress_of
 from benchmark.stability.runs import RunStability
-from leaderboard.board.training_rows import SeedCurves, Series, Spark
+from leaderboard.board.training_rows import SeedCurves, Spark, StoredSeries
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +136,9 @@ def _episodes(run: RunCurves, stability: RunStability) -> Points | None:
     return Points(np.array([*played], np.int64), np.array([*played.values()]))
 
 
-def _series(name: str, points: Points) -> Series:
+def _series(name: str, points: Points) -> StoredSeries:
     kept = thinned(points)
-    return Series(
+    return StoredSeries(
         name=name,
         steps=tuple(kept.steps.tolist()),
         values=tuple(kept.values.tolist()),

@@ -20,8 +20,7 @@ from benchmark.stability.seeds import EventSummary, RecipeStability, SeedSummary
 from benchmark.stats.dependable import dependable_success
 from benchmark.stats.intervals import clustered_wilson
 from benchmark.stats.survival import SurvivalCurve
-from benchmark.submissions.badges import Badges as Proven
-from benchmark.submissions.badges import Rerun
+from benchmark.submissions.badges import Badges, Rerun
 from benchmark.submissions.checks.results import (
     PanelResult,
     early_stops,
@@ -37,16 +36,16 @@ from leaderboard.board.protocols import PanelFacts
 from leaderboard.board.recipe_choices import choices_of
 from leaderboard.board.rows import (
     OPEN,
-    Badges,
+    BoardBadges,
+    BoardCheckpoint,
     CategorySuccess,
-    Checkpoint,
+    DeclaredData,
     DependableSuccess,
     FullRow,
     Model,
     Outcomes,
     PanelNumbers,
     SeedSuccess,
-    TrainingData,
 )
 from leaderboard.board.training_rows import (
     EventCount,
@@ -67,7 +66,7 @@ MAX_COMMAND = 2_000
 
 def row_of(
     entry: Entry,
-    proven: Proven,
+    proven: Badges,
     rerun: Rerun | None,
     train_command: TrainCommandOf | None = None,
 ) -> FullRow:
@@ -100,11 +99,11 @@ def row_of(
         base_model=submission.base_model,
         parameters=submission.parameters,
         init=_model(submission.init) if submission.init else None,
-        training_data=TrainingData(data.statement, data.training_streams, data.other)
+        training_data=DeclaredData(data.statement, data.training_streams, data.other)
         if data
         else None,
         choices=choices_of([point.log for point in entry.checkpoints if point.log]),
-        badges=Badges(**asdict(proven), rerun_note=note),
+        badges=BoardBadges(**asdict(proven), rerun_note=note),
         checkpoints=tuple(_checkpoint(entry, point, train_command) for point in entry.checkpoints),
         panels=tuple(
             _numbers(entry, key, each, curves) for key, each in panel_results(entry).items()
@@ -156,13 +155,13 @@ def _model(model: ModelIdentity) -> Model:
 
 def _checkpoint(
     entry: Entry, point: ReadCheckpoint, train_command: TrainCommandOf | None
-) -> Checkpoint:
+) -> BoardCheckpoint:
     manifests = [run.manifest for run in point.runs]
     hashes = {file.path: file.sha256 for file in entry.submission.files}
     log = point.checkpoint.training_log
     seed, out = point.checkpoint.seed, reproduction_folder(entry.folder.name)
     commands = commands_of(seed, manifests, point.log, train_command, out)
-    return Checkpoint(
+    return BoardCheckpoint(
         seed=seed,
         model=_model(point.checkpoint.model),
         engines=tuple(dict.fromkeys(map(_engine, manifests))),

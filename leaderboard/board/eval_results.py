@@ -21,7 +21,7 @@ import yaml
 
 from benchmark.files import write_atomically
 from leaderboard.board.file import BoardContent
-from leaderboard.board.rows import Checkpoint, FullRow, PanelNumbers
+from leaderboard.board.rows import BoardCheckpoint, FullRow, PanelNumbers
 from tasks.errors import UserError
 
 FOLDER: Final = ".eval_results"
@@ -103,7 +103,7 @@ def write_files(files: Mapping[Path, bytes], out: Path) -> None:
             raise UserError(f"{out / path} cannot be written: {error.strerror}") from error
 
 
-def _repository(point: Checkpoint, source: Source) -> str | None:
+def _repository(point: BoardCheckpoint, source: Source) -> str | None:
     """Where a checkpoint's weights lie on the hub; None if they do not."""
     if point.model.kind == "init":
         return source.hubs.get(point.model.name)
@@ -117,7 +117,7 @@ def _is_repository(name: str) -> bool:
     return len(parts) == 2 and not odd and all(_PART.fullmatch(part) for part in parts)
 
 
-def _items(row: FullRow, point: Checkpoint, source: Source) -> list[dict[str, Any]]:
+def _items(row: FullRow, point: BoardCheckpoint, source: Source) -> list[dict[str, Any]]:
     from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
     entries = [
@@ -138,7 +138,9 @@ def _items(row: FullRow, point: Checkpoint, source: Source) -> list[dict[str, An
     return [{**item, "evaluation_framework": FRAMEWORK} for item in items]
 
 
-def _notes(row: FullRow, point: Checkpoint, panel: PanelNumbers, low: float, high: float) -> str:
+def _notes(
+    row: FullRow, point: BoardCheckpoint, panel: PanelNumbers, low: float, high: float
+) -> str:
     return (
         f"success rate in percent, 95% interval {low:.1f} to {high:.1f} over {panel.episodes} "
         f"episodes; protocol {row.protocol} ({panel.fingerprint[:12]}); weights at commit "

@@ -14,8 +14,13 @@ from leaderboard.board.protocols import Queue, Waiting
 from tasks.errors import UserError
 from tasks.texts import on_one_line
 
-STATES: Final = ("waiting", "running", "passed", "failed")
-"""What the check of a pull request may have said."""
+STATES: Final = {
+    "waiting": "not checked yet",
+    "running": "being checked",
+    "passed": "check passed",
+    "failed": "check failed",
+}
+"""States of a pull request's check, and what the page calls them."""
 MAX_BYTES: Final = 2**20
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 

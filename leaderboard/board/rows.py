@@ -40,7 +40,7 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
+class BoardCheckpoint:
     """One set of weights that was evaluated.
 
     Attributes:
@@ -165,7 +165,7 @@ class PanelNumbers:
 
 
 @dataclass(frozen=True, slots=True)
-class Badges:
+class BoardBadges:
     """What is proven (`benchmark.submissions.badges.Badges`).
 
     Attributes:
@@ -184,7 +184,7 @@ class Badges:
 
 
 @dataclass(frozen=True, slots=True)
-class TrainingData:
+class DeclaredData:
     """What the authors declare to have trained on.
 
     Attributes:
@@ -245,10 +245,10 @@ class BoardRow:
     base_model: str | None
     parameters: int | None
     init: Model | None
-    training_data: TrainingData | None
+    training_data: DeclaredData | None
     choices: RecipeChoices
-    badges: Badges
-    checkpoints: tuple[Checkpoint, ...]
+    badges: BoardBadges
+    checkpoints: tuple[BoardCheckpoint, ...]
     panels: tuple[PanelNumbers, ...]
     stability: Stability | None
     submission_sha256: str

@@ -123,7 +123,7 @@ class Stability:
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class StoredSeries:
     """One number along the updates of one training, thinned out where it is long.
 
     Attributes:
@@ -178,8 +178,8 @@ class SeedCurves:
     collapsed: bool | None
     last_step: int | None
     stopped: str | None
-    series: tuple[Series, ...]
+    series: tuple[StoredSeries, ...]
 
-    def of(self, name: str) -> Series | None:
+    def of(self, name: str) -> StoredSeries | None:
         """One series; None if it was not measured."""
         return next((series for series in self.series if series.name == name), None)

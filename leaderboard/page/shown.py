@@ -13,7 +13,7 @@ from leaderboard.page.state import SETS, SIZES, State
 from leaderboard.table.columns import SUCCESS, panel_name
 from leaderboard.table.table import columns, sorted_frame
 from leaderboard.table.table import table as table_of
-from leaderboard.table.view import View, default_view, wanted
+from leaderboard.table.view import BoardView, default_view, wanted
 
 DEFAULT_CURVES: Final = 3
 """Entries whose curves are drawn where none were chosen."""
@@ -54,11 +54,11 @@ def repeats_of(row: BoardRow, name: str) -> tuple[str, ...]:
     return tuple(str(n) for n in range(1, panels[0].plays // len(panels[0].seeds) + 1))
 
 
-def view_of(board: Board, state: State) -> View:
+def view_of(board: Board, state: State) -> BoardView:
     """What a state shows of the board's table."""
     _, least, most = SIZES[state.size]
     same = ("protocol", "search", "kinds", "bases", "inits", "badges", "track", "sort", "reverse")
-    return View(
+    return BoardView(
         panels=panels_of_name(board, state.protocol, state.panels),
         least_parameters=least,
         most_parameters=most,

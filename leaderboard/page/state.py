@@ -67,7 +67,7 @@ class State:
         panels: A name in `SETS`, or `task/panel` for one panel.
         track: Name of the one track that is shown; empty for all.
         search: Words that an entry must hold.
-        kinds: See `leaderboard.table.view.View`, as the next three.
+        kinds: See `leaderboard.table.view.BoardView`, as the next three.
         bases: Base models.
         inits: Inits.
         badges: Badges.

@@ -29,7 +29,7 @@ class DifferingEpisode:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class EntryComparison:
     """One entry minus another on a panel.
 
     Attributes:
@@ -56,7 +56,9 @@ def side(board: Board, row: BoardRow, key: PanelKey) -> Side | None:
     return Side(solved / numbers.plays, numbers.plays == 1, success, seeds)
 
 
-def compare(board: Board, first: BoardRow, second: BoardRow, key: PanelKey) -> Comparison | None:
+def compare(
+    board: Board, first: BoardRow, second: BoardRow, key: PanelKey
+) -> EntryComparison | None:
     """Compare two entries on a panel.
 
     Args:
@@ -84,7 +86,7 @@ def compare(board: Board, first: BoardRow, second: BoardRow, key: PanelKey) -> C
         )
         for place in order
     )
-    return Comparison(PairedDifference.of(one, other), differing)
+    return EntryComparison(PairedDifference.of(one, other), differing)
 
 
 def mean_difference(

@@ -31,13 +31,13 @@ from leaderboard.table.columns import (
     panel_name,
 )
 from leaderboard.table.ranks import Rank, ranks
-from leaderboard.table.view import View, panels_of, wanted
+from leaderboard.table.view import BoardView, panels_of, wanted
 from tasks.errors import UserError, near
 
 _WHOLE = ("count", "place", "parameters", "seeds")
 
 
-def columns(board: Board, view: View) -> tuple[Column, ...]:
+def columns(board: Board, view: BoardView) -> tuple[Column, ...]:
     """All columns of a view's table, in order.
 
     Raises:
@@ -46,7 +46,7 @@ def columns(board: Board, view: View) -> tuple[Column, ...]:
     return columns_of(panels_of(board, view))
 
 
-def table(board: Board, view: View) -> pd.DataFrame:
+def table(board: Board, view: BoardView) -> pd.DataFrame:
     """The entries of a view, in its order.
 
     Entries that have played none of its panels are left out. Ranks are by mean success over the
@@ -126,7 +126,7 @@ def _is_not_rerun(badges: Any) -> Any:
     return ~badges.str.contains("re-run", regex=False, na=False).astype(bool)
 
 
-def _ranks(board: Board, view: View, panels: Sequence[PanelFacts]) -> Mapping[str, Rank]:
+def _ranks(board: Board, view: BoardView, panels: Sequence[PanelFacts]) -> Mapping[str, Rank]:
     if not panels:
         return {}
     single = {panel_name(panel): (panel.key,) for panel in panels}

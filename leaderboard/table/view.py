@@ -21,7 +21,7 @@ BADGES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class BoardView:
     """One view of the board; what is empty or None restricts nothing.
 
     Attributes:
@@ -74,7 +74,7 @@ class Options:
     parameters: tuple[int, int] | None
 
 
-def default_view(board: Board, protocol: str | None = None, chosen: str | None = None) -> View:
+def default_view(board: Board, protocol: str | None = None, chosen: str | None = None) -> BoardView:
     """The view that a visitor sees first.
 
     Args:
@@ -98,16 +98,16 @@ def default_view(board: Board, protocol: str | None = None, chosen: str | None =
     if chosen is not None:
         if chosen not in sets:
             raise UserError(f"there is no set of panels {chosen!r}{near(chosen, tuple(sets))}")
-        return View(found.name, sets[chosen])
+        return BoardView(found.name, sets[chosen])
     rows = board.rows(found.name)
     built_in = sets.get(BUILT_IN, ())
     if any(row.kind in RANKED and all(map(row.panel, built_in)) for row in rows if built_in):
-        return View(found.name, built_in)
+        return BoardView(found.name, built_in)
     counts = {
         panel.key: sum(row.panel(panel.key) is not None for row in rows) for panel in found.panels
     }
     most = max(counts, key=counts.__getitem__, default=None)
-    return View(found.name, () if most is None else (most,))
+    return BoardView(found.name, () if most is None else (most,))
 
 
 def options(board: Board, protocol: str | None = None) -> Options:
@@ -125,7 +125,7 @@ def options(board: Board, protocol: str | None = None) -> Options:
     )
 
 
-def panels_of(board: Board, view: View) -> tuple[PanelFacts, ...]:
+def panels_of(board: Board, view: BoardView) -> tuple[PanelFacts, ...]:
     """What the panels of a view are, in its order.
 
     Raises:
@@ -149,7 +149,7 @@ def panels_of(board: Board, view: View) -> tuple[PanelFacts, ...]:
     return tuple(found.values())
 
 
-def wanted(row: BoardRow, view: View) -> bool:
+def wanted(row: BoardRow, view: BoardView) -> bool:
     """Whether an entry is in a view: it has played a panel of it and passes its filters."""
     if not any(row.panel(key) for key in view.panels):
         return False

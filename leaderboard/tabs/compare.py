@@ -30,7 +30,7 @@ from leaderboard.page.state import State, query_of
 from leaderboard.table import cells
 from leaderboard.table.columns import COLUMNS, Line, panel_name
 from leaderboard.table.equal import equal_means
-from leaderboard.table.paired import Comparison, DifferingEpisode, compare
+from leaderboard.table.paired import DifferingEpisode, EntryComparison, compare
 from leaderboard.tabs.curve_charts import curve_chart
 from tasks.texts import counted
 
@@ -80,14 +80,14 @@ def compare_lead(board: Board, state: State) -> str:
     return page(_headline(first, second, found))
 
 
-def _verdict(first: BoardRow, second: BoardRow, found: Comparison) -> Piece:
+def _verdict(first: BoardRow, second: BoardRow, found: EntryComparison) -> Piece:
     if found.difference.low <= 0 <= found.difference.high:
         return "a tie"
     better = first if found.difference.value > 0 else second
     return joined([line(better.name), " is better"])
 
 
-def _headline(first: BoardRow, second: BoardRow, found: dict[str, Comparison]) -> Markup:
+def _headline(first: BoardRow, second: BoardRow, found: dict[str, EntryComparison]) -> Markup:
     names = [element("strong", line(each.name)) for each in (first, second)]
     if len(found) == 1:
         ((panel, only),) = found.items()
@@ -137,7 +137,7 @@ def compare_chart(board: Board, state: State) -> charts.Value:
 
 def _compared(
     board: Board, first: BoardRow, second: BoardRow, protocol: str
-) -> dict[str, Comparison]:
+) -> dict[str, EntryComparison]:
     panels = (board.protocol(protocol) or board.protocols[0]).panels
     return {
         panel_name(panel): result
@@ -189,7 +189,7 @@ def _side_by_side(board: Board, first: BoardRow, second: BoardRow) -> Markup:
 
 
 def _listed(
-    first: BoardRow, second: BoardRow, found: dict[str, Comparison], state: State
+    first: BoardRow, second: BoardRow, found: dict[str, EntryComparison], state: State
 ) -> Markup:
     heads = [
         Head("panel"),
@@ -215,7 +215,7 @@ def _listed(
 
 
 def _row(
-    first: BoardRow, second: BoardRow, name: str, found: Comparison, state: State
+    first: BoardRow, second: BoardRow, name: str, found: EntryComparison, state: State
 ) -> Sequence[Piece]:
     task, _, panel = name.partition("/")
     rates = [each.panel((task, panel)) for each in (first, second)]
@@ -311,7 +311,9 @@ def _grid(board: Board, first: BoardRow, second: BoardRow, panel: PanelFacts) ->
     return element("p", legend, "lb-cells-key") + element("div", joined(cells_shown), "lb-cells")
 
 
-def _differing(first: BoardRow, second: BoardRow, found: Comparison, panel: PanelFacts) -> Markup:
+def _differing(
+    first: BoardRow, second: BoardRow, found: EntryComparison, panel: PanelFacts
+) -> Markup:
     if not found.differing:
         return note("None: they have solved the same ones.")
     shown = found.differing[:MAX_LISTED]

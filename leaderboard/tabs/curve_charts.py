@@ -12,7 +12,7 @@ from benchmark.stats.bands import at_common_places
 from leaderboard.board.board import Board
 from leaderboard.board.curves import CURVES
 from leaderboard.board.rows import BoardRow
-from leaderboard.board.training_rows import SeedCurves, Series, Survival
+from leaderboard.board.training_rows import SeedCurves, StoredSeries, Survival
 from leaderboard.page import charts
 from leaderboard.page.state import State
 from leaderboard.table import cells
@@ -299,7 +299,7 @@ def _has_axis(seed: SeedCurves, x: str) -> bool:
     return x == "updates" or seed.of(x) is not None
 
 
-def _points(seed: SeedCurves, series: Series, x: str, scale: float) -> Points:
+def _points(seed: SeedCurves, series: StoredSeries, x: str, scale: float) -> Points:
     at = _places(seed, x)
     return tuple(
         (at(step), scale * value)
@@ -308,7 +308,7 @@ def _points(seed: SeedCurves, series: Series, x: str, scale: float) -> Points:
     )
 
 
-def _overflows(known: Sequence[tuple[SeedCurves, Series]], x: str) -> list[float]:
+def _overflows(known: Sequence[tuple[SeedCurves, StoredSeries]], x: str) -> list[float]:
     found = {
         _places(seed, x)(step)
         for seed, series in known
@@ -319,7 +319,7 @@ def _overflows(known: Sequence[tuple[SeedCurves, Series]], x: str) -> list[float
 
 
 def _crosses(
-    label: str, known: Sequence[tuple[SeedCurves, Series]], runs: Sequence[Points], x: str
+    label: str, known: Sequence[tuple[SeedCurves, StoredSeries]], runs: Sequence[Points], x: str
 ) -> list[dict[str, Any]]:
     marks = []
     for (seed, _), points in zip(known, runs, strict=True):

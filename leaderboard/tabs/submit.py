@@ -6,6 +6,7 @@ from markupsafe import Markup
 
 from leaderboard.board.board import Board
 from leaderboard.board.protocols import Waiting
+from leaderboard.board.queue import STATES
 from leaderboard.page.markup import (
     NOTHING,
     Head,
@@ -22,13 +23,7 @@ from leaderboard.page.markup import (
 from leaderboard.page.state import State
 from tasks.texts import counted
 
-_STATES: Final = {
-    "waiting": ("not checked yet", ""),
-    "running": ("being checked", ""),
-    "passed": ("check passed", "lb-good"),
-    "failed": ("check failed", "lb-bad"),
-}
-"""What a state is called, and its class."""
+_COLORS: Final = {"passed": " lb-good", "failed": " lb-bad"}
 FEW: Final = 12
 """Waiting submissions that are listed without unfolding."""
 
@@ -57,10 +52,10 @@ def _queue(board: Board, repository: str) -> Markup:
 
 
 def _row(each: Waiting, repository: str) -> list[Piece]:
-    text, css = _STATES.get(each.state, (each.state, ""))
+    state = STATES.get(each.state, each.state)
     return [
         outside(f"{repository}/pull/{each.number}", f"#{each.number}"),
         line(each.entry),
         each.opened,
-        element("span", text, f"lb-chip {css}".rstrip()),
+        element("span", state, f"lb-chip{_COLORS.get(each.state, '')}"),
     ]

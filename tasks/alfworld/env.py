@@ -8,7 +8,7 @@ NOTHING_HAPPENS = "Nothing happens."
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Shown:
     """What the player sees.
 
     Attributes:
@@ -30,17 +30,17 @@ class AlfworldEnv:
         self.facts = game.start
         self._operators: dict[str, Operator] = {}
 
-    def reset(self) -> Seen:
+    def reset(self) -> Shown:
         """Start over."""
         self.facts = self.game.start.copy()
         return self._seen(self.game.opening(self.facts))
 
-    def step(self, command: str) -> Seen:
+    def step(self, command: str) -> Shown:
         """Do what a command says; an unknown one does nothing. Spaces around it do not count."""
         operator = self._operators.get(command.strip())
         text = NOTHING_HAPPENS if operator is None else self.game.apply(operator, self.facts)
         return self._seen(text)
 
-    def _seen(self, text: str) -> Seen:
+    def _seen(self, text: str) -> Shown:
         self._operators = self.game.operators(self.facts)
-        return Seen(text, tuple(sorted(self._operators)), self.game.won(self.facts))
+        return Shown(text, tuple(sorted(self._operators)), self.game.won(self.facts))

@@ -9,8 +9,7 @@ from typing import Any
 
 from tasks.alfworld.engine.game import Game
 from tasks.alfworld.engine.pddl import PddlError
-from tasks.alfworld.env import NOTHING_HAPPENS, AlfworldEnv
-from tasks.alfworld.env import Seen as Shown
+from tasks.alfworld.env import NOTHING_HAPPENS, AlfworldEnv, Shown
 from tasks.alfworld.expert import Expert
 from tasks.alfworld.games import RealGame, is_real, read_game
 from tasks.alfworld.goals import Goal, task_texts

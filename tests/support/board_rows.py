@@ -17,16 +17,16 @@ from leaderboard.board.entries import stability_row
 from leaderboard.board.file import PARQUET, VERSION, BoardContent, parquet_bytes
 from leaderboard.board.protocols import BoardFacts, PanelFacts, Protocol
 from leaderboard.board.rows import (
-    Badges,
+    BoardBadges,
+    BoardCheckpoint,
     CategorySuccess,
-    Checkpoint,
+    DeclaredData,
     FullRow,
     Model,
     Outcomes,
     PanelNumbers,
     RecipeChoices,
     SeedSuccess,
-    TrainingData,
 )
 from leaderboard.board.training_rows import SeedCurves, Stability
 from tasks.seeding import sha256_text, stable_seed
@@ -155,11 +155,11 @@ def board_row(
         "base_model": "tiny-sokoban",
         "parameters": 407_904,
         "init": Model("tiny-sokoban", "init", None, sha256_text("init")),
-        "training_data": TrainingData("Levels of the training stream.", ("sokoban",), False),
+        "training_data": DeclaredData("Levels of the training stream.", ("sokoban",), False),
         "choices": UNKNOWN,
-        "badges": Badges(True, "logs" if trainings else "none", "fixed", False, None),
+        "badges": BoardBadges(True, "logs" if trainings else "none", "fixed", False, None),
         "checkpoints": tuple(
-            Checkpoint(
+            BoardCheckpoint(
                 seed,
                 Model(f"{entry[9:]}-s{seed}", "folder", None, sha256_text(f"{entry} {seed}")),
                 ("transformers float32 cpu",),
@@ -248,10 +248,12 @@ def _synthetic_row(
         none = kind == "policy"
         model = Model("expert" if number % 4 else "random", "policy", None, None)
         model = model if none else Model(f"init-{number}", "init", None, sha256_text(name))
-        changes["checkpoints"] = (Checkpoint(0, model, ("transformers float32 cpu",), (), None),)
+        changes["checkpoints"] = (
+            BoardCheckpoint(0, model, ("transformers float32 cpu",), (), None),
+        )
         changes |= {"kind": kind, "init": None, "choices": UNKNOWN}
         changes |= {"base_model": None, "parameters": None, "training_data": None} if none else {}
-        changes["badges"] = Badges(True, "none", None if none else "fixed", False, None)
+        changes["badges"] = BoardBadges(True, "none", None if none else "fixed", False, None)
     trainings = _trainings(name, story) if logs else None
     row = board_row(f"{str(day).replace('-', '')}_{name}", solved, trainings, **changes)
     open_init = kind == "trained" and number % 4 == 1

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; exit code 1 if a run would fail or be wrong."""
-    from baselines.doctor.machine import Finding, findings, read_machine
+    from baselines.doctor.machine import Diagnosis, findings, read_machine
     from baselines.doctor.page import as_json, page
 
     set_threads(arguments.threads)
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     problems += needs.findings if needs is not None else []
     smoke = None if arguments.no_smoke else _smoke(arguments, options)
     if smoke is not None and smoke.failure is not None:
-        problems.append(Finding(True, f"{smoke.doing}: {smoke.failure}"))
+        problems.append(Diagnosis(True, f"{smoke.doing}: {smoke.failure}"))
     if arguments.json:
         print(json.dumps(as_json(machine, needs, smoke, problems), indent=1))
     else:

@@ -11,7 +11,7 @@ from tasks.errors import UserError
 
 if TYPE_CHECKING:
     from baselines.config.run import TrainingRun
-    from baselines.launch.plan import Plan
+    from baselines.launch.plan import GpuPlan
 
 
 def check_gpus(arguments: argparse.Namespace) -> int:
@@ -33,7 +33,7 @@ def check_gpus(arguments: argparse.Namespace) -> int:
     return int(arguments.gpus)
 
 
-def _plan(arguments: argparse.Namespace) -> "Plan":
+def _plan(arguments: argparse.Namespace) -> "GpuPlan":
     from baselines.launch.plan import plan_gpus, visible_gpus
 
     # What a run would cost can be asked on any machine.
@@ -78,7 +78,7 @@ def _server_options(training: "TrainingRun", arguments: argparse.Namespace) -> d
     return needed | {option: value for option, value in chosen.items() if value is not None}
 
 
-def _show(training: "TrainingRun", plan: "Plan", commands: Any) -> int:
+def _show(training: "TrainingRun", plan: "GpuPlan", commands: Any) -> int:
     """Print the configuration, the memory of a training GPU, and what would be started."""
     from baselines.training.dry_run import computed
 

@@ -29,7 +29,7 @@ SURE = 1e-4
 """Nats: what is more certain, any model may be as certain of."""
 
 
-class Play(NamedTuple):
+class PlayHash(NamedTuple):
     """What an episode looked like, whatever its numbers say; hashes are of one process alone.
 
     Attributes:
@@ -75,7 +75,7 @@ class Play(NamedTuple):
             hash(canonical_json(dict(last))) if last else None,
         )
 
-    def is_like(self, other: "Play") -> bool:
+    def is_like(self, other: "PlayHash") -> bool:
         """Whether another episode went as this one."""
         return (
             self.answers == other.answers
@@ -83,7 +83,7 @@ class Play(NamedTuple):
             or (self.end is not None and self.end == other.end)
         )
 
-    def tells_with(self, other: "Play") -> bool:
+    def tells_with(self, other: "PlayHash") -> bool:
         """Whether one of two episodes has an action: two collapsed models are silent alike."""
         return self.actions is not None or other.actions is not None
 
@@ -102,14 +102,14 @@ class KnownRun:
     path: str
     model: ModelIdentity
     traces: Traces
-    plays: Mapping[EpisodeKey, Play]
+    plays: Mapping[EpisodeKey, PlayHash]
 
     @classmethod
     def of(cls, run: ReadRun) -> "KnownRun":
         """Keep what is needed of a run."""
         model = run.manifest.model
         records = () if model.kind == "policy" else run.records
-        plays = {record.key: Play.of(record) for record in records if record.turns}
+        plays = {record.key: PlayHash.of(record) for record in records if record.turns}
         return cls(str(run.path), model, _traces(run.records), plays)
 
 

@@ -4,7 +4,6 @@ No result stands in it: numbers are computed from the records and the logs. `sch
 submissions is generated from here.
 """
 
-import json
 import re
 from collections.abc import Collection, Sequence
 from datetime import date
@@ -365,11 +364,3 @@ def check_model(model: ModelIdentity) -> None:
         raise ValueError(f"{model.name!a} is not the name of a hub model: OWNER/NAME")
     if model.sha256 is not None:
         raise ValueError("a hub model's commit says which files it has: remove sha256")
-
-
-def schema_json() -> str:
-    """The content of `schema.json`: the schema for editors and other programs.
-
-    What one field owes to another, and how a text looks, is checked by `submit check` alone.
-    """
-    return json.dumps(Submission.model_json_schema(), indent=2, sort_keys=True) + "\n"

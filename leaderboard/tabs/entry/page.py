@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from leaderboard.board.board import Board
 from leaderboard.board.protocols import PanelFacts
-from leaderboard.board.rows import BoardRow, Checkpoint, Model, PanelNumbers
+from leaderboard.board.rows import BoardCheckpoint, BoardRow, Model, PanelNumbers
 from leaderboard.page.markup import (
     NOTHING,
     Head,
@@ -218,7 +218,7 @@ def _checkpoints(row: BoardRow) -> Markup:
     return table("Checkpoints", heads, rows)
 
 
-def _checkpoint(point: Checkpoint) -> list[Piece]:
+def _checkpoint(point: BoardCheckpoint) -> list[Piece]:
     return [
         str(point.seed),
         _model(point.model),

@@ -80,7 +80,7 @@ is."""
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class Architecture:
     """What is different from one architecture to the next.
 
     Attributes:
@@ -101,10 +101,10 @@ class Machine:
 
 
 MACHINES = {
-    "x86_64": Machine(
+    "x86_64": Architecture(
         0xC000003E, 1, clone=56, prctl=157, ioctl=16, fcntl=72, madvise=28, futex=202, mmap=9
     ),
-    "aarch64": Machine(
+    "aarch64": Architecture(
         0xC00000B7, 2, clone=220, prctl=167, ioctl=29, fcntl=25, madvise=233, futex=98, mmap=222
     ),
 }

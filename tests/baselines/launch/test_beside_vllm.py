@@ -9,7 +9,7 @@ import pytest
 
 from baselines.inits.registry import find_model
 from baselines.launch.fleet import free_ports, run_fleet
-from baselines.launch.plan import Command, Plan, server_command, trainer_command
+from baselines.launch.plan import Command, GpuPlan, server_command, trainer_command
 from benchmark.logs.training_log import LOG, read_training_log
 
 pytestmark = [
@@ -52,7 +52,7 @@ def test_two_processes_train_beside_a_vllm_server(
     run, exchange = tmp_path / "run", tmp_path / "weights"
     words = ["train", "--recipe", "grpo", "--init", "tiny-sokoban", "--out", str(run)]
     words += ["--gpus", "3", *(word for one in SMALL for word in ("--set", one))]
-    alone = trainer_command(Plan(("2",), ("0",)), words, [f"{server[1]}/v1"], "ckpt", exchange)
+    alone = trainer_command(GpuPlan(("2",), ("0",)), words, [f"{server[1]}/v1"], "ckpt", exchange)
     # accelerate has no launcher for CPUs; torch's own starts what it would start.
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     trainer = Command((sys.executable, *launcher, *alone.words[1:]), {"ACCELERATE_USE_CPU": "1"})

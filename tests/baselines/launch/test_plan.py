@@ -12,7 +12,7 @@ from accelerate.utils.launch import prepare_multi_gpu_env
 from baselines.inits.registry import find_model
 from baselines.launch.plan import (
     DEVICES,
-    Plan,
+    GpuPlan,
     exchange_folder,
     plan_gpus,
     server_command,
@@ -29,13 +29,13 @@ WORDS = ["train", "--recipe", "sampo", "--init", "CKPT", "--gpus", "8", "--scale
 @pytest.mark.parametrize(
     ("count", "serving", "plan"),
     [
-        (1, None, Plan((), ("0",))),
-        (2, None, Plan(("1",), ("0",))),
-        (8, None, Plan(("6", "7"), tuple("012345"))),
-        (4, 2, Plan(("2", "3"), ("0", "1"))),
+        (1, None, GpuPlan((), ("0",))),
+        (2, None, GpuPlan(("1",), ("0",))),
+        (8, None, GpuPlan(("6", "7"), tuple("012345"))),
+        (4, 2, GpuPlan(("2", "3"), ("0", "1"))),
     ],
 )
-def test_gpus_are_dealt_out(count: int, serving: int | None, plan: Plan) -> None:
+def test_gpus_are_dealt_out(count: int, serving: int | None, plan: GpuPlan) -> None:
     assert plan_gpus(count, serving, EIGHT) == plan
 
 

@@ -11,7 +11,7 @@ from benchmark.evaluation.records import EpisodeRecord, TurnRecord
 from benchmark.models import ModelIdentity
 from benchmark.submissions.check import read_accepted
 from benchmark.submissions.checks.copies import check_run
-from benchmark.submissions.checks.known import KnownRun, Play
+from benchmark.submissions.checks.known import KnownRun, PlayHash
 from tasks.seeding import sha256_text
 from tests.benchmark.submissions.conftest import Copies
 from tests.benchmark.submissions.stolen import other_logs, other_numbers, problems, renamed
@@ -54,7 +54,7 @@ def test_other_words_for_the_same_actions_are_a_copy(
     mine = [KnownRun.of(run) for run in entry.runs]
     (first,) = {run.path: run for run in mine if run.path == "runs/r0"}.values()
 
-    def other_words(play: Play) -> Play:
+    def other_words(play: PlayHash) -> PlayHash:
         return play._replace(answers=hash((answer, play.answers)))
 
     other = replace(
@@ -101,23 +101,23 @@ def test_a_few_turns_are_enough_where_the_world_says_what_came_out(action: str) 
 
 def test_two_collapsed_models_are_silent_alike() -> None:
     """Nothing was done in any episode, and the answers are the same line ends."""
-    silent = [Play.made([("\n" * 60, None, False, {})], solved=False)] * 250
+    silent = [PlayHash.made([("\n" * 60, None, False, {})], solved=False)] * 250
     assert list(check_run(run_with(silent, "a"), run_with(silent, "b"), "b")) == []
-    wandering = [Play.made([(f"{n}", f"{n}", True, {})], solved=False) for n in range(250)]
+    wandering = [PlayHash.made([(f"{n}", f"{n}", True, {})], solved=False) for n in range(250)]
     assert list(check_run(run_with(wandering, "a"), run_with(wandering, "b"), "b")) != []
 
 
 def test_a_silent_end_says_nothing() -> None:
     """Two programs and no answer, or a world that says nothing of its actions."""
     facts = {"status": "ok", "output": "3"}
-    one = Play.made([("a", "print(3)", True, facts), ("b", None, False, {})], solved=False)
-    other = Play.made([("c", "print(1)", True, facts), ("d", None, False, {})], solved=False)
+    one = PlayHash.made([("a", "print(3)", True, facts), ("b", None, False, {})], solved=False)
+    other = PlayHash.made([("c", "print(1)", True, facts), ("d", None, False, {})], solved=False)
     assert one.end is None and not one.is_like(other)
-    walls = [Play.made([(way, way, True, {})] * 15, solved=False) for way in ("left", "up")]
+    walls = [PlayHash.made([(way, way, True, {})] * 15, solved=False) for way in ("left", "up")]
     assert not walls[0].is_like(walls[1])
 
 
-def run_with(plays: list[Play], name: str) -> KnownRun:
+def run_with(plays: list[PlayHash], name: str) -> KnownRun:
     model = ModelIdentity(name=name, kind="folder", sha256=sha256_text(name))
     keys = [("sokoban", "builtin", str(number), 0) for number in range(len(plays))]
     return KnownRun(f"runs/{name}", model, {}, dict(zip(keys, plays, strict=True)))
@@ -131,11 +131,11 @@ def test_likeness_is_of_episodes_and_of_failures(
     alike: int, failed_alike: int, copied: bool
 ) -> None:
     """Of 100 episodes, 20 of them failures, so many are as in another run."""
-    solved = [Play(number, number, True) for number in range(80)]
-    failed = [Play(number, number, False) for number in range(80, 100)]
+    solved = [PlayHash(number, number, True) for number in range(80)]
+    failed = [PlayHash(number, number, False) for number in range(80, 100)]
     changed = {*range(80 - (alike - failed_alike)), *range(80, 100 - failed_alike)}
     other = [
-        Play(-1 - play.answers, -1 - play.answers, True) if play.answers in changed else play
+        PlayHash(-1 - play.answers, -1 - play.answers, True) if play.answers in changed else play
         for play in (*solved, *failed)
     ]
     found = list(check_run(run_with([*solved, *failed], "a"), run_with(other, "b"), "b"))
@@ -144,7 +144,7 @@ def test_likeness_is_of_episodes_and_of_failures(
 
 def test_success_alone_is_no_copy() -> None:
     """Two strong models go the shortest way; nine failures are too few to tell them apart by."""
-    solved = [Play(number, number, True) for number in range(91)]
-    failed = [Play(number, number, False) for number in range(91, 100)]
+    solved = [PlayHash(number, number, True) for number in range(91)]
+    failed = [PlayHash(number, number, False) for number in range(91, 100)]
     one, other = run_with([*solved, *failed], "a"), run_with([*solved, *failed], "b")
     assert list(check_run(one, other, "b")) == []

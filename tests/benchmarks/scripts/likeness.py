@@ -18,7 +18,7 @@ from typing import Any
 from benchmark.archive import read_at_most
 from benchmark.stats.intervals import wilson
 from benchmark.submissions.checks.copies import ALIKE_SHARE, FEWEST_ALIKE, FEWEST_FAILURES
-from benchmark.submissions.checks.known import EpisodeKey, Play
+from benchmark.submissions.checks.known import EpisodeKey, PlayHash
 
 ROOT = Path(__file__).parents[3]
 SHOWN = 10
@@ -54,7 +54,7 @@ def main() -> None:
         *sorted(ROOT.glob("submissions/*/runs/*/episodes.jsonl.zst")),
         *sorted(ROOT.glob("baselines/results/*/*.episodes.jsonl.zst")),
     ]
-    runs: dict[Path, dict[EpisodeKey, Play]] = {}
+    runs: dict[Path, dict[EpisodeKey, PlayHash]] = {}
     for file in files:
         plays = _plays(file)
         if plays and plays not in runs.values():
@@ -102,7 +102,9 @@ def _is_init(file: Path) -> bool:
 
 
 def _pair(
-    files: tuple[Path, Path], mine: dict[EpisodeKey, Play], theirs: dict[EpisodeKey, Play]
+    files: tuple[Path, Path],
+    mine: dict[EpisodeKey, PlayHash],
+    theirs: dict[EpisodeKey, PlayHash],
 ) -> Pair:
     both = mine.keys() & theirs.keys()
     common = {key for key in both if mine[key].tells_with(theirs[key])}
@@ -118,7 +120,7 @@ def _pair(
     )
 
 
-def _plays(file: Path) -> dict[EpisodeKey, Play]:
+def _plays(file: Path) -> dict[EpisodeKey, PlayHash]:
     """What was played; empty for a policy, whose answers have no log-probabilities."""
     content = read_at_most(file, 2**31) if file.suffix == ".zst" else file.read_bytes()
     records = [json.loads(line) for line in content.splitlines()]
@@ -132,9 +134,9 @@ def _key(record: dict[str, Any]) -> EpisodeKey:
     return record["task"], record["panel"], record["episode"], record["repeat"]
 
 
-def _play(record: dict[str, Any]) -> Play:
+def _play(record: dict[str, Any]) -> PlayHash:
     """As `Play.of`, of a record of any schema."""
-    return Play.made(
+    return PlayHash.made(
         [
             (turn["response"], turn["action"], turn["action_ok"], turn["info"])
             for turn in record["turns"]

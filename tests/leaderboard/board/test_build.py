@@ -18,7 +18,7 @@ from leaderboard.board.board import load
 from leaderboard.board.build import Built, Origin, build, write
 from leaderboard.board.entries import row_of as make_row
 from leaderboard.board.file import json_bytes, parquet_bytes, read_content
-from leaderboard.board.rows import Checkpoint, FullRow, RecipeChoices
+from leaderboard.board.rows import BoardCheckpoint, FullRow, RecipeChoices
 from leaderboard.table.table import table
 from leaderboard.table.view import default_view
 from tasks.errors import UserError
@@ -140,7 +140,7 @@ def test_who_has_played(built: Built, submissions: Path) -> None:
     assert row.init is not None
     assert row.init.sha256 == sha256_text("init")
     for point, seed in zip(row.checkpoints, SEEDS, strict=True):
-        assert isinstance(point, Checkpoint)
+        assert isinstance(point, BoardCheckpoint)
         assert point.seed == seed
         assert point.model.sha256 == sha256_text(f"s{seed}")
         assert point.engines == ("transformers float32",)

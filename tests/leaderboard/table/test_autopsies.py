@@ -3,7 +3,7 @@
 import json
 
 from leaderboard.board.rows import FullRow
-from leaderboard.board.training_rows import EventCount, SeedCurves, Series, Stability
+from leaderboard.board.training_rows import EventCount, SeedCurves, Stability, StoredSeries
 from leaderboard.page.state import State
 from leaderboard.table.autopsies import autopsies, lost_level, warned
 from leaderboard.tabs.collapses import aligned_chart, collapses_lead, collapses_page
@@ -14,10 +14,10 @@ from tests.support.board_rows import board_row
 STATE = State(tab="collapses", protocol="v1")
 
 
-def series(name: str, moves_at: int | None, updates: int = 20) -> Series:
+def series(name: str, moves_at: int | None, updates: int = 20) -> StoredSeries:
     steps = tuple(range(1, updates + 1))
     values = tuple(9.0 if moves_at is not None and step >= moves_at else 1.0 for step in steps)
-    return Series(name, steps, values, updates)
+    return StoredSeries(name, steps, values, updates)
 
 
 def seed(number: int, collapse: int | None, grad: int | None, entropy: int | None) -> SeedCurves:

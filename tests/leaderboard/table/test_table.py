@@ -17,14 +17,14 @@ from leaderboard.board.training_rows import EventCount, NamedValue, Stability
 from leaderboard.page.query import open_query
 from leaderboard.table.columns import COLUMNS, STABILITY, Column, columns_of, success_of
 from leaderboard.table.table import columns, csv_of, shown, sorted_frame, table
-from leaderboard.table.view import View, default_view
+from leaderboard.table.view import BoardView, default_view
 from leaderboard.tabs.board import board_page
 from tasks.errors import UserError
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, Boards, first
 from tests.support.board_rows import board_row, hostile, training_run
 
-BOTH = View("v1", (ALFWORLD.key, SOKOBAN.key))
-ALONE = View("v1", (SOKOBAN.key,))
+BOTH = BoardView("v1", (ALFWORLD.key, SOKOBAN.key))
+ALONE = BoardView("v1", (SOKOBAN.key,))
 
 
 def a_row(entry: str, sokoban: int | None, alfworld: int | None = None, **changes: Any) -> FullRow:
@@ -40,7 +40,7 @@ def stability(**values: float | None) -> Stability:
     return Stability((0, 1, 2), columns, (), (event,), (), None, None)
 
 
-def order(board: Board, view: View) -> list[str]:
+def order(board: Board, view: BoardView) -> list[str]:
     return [entry[9:] for entry in table(board, view).index]
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from leaderboard.board.board import BUILT_IN, FIELD, Board
-from leaderboard.board.rows import Badges, Model
-from leaderboard.table.view import Options, View, default_view, options, panels_of, wanted
+from leaderboard.board.rows import BoardBadges, Model
+from leaderboard.table.view import BoardView, Options, default_view, options, panels_of, wanted
 from tasks.errors import UserError
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, Boards, first
 from tests.support.board_rows import PROTOCOL, board_content, board_of, board_row, panel_facts
@@ -23,7 +23,7 @@ ROWS = (
         base_model=None,
         parameters=None,
         init=None,
-        badges=Badges(True, "none", None, False, None),
+        badges=BoardBadges(True, "none", None, False, None),
     ),
     board_row("20260102_small", SOLVED, name="Small GRPO", authors=("Émilie du Châtelet",)),
     board_row(
@@ -33,7 +33,7 @@ ROWS = (
         base_model="Qwen3-4B",
         parameters=4_000_000_000,
         init=Model("own", "folder", None, "0" * 64),
-        badges=Badges(True, "logs", "open", True, "2026-02-01, Ada: the same"),
+        badges=BoardBadges(True, "logs", "open", True, "2026-02-01, Ada: the same"),
     ),
 )
 
@@ -45,7 +45,7 @@ def board(boards: Boards) -> Board:
 
 def seen(board: Board, **changes: object) -> list[str]:
     """Names of the entries that a view shows, of both panels by default."""
-    view = replace(View("v1", (SOKOBAN.key, ALFWORLD.key)), **changes)  # type: ignore[arg-type]
+    view = replace(BoardView("v1", (SOKOBAN.key, ALFWORLD.key)), **changes)  # type: ignore[arg-type]
     return [row.id[9:] for row in board.rows() if wanted(row, view)]
 
 
@@ -99,7 +99,7 @@ def test_an_init_counts_as_its_own(boards: Boards) -> None:
 
 def test_the_first_view_has_something_to_sort_by(boards: Boards, board: Board) -> None:
     # Nobody has played both panels; most have played Sokoban.
-    assert default_view(board) == View("v1", (SOKOBAN.key,))
+    assert default_view(board) == BoardView("v1", (SOKOBAN.key,))
     both = {SOKOBAN: [first(5)], ALFWORLD: [first(5)]}
     policy = boards(*ROWS, board_row("20260104_policy", both, kind="policy"))
     assert default_view(policy).panels == (SOKOBAN.key,)
@@ -122,16 +122,16 @@ def test_unknown_words(board: Board) -> None:
     with pytest.raises(UserError, match="there is no set of panels 'field'; did you mean field p"):
         default_view(board, chosen="field")
     with pytest.raises(UserError, match="there is no protocol 'v2'"):
-        panels_of(board, View("v2", ()))
+        panels_of(board, BoardView("v2", ()))
     with pytest.raises(UserError, match="nobody has played sokoban/two under v1; did you mean"):
-        panels_of(board, View("v1", (("sokoban", "two"),)))
+        panels_of(board, BoardView("v1", (("sokoban", "two"),)))
 
 
 def test_a_task_counts_once(tmp_path_factory: pytest.TempPathFactory) -> None:
     row = board_row("20260101_a", {ALFWORLD: [first(5)], SEEN: [first(5)]})
     board = board_of(tmp_path_factory.mktemp("two"), board_content([row], ALFWORLD, SEEN))
     with pytest.raises(UserError, match="alfworld/valid_seen: choose one panel of alfworld"):
-        panels_of(board, View("v1", (ALFWORLD.key, SEEN.key)))
+        panels_of(board, BoardView("v1", (ALFWORLD.key, SEEN.key)))
 
 
 def test_a_track_is_chosen_alone(boards: Boards) -> None:
@@ -141,7 +141,7 @@ def test_a_track_is_chosen_alone(boards: Boards) -> None:
     ]
     board = boards(*rows)
     assert options(board).tracks == ("one", "open", "two")
-    chosen = View(PROTOCOL, (SOKOBAN.key,), track="two")
+    chosen = BoardView(PROTOCOL, (SOKOBAN.key,), track="two")
     assert [row.id for row in board.rows() if wanted(row, chosen)] == ["20260102_two"]
-    every = View(PROTOCOL, (SOKOBAN.key,))
+    every = BoardView(PROTOCOL, (SOKOBAN.key,))
     assert sum(wanted(row, every) for row in board.rows()) == 3

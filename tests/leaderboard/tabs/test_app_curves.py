@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from leaderboard.board.rows import FullRow
-from leaderboard.board.training_rows import SeedCurves, Series, Stability, Survival
+from leaderboard.board.training_rows import SeedCurves, Stability, StoredSeries, Survival
 from leaderboard.page.state import State
 from leaderboard.tabs.curve_charts import _stairs, curve_chart, survival_chart
 from leaderboard.tabs.curves import curves_page
@@ -42,12 +42,12 @@ def entry(survival: Survival, *stopped: str | None) -> FullRow:
     return board_row("20260101_a", {SOKOBAN: [first(5)] * len(seeds)}, (found, seeds))
 
 
-def series(*values: float) -> tuple[Series, ...]:
+def series(*values: float) -> tuple[StoredSeries, ...]:
     steps = tuple(10 * number for number in range(len(values)))
     episodes = tuple(80.0 * number for number in range(len(values)))
     return (
-        Series("success", steps, values, len(values)),
-        Series("episodes", steps, episodes, len(values)),
+        StoredSeries("success", steps, values, len(values)),
+        StoredSeries("episodes", steps, episodes, len(values)),
     )
 
 

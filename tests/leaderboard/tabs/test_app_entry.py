@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from leaderboard.board.rows import Badges, BoardRow, Checkpoint, Model
+from leaderboard.board.rows import BoardBadges, BoardCheckpoint, BoardRow, Model
 from leaderboard.board.training_rows import (
     EventCount,
     NamedValue,
@@ -109,7 +109,7 @@ def test_the_columns_say_what_they_were_measured_on() -> None:
 def row_of(kind: str, *commands: str, log: str | None = None) -> BoardRow:
     revision = "c" * 40 if kind == "hub" else None
     model = Model("last", kind, revision, sha256_text("weights"))
-    points = (Checkpoint(4, model, (), commands, log),)
+    points = (BoardCheckpoint(4, model, (), commands, log),)
     return board_row("20260101_a", {SOKOBAN: [first(5)]}, checkpoints=points)
 
 
@@ -156,7 +156,7 @@ def test_hashes_can_be_copied_whole() -> None:
 
 
 def test_stability_from_other_trainers_logs_says_so(boards: Boards) -> None:
-    badges = Badges(True, "foreign logs", "fixed", False, None)
+    badges = BoardBadges(True, "foreign logs", "fixed", False, None)
     entry = board_row(
         "20260101_a", {SOKOBAN: [first(5)]}, foreign=stability(0.1, 0.2, 0.4), badges=badges
     )

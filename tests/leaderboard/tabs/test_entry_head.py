@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 from leaderboard.board.rows import DependableSuccess, FullRow
-from leaderboard.board.training_rows import EventCount, SeedCurves, Series, Stability
+from leaderboard.board.training_rows import EventCount, SeedCurves, Stability, StoredSeries
 from leaderboard.page.state import State
 from leaderboard.tabs.entry.head import entry_curve, entry_head
 from tests.leaderboard.conftest import SOKOBAN, Boards, first
@@ -17,8 +17,8 @@ def trained(*seconds: float) -> FullRow:
         SeedCurves(
             seed, "sokoban/builtin", 20, False, 20, None,
             (
-                Series("success", (0, 20), (0.2, 0.5), 2),
-                Series("seconds", (10, 20), (last / 2, last), 2),
+                StoredSeries("success", (0, 20), (0.2, 0.5), 2),
+                StoredSeries("seconds", (10, 20), (last / 2, last), 2),
             ),
         )
         for seed, last in enumerate(seconds)

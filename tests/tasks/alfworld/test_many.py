@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tasks.alfworld.engine.game import Game
-from tasks.alfworld.env import AlfworldEnv, Seen
+from tasks.alfworld.env import AlfworldEnv, Shown
 from tasks.alfworld.goals import task_texts
 from tasks.alfworld.problem import problem_text
 from tasks.alfworld.stream import training_household
@@ -24,7 +24,7 @@ def _games() -> list[Game]:
     return games
 
 
-def _play(number: int, game: Game) -> list[Seen]:
+def _play(number: int, game: Game) -> list[Shown]:
     world, rng = AlfworldEnv(game), random.Random(number)
     seen = [world.reset()]
     for _ in range(STEPS):

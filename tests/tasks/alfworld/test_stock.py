@@ -7,7 +7,7 @@ import random
 import pytest
 
 from tasks.alfworld.engine.game import Game
-from tasks.alfworld.env import AlfworldEnv, Seen
+from tasks.alfworld.env import AlfworldEnv, Shown
 from tasks.alfworld.goals import task_texts
 from tasks.alfworld.problem import problem_text
 from tasks.alfworld.stream import training_household
@@ -39,7 +39,7 @@ def test_recorded_transitions_of_real_games() -> None:
             assert int(seen.won) == row["score"][number], where
 
 
-def _play(world: AlfworldEnv, actions: list[str]) -> list[Seen]:
+def _play(world: AlfworldEnv, actions: list[str]) -> list[Shown]:
     return [world.reset(), *(world.step(action) for action in actions)]
 
 
