@@ -4,8 +4,9 @@
 
 Everything is done with the commands that anybody uses: `arlarena-bench eval`, which goes on where
 it was stopped, `submit prepare` and `submit check`. The entries of a study come from its finished
-cells, which hold logs and records; no weights are needed. Folders that are there stay as they are;
-a recipe that has more seeds than its entry gets a new one.
+cells, which hold logs and records; no weights are needed. Folders that are there stay as they are.
+Two entries cannot hold the same weights, so where the study has more seeds than an entry, that
+entry has to be removed first.
 """
 
 import argparse
@@ -180,9 +181,8 @@ def make(plan: Plan, date: str, runs: Path, submissions: Path) -> bool:
     if made and not lacking:
         print(f"{made[-1]} is there", flush=True)
         return True
-    if folder.exists():
-        # An entry is never changed: with more seeds it is another one.
-        print(f"{folder} lacks seeds {lacking}: make the larger entry with another --date")
+    if made:
+        print(f"{made[-1]} lacks seeds {lacking}: remove it (git rm -r), then make it again")
         return False
     for name, arguments in plan.evaluations.items():
         _command("eval", *arguments, "--out", str(runs / name))
