@@ -43,6 +43,9 @@ _OF_STEPS: Final = tuple(
 )
 """What it measures in every update with an optimizer step."""
 
+FRACTIONS: Final = 5
+"""Numbers of an update that are not whole, at least, to compare it with others."""
+
 
 def check_counts(log: TrainingLog) -> Iterator[Finding]:
     """Look for a validation and for an update whose numbers cannot be."""
@@ -86,11 +89,19 @@ def _fault_of_update(update: Update) -> str | None:
     wanted = (*_ALWAYS, *(_OF_STEPS if update.values.get("policy/optimizer_steps") else ()))
     if missing := [name for name in wanted if name not in there]:
         return f"lacks {missing[0]}, which the trainer always measures"
+    stepped = bool(update.values.get("policy/optimizer_steps"))
+    lost = sum(name in update.nonfinite for name in _OF_STEPS)
+    if stepped and (_fractions(update) < FRACTIONS or 2 * lost > len(_OF_STEPS)):
+        return "has optimizer steps, but most of its numbers are missing, whole or not finite"
     for share, of in _COUNTED.items():
         rate, count = update.values.get(share), update.values.get(of)
         if rate is not None and count is not None and not _is_count(rate, count):
             return f"{share} {rate} is not a fraction of {count:g} ({of})"
     return None
+
+
+def _fractions(update: Update) -> int:
+    return sum(not float(value).is_integer() for value in numbers_of(update).values())
 
 
 def _is_count(share: float, of: float) -> bool:

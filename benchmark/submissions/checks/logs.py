@@ -7,6 +7,7 @@ Logs of other trainers name no protocol, no init, no seed, and no length that wa
 can be compared with what was evaluated, so stability from them has its own badge and columns.
 """
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise
@@ -22,7 +23,12 @@ from benchmark.models import same_weights
 from benchmark.stability.runs import run_stability
 from benchmark.stability.seeds import recipe_stability
 from benchmark.submissions.checks.context import Context
-from benchmark.submissions.checks.log_counts import AS_WRITTEN, check_counts, numbers_of
+from benchmark.submissions.checks.log_counts import (
+    AS_WRITTEN,
+    FRACTIONS,
+    check_counts,
+    numbers_of,
+)
 from benchmark.submissions.checks.log_course import check_course, check_settings
 from benchmark.submissions.checks.log_panels import check_panels
 from benchmark.submissions.format.findings import Finding
@@ -45,8 +51,6 @@ FEWEST_VALIDATIONS: Final = 2
 """Validations after the init's that must be equal in two logs before it is no chance."""
 FEWEST_POINTS: Final = 2
 """Validations of a foreign log without which nothing can be said of stability."""
-FRACTIONS: Final = 5
-"""Numbers of an update that are not whole, at least, to compare it with others."""
 
 
 def check_logs(entry: Entry, _context: Context) -> list[Finding]:
@@ -152,7 +156,7 @@ def _check_seeds(entry: Entry, logs: Sequence[TrainingLog]) -> Iterator[Finding]
             yield Finding(str(other.path), "", problem, "send the log of each training")
     for first, other in combinations(logs, 2):
         if equal := equal_validations(first, other):
-            problem = f"all {equal} validations after the init's are those of {first.path}"
+            problem = f"{equal} validations after the init's are those of {first.path}"
             yield Finding(str(other.path), "validations", problem, "send the log of each training")
     missing = [point.checkpoint.seed for point in entry.checkpoints if point.log is None]
     if logs and missing:
@@ -230,22 +234,25 @@ def equal_updates(mine: Sequence[Hashes], theirs: Hashes) -> int:
 
 
 def equal_validations(one: TrainingLog, other: TrainingLog) -> int:
-    """How many validations two trainings have in common, if all of them are equal.
+    """How many validations two trainings have in common, if these are most of them.
 
     Two seeds solve as many episodes after one update now and then; in as many turns, with as many
-    valid responses and to the same score, every time, they do not. Runs that solve and score
-    nothing more, in all turns that there are, may be equal: they have nothing left to differ in.
+    valid responses and to the same score, they do not: logs of this project's own have no such
+    validation in common. Runs that solve nothing, or everything, in all turns that there are, may
+    be equal: they have nothing left to differ in.
 
     Returns:
-        Their number, without those of the init and of policies that solve nothing; 0 if any
-        differs, or if they are fewer than `FEWEST_VALIDATIONS`.
+        Their number, without those of the init and of policies that solve nothing; 0 if they are
+        not more than `COPIED_SHARE`, or fewer than `FEWEST_VALIDATIONS`. Where any differs, those
+        of policies that solve everything do not count either.
     """
     mine, theirs = _validated(one), _validated(other)
     common = mine.keys() & theirs.keys()
-    if any(mine[place] != theirs[place] for place in common):
-        return 0
-    telling = sum(mine[place][0] > 0 for place in common)
-    return telling if telling >= FEWEST_VALIDATIONS else 0
+    differ = any(mine[place] != theirs[place] for place in common)
+    most = 1.0 if differ else math.inf
+    telling = [p for p in common if 0 < mine[p][0] < most or 0 < theirs[p][0] < most]
+    equal = sum(mine[place] == theirs[place] for place in telling)
+    return equal if equal >= FEWEST_VALIDATIONS and equal > COPIED_SHARE * len(telling) else 0
 
 
 def _validated(log: TrainingLog) -> dict[tuple[int, str], tuple[float, ...]]:

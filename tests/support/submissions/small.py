@@ -147,20 +147,25 @@ def training_lines(seed: int, manifest: Manifest, **changes: Any) -> list[Line]:
     (panel,) = manifest.panels
     first, *lines = run_lines(seed=seed, updates=20, **changes)
     start = {**trainer_line(first, 20, 1), "fingerprint": manifest.fingerprint}
-    return [start, *(panel_line(line, panel.fingerprint, panel.episodes) for line in lines)]
+    made = (panel_line(line, panel.fingerprint, panel.episodes, seed) for line in lines)
+    return [start, *made]
 
 
-def panel_line(line: Line, fingerprint: str, episodes: int = 256) -> Line:
-    """A line of `tests.support.training.logs` with counts for shares, and a panel's fingerprint."""
+def panel_line(line: Line, fingerprint: str, episodes: int = 256, seed: int = 0) -> Line:
+    """A line of `tests.support.training.logs` with counts for shares, and a panel's fingerprint.
+
+    No two seeds have the turns of a validation, or the numbers of an update, in common.
+    """
     if line["kind"] == "validation":
-        solved, turns = round(episodes * line["success"]), round(7.5 * episodes)
+        update, solved = line["update"], round(episodes * line["success"])
+        turns = round(7.5 * episodes) + (stable_seed("turns", seed, update) % 100 if update else 0)
         shares = {name: round(turns * line[name]) / turns for name in ("format_ok", "action_ok")}
-        of_panel = validation_line(line["update"], solved, episodes)
-        return {**line, **of_panel, "fingerprint": fingerprint, **shares}
+        of_panel = validation_line(update, solved, episodes, turns=turns / episodes, **shares)
+        return {**line, **of_panel, "fingerprint": fingerprint}
     share = round(line["rollout/success"] * 128) / 128
     counts = {"rollout/episodes": 128, "rollout/success": share}
     counts |= {"rollout/groups": 16, "rollout/uniform_groups": 0.25}
-    return {**measured_line(line["update"]), **line, **counts}
+    return {**measured_line(line["update"], seed=seed), **line, **counts}
 
 
 def trainer_line(line: Line, updates: int, every: int | None) -> Line:

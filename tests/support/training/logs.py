@@ -36,12 +36,18 @@ def start_line(recipe: str = "grpo", seed: int = 0, **changes: Any) -> Line:
     return fields | changes
 
 
-def measured_line(update: int, values: Mapping[str, Any] | None = None) -> Line:
-    """An update line with all that this project's trainer measures; what is invented is whole."""
-    names = [name for name in METRICS if name.startswith(("rollout/", "kl_old/", "ratio/"))]
-    names += ["policy/loss", "policy/grad_norm", "policy/grad_norm_max", "policy/entropy"]
-    names += ["policy/learning_rate", "policy/advantage_std", "policy/skipped_steps"]
-    fields = {**dict.fromkeys(names, 0), "policy/optimizer_steps": 8}
+def measured_line(update: int, values: Mapping[str, Any] | None = None, seed: int = 0) -> Line:
+    """An update line with all that this project's trainer measures.
+
+    What an optimizer step measures is a fraction that no other update and no other seed has.
+    """
+    whole = [name for name in METRICS if name.startswith("rollout/")]
+    whole += ["policy/learning_rate", "policy/skipped_steps"]
+    drawn = [name for name in METRICS if name.startswith(("kl_old/", "ratio/"))]
+    drawn += ["policy/loss", "policy/grad_norm", "policy/grad_norm_max", "policy/entropy"]
+    drawn += ["policy/advantage_std"]
+    fields: Line = {**dict.fromkeys(whole, 0), "policy/optimizer_steps": 8}
+    fields |= {name: (1 + stable_seed(name, seed, update) % 99_998) / 1e5 for name in drawn}
     fields |= dict.fromkeys(("tokens/prompt", "tokens/response", "tokens/trained"), 9_000)
     return update_line(update, {**dict.fromkeys(METRICS), **fields, **(values or {})})
 

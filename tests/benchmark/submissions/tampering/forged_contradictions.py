@@ -32,6 +32,32 @@ def configured(updates: Any, every: Any, **sections: Json) -> Callable[[Copy], N
     return logs(change)
 
 
+def not_finite(lines: Lines) -> None:
+    """Takes all numbers that tell trainings apart, and says that they were measured."""
+    for line in updates(lines):
+        gone = [
+            name
+            for name, value in line.items()
+            if isinstance(value, float)
+            and not value.is_integer()
+            and name not in ("rollout/success", "rollout/uniform_groups", "seconds_total")
+        ]
+        for name in gone:
+            del line[name]
+        line["nonfinite"] = gone
+
+
+def one_other_validation(copy: Copy) -> None:
+    """One more turn in all of a validation of the second seed."""
+
+    def change(lines: Lines) -> None:
+        line = validations(lines)[3]
+        line["turns"] += 1 / line["episodes"]
+        line["format_ok"] = line["action_ok"] = 1.0
+
+    copy.log(change, 1)
+
+
 def rated(rate: float, schedule: str = "constant", warmup: int = 0) -> Callable[[Copy], None]:
     """A learning rate of 1e-4 in all updates, and another one in the configuration."""
 
@@ -169,9 +195,21 @@ FORGERIES = [
             f"one curve for two seeds{', numbers taken out' if bare else ''}",
             "trained",
             one_curve(bare=bare),
-            "all 20 validations after the init's are those of training/s0.jsonl.zst",
+            "20 validations after the init's are those of training/s0.jsonl.zst",
         )
         for bare in (False, True)
+    ),
+    Forgery(
+        "one curve for two seeds, a validation changed",
+        "trained",
+        both(one_curve(bare=False), one_other_validation),
+        "19 validations after the init's are those of training/s0.jsonl.zst",
+    ),
+    Forgery(
+        "numbers that are said not to be finite",
+        "trained",
+        logs(not_finite),
+        f"{LOG}, update 1: has optimizer steps, but most of its numbers are missing, whole or not",
     ),
     Forgery(
         "two names for one panel",

@@ -71,12 +71,12 @@ def collapsed(last: int) -> Callable[[Copy], None]:
     """A run of 20 updates that collapses after update 12, cut off after an update."""
 
     def change(lines: Lines) -> Lines:
-        fingerprint = validations(lines)[0]["fingerprint"]
-        whole = run_lines(seed=lines[0]["seed"], updates=20, collapse_at=12)
+        fingerprint, seed = validations(lines)[0]["fingerprint"], lines[0]["seed"]
+        whole = run_lines(seed=seed, updates=20, collapse_at=12)
         made = [line for line in whole[1:] if line["update"] <= last]
         return [
             trainer_line(lines[0], 20, 1),
-            *(panel_line(line, fingerprint, EPISODES) for line in made),
+            *(panel_line(line, fingerprint, EPISODES, seed) for line in made),
         ]
 
     return logs(change)
