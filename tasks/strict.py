@@ -12,9 +12,25 @@ class Strict(BaseModel):
 def first_fault(error: ValidationError) -> str:
     """What is wrong, as one line: the field and the reason.
 
-    An unknown field comes first: it often explains why another one is missing.
+    Another version of the schema comes first, as it explains all else; then an unknown field, which
+    often explains why another one is missing.
     """
-    faults = error.errors(include_url=False, include_input=False)
+    faults = error.errors(include_url=False)
+    for fault in faults:
+        if fault["loc"] == ("schema_version",) and fault["type"] == "literal_error":
+            return _other_version(fault["input"], int(fault["ctx"]["expected"]))
     fault = next((fault for fault in faults if fault["type"] == "extra_forbidden"), faults[0])
     where = ".".join(str(part) for part in fault["loc"])
     return f"{where}: {fault['msg']}" if where else fault["msg"]
+
+
+def _other_version(given: object, read: int) -> str:
+    if type(given) is not int or not 0 < given < 1000:
+        return f"schema_version: it must be {read}"
+    fix = (
+        "it is older than this version of arlarena-bench: make it again, or read it with the "
+        "version that made it"
+        if given < read
+        else "it was made by a newer version of arlarena-bench: update"
+    )
+    return f"schema_version: it is {given}, and only {read} can be read; {fix}"

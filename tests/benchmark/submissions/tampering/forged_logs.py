@@ -174,7 +174,10 @@ FORGERIES = [
         "bool in a log", "trained", update(rollout__episodes=True), "rollout/episodes: Input shou"
     ),
     Forgery(
-        "future log", "trained", start(schema_version=2), "line 1: schema_version: Input should"
+        "future log",
+        "trained",
+        start(schema_version=2),
+        "line 1: schema_version: it is 2, and only 1",
     ),
     Forgery(
         "extra field in a log", "trained", update(bonus=1.0), "bonus: Extra inputs are not permi"

@@ -234,7 +234,8 @@ FORGERIES = [
     Forgery("number for bool", "policy", record(success=1), "success: Input should be a "),
     Forgery("bool for number", "policy", record(repeat=False), "repeat: Input should be a valid"),
     Forgery("text for number", "policy", record(score="1"), "score: Input should be a valid"),
-    Forgery("future records", "policy", record(schema_version=3), "schema_version: Input should"),
+    Forgery("future records", "policy", record(schema_version=3), "schema_version: it is 3, and"),
+    Forgery("old records", "policy", record(schema_version=1), "older than this version"),
     Forgery("extra field", "policy", record(bonus=1), "line 1: not a record: bonus: Extra"),
     Forgery("extra field of a turn", "policy", turn(bonus=1), "turns.1.bonus: Extra inputs"),
     Forgery(

@@ -109,7 +109,7 @@ FORGERIES = [
     ),
     Forgery("a panel twice in a run", "policy", two_panels_twice, "a panel is listed twice"),
     Forgery("a panel in two runs", "policy", a_run_twice, "sokoban/builtin is also in runs/r0"),
-    Forgery("future run", "policy", run(schema_version=2), "schema_version: Input should be 1"),
+    Forgery("future run", "policy", run(schema_version=2), "schema_version: it is 2, and"),
     Forgery("extra field of a run", "policy", run(bonus=1), "bonus: Extra inputs are not"),
     Forgery(
         "text for number in a run",
