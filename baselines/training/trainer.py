@@ -108,7 +108,7 @@ class Trainer:
             EngineDown: The engine cannot serve any request any more.
             CancelledError: It was asked to `stop`.
         """
-        run, config = self.run, self.config
+        run = self.run
         resumed = self._resume()
         main = self.accelerator.is_main_process
         self.accelerator.init_trackers(
@@ -118,38 +118,12 @@ class Trainer:
         )
         async with EnvPool(run.env_processes) as hosts:
             self.held_out = Validator(run, self.players, hosts, self.engine)
-            engine: Engine = self.engine
-            if config.sampling.cross_policy is not None:
-                assert self.older is not None
-                share = config.sampling.cross_policy.probability
-                engine = CrossPolicyEngine(self.engine, self.older, share)
-            asynchronous = config.rollout.max_staleness is not None
-            collector = (AsyncCollector if asynchronous else Collector)(
-                config,
-                self.sources,
-                engine,
-                hosts,
-                self.players,
-                self.state.position,
-                self._count("rollout"),
-            )
+            collector = self._collector(hosts)
             with TrainingLogWriter(run.folder / LOG) if main else _nothing() as self._log:
-                if not resumed:
-                    self._write(self._start_line())
-                else:
-                    earlier = read_training_log(run.folder / LOG)
-                    self.held_out.recall(earlier.validations)
-                    self._early_end.recall(earlier)
-                await self._hand_over()
-                if self.older is not None and self.older_weights is not None:
-                    await self.older.load_weights(
-                        self.older_weights.items(), self.state.older_version
-                    )
-                if not resumed and config.validation.every is not None:
-                    await self._validate(0)
+                await self._begin(resumed)
                 reason = self._early_end.reason(self.learner, self.held_out)
                 async with collector:
-                    while self.state.update < config.optimization.updates and reason is None:
+                    while self.state.update < self.config.optimization.updates and reason is None:
                         try:
                             reason = await self.update(collector)
                         except Stopped:
@@ -159,6 +133,38 @@ class Trainer:
         for tracker in self.accelerator.trackers:
             tracker.finish()
         return reason
+
+    def _collector(self, hosts: EnvPool) -> Collector:
+        """What plays the training episodes, with what was chosen for it."""
+        engine: Engine = self.engine
+        if self.config.sampling.cross_policy is not None:
+            assert self.older is not None
+            share = self.config.sampling.cross_policy.probability
+            engine = CrossPolicyEngine(self.engine, self.older, share)
+        asynchronous = self.config.rollout.max_staleness is not None
+        return (AsyncCollector if asynchronous else Collector)(
+            self.config,
+            self.sources,
+            engine,
+            hosts,
+            self.players,
+            self.state.position,
+            self._count("rollout"),
+        )
+
+    async def _begin(self, resumed: bool) -> None:
+        """Begin or go on with the log, and give the engines their weights."""
+        if not resumed:
+            self._write(self._start_line())
+        else:
+            earlier = read_training_log(self.run.folder / LOG)
+            self.held_out.recall(earlier.validations)
+            self._early_end.recall(earlier)
+        await self._hand_over()
+        if self.older is not None and self.older_weights is not None:
+            await self.older.load_weights(self.older_weights.items(), self.state.older_version)
+        if not resumed and self.config.validation.every is not None:
+            await self._validate(0)
 
     def stop(self) -> None:
         """Stop with a checkpoint: at once while episodes are played, else after the update.

@@ -255,13 +255,17 @@ async def evaluate(
         folder.finish()
     except BaseException as error:
         stopped = isinstance(error, asyncio.CancelledError | KeyboardInterrupt)
-        try:
-            folder.add_session(session("interrupted" if stopped else type(error).__name__).line)
-        except UserError as second:
-            # What stopped the run is what the user must know; this comes on top of it.
-            error.add_note(str(second))
+        _add_last(folder, session("interrupted" if stopped else type(error).__name__), error)
         raise
     done = session("finished")
     if missing:
         folder.add_session(done.line)
     return done
+
+
+def _add_last(folder: RunFolder, session: Session, error: BaseException) -> None:
+    """Keep a session that an error has ended; the error is what the user must know first."""
+    try:
+        folder.add_session(session.line)
+    except UserError as second:
+        error.add_note(str(second))

@@ -141,13 +141,9 @@ def run_stability(
         success_curve=success,
         valid_curve=valid_name,
         evaluations=0 if rate is None else rate.steps.size,
-        last_step=max(
-            (int(c.steps[-1]) for c in run.curves.values() if c.steps.size), default=None
-        ),
+        last_step=_last_step(run),
         reached=_reached(run, smooth, levels),
-        collapse=_evaluated(
-            rate, partial(collapse_step, from_start=_of(rate, _initial) is not None), 2
-        ),
+        collapse=_collapse(rate),
         format_collapse=_evaluated(valid, format_collapse_step, PATIENCE + 1),
         degenerate_text=_updated(repeated, signals.degenerate_step, signals.PATIENCE),
         entropy_collapse=_entropy_event(entropy, signals.entropy_collapse_step),
@@ -174,6 +170,16 @@ def run_stability(
         mismatch_k3=_of(mismatch, lambda curve: curves.upper_quantile(curve, 0.5)),
         mismatch_p95=_of(mismatch, _p95),
     )
+
+
+def _last_step(run: RunCurves) -> int | None:
+    ends = (int(curve.steps[-1]) for curve in run.curves.values() if curve.steps.size)
+    return max(ends, default=None)
+
+
+def _collapse(rate: Points | None) -> EventOutcome | None:
+    from_start = _of(rate, _initial) is not None
+    return _evaluated(rate, partial(collapse_step, from_start=from_start), 2)
 
 
 def _success_name(run: RunCurves, name: str | None) -> str | None:

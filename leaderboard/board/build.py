@@ -118,43 +118,33 @@ def build(
         UserError: There is no such folder, or an archive cannot be read or has the name of another
             protocol.
     """
-    if not submissions.is_dir():
-        raise UserError(f"{submissions} is not a folder; name that of the submissions")
+    folders = _folders(submissions)
     reruns = read_reruns(submissions)
     older = _archives(_archived(submissions) if archives is None else archives)
     old_rows = [row for content in older for row in content.rows]
-    folders = [
-        folder
-        for folder in sorted(submissions.iterdir())
-        if folder.is_dir() and not folder.name.startswith(".")
-    ]
     verdicts = _verdicts(folders, inits, shipped, tracks, method_fault, env_processes, replays)
     today = _Today({row.submission_sha256 for row in old_rows}, reruns, train_command)
     for number, verdict in enumerate(verdicts, 1):
         if checked is not None:
             checked(verdict, number, len(folders))
         today.take(verdict)
-    protocols = (protocol for content in older for protocol in content.facts.protocols)
     # What is refused today may have the same `submission.json` and other files.
     read = {*today.archived, *(row.id for row in today.rows)}
     there = {folder.name: _digest(folder) for folder in folders if folder.name in read}
     kept = [row for row in old_rows if there.get(row.id) == row.submission_sha256]
-    facts = BoardFacts(
-        VERSION,
-        (*today.protocols, *protocols),
-        tuple(today.refused),
-        origin.repository,
-        origin.commit,
-        origin.date,
-        origin.grid,
-        origin.queue,
-    )
     return Built(
-        content=BoardContent(facts, (*today.rows, *kept)),
+        content=BoardContent(_facts(today, older, origin), (*today.rows, *kept)),
         accepted=tuple(row.id for row in today.rows),
         archived=tuple(today.archived),
         dropped=tuple(sorted({row.id for row in old_rows} - {row.id for row in kept})),
     )
+
+
+def _folders(submissions: Path) -> list[Path]:
+    if not submissions.is_dir():
+        raise UserError(f"{submissions} is not a folder; name that of the submissions")
+    found = sorted(submissions.iterdir())
+    return [folder for folder in found if folder.is_dir() and not folder.name.startswith(".")]
 
 
 class _Today:
@@ -319,3 +309,17 @@ def _archive(path: Path) -> BoardContent:
 def _place(panel: PanelFacts) -> tuple[str, bool, bool, str]:
     """By task; the built-in panel first, then the one that the field reports."""
     return panel.task, panel.panel != "builtin", not panel.field, panel.panel
+
+
+def _facts(today: _Today, older: Sequence[BoardContent], origin: Origin) -> BoardFacts:
+    protocols = (protocol for content in older for protocol in content.facts.protocols)
+    return BoardFacts(
+        VERSION,
+        (*today.protocols, *protocols),
+        tuple(today.refused),
+        origin.repository,
+        origin.commit,
+        origin.date,
+        origin.grid,
+        origin.queue,
+    )

@@ -143,12 +143,24 @@ def _spec(
     axis: charts.Spec,
     step: bool = False,
 ) -> charts.Spec:
+    return {
+        "title": {"text": title, "subtitle": about},
+        "data": {"values": parts.lines},
+        "layer": _layers(drawn, parts, title, of_x, axis, "step-after" if step else "linear"),
+        "width": "container",
+        "height": _HEIGHT,
+    }
+
+
+def _layers(
+    drawn: Drawn, parts: _Parts, title: str, of_x: str, axis: charts.Spec, order: str
+) -> list[charts.Spec]:
+    """Bands, lines, the point under the pointer, marks, what is beyond the axis, and names."""
     labels = labels_of(drawn)
     color, dash = _recipes(drawn, labels)
     x = charts.quantity("x", of_x, scale={"nice": False, "zero": True})
     shown = {"condition": {"param": "on", "value": 1}, "value": 0.08}
     faint = {"condition": {"param": "on", "value": 0.16}, "value": 0.02}
-    order = "step-after" if step else "linear"
     same = {"color": color, "x": x}
     # Without `nearest`, whose cells have no names that a screen reader could read.
     near = {"type": "point", "on": "pointerover", "clear": "pointerout"}
@@ -200,13 +212,7 @@ def _spec(
                 "encoding": same | {"y": y, "opacity": shown, "text": {"field": "label"}},
             }
         )
-    return {
-        "title": {"text": title, "subtitle": about},
-        "data": {"values": parts.lines},
-        "layer": layers,
-        "width": "container",
-        "height": _HEIGHT,
-    }
+    return layers
 
 
 def _recipes(drawn: Drawn, labels: list[str]) -> tuple[charts.Spec, charts.Spec]:

@@ -7,6 +7,12 @@ from benchmark.cli.arguments.common import env_options, seed, settings
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare the commands."""
+    _of_one_run(commands)
+    _of_several_runs(commands)
+    _reproduce(commands)
+
+
+def _of_one_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = commands.add_parser(
         "replay",
         help="re-execute a run's records without a model",
@@ -24,6 +30,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     parser.add_argument("run", metavar="RUN", help="run folder")
     parser.add_argument("--html", metavar="FILE", help="output file of the report")
+
+
+def _of_several_runs(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = commands.add_parser(
         "compare",
         help="paired comparison of two runs, or a table of more",
@@ -35,6 +44,17 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     parser.add_argument("runs", metavar="RUN", nargs="+", help="run folders, two or more")
     parser.add_argument("--json", action="store_true", help="print all numbers as JSON instead")
+    parser = commands.add_parser(
+        "merge",
+        help="join the shards of a run",
+        description="Join run folders played with --shard into one.",
+        parents=[env_options()],
+    )
+    parser.add_argument("runs", metavar="RUN", nargs="+", help="run folders of all shards")
+    parser.add_argument("--out", metavar="DIR", required=True, help="folder for the joined run")
+
+
+def _reproduce(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = commands.add_parser(
         "reproduce",
         help="train and evaluate an entry again, and compare",
@@ -60,11 +80,3 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         default="submissions",
         help="folder with the entries (default: submissions)",
     )
-    parser = commands.add_parser(
-        "merge",
-        help="join the shards of a run",
-        description="Join run folders played with --shard into one.",
-        parents=[env_options()],
-    )
-    parser.add_argument("runs", metavar="RUN", nargs="+", help="run folders of all shards")
-    parser.add_argument("--out", metavar="DIR", required=True, help="folder for the joined run")

@@ -1,4 +1,4 @@
-"""One attempt to have a request answered by one endpoint."""
+"""One attempt to have a request answered by one endpoint, and the wait before the next."""
 
 import json
 from dataclasses import replace
@@ -12,6 +12,11 @@ from benchmark.engines.server.dialect import Dialect, context_in, is_about_conte
 from benchmark.engines.server.endpoint import Endpoint
 from benchmark.engines.server.exchange import MAX_BODY, BodyTooLong, Reply, Trouble
 from benchmark.engines.server.weights import ServerWeights
+from tasks.seeding import stable_seed
+
+FIRST_WAIT = 0.25
+LONGEST_WAIT = 30.0
+"""Bounds of the back-off between attempts, in seconds."""
 
 
 class Attempts:
@@ -123,3 +128,17 @@ class Attempts:
 def json_body(fields: dict[str, Any]) -> bytes:
     """A request's body."""
     return json.dumps(fields, separators=(",", ":")).encode()
+
+
+def back_off_seconds(seed: int, attempt: int) -> float:
+    """Wait after a failed attempt: exponential, with jitter that is the same in every run.
+
+    Args:
+        seed: The request's seed; spreads requests that failed together.
+        attempt: Number of the failed attempt, from 0.
+
+    Returns:
+        Seconds, between a half and the whole of the attempt's bound.
+    """
+    share = stable_seed("back-off", seed, attempt, bits=32) / 2**32
+    return min(LONGEST_WAIT, FIRST_WAIT * 2.0**attempt) * (1 + share) / 2

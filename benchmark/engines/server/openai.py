@@ -29,7 +29,7 @@ from benchmark.engines.core.base import (
     Sampling,
 )
 from benchmark.engines.core.chat import OPENED, Chat
-from benchmark.engines.server.attempt import Attempts, json_body
+from benchmark.engines.server.attempt import Attempts, back_off_seconds, json_body
 from benchmark.engines.server.dialect import ENOUGH_TO_ANSWER, Dialect, advice, is_limit_reached
 from benchmark.engines.server.endpoint import Endpoint, Served, api_key
 from benchmark.engines.server.exchange import Trouble
@@ -39,16 +39,11 @@ from benchmark.engines.server.vllm_control import VllmControl, all_done
 from benchmark.engines.server.weights import ServerWeights
 from tasks.chat.messages import images_of, user_message
 from tasks.errors import UserError
-from tasks.seeding import stable_seed
 
 if TYPE_CHECKING:
     import torch
 
     from benchmark.engines.server.weight_transfer import WeightTransfer
-
-FIRST_WAIT = 0.25
-LONGEST_WAIT = 30.0
-"""Bounds of the back-off between attempts, in seconds."""
 
 LONGEST_RETRY_AFTER = 600.0
 """A server that asks to wait longer than this many seconds stops the run."""
@@ -386,17 +381,3 @@ def _no_answer(endpoint: Endpoint, trouble: Trouble) -> UserError:
         f"no answer from {endpoint.label}: {trouble}; check that the address is right "
         "and the server is running"
     )
-
-
-def back_off_seconds(seed: int, attempt: int) -> float:
-    """Wait after a failed attempt: exponential, with jitter that is the same in every run.
-
-    Args:
-        seed: The request's seed; spreads requests that failed together.
-        attempt: Number of the failed attempt, from 0.
-
-    Returns:
-        Seconds, between a half and the whole of the attempt's bound.
-    """
-    share = stable_seed("back-off", seed, attempt, bits=32) / 2**32
-    return min(LONGEST_WAIT, FIRST_WAIT * 2.0**attempt) * (1 + share) / 2

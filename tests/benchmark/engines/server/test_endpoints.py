@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmark.engines.core.base import EngineDown, Request, Sampling
+from benchmark.engines.server.attempt import LONGEST_WAIT, back_off_seconds
 from benchmark.engines.server.completion import without_surrogates
 from benchmark.engines.server.endpoint import Endpoint, parse_endpoint
 from benchmark.engines.server.exchange import parse_retry_after
-from benchmark.engines.server.openai import LONGEST_WAIT, OpenAIEngine, back_off_seconds
+from benchmark.engines.server.openai import OpenAIEngine
 from benchmark.engines.server.pool import Pool
 from tasks.errors import UserError
 from tests.support.engines.loopback import Loopback, loopback, says
