@@ -1,6 +1,7 @@
 """A study as it is run: real processes, killed, resumed, failing. Every start takes seconds.
 
-`STUDY_KILLS=20` kills it as often.
+`STUDY_KILLS=20` kills it as often; from ten kills on it is a study of two recipes, so that there is
+enough to do.
 """
 
 import json
@@ -81,8 +82,11 @@ def content(found: Finished) -> list[dict[str, Any]]:
     ]
 
 
-TUNED = "{tracks: [tuned], recipes: [grpo], seeds: [0, 1]}"
+RECIPES = ["grpo", "gspo"] if KILLS >= 10 else ["grpo"]
+TUNED = f"{{tracks: [tuned], recipes: {RECIPES}, seeds: [0, 1]}}"
 FAILING = Cell("fixed", "grpo", 0)
+RUNS = 3 + 2 * len(RECIPES)
+"""With the failing run: two inits, and two seeds of every recipe."""
 
 
 @pytest.fixture(scope="module")
@@ -116,22 +120,23 @@ def test_a_failing_run_is_reported_and_the_rest_goes_on(
 ) -> None:
     code, said = whole
     assert code == 1
-    assert "0 of 5 runs are finished" in said
+    assert f"0 of {RUNS} runs are finished" in said
     results, run = folder / "whole" / "results", run_of(folder)
     assert not CellFiles(results, FAILING).facts.exists()
-    assert all(read_cell(results, Cell("tuned", "grpo", seed)) for seed in (0, 1))
+    tuned = [Cell("tuned", recipe, seed) for recipe in RECIPES for seed in (0, 1)]
+    assert all(read_cell(results, cell) for cell in tuned)
     (line,) = (line for line in said.splitlines() if line.startswith("fixed grpo seed 0 failed: "))
     assert "train ended with exit code" in line
     assert str(run / "output.txt") in line
     assert (read_state(run).failure or "").startswith("train ended with exit code")
     assert (run / "output.txt").stat().st_size > 0
-    assert "1 of 5 runs failed; run the same command to retry them" in said
+    assert f"1 of {RUNS} runs failed; run the same command to retry them" in said
 
 
 def test_a_killed_study_ends_with_the_logs_of_one_that_was_not(
     folder: Path, whole: tuple[int, str]
 ) -> None:
-    assert "4 of 5: " in whole[1]
+    assert f"{RUNS - 1} of {RUNS}: " in whole[1]
 
     rng, best = random.Random(17), 0
     for kills in range(KILLS):
