@@ -58,11 +58,13 @@ class TrainingRun:
     weights_dtype: Literal["float32", "bfloat16"] = "float32"
 
     def __post_init__(self) -> None:
-        """Check that the recipe can be used on the tasks.
+        """Check that the recipe and the mixture can be used on the tasks.
 
         Raises:
-            UserError: It compares turns, and a task's rows are whole trajectories.
+            UserError: It compares turns, and a task's rows are whole trajectories; or the mixture
+                is not one of these tasks and of all groups.
         """
+        self._check_mixture()
         name = self.config.advantage.name
         for task in self.tasks:
             turns = self.config.advantage.needs_turns
@@ -72,6 +74,24 @@ class TrainingRun:
                     f"{task.info.name} are whole trajectories: use --set unit=turn, "
                     "or another advantage"
                 )
+
+    def _check_mixture(self) -> None:
+        """Check that a mixture says of every task how many of the groups are its own."""
+        rollout = self.config.rollout
+        if rollout.mixture is None:
+            return
+        names = [task.info.name for task in self.tasks]
+        if set(rollout.mixture) != set(names):
+            raise UserError(
+                f"rollout.mixture is one of {', '.join(rollout.mixture)}, but the run trains on "
+                f"{', '.join(names)}"
+            )
+        total = sum(rollout.mixture.values())
+        if total != rollout.groups:
+            raise UserError(
+                f"rollout.mixture has {total} groups an update, but rollout.groups is "
+                f"{rollout.groups}"
+            )
 
     @property
     def configuration(self) -> dict[str, Any]:

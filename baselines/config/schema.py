@@ -38,6 +38,8 @@ class Rollout(Part):
 
     Attributes:
         groups: Entries of the training stream per update, over all processes and tasks.
+        mixture: Groups of each task per update, which add up to `groups`; None goes round the tasks
+            in turn.
         group_size: Episodes of each.
         max_tokens: Longest response.
         temperature: Of the draws. Nucleus and top-k are off in training: the engine's
@@ -49,6 +51,10 @@ class Rollout(Part):
     """
 
     groups: Count = 16
+    # Not there unless it is set: tracks and checkpoints are older than it.
+    mixture: Annotated[
+        dict[str, Count] | None, Field(min_length=1, exclude_if=lambda value: value is None)
+    ] = None
     group_size: Count = 8
     max_tokens: Count = 512
     temperature: Positive = 1.0

@@ -46,12 +46,34 @@ class TaskSource:
     protocol: PanelProtocol
 
 
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """A task's turn in the cycle in which groups are taken: its `number`-th of `turns`."""
+
+    source: TaskSource
+    number: int
+    turns: int
+
+
+def _cycle(
+    sources: Mapping[str, TaskSource], mixture: Mapping[str, int] | None
+) -> tuple[_Turn, ...]:
+    """The turns of all tasks, in rounds, so that those of one task do not follow each other."""
+    weights = mixture or dict.fromkeys(sources, 1)
+    return tuple(
+        _Turn(source, number, weights[name])
+        for number in range(max(weights.values()))
+        for name, source in sources.items()
+        if number < weights[name]
+    )
+
+
 class Collector:
     """Plays the training stream, each process its share of every batch.
 
     Args:
         config: What is chosen.
-        sources: The tasks, by name; groups go round them in turn.
+        sources: The tasks, by name; groups go round them in turn, or as the mixture says.
         engine: Where responses come from.
         host: Where episodes live.
         players: Who plays which part of it.
@@ -71,7 +93,7 @@ class Collector:
     ) -> None:
         self.config = config
         self.position = position
-        self._sources = list(sources.values())
+        self._cycle = _cycle(sources, config.rollout.mixture)
         self._engine = engine
         self._host = host
         self._players = players
@@ -79,8 +101,9 @@ class Collector:
 
     def places(self, first: int, count: int) -> list[tuple[TaskSource, int]]:
         """Places of the streams, tasks in turn: (task, number in its stream)."""
-        numbers = (divmod(place, len(self._sources)) for place in range(first, first + count))
-        return [(self._sources[source], number) for number, source in numbers]
+        laps = (divmod(place, len(self._cycle)) for place in range(first, first + count))
+        turns = ((lap, self._cycle[turn]) for lap, turn in laps)
+        return [(turn.source, lap * turn.turns + turn.number) for lap, turn in turns]
 
     def next_places(self, count: int) -> list[tuple[TaskSource, int]]:
         """Take the next places of the streams."""

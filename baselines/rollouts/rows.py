@@ -19,6 +19,7 @@ from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.records import penalty_of
 from benchmark.evaluation.rollout import Job, Trajectory
 from benchmark.evaluation.sequences import token_sequence
+from benchmark.logs.metrics import OF_EACH_TASK
 from tasks.base import Task
 from tasks.errors import UserError
 from tasks.seeding import sha256_text
@@ -327,10 +328,23 @@ def repeats_itself(tokens: Sequence[int]) -> bool:
 def rollout_metrics(drawn: Sequence[PlayedGroup], tries: int) -> dict[str, float | None]:
     """The numbers of an update's line that are about what was played.
 
+    Where several tasks were played, some are given of each task, too.
+
     Args:
         drawn: Everything that was played, so that filtering does not color the rates.
         tries: Batches that were drawn.
     """
+    whole = _metrics_of(drawn, tries)
+    tasks = dict.fromkeys(group.task for group in drawn)
+    if len(tasks) == 1:
+        return whole
+    for task in tasks:
+        own = _metrics_of([group for group in drawn if group.task == task], tries)
+        whole |= {f"{name}@{task}": own[name] for name in OF_EACH_TASK}
+    return whole
+
+
+def _metrics_of(drawn: Sequence[PlayedGroup], tries: int) -> dict[str, float | None]:
     episodes = [episode for group in drawn for episode in group.episodes]
     turns = sum(episode.turns for episode in episodes)
     lengths = [tokens for episode in episodes for tokens in episode.response_tokens]

@@ -114,7 +114,7 @@ def run_curves_of(log: TrainingLog) -> RunCurves:
 
 
 def _update_curves(updates: Sequence[Update], steps: Steps) -> dict[str, Points]:
-    """The numbers of all updates, in the order of `METRICS`."""
+    """The numbers of all updates, in the order of `METRICS`; those of single tasks at the end."""
     rows = [line.values for line in updates]
     shapes = set(map(tuple, rows))  # names that stand in a line: few different ones
     everywhere = sorted(set.intersection(*map(set, shapes))) if rows else []
@@ -126,7 +126,8 @@ def _update_curves(updates: Sequence[Update], steps: Steps) -> dict[str, Points]
         table = np.fromiter(cells, np.float64).reshape(len(rows), len(everywhere))
         columns = dict(zip(everywhere, table.T.copy(), strict=True))
     curves = {}
-    for name in METRICS:
+    of_tasks = sorted({*everywhere, *somewhere} - METRICS.keys())
+    for name in (*METRICS, *of_tasks):
         if name in columns:
             curves[name] = Points(steps, columns[name])
         elif name in somewhere:

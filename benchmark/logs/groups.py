@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmark.logs.lines import Validation
-from benchmark.logs.metrics import METRICS, VALIDATION_METRICS, Metric
+from benchmark.logs.metrics import METRICS, VALIDATION_METRICS, Metric, metric_of
 from benchmark.logs.training_log import LOG, TrainingLog
 from benchmark.stats.bands import at_common_places
 from tasks.errors import UserError, near
@@ -43,7 +43,7 @@ class Plotted:
     """One number that is drawn.
 
     Attributes:
-        name: Its name in `METRICS` or `VALIDATION_METRICS`.
+        name: Its name, as `metric_of` and `VALIDATION_METRICS` have them.
         panel: The validation panel; None for a number of updates.
         task: The task that the panel is of; None where all logs are of one task.
     """
@@ -55,7 +55,7 @@ class Plotted:
     @property
     def metric(self) -> Metric:
         """What the number is."""
-        return METRICS[self.name] if self.panel is None else VALIDATION_METRICS[self.name]
+        return metric_of(self.name) or VALIDATION_METRICS[self.name]
 
     def validations(self, log: TrainingLog) -> tuple[Validation, ...]:
         """The validations of a log that it is a number of."""
@@ -148,9 +148,9 @@ def plotted(names: Sequence[str], logs: Sequence[TrainingLog]) -> list[Plotted]:
     )
     plots = []
     for name in dict.fromkeys(names):
-        if name not in known:
+        if name not in known and metric_of(name) is None:
             raise UserError(f"no metric {name!r} in a training log{near(name, known)}")
-        if name in METRICS:
+        if metric_of(name):
             plots.append(Plotted(name))
             continue
         of_panels = [Plotted(name, panel, task) for panel, task in panels or [("", None)]]

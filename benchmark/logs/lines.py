@@ -1,5 +1,6 @@
 """The lines of a training log: three strict schemas and their order."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, Self
@@ -8,7 +9,7 @@ from pydantic import Field, StringConstraints, ValidationError, field_validator,
 from pydantic_core import SchemaValidator, core_schema, from_json
 
 from benchmark.fields import Number, Sha256
-from benchmark.logs.metrics import METRICS
+from benchmark.logs.metrics import METRICS, metric_of
 from benchmark.models import ModelIdentity
 from tasks.seeding import canonical_json
 from tasks.strict import Strict, first_fault
@@ -21,6 +22,7 @@ ROUNDING = 1e-6
 _MAX_UPDATE = 10**9
 _MAX_SECONDS = 1e12
 
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+@-]{0,99}")
 Word = Annotated[
     str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+@-]*$")
 ]
@@ -91,7 +93,7 @@ class Update:
     Attributes:
         update: Its number, from 1.
         seconds_total: Compute since the run began, over all sessions.
-        values: The numbers of `METRICS` that were measured.
+        values: The numbers of `METRICS` that were measured, and those of single tasks.
         nonfinite: Names of numbers that were measured and are not finite.
     """
 
@@ -205,7 +207,11 @@ def _update_schema() -> core_schema.CoreSchema:
             name: core_schema.typed_dict_field(schema, required=False)
             for name, schema in optional.items()
         },
-        extra_behavior="forbid",
+        # Numbers of single tasks; `_update` refuses all others.
+        extra_behavior="allow",
+        extras_schema=core_schema.nullable_schema(
+            core_schema.float_schema(allow_inf_nan=False, strict=True)
+        ),
     )
 
 
@@ -259,6 +265,8 @@ def _update(fields: dict[str, Any]) -> Update:
     del fields["kind"]
     update, seconds_total = fields.pop("update"), fields.pop("seconds_total")
     nonfinite = tuple(fields.pop("nonfinite", ()))
+    for name in fields.keys() - METRICS.keys():
+        _check_of_task(name, fields[name])
     for name in [name for name, value in fields.items() if value is None]:
         del fields[name]
     if nonfinite and (
@@ -266,3 +274,17 @@ def _update(fields: dict[str, Any]) -> Update:
     ):
         raise ValueError("nonfinite: a name is listed twice or has a number")
     return Update(update, seconds_total, fields, nonfinite)
+
+
+def _check_of_task(name: str, value: float | None) -> None:
+    """Check a number that is not of all tasks.
+
+    Raises:
+        ValueError: There is no such number, or it is out of its range.
+    """
+    metric = metric_of(name)
+    if metric is None or not _WORD.fullmatch(name.partition("@")[2]):
+        raise ValueError(f"{name}: Extra inputs are not permitted")
+    low, high = metric.range
+    if value is not None and not low <= value <= high:
+        raise ValueError(f"{name}: must be from {low:g} to {high:g}")

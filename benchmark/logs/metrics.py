@@ -124,3 +124,18 @@ VALIDATION_METRICS: Final[Mapping[str, Metric]] = {
 }
 """The numbers of a validation line that make curves; the part after the slash is the field."""
 # fmt: on
+
+OF_EACH_TASK: Final = (
+    *("rollout/success", "rollout/score", "rollout/return", "rollout/penalty"),
+    *("rollout/format_ok", "rollout/action_ok", "rollout/turns"),
+    *("rollout/episodes", "rollout/groups", "rollout/uniform_groups"),
+)
+"""Numbers that a run on several tasks logs for each of them, too: `rollout/success@sokoban`."""
+
+
+def metric_of(name: str) -> Metric | None:
+    """The metric of a number of an update line, perhaps one task's; None if there is none."""
+    whole, of_task, task = name.partition("@")
+    if not of_task:
+        return METRICS.get(name)
+    return METRICS[whole] if whole in OF_EACH_TASK and task else None

@@ -26,7 +26,7 @@ from benchmark.logs.lines import (
     Validation,
     parse_line,
 )
-from benchmark.logs.metrics import FLOAT32_MAX, METRICS
+from benchmark.logs.metrics import FLOAT32_MAX, METRICS, metric_of
 from tasks.errors import UserError
 
 LOG: Final = "training_log.jsonl"
@@ -61,9 +61,9 @@ class TrainingLog:
         """One number of all updates; None where it was not measured or is not finite.
 
         Raises:
-            KeyError: `METRICS` has no such name.
+            KeyError: There is no such number.
         """
-        if name not in METRICS:
+        if metric_of(name) is None:
             raise KeyError(name)
         return [line.values.get(name) for line in self.updates]
 
@@ -270,9 +270,12 @@ class TrainingLogWriter:
 
 def _cleaned(line: Mapping[str, Any]) -> dict[str, Any]:
     """An update line as it is written: all names, plain numbers, null for what is not finite."""
-    written: dict[str, Any] = {name: line[name] for name in line if name not in METRICS}
+    of_tasks = {name: metric for name in line if "@" in name and (metric := metric_of(name))}
+    written: dict[str, Any] = {
+        name: line[name] for name in line if name not in METRICS and name not in of_tasks
+    }
     nonfinite = []
-    for name, metric in METRICS.items():
+    for name, metric in {**METRICS, **of_tasks}.items():
         value = line.get(name)
         if value is None or isinstance(value, bool | str):  # of these the schema refuses two
             written[name] = value

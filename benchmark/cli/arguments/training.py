@@ -55,6 +55,12 @@ def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     _add_training_engine(parser)
 
 
+def _share(text: str) -> str:
+    """A task, perhaps with the number of its groups: `NAME` or `NAME=GROUPS`."""
+    name, equals, groups = text.partition("=")
+    return f"{task(name)}={count(groups)}" if equals else task(name)
+
+
 def _add_configuration(parser: argparse.ArgumentParser) -> None:
     """What is trained."""
     parser.add_argument("--recipe", required=True, help="a shipped recipe's name or a YAML file")
@@ -71,8 +77,10 @@ def _add_configuration(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--task",
         action="append",
-        type=task,
-        help="task to train on, by name or folder; repeatable (default: the init's task)",
+        type=_share,
+        metavar="NAME[=GROUPS]",
+        help="task to train on, by name or folder; repeatable: a mixture, with GROUPS groups of "
+        "each task per update, or as many of each (default: the init's task)",
     )
     parser.add_argument(
         "--plugin",

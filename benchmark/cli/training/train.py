@@ -92,7 +92,7 @@ def _open_run(arguments: argparse.Namespace) -> "tuple[TrainingRun, None]":
             "--init is missing: give the starting weights, or a --track, which pins them"
         )
     init = find_model(arguments.init)
-    names = arguments.task or ([init.task] if init.task else [])
+    names, mixture = _shares(arguments.task or ([init.task] if init.task else []))
     for name in names:
         task, slash, panel = name.partition("/")
         if slash:
@@ -103,12 +103,31 @@ def _open_run(arguments: argparse.Namespace) -> "tuple[TrainingRun, None]":
     if not names:
         raise UserError("--task is missing: the init belongs to no particular task")
     own, of_tasks = _split_settings(arguments, names)
-    config = resolve(arguments.recipe, arguments.scale or DEFAULT_SCALE, names, own)
+    config = resolve(arguments.recipe, arguments.scale or DEFAULT_SCALE, names, [*mixture, *own])
     training = _run_of(arguments, init, config, _tasks(names, of_tasks))
     if weighs_by_default(training, choose_kind(engine_options(training, arguments)), own):
         _note(f"tis_cap={TIS_CAP:g}: the engine is not the trainer (--set tis_cap=null: off)")
         training = replace(training, config=config.model_copy(update={"tis_cap": TIS_CAP}))
     return training, None
+
+
+def _shares(tasks: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Names of the tasks, and settings for the groups that they have in an update.
+
+    Raises:
+        UserError: A task is there twice, or only some have a number.
+    """
+    parts = [text.partition("=") for text in tasks]
+    names = [name for name, _, _ in parts]
+    if len(set(names)) < len(names):
+        raise UserError("--task: give each task once; --task NAME=GROUPS gives it more groups")
+    groups = [int(count) for _, equals, count in parts if equals]
+    if not groups:
+        return names, []
+    if len(groups) < len(names):
+        raise UserError("--task NAME=GROUPS: give the number of groups of every task or of none")
+    own = [f"rollout.mixture.{name}={count}" for name, count in zip(names, groups, strict=True)]
+    return names, [f"rollout.groups={sum(groups)}", *own]
 
 
 def _track_run(arguments: argparse.Namespace, track: Track) -> "tuple[TrainingRun, str | None]":

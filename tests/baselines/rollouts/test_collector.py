@@ -170,6 +170,21 @@ async def test_tasks_take_turns() -> None:
     assert {row.task for row in first.rows} == set(tasks)
 
 
+async def test_a_mixture_gives_each_task_its_groups_in_every_update() -> None:
+    tasks = ("sokoban", "tir_math")
+    mixture = ("rollout.groups=4", "rollout.mixture.sokoban=1", "rollout.mixture.tir_math=3")
+    own = (*mixture, "rollout.max_tokens=16", "rollout.max_turns=1")
+    collector = make(ByteEngine(wait), *own, recipe="agentrl", tasks=tasks)
+    for update in (0, 1):
+        rollout = await collector.collect(update + 1)
+        assert [(group.task, group.group) for group in rollout.groups] == [
+            ("sokoban", update),
+            ("tir_math", 3 * update),
+            ("tir_math", 3 * update + 1),
+            ("tir_math", 3 * update + 2),
+        ]
+
+
 async def test_no_result_depends_on_how_many_episodes_run_at_once() -> None:
     found = []
     for concurrency in ("1", "5", "null"):

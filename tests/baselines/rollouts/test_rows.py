@@ -26,6 +26,7 @@ from benchmark.engines.core.scripted import ScriptedEngine
 from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.rollout import Job, Trajectory, Turn, play_episode
 from benchmark.hosts.inline import InlineHost
+from benchmark.logs.metrics import metric_of
 from tasks.base import Task
 from tasks.chat.messages import text_of
 from tasks.episode import Outcome, Step, View
@@ -352,6 +353,18 @@ def test_numbers_of_what_was_played() -> None:
         "tokens/prompt": 2 + 3 + 1 + 1 + 3 * 3,
         "tokens/response": 1 + 2 + 3 + 10 + 3 * 2,
     }
+
+
+def test_numbers_of_a_mixture_are_those_of_each_task_too() -> None:
+    won = played_group([three_turns(job())] * 2, 5, "turn", CONFIG)
+    lost = replace(played_group([failed(job())] * 3, 6, "turn", CONFIG), task="webshop")
+    found = rollout_metrics([won, lost], tries=1)
+    assert found["rollout/success"] == pytest.approx(2 / 5)
+    assert found["rollout/success@sokoban"] == 1
+    assert found["rollout/success@webshop"] == 0
+    assert (found["rollout/episodes@sokoban"], found["rollout/episodes@webshop"]) == (2, 3)
+    assert found["rollout/format_ok@webshop"] is None  # no turn was played
+    assert all(metric_of(name) for name in found)
 
 
 def test_shares_of_turns_are_unknown_where_no_turn_was_played() -> None:

@@ -374,6 +374,19 @@ def _init() -> Path:
             ["--recipe", "grpo", "--set", "unit=trajectory"],
             "a prompt of sokoban does not continue the one before",
         ),
+        (
+            ["--task", "sokoban=4", "--task", "webshop"],
+            "--task NAME=GROUPS: give the number of groups of every task or of none",
+        ),
+        (["--task", "sokoban", "--task", "sokoban"], "--task: give each task once"),
+        (
+            ["--set", "rollout.mixture.webshop=16"],
+            "rollout.mixture is one of webshop, but the run trains on sokoban",
+        ),
+        (
+            ["--task", "sokoban=4"],
+            "rollout.mixture has 4 groups an update, but rollout.groups is 2",
+        ),
         (["--tracker", "tensorbord"], "'tensorbord' is not installed; did you mean tensorboard?"),
         (["--engine", "openai"], "--engine openai needs at least one --endpoint URL"),
         (

@@ -14,6 +14,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmark.logs.curves import run_curves_of
+from benchmark.logs.groups import plotted, series_of
 from benchmark.logs.lines import MAX_LINE
 from benchmark.logs.metrics import FLOAT32_MAX, METRICS, VALIDATION_METRICS
 from benchmark.logs.training_log import (
@@ -226,6 +228,19 @@ def test_truncate_after_keeps_every_byte_before_the_checkpoint(tmp_path: Path) -
     assert path.read_bytes() == b"".join(content[:2])
 
 
+def test_numbers_of_single_tasks_are_kept_and_make_curves(tmp_path: Path) -> None:
+    path, own = tmp_path / LOG, {"rollout/success@sokoban": 1 + 1e-8, "rollout/success@webshop": 0}
+    with TrainingLogWriter(path) as writer:
+        writer.append(start_line())
+        writer.append(update_line(1, own))
+    log = read_training_log(path)
+    assert log.series("rollout/success@sokoban") == [1.0]
+    curves = run_curves_of(log)
+    assert curves.curves["rollout/success@webshop"].values.tolist() == [0.0]
+    (what,) = plotted(["rollout/success@sokoban"], [log])
+    assert series_of(log, what).y.tolist() == [1.0]
+
+
 def test_a_log_that_lacks_the_checkpoint_is_refused(tmp_path: Path) -> None:
     path = write_log(tmp_path, [start_line(), update_line(1), update_line(2)])
     with pytest.raises(UserError, match=r"no line of update 5, .* \(its last is 2\)"):
@@ -244,6 +259,11 @@ def test_a_log_that_was_killed_in_its_first_line_starts_anew(tmp_path: Path) -> 
 
 BAD: list[tuple[dict[str, Any], str]] = [
     (update_line(2, {"rollout/sucess": 0.5}), "rollout/sucess: Extra inputs are not permitted"),
+    (update_line(2, {"rollout/success@": 0.5}), "rollout/success@: Extra inputs"),
+    (update_line(2, {"rollout/success@a b": 0.5}), "rollout/success@a b: Extra inputs"),
+    (update_line(2, {"policy/loss@sokoban": 0.5}), "policy/loss@sokoban: Extra inputs"),
+    (update_line(2, {"rollout/success@sokoban": 1.5}), "rollout/success@sokoban: must be from 0"),
+    (update_line(2, {"rollout/success@sokoban": "x"}), "rollout/success@sokoban: .*valid number"),
     (update_line(2, {"rollout/success": 1.5}), "rollout/success: .* less than or equal to 1"),
     (update_line(2, {"rollout/success": "0.5"}), "rollout/success: .* valid number"),
     (update_line(2, {"rollout/success": True}), "rollout/success: .* valid number"),
