@@ -10,7 +10,7 @@ import logging
 import math
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +21,15 @@ from safetensors.torch import load_file, save_file
 from torch.nn.functional import cross_entropy
 
 from baselines.cloning.demonstrations import Demonstration, data_sha256, demonstrate
-from baselines.cloning.examples import IGNORED, Example, batch_at, collate, encode, image_inputs
+from baselines.cloning.examples import (
+    IGNORED,
+    Example,
+    batch_at,
+    by_task,
+    collate,
+    encode,
+    image_inputs,
+)
 from baselines.cloning.recipe import BCRecipe, Training
 from baselines.cloning.tiny_models import new_model, train_tokenizer
 from baselines.cloning.tiny_vision import add_image_tokens, new_vision, new_vision_model
@@ -113,10 +121,7 @@ def clone(
     """
     check_trackers(trackers)
     out.mkdir(parents=True, exist_ok=True)
-    shown, task = recipe.demonstrations, load_task(recipe.task).configured(recipe.settings)
-    demonstrations = demonstrate(
-        task, shown.episodes, shown.stream, env_processes, shown.noise, shown.mistakes
-    )
+    demonstrations = _demonstrations(recipe, env_processes)
     model, chat = _start(recipe, demonstrations)
     context = model.config.get_text_config().max_position_embeddings
     examples = encode(chat, demonstrations, context, recipe.training)
@@ -147,6 +152,18 @@ def clone(
     )
 
 
+def _demonstrations(recipe: BCRecipe, env_processes: int | None) -> list[Demonstration]:
+    """What is cloned, task by task."""
+    return [
+        turn
+        for name, shown in recipe.sources.items()
+        for turn in demonstrate(
+            load_task(name).configured(shown.settings),
+            *(shown.episodes, shown.stream, env_processes, shown.noise, shown.mistakes),
+        )
+    ]
+
+
 def _accelerator(recipe: BCRecipe, out: Path, trackers: tuple[str, ...]) -> Accelerator:
     """Processes and devices, and who gets the log."""
     # It warns at every checkpoint that tied weights are saved once, which is what is wanted.
@@ -166,9 +183,11 @@ def _start(recipe: BCRecipe, demonstrations: list[Demonstration]) -> tuple["PreT
         assert folder is not None
         chat = Chat.load(folder)
         return load_model(folder, "auto", "cpu").train(), chat
+    each = _TOKENIZER_TURNS // len(recipe.sources)
     texts = [
         text
-        for turn in demonstrations[:_TOKENIZER_TURNS]
+        for turns in by_task(demonstrations).values()
+        for turn in turns[:each]
         for text in (*map(text_of, turn.messages), turn.response)
     ]
     if recipe.model.symbol_runs:
@@ -188,7 +207,7 @@ def _train(
     model: "PreTrainedModel",
     optimizer: torch.optim.Optimizer,
     chat: Chat,
-    examples: list[Example],
+    examples: Sequence[Example],
     recipe: BCRecipe,
     out: Path,
     done: int,
@@ -196,8 +215,9 @@ def _train(
     on_step: Callable[[CloningProgress], None],
 ) -> None:
     training, began = recipe.training, time.monotonic()
+    of_tasks = by_task(examples)
     for step in range(done + 1, training.steps + 1):
-        batch = batch_at(examples, recipe, step)
+        batch = batch_at(of_tasks, recipe, step)
         batch = batch[accelerator.process_index :: accelerator.num_processes]
         learning_rate = learning_rate_at(training, step)
         if training.restarts_at(step):

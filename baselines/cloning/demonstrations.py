@@ -15,11 +15,13 @@ class Demonstration:
     """One turn of a scripted player's episode.
 
     Attributes:
+        task: Whose turn it is.
         messages: The prompt.
         response: The player's response.
         first: It is the episode's first turn.
     """
 
+    task: str
     messages: tuple[Message, ...]
     response: str
     first: bool
@@ -66,7 +68,7 @@ def _solve(
             # No draw where there are none: recipes without mistakes keep their noise.
             wrong = mistakes > 0 and rng.random() < mistakes
             shown = task.careless_response(episode, rng) if wrong else response
-            turns.append(Demonstration(view.messages, shown, first=not turns))
+            turns.append(Demonstration(task.info.name, view.messages, shown, first=not turns))
             if rng.random() < noise:
                 again = rng.random() < 0.5
                 response = done if again else task.mistaken_response(episode, rng)

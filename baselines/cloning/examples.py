@@ -1,8 +1,9 @@
 """Demonstrated turns as token ids and images, and their batches."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import torch
 
@@ -22,6 +23,7 @@ class Example:
     """One turn.
 
     Attributes:
+        task: Whose turn it is.
         prompt: Token ids, with a placeholder for each token of an image.
         response: Token ids, the end of the turn included.
         first: It is the episode's first turn.
@@ -29,6 +31,7 @@ class Example:
             one take several hundred times its space.
     """
 
+    task: str
     prompt: tuple[int, ...]
     response: tuple[int, ...]
     first: bool
@@ -53,12 +56,11 @@ def encode(
     longest = max(len(example.prompt) + len(example.response) for example in examples)
     if longest > context:
         raise UserError(f"a turn has {longest} tokens, but the model's context is {context}")
-    shown = min(
-        (stage.prompt_tokens for stage in training.stages if stage.prompt_tokens), default=0
-    )
-    if shown and any(example.images for example in examples):
+    for task in {example.task for example in examples if example.images}:
+        shown = min(filter(None, (s.tokens_shown(task) for s in training.stages)), default=0)
         placeholder = chat.vision().image_token
-        if any(placeholder in example.prompt[:-shown] for example in examples):
+        cut = (example.prompt[:-shown] for example in examples if example.task == task and shown)
+        if any(placeholder in tokens for tokens in cut):
             raise UserError(f"a stage's prompt_tokens={shown} cuts off an image: show more tokens")
     return examples
 
@@ -67,6 +69,7 @@ def _encode(chat: Chat, turn: Demonstration) -> Example:
     response = chat.tokenizer(turn.response, add_special_tokens=False).input_ids
     images = images_of(turn.messages)
     return Example(
+        task=turn.task,
         prompt=tuple(chat.placed(turn.messages)),
         response=(*response, chat.tokenizer.eos_token_id),
         first=turn.first,
@@ -74,17 +77,44 @@ def _encode(chat: Chat, turn: Demonstration) -> Example:
     )
 
 
-def batch_at(examples: list[Example], recipe: BCRecipe, step: int) -> list[Example]:
-    """The batch of a step (from 1), over all processes."""
+_Turn = TypeVar("_Turn", Demonstration, Example)
+
+
+def by_task(turns: Sequence[_Turn]) -> dict[str, list[_Turn]]:
+    """The turns of each task, in order."""
+    parted: dict[str, list[_Turn]] = {}
+    for turn in turns:
+        parted.setdefault(turn.task, []).append(turn)
+    return parted
+
+
+def batch_at(
+    examples: Mapping[str, Sequence[Example]], recipe: BCRecipe, step: int
+) -> list[Example]:
+    """The batch of a step (from 1), over all processes.
+
+    Args:
+        examples: By task.
+        recipe: Which of them, and how many.
+        step: Number of the step.
+    """
     rng = random.Random(stable_seed("bc-batch", recipe.seed, step))
     stage = recipe.training.stage_at(step)
+    shares = stage.shares or dict.fromkeys(examples, 1.0)
+    tasks, weights = list(shares), list(shares.values())
     drawn: list[Example] = []
     while len(drawn) < (stage.batch_size or recipe.training.batch_size):
-        turn = examples[int(rng.random() * len(examples))]
+        # No draw where there is one task: recipes of one keep their batches.
+        task = tasks[0] if len(tasks) == 1 else rng.choices(tasks, weights)[0]
+        turn = examples[task][int(rng.random() * len(examples[task]))]
         if turn.first or not stage.first_turns:
             drawn.append(turn)
-    shown = stage.prompt_tokens
-    return [replace(turn, prompt=turn.prompt[-shown:]) if shown else turn for turn in drawn]
+    return [_end_of(turn, stage.tokens_shown(turn.task)) for turn in drawn]
+
+
+def _end_of(turn: Example, shown: int | None) -> Example:
+    """A turn with the last tokens of its prompt; None for all."""
+    return replace(turn, prompt=turn.prompt[-shown:]) if shown else turn
 
 
 def collate(batch: list[Example]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

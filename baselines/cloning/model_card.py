@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from baselines.cloning.recipe import BCRecipe
+from baselines.cloning.recipe import BCRecipe, TaskDemonstrations
 from benchmark.evaluation.summary import PanelSummary
 from benchmark.stats.shown import percent_text
 from tasks.registry import load_task
@@ -21,8 +21,8 @@ tags:
 
 # {name}
 
-A fixed starting checkpoint for reinforcement learning on the task `{task}` of arlarena-bench, made
-by behavior cloning from a scripted player of the task. It is deliberately under-trained, so that
+A fixed starting checkpoint for reinforcement learning on {tasks} of arlarena-bench, made
+by behavior cloning from {players}. It is deliberately under-trained, so that
 reinforcement learning has room. It can do nothing else.
 
 | | |
@@ -30,7 +30,7 @@ reinforcement learning has room. It can do nothing else.
 | parameters | {parameters:,} |
 | architecture | {architecture}, float32, own tokenizer with a chat template |
 | starts from | {init} |
-| trained on | {turns:,} turns of {episodes:,} training episodes (stream {stream}){notes} |
+| trained on | {turns:,} turns of {episodes} |
 | panels in the training data | none |
 | SHA-256 of the demonstrations | `{data_sha256}` |
 | seed | {seed} |
@@ -47,12 +47,13 @@ of the same quality, not the same bytes. The registry pins the shipped files by 
 """
 
 
-def _notes(recipe: BCRecipe) -> str:
-    """What is cloned beside the scripted player, and the task's settings; empty if nothing is."""
-    share = recipe.demonstrations.mistakes
+def _episodes(task: str, shown: TaskDemonstrations) -> str:
+    """Which episodes of a task are cloned, of whom, and in which view."""
+    share = shown.mistakes
     notes = [f"{percent_text(share, 0)} of them of a player who makes mistakes"] if share else []
-    notes += [f"`--set {recipe.task}.{name}={value}`" for name, value in recipe.settings.items()]
-    return "".join(f", {note}" for note in notes)
+    notes += [f"`--set {task}.{name}={value}`" for name, value in shown.settings.items()]
+    episodes = f"{shown.episodes:,} training episodes (stream {shown.stream})"
+    return ", ".join([episodes, *notes])
 
 
 def model_card(
@@ -76,17 +77,21 @@ def model_card(
         f"| {s.success.percent} | {percent_text(s.format_valid)} | {s.turns:.1f} |"
         for s in summaries
     ]
+    sources = recipe.sources
+    parts = [(task, _episodes(task, shown)) for task, shown in sources.items()]
+    several = len(parts) > 1
     return _CARD.format(
         name=name,
         source=source,
-        task=recipe.task,
+        tasks=("the tasks " if several else "the task ") + ", ".join(f"`{t}`" for t in sources),
+        players="the scripted players of these tasks"
+        if several
+        else "a scripted player of the task",
         parameters=cloned.parameters,
         architecture=cloned.architecture,
         turns=cloned.turns,
-        episodes=recipe.demonstrations.episodes,
-        stream=recipe.demonstrations.stream,
+        episodes="; ".join(f"`{task}`: {text}" if several else text for task, text in parts),
         init="nothing" if recipe.init is None else f"`{recipe.init}`",
-        notes=_notes(recipe),
         data_sha256=cloned.data_sha256,
         seed=recipe.seed,
         results="\n".join(rows),

@@ -1,7 +1,7 @@
 """Recipes of behavior cloning: one YAML file with everything that defines an init."""
 
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Self
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -14,6 +14,14 @@ from tasks.strict import first_fault
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _unset(value: object) -> bool:
+    return not value
+
+
+_Tokens = Annotated[int, Field(gt=0)]
+_Share = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Demonstrations(_Strict):
@@ -44,7 +52,10 @@ class Stage(_Strict):
         steps: Optimizer steps.
         prompt_tokens: Tokens that are shown of every prompt, counted from its end; None for all.
             A first stage on the ends of prompts costs a fraction and learns faster, where what
-            matters stands at the end.
+            matters stands at the end. By task where several are cloned; all of a prompt for those
+            that are not named.
+        shares: Of the turns of a step, by task, where several are cloned; they need not add up to
+            1. None for as many of each.
         first_turns: Only the first turns of episodes are shown: short prompts in which all that
             matters is what is asked for, to learn first how to take words from there.
         batch_size: Turns per step; None for the training's.
@@ -56,11 +67,20 @@ class Stage(_Strict):
     """
 
     steps: int = Field(gt=0)
-    prompt_tokens: int | None = Field(default=None, gt=0)
+    prompt_tokens: _Tokens | dict[str, _Tokens] | None = None
+    # Left out where there are none: checkpoints know their recipe by a hash of all of it.
+    shares: dict[str, _Share] | None = Field(
+        default=None, min_length=1, exclude_if=lambda shares: shares is None
+    )
     first_turns: bool = False
     batch_size: int | None = Field(default=None, gt=0)
     learning_rate: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     final_learning_rate: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+
+    def tokens_shown(self, task: str) -> int | None:
+        """Tokens that are shown of a task's prompts; None for all."""
+        shown = self.prompt_tokens
+        return shown.get(task) if isinstance(shown, dict) else shown
 
     @model_validator(mode="after")
     def _final_needs_a_start(self) -> Self:
@@ -166,12 +186,24 @@ class Training(_Strict):
         raise ValueError(f"the training ended {step} steps before")
 
 
+class TaskDemonstrations(Demonstrations):
+    """What is cloned of one task.
+
+    Attributes:
+        settings: Of the task, as `--set TASK.NAME=VALUE` has them: a view of its own, say.
+    """
+
+    settings: dict[str, str] = Field(default_factory=dict)
+
+
 class BCRecipe(_Strict):
     """One behavior-cloning run.
 
     Attributes:
         task: Task whose expert is cloned.
         settings: Of the task, as `--set TASK.NAME=VALUE` has them: a view of its own, say.
+        tasks: Several tasks that one model is to play, instead of the task, its settings and
+            demonstrations.
         seed: Of the new weights and the order of the data.
         demonstrations: What is cloned.
         model: Shape of a new model with a tokenizer of its own; or
@@ -179,11 +211,12 @@ class BCRecipe(_Strict):
         training: How it is cloned.
     """
 
-    task: str
-    # Left out where there are none: checkpoints know their recipe by a hash of all of it.
-    settings: dict[str, str] = Field(default_factory=dict, exclude_if=lambda chosen: not chosen)
+    # Those that are not used are left out: checkpoints know their recipe by a hash of all of it.
+    task: str | None = Field(default=None, exclude_if=_unset)
+    settings: dict[str, str] = Field(default_factory=dict, exclude_if=_unset)
+    tasks: dict[str, TaskDemonstrations] = Field(default_factory=dict, exclude_if=_unset)
     seed: int = Field(ge=0)
-    demonstrations: Demonstrations
+    demonstrations: Demonstrations | None = Field(default=None, exclude_if=_unset)
     model: TinyModelConfig | None = None
     init: str | None = None
     training: Training
@@ -193,6 +226,28 @@ class BCRecipe(_Strict):
         if (self.model is None) == (self.init is None):
             raise ValueError("give either model (a new model) or init (a starting checkpoint)")
         return self
+
+    @model_validator(mode="after")
+    def _one_task_or_several(self) -> Self:
+        alone = self.task is not None and self.demonstrations is not None
+        if self.tasks and (self.task or self.settings or self.demonstrations):
+            raise ValueError("give either tasks (several) or task with its demonstrations")
+        if not self.tasks and not alone:
+            raise ValueError("give task and its demonstrations, or tasks")
+        for stage in self.training.stages:
+            shown = stage.prompt_tokens
+            for named in (stage.shares or {}, shown if isinstance(shown, dict) else {}):
+                if unknown := sorted(set(named) - set(self.sources)):
+                    raise ValueError(f"a stage names {unknown[0]}, which is not cloned")
+        return self
+
+    @property
+    def sources(self) -> dict[str, TaskDemonstrations]:
+        """What is cloned, by task."""
+        if self.task is None or self.demonstrations is None:
+            return self.tasks
+        own = self.demonstrations.model_dump()
+        return {self.task: TaskDemonstrations(**own, settings=self.settings)}
 
 
 def find_recipe(name: str) -> Path:

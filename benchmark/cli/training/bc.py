@@ -42,7 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     name = path.parent.name if path.name == "recipe.yaml" else path.stem
     out = Path(arguments.out) if arguments.out else Path("runs") / f"bc-{name}"
-    load_task(recipe.task).configured(recipe.settings)
+    for task, shown_of_it in recipe.sources.items():
+        load_task(task).configured(shown_of_it.settings)
     if (out / "README.md").exists():
         raise UserError(f"{out} already has a finished model; choose another --out")
     with _bar() as bar:
@@ -95,11 +96,11 @@ def _bar() -> Bar:
 
 
 def _evaluate(model: Path, recipe: "BCRecipe", env_processes: int | None) -> RunSummary:
-    """Play the task's built-in panel with the new model, in the standard protocol."""
+    """Play the tasks' built-in panels with the new model, in the standard protocol."""
     from benchmark.engines.transformers.engine import TransformersEngine
 
-    settings = {recipe.task: recipe.settings} if recipe.settings else {}
-    plan = Plan.of([(recipe.task, "builtin")], settings=settings)
+    settings = {task: shown.settings for task, shown in recipe.sources.items() if shown.settings}
+    plan = Plan.of([(task, "builtin") for task in recipe.sources], settings=settings)
     source = from_folder(model)
     out = model / "evaluation"
 

@@ -18,7 +18,8 @@ from baselines.cloning.bc import (
     remove_checkpoint,
 )
 from baselines.cloning.demonstrations import data_sha256, demonstrate
-from baselines.cloning.examples import IGNORED, Example, batch_at, collate
+from baselines.cloning.examples import IGNORED, Example, batch_at, by_task, collate
+from baselines.cloning.model_card import model_card
 from baselines.cloning.recipe import BCRecipe, Stage, Training, read_recipe
 from benchmark.models import folder_sha256
 from tasks.errors import UserError
@@ -114,7 +115,9 @@ def test_it_learns(tmp_path: Path) -> None:
 
 
 def test_only_responses_are_trained_on() -> None:
-    ids, mask, labels = collate([Example((5, 6, 7), (8, 9), True), Example((5,), (8,), True)])
+    ids, mask, labels = collate(
+        [Example("sokoban", (5, 6, 7), (8, 9), True), Example("sokoban", (5,), (8,), True)]
+    )
     assert ids.tolist() == [[5, 6, 7, 8, 9], [5, 8, 0, 0, 0]]
     assert mask.tolist() == [[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]]
     assert labels.tolist() == [
@@ -194,13 +197,73 @@ def test_a_stage_of_first_turns_shows_no_others() -> None:
     recipe = RECIPE.model_copy(
         update={"training": Training.model_validate({**TRAINING, "stages": stages})}
     )
-    examples = [Example((number,), (1,), first=number % 5 == 0) for number in range(20)]
+    turns = [Example("sokoban", (number,), (1,), first=number % 5 == 0) for number in range(20)]
+    examples = {"sokoban": turns}
     first = batch_at(examples, recipe, 1)
     assert len(first) == 50
     assert {turn.prompt[0] for turn in first} == {0, 5, 10, 15}
     then = batch_at(examples, recipe, 2)
     assert len(then) == TRAINING["batch_size"]
     assert any(not turn.first for turn in then)
+
+
+def several(**stage: object) -> BCRecipe:
+    """A recipe of two tasks with one stage."""
+    shown = {"episodes": 6, "stream": 7}
+    training = {**TRAINING, "stages": [{"steps": 1, **stage}, {"steps": 1}]}
+    tasks = {"sokoban": shown, "tir_math": {**shown, "mistakes": 0.25}}
+    return BCRecipe.model_validate(
+        {"tasks": tasks, "seed": 3, "model": {**MODEL, "context": 2048}, "training": training}
+    )
+
+
+def test_shares_say_how_often_a_task_is_shown_and_how_much_of_its_prompts() -> None:
+    stage = {"shares": {"sokoban": 1, "tir_math": 3}, "prompt_tokens": {"tir_math": 2}}
+    recipe = several(**stage, batch_size=400)
+    examples = {
+        task: [Example(task, (1, 2, 3, number), (5,), first=True) for number in range(10)]
+        for task in ("sokoban", "tir_math")
+    }
+    drawn = by_task(batch_at(examples, recipe, 1))
+    assert 250 < len(drawn["tir_math"]) < 350
+    assert {turn.prompt for turn in drawn["sokoban"]} == {(1, 2, 3, n) for n in range(10)}
+    assert {turn.prompt for turn in drawn["tir_math"]} == {(3, n) for n in range(10)}
+    alone = several(shares={"sokoban": 1}, batch_size=5)
+    assert set(by_task(batch_at(examples, alone, 1))) == {"sokoban"}
+    even = by_task(batch_at(examples, several(batch_size=400), 1))
+    assert 150 < len(even["sokoban"]) < 250
+
+
+@pytest.mark.slow
+def test_one_model_is_cloned_on_two_tasks(tmp_path: Path) -> None:
+    recipe = several()
+    cloned = clone(recipe, tmp_path)
+    parts = [
+        demonstrate(load_task(t), 6, 7, mistakes=m) for t, m in (("sokoban", 0), ("tir_math", 0.25))
+    ]
+    assert cloned.turns == sum(map(len, parts))
+    assert cloned.data_sha256 == data_sha256([*parts[0], *parts[1]])
+    card = model_card("both", "both.yaml", recipe, cloned, ())
+    assert "on the tasks `sokoban`, `tir_math` of arlarena-bench" in card
+    assert "`sokoban`: 6 training episodes (stream 7); `tir_math`: 6 training episodes" in card
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"task": "sokoban"}, "give either tasks"),
+        ({"tasks": {}}, "give task and its demonstrations, or tasks"),
+        ({"shares": {"webshop": 1}}, "a stage names webshop, which is not cloned"),
+        ({"prompt_tokens": {"webshop": 9}}, "a stage names webshop, which is not cloned"),
+        ({"shares": {}}, "at least 1 item"),
+    ],
+)
+def test_a_recipe_of_several_tasks_is_checked(change: dict[str, object], message: str) -> None:
+    stages = [change, {}] if change.keys() <= {"shares", "prompt_tokens"} else [{}, {}]
+    content = several().model_dump(mode="json") | (change if stages == [{}, {}] else {})
+    content["training"]["stages"] = [{"steps": 1, **stage} for stage in stages]
+    with pytest.raises(ValueError, match=message):
+        BCRecipe.model_validate(content)
 
 
 def test_demonstrations_are_the_experts_and_always_the_same() -> None:

@@ -1,6 +1,7 @@
 """Cloning a player of a task that shows images."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,7 @@ def test_padding_and_neighbors_change_nothing() -> None:
     assert losses(examples) == pytest.approx(alone, rel=1e-4)
     # What is seen counts: with the images of one another, the losses are others.
     swapped = [
-        type(example)(example.prompt, example.response, example.first, other.images)
+        replace(example, images=other.images)
         for example, other in zip(examples, examples[::-1], strict=True)
     ]
     assert abs(losses(swapped)[0] - alone[0]) > 1e-3
