@@ -56,6 +56,7 @@ def trained_on(init: str, steps: int, folder: Path) -> Path:
             "stop_after": None,
         }
     )
+    assert recipe.demonstrations is not None, f"{init} was cloned on several tasks"
     shown = recipe.demonstrations.model_copy(update={"episodes": DEMONSTRATIONS})
     changes = {"model": None, "init": init, "training": training, "demonstrations": shown}
     clone(recipe.model_copy(update=changes), folder)
