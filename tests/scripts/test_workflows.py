@@ -22,7 +22,7 @@ def test_actions_are_named_by_their_commit(path: Path) -> None:
     used = [step["uses"] for job in jobs for step in job["steps"] if "uses" in step]
     assert used
     for name in used:
-        assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", name), name
+        assert re.fullmatch(r"actions/[a-z-]+(/[a-z]+)?@[0-9a-f]{40}", name), name
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
@@ -36,3 +36,21 @@ def test_submissions_are_judged_for_the_default_branch_alone() -> None:
     (path,) = (path for path in WORKFLOWS if path.stem == "submission")
     # YAML 1.1 reads the key `on` as true.
     assert content(path)[True]["pull_request"]["branches"] == ["main"]
+
+
+def test_replays_are_kept_after_a_build_that_failed() -> None:
+    """A key is written once: each attempt has one of its own, and begins with the last."""
+    (path,) = (path for path in WORKFLOWS if path.stem == "space")
+    job = content(path)["jobs"]["upload"]
+    names = [step.get("uses", "").partition("@")[0] for step in job["steps"]]
+    restore = job["steps"][names.index("actions/cache/restore")]
+    save = job["steps"][names.index("actions/cache/save")]
+    (build,) = (step for step in job["steps"] if step.get("name") == "Build")
+    assert save["if"].startswith("always()")
+    assert save["with"]["path"] == restore["with"]["path"]
+    assert f"--replays {save['with']['path']}" in build["run"]
+    assert "github.run_attempt" in save["with"]["key"]
+    assert save["with"]["key"].startswith(restore["with"]["restore-keys"])
+    assert build["timeout-minutes"] < job["timeout-minutes"]
+    steps = job["steps"]
+    assert steps.index(restore) < steps.index(build) < steps.index(save)

@@ -5,7 +5,8 @@ models do not give a hundred answers log-probabilities with the same first digit
 fail in the same way: whatever the numbers beside them say, records whose answers, actions or ends
 are those of another run, failures among them, are copies. Success alone proves nothing, as an easy
 level has one best solution. An init is no one's work, and weights that hardly left it play as it
-does: a run is not compared with one of an init in this way.
+does: a run is not compared with one of an init in this way. Answers of a policy need weights that
+anybody can load.
 
 Two trainings do not have the same gradient norms either. Who changes most of the numbers in one of
 their first `DIGITS` digits (`logs`), or of an update more than a fifth, is not seen; nor who plays
@@ -55,6 +56,7 @@ def check_copies(entry: Entry, context: Context) -> list[Finding]:
             for run in mine:
                 findings += check_run(run, theirs, f"{folder}/{theirs.path}")
                 taken[run.path] |= _equal(run, theirs)
+                findings += _check_policy(entry, run, theirs, context)
         for path, known in other.logs.items():
             for file, numbers in logs.items():
                 if equal := equal_updates(numbers, known):
@@ -118,6 +120,38 @@ def _check_said(entry: Entry, other: Known) -> Iterator[Finding]:
             yield Finding(SUBMISSION, f"checkpoints.{number}.model", problem, fix)
 
 
+def _check_policy(
+    entry: Entry, mine: KnownRun, theirs: KnownRun, context: Context
+) -> Iterator[Finding]:
+    """Look for a program's answers under the name of a model.
+
+    A model that was cloned from it may answer as it does: the records cannot tell. Weights that
+    anybody can load can.
+    """
+    alike = as_policy(mine, theirs)
+    if alike is None:
+        return
+    said = f"{alike} episodes were played as the policy {theirs.model.name} plays them"
+    context.notes.append(on_one_line(f"{mine.path}: {said}; rerun the entry before it is merged"))
+    if mine.model.kind == "folder" and entry.submission.weights is None:
+        fix = "publish the weights and name their address (weights), so that they can be rerun"
+        yield Finding(_records_of(mine), "", said, fix)
+
+
+def as_policy(mine: KnownRun, theirs: KnownRun) -> str | None:
+    """How many of how many episodes of a model are those of a policy, if these are most of them.
+
+    What the world said last is left out: who solves a problem has its answer.
+    """
+    if theirs.model.kind != "policy" or mine.model.kind in ("policy", "init"):
+        return None
+    common = mine.plays.keys() & theirs.plays.keys()
+    alike = sum(mine.plays[key].acts_like(theirs.plays[key]) for key in common)
+    if len(common) < FEWEST_ALIKE or alike < ALIKE_SHARE * len(common):
+        return None
+    return f"{alike} of {len(common)}"
+
+
 def check_run(mine: KnownRun, theirs: KnownRun, name: str) -> Iterator[Finding]:
     """Compare the records of a run with those of another run, which is called `name`."""
     if same_weights(theirs.model, mine.model):
@@ -142,7 +176,7 @@ def _likeness(mine: KnownRun, theirs: KnownRun, name: str) -> str | None:
 
     Episodes in which neither has acted are left out: two collapsed models say nothing alike.
     """
-    if "init" in (mine.model.kind, theirs.model.kind):
+    if not {"init", "policy"}.isdisjoint((mine.model.kind, theirs.model.kind)):
         return None
     both = mine.plays.keys() & theirs.plays.keys()
     common = {key for key in both if mine.plays[key].tells_with(theirs.plays[key])}

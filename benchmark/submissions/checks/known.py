@@ -77,10 +77,12 @@ class PlayHash(NamedTuple):
 
     def is_like(self, other: "PlayHash") -> bool:
         """Whether another episode went as this one."""
-        return (
-            self.answers == other.answers
-            or (self.actions is not None and self.actions == other.actions)
-            or (self.end is not None and self.end == other.end)
+        return self.acts_like(other) or (self.end is not None and self.end == other.end)
+
+    def acts_like(self, other: "PlayHash") -> bool:
+        """Whether it has the answers or the actions of this one."""
+        return self.answers == other.answers or (
+            self.actions is not None and self.actions == other.actions
         )
 
     def tells_with(self, other: "PlayHash") -> bool:
@@ -96,7 +98,7 @@ class KnownRun:
         path: Its folder in the submission.
         model: The model that it names.
         traces: By episode.
-        plays: Of every episode of a model with at least one turn.
+        plays: Of every episode with at least one turn.
     """
 
     path: str
@@ -107,10 +109,8 @@ class KnownRun:
     @classmethod
     def of(cls, run: ReadRun) -> "KnownRun":
         """Keep what is needed of a run."""
-        model = run.manifest.model
-        records = () if model.kind == "policy" else run.records
-        plays = {record.key: PlayHash.of(record) for record in records if record.turns}
-        return cls(str(run.path), model, _traces(run.records), plays)
+        plays = {record.key: PlayHash.of(record) for record in run.records if record.turns}
+        return cls(str(run.path), run.manifest.model, _traces(run.records), plays)
 
 
 @dataclass(frozen=True, slots=True)

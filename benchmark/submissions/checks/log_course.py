@@ -5,8 +5,9 @@ collapse. The configuration says how long the run was meant to be and how often 
 whoever changes that, too, is not seen.
 """
 
+import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
 
@@ -14,8 +15,11 @@ from benchmark.logs.training_log import TrainingLog
 from benchmark.stability.collapse import diverged, should_stop
 from benchmark.submissions.checks.log_counts import AS_WRITTEN
 from benchmark.submissions.format.findings import Finding
+from tasks.texts import on_one_line
 
 WHOLE: Final = "send the whole log of a finished run"
+MAX_COUNT: Final = 2**31
+"""Of updates, groups and episodes in a configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,32 @@ def course_of(log: TrainingLog) -> Course | None:
 
 
 def _is_positive(value: Any) -> TypeGuard[int]:
-    return type(value) is int and value > 0
+    return type(value) is int and 0 < value <= MAX_COUNT
+
+
+def _is_rate(value: Any) -> bool:
+    return type(value) is float and 0 <= value < math.inf
+
+
+def _is_option(value: Any) -> bool:
+    return value is None or isinstance(value, dict)
+
+
+_READ: Final[Mapping[tuple[str, str], tuple[Callable[[Any], bool], str]]] = {
+    ("optimization", "updates"): (_is_positive, "a count"),
+    ("optimization", "learning_rate"): (_is_rate, "a rate with a point"),
+    ("optimization", "warmup_updates"): (
+        lambda n: type(n) is int and 0 <= n <= MAX_COUNT,
+        "a count",
+    ),
+    ("optimization", "schedule"): (("constant", "linear").__contains__, "constant or linear"),
+    ("validation", "every"): (lambda n: n is None or _is_positive(n), "a count or null"),
+    ("rollout", "groups"): (_is_positive, "a count"),
+    ("rollout", "group_size"): (_is_positive, "a count"),
+    ("sampling", "dynamic"): (_is_option, "an object or null"),
+    ("sampling", "cross_policy"): (_is_option, "an object or null"),
+}
+"""What is read of a configuration: section, name, what the trainer writes there, and in words."""
 
 
 def early_stop(log: TrainingLog) -> str | None:
@@ -129,44 +158,52 @@ def check_course(log: TrainingLog) -> Iterator[Finding]:
 
 def check_settings(log: TrainingLog) -> Iterator[Finding]:
     """Look for an update that cannot be of the configuration: its batch, or its learning rate."""
-    configuration = log.start.configuration
+    file, configuration = str(log.path), log.start.configuration
+    for (section, name), (is_written, words) in _READ.items():
+        part = configuration.get(section)
+        if not isinstance(part, dict) or name not in part:
+            problem = f"{section}.{name} is missing"
+        elif not is_written(part[name]):
+            problem = f"{section}.{name} is {_shown(part[name])}, the trainer writes {words}"
+        else:
+            continue
+        yield Finding(file, "line 1, configuration", problem, AS_WRITTEN)
+        return
     expected = _counts(configuration)
     for line in log.updates:
         wanted = dict(expected)
         if line.values.get("policy/optimizer_steps"):
-            wanted |= _rate(configuration.get("optimization"), line.update)
+            wanted["policy/learning_rate"] = _rate(configuration["optimization"], line.update)
         for name, value in wanted.items():
             said = line.values.get(name)
             if said is not None and not math.isclose(said, value, rel_tol=1e-6, abs_tol=1e-12):
                 problem = f"{name} is {said:g}, the configuration gives {value:g}"
-                yield Finding(str(log.path), f"update {line.update}", problem, AS_WRITTEN)
+                yield Finding(file, f"update {line.update}", problem, AS_WRITTEN)
                 return
+
+
+def _shown(value: Any) -> str:
+    return on_one_line(json.dumps(value), limit=40)
 
 
 def _counts(configuration: Mapping[str, Any]) -> dict[str, float]:
     """Groups and episodes of an update, where each is drawn once and played by one policy."""
-    rollout, sampling = configuration.get("rollout"), configuration.get("sampling")
-    if not isinstance(rollout, dict) or not isinstance(sampling, dict) or any(sampling.values()):
+    rollout, sampling = configuration["rollout"], configuration["sampling"]
+    if sampling["dynamic"] is not None or sampling["cross_policy"] is not None:
         return {}
-    groups, size = rollout.get("groups"), rollout.get("group_size")
-    if not _is_positive(groups) or not _is_positive(size):
-        return {}
+    groups, size = rollout["groups"], rollout["group_size"]
     return {"rollout/groups": groups, "rollout/episodes": groups * size}
 
 
-def _rate(optimization: Any, number: int) -> dict[str, float]:
+def _rate(optimization: Mapping[str, Any], number: int) -> float:
     """The learning rate of an update, as the trainer's schedules have it."""
-    if not isinstance(optimization, dict):
-        return {}
-    rate, warm = optimization.get("learning_rate"), optimization.get("warmup_updates")
-    updates, schedule = optimization.get("updates"), optimization.get("schedule")
-    if not isinstance(rate, float) or type(warm) is not int or not _is_positive(updates):
-        return {}
+    rate: float = optimization["learning_rate"]
+    warm, updates = optimization["warmup_updates"], optimization["updates"]
     if number <= warm:
         rate *= number / warm
-    elif schedule == "linear" and updates > warm:
+    elif optimization["schedule"] == "linear" and updates > warm:
         rate *= (updates - number + 1) / (updates - warm)
-    return {"policy/learning_rate": rate}
+    return rate
 
 
 def _check_due(log: TrainingLog, course: Course, last: int) -> Iterator[Finding]:

@@ -1,11 +1,13 @@
 """Checks that runs are complete, follow one protocol and use the stated model."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import combinations, product
+from typing import Final
 
 from benchmark.engines.core.scripted import POLICIES, SCRIPTED
+from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.replay import installed_panel
 from benchmark.evaluation.summary import PanelKey
 from benchmark.models import ModelIdentity, same_files, same_weights
@@ -18,6 +20,10 @@ from benchmark.versions import PROGRAM
 from tasks.errors import UserError
 
 _COMMIT = re.compile("[0-9a-f]{40}")
+ENGINES: Final = ("transformers", "vllm", "openai")
+"""Of models."""
+_OF_PLACES: Final = ("--model", "--lora", "--out")
+"""Options with names of folders, which may be called anything."""
 STANDARD = "play the panel as its protocol says, without --set, --temperature and the like"
 
 
@@ -59,14 +65,7 @@ def _check_run(run: ReadRun) -> Iterator[Finding]:
         problem = f"begins with {manifest.command[:1]}, not with {PROGRAM}"
         fix = "create the folder with submit prepare, which writes the command correctly"
         yield Finding(name, "command", problem, fix)
-    played_by_policy = manifest.model.kind == "policy"
-    policies = [word for word in manifest.command if word in POLICIES]
-    if (manifest.engine.get("kind") == SCRIPTED) != played_by_policy:
-        problem = f"is {manifest.engine.get('kind')!r}, the model is of kind {manifest.model.kind}"
-        yield Finding(name, "engine.kind", problem, "send the run as it was played")
-    if not played_by_policy and "--engine" in manifest.command and policies:
-        problem = f"names the policy {policies[0]}, the model is of kind {manifest.model.kind}"
-        yield Finding(name, "command", problem, "send the run as it was played")
+    yield from _check_engine(name, manifest)
     if manifest.overrides:
         changed = ", ".join(f"{key} = {value}" for key, value in manifest.overrides.items())
         yield Finding(name, "overrides", f"not the protocol's own values: {changed}", STANDARD)
@@ -98,6 +97,42 @@ def _check_run(run: ReadRun) -> Iterator[Finding]:
         if extra := sorted(played - wanted):
             problem = f"{len(extra)} episodes are not in the panel, the first is {extra[0]}"
             yield Finding(records, place, problem, REMAKE)
+
+
+def _check_engine(name: str, manifest: Manifest) -> Iterator[Finding]:
+    """Check that what played is what the model's kind needs, in the words of the command, too."""
+    model, engine = manifest.model, manifest.engine.get("kind")
+    fix = "send the run as it was played"
+    is_policy = model.kind == "policy"
+    wanted: tuple[str, ...] = (SCRIPTED,) if is_policy else ENGINES
+    if engine not in wanted:
+        problem = f"is {engine!r}, the model is of kind {model.kind}"
+        yield Finding(name, "engine.kind", problem, fix)
+    elif is_policy and manifest.engine.get("policy") != model.name:
+        problem = f"is {manifest.engine.get('policy')!r}, the model is {model.name!r}"
+        yield Finding(name, "engine.policy", problem, fix)
+    named = (model.name,) if is_policy else ("auto", engine)
+    for option, value in _options(manifest.command):
+        if option == "--engine" and value not in named:
+            problem = f"has the engine {value!r}, the model is of kind {model.kind}"
+        elif value in POLICIES and option not in _OF_PLACES and value not in named:
+            problem = f"names the policy {value}, the model is of kind {model.kind}"
+        else:
+            continue
+        yield Finding(name, "command", problem, fix)
+
+
+def _options(command: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Options with the words after them, however they are joined: `--a b`, `--a=b`."""
+    option = ""
+    for word in command[1:]:
+        head, joined, tail = word.partition("=")
+        if word.startswith("-"):
+            option = head
+            if joined:
+                yield option, tail
+        else:
+            yield option, word
 
 
 def _check_one_protocol(entry: Entry) -> Iterator[Finding]:

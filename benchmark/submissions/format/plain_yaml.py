@@ -1,28 +1,43 @@
-"""YAML as people write it by hand: no aliases, no merge keys, no key given twice, no tags.
+"""YAML as people write it by hand: no aliases, merge keys, tags, deep nesting, keys given twice.
 
 A few lines of aliases or merge keys can stand for gigabytes, and of a key that is given twice the
 safe loader silently takes the last.
 """
 
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, Final
 
 import yaml
+
+MAX_DEPTH: Final = 16
+"""Mappings and lists in each other."""
 
 
 class PlainLoader(yaml.SafeLoader):
     """The safe loader without what a form that people fill in never needs."""
 
+    depth = 0
+
     def compose_node(self, parent: Any, index: Any) -> Any:
-        """Refuse aliases before anything is made of them.
+        """Refuse aliases, tags and deep nesting before anything is made of them.
 
         Raises:
             yaml.MarkedYAMLError: There is one.
         """
-        if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            raise yaml.MarkedYAMLError(problem="aliases (*name) are not read", problem_mark=mark)
-        return super().compose_node(parent, index)
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        problem = None
+        if isinstance(event, yaml.AliasEvent):
+            problem = "aliases (*name) are not read"
+        elif event.tag is not None:
+            problem = "tags (!name) are not read"
+        elif self.depth > MAX_DEPTH:
+            problem = f"nested more than {MAX_DEPTH} deep"
+        if problem is not None:
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
+        self.depth += 1
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         """Refuse merge keys.
@@ -36,19 +51,24 @@ class PlainLoader(yaml.SafeLoader):
                 raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        """Refuse a key that is given twice.
+        """Refuse a key that is given twice, or is no text: `1`, `1.0` and `yes` are one key.
 
         Raises:
             yaml.MarkedYAMLError: There is one.
         """
+        self.flatten_mapping(node)
         seen = set()
         for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                name = (key.tag, key.value)
-                if name in seen:
-                    problem = f"{key.value!r} is given twice"
-                    raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
-                seen.add(name)
+            name = self.construct_object(key, deep=True)
+            problem = None
+            if not isinstance(name, str):
+                shown = repr(key.value) if isinstance(key, yaml.ScalarNode) else "this"
+                problem = f"{shown} is not a field name; field names are strings"
+            elif name in seen:
+                problem = f"{name!r} is given twice"
+            if problem is not None:
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+            seen.add(name)
         return super().construct_mapping(node, deep=deep)
 
 
@@ -58,6 +78,8 @@ def read_plain_yaml(text: str) -> Any:
     Raises:
         yaml.YAMLError: It is not valid YAML, or uses what is refused here.
         ValueError: A number or date in it cannot be one.
-        RecursionError: It is nested too deeply.
     """
-    return yaml.load(text, Loader=PlainLoader)  # noqa: S506 - it is a safe loader
+    try:
+        return yaml.load(text, Loader=PlainLoader)  # noqa: S506 - it is a safe loader
+    except OverflowError as error:
+        raise ValueError("a number is too large") from error

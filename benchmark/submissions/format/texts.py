@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from itertools import combinations
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -9,9 +10,16 @@ from tasks.texts import is_seen
 
 _ALIKE = ("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE")
 """Scripts with letters that look like those of another one."""
-_LOOKALIKES: Final = str.maketrans({"0": "o", "1": "l", "i": "l"})
-BOARD_WORDS: Final = ("re run", "rerun", "replayed", "verified", "official", "sota")
-"""What entries may not say of themselves, in small letters and with blanks alone."""
+_LETTERS: Final = str.maketrans("012345678i", "olzeasgtbl")
+"""Digits, and the i, by the letter that they are read as. No two digits are one letter: `v6` and
+`v9` are two names."""
+_PAIRS: Final = (("rn", "m"), ("cl", "d"), ("vv", "w"))
+"""Two letters that are read as one."""
+BOARD_WORDS: Final = (
+    *("re-run", "re-ran", "replayed", "verified", "official"),
+    *("SOTA", "SOTAs", "state of the art"),
+)
+"""What entries may not say of themselves."""
 PLACEHOLDERS: Final = frozenset(
     {
         "My method on tiny-sokoban",
@@ -30,27 +38,34 @@ PLACEHOLDERS: Final = frozenset(
 def skeleton(title: str) -> str:
     """What a title looks like at a glance: equal for titles that are taken for each other.
 
-    The ASCII part of the Unicode consortium's confusables (UTS 39, confusables.txt), without case,
-    blanks and punctuation. Titles are ASCII, so that its few rows are all that is needed; a
-    library would bring six thousand others.
+    Without case, blanks and punctuation. Titles are ASCII; of that the Unicode consortium's
+    confusables (UTS 39, confusables.txt, and libraries made of it) have the rows 0 and O; 1, I, l
+    and |; rn and m. The other digits, `cl`, `vv` and `()` are of this project.
     """
-    plain = re.sub(r"[^a-z0-9]", "", title.casefold())
-    return plain.translate(_LOOKALIKES).replace("rn", "m")
+    plain = re.sub(r"[^a-z0-9]", "", title.casefold().replace("()", "o"))
+    read = plain.translate(_LETTERS)
+    for pair, letter in _PAIRS:
+        read = read.replace(pair, letter)
+    return read
 
 
 def check_title(title: str) -> None:
     """Check that a title claims nothing that only the board says.
 
+    Whole words are compared, and such that blanks or points divide; a year or a version at either
+    end changes nothing.
+
     Raises:
         ValueError: It holds the name of a badge, or the like.
     """
-    words = re.sub(r"[^a-z0-9]+", " ", title.casefold()).translate(_LOOKALIKES)
-    # S.O.T.A. and s o t a are one word.
-    joined = re.sub(r"\b([a-z]) (?=[a-z]\b)", r"\1", words)
-    for claim in BOARD_WORDS:
-        seen = rf"\b{claim.translate(_LOOKALIKES)}\b"
-        if re.search(seen, words) or re.search(seen, joined):
-            raise ValueError(f"{claim!r} is what the board says of entries: remove it")
+    claims = {skeleton(claim): claim for claim in BOARD_WORDS}
+    words = re.findall(r"[a-z0-9]+", title.casefold().replace("()", "o"))
+    for first, last in combinations(range(len(words) + 1), 2):
+        joined = "".join(words[first:last])
+        bare = re.sub(r"^\d+|v?\d+$", "", joined)
+        for seen in (skeleton(joined), skeleton(bare)):
+            if seen in claims:
+                raise ValueError(f"{claims[seen]!r} is what the board says of entries: remove it")
 
 
 def check_visible(text: str, lines: bool = False) -> None:

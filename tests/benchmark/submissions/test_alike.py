@@ -1,8 +1,10 @@
 """What was played as in another run: that takes at least 50 episodes, ten failures among them."""
 
+import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -10,11 +12,13 @@ import pytest
 from benchmark.evaluation.records import EpisodeRecord, TurnRecord
 from benchmark.models import ModelIdentity
 from benchmark.submissions.check import read_accepted
-from benchmark.submissions.checks.copies import check_run
-from benchmark.submissions.checks.known import KnownRun, PlayHash
+from benchmark.submissions.checks.context import Context
+from benchmark.submissions.checks.copies import as_policy, check_copies, check_run
+from benchmark.submissions.checks.known import Known, KnownRun, PlayHash
 from tasks.seeding import sha256_text
 from tests.benchmark.submissions.conftest import Copies
 from tests.benchmark.submissions.stolen import other_logs, other_numbers, problems, renamed
+from tests.support.submissions.small import INITS, Copy, Json
 
 ROOT = Path(__file__).parents[3]
 
@@ -148,3 +152,59 @@ def test_success_alone_is_no_copy() -> None:
     failed = [PlayHash(number, number, False) for number in range(91, 100)]
     one, other = run_with([*solved, *failed], "a"), run_with([*solved, *failed], "b")
     assert list(check_run(one, other, "b")) == []
+
+
+def test_a_policys_answers_need_weights_that_can_be_loaded(policy: Path, copies: Copies) -> None:
+    """The records of a program cannot be told from those of a model that was cloned from it."""
+    copy = copies("trained")
+    expert = [json.loads(x) for x in Copy(policy).read("runs/r0/episodes.jsonl.zst").splitlines()]
+    for seed in (0, 1):
+        copy.records(lambda records: with_answers(records, expert), f"runs/r{seed}")
+    context = Context(INITS, [Known.of(read_accepted(policy))])
+    found = [finding.text for finding in check_copies(read_accepted(copy.folder), context)]
+    said = "256 of 256 episodes were played as the policy expert plays them"
+    texts = [text for text in found if "policy expert" in text]
+    assert [text.partition("; ")[0] for text in texts] == [
+        f"runs/r{seed}/episodes.jsonl.zst: {said}" for seed in (0, 1)
+    ]
+    assert [note for note in context.notes if said in note] == [
+        f"runs/r{seed}: {said}; rerun the entry before it is merged" for seed in (0, 1)
+    ]
+    copy.about(lambda about: about.update(weights="https://example.org/weights"))
+    context = Context(INITS, [Known.of(read_accepted(policy))])
+    found = [finding.text for finding in check_copies(read_accepted(copy.folder), context)]
+    assert not any("policy expert" in text for text in found)
+    assert len([note for note in context.notes if said in note]) == 2
+
+
+def with_answers(records: list[Json], others: list[Json]) -> list[Json]:
+    """Records of others, with the numbers of a model."""
+    numbers = ("log_prob", "prompt_tokens", "response_tokens")
+    shown = [turn for record in records for turn in record["turns"]]
+    drawn = cycle({name: turn[name] for name in numbers} for turn in shown)
+    return [
+        {**other, "turns": [{**turn, **next(drawn)} for turn in other["turns"]]} for other in others
+    ]
+
+
+@pytest.mark.parametrize(
+    ("alike", "episodes", "found"),
+    [(85, 100, "85 of 100"), (84, 100, None), (43, 50, "43 of 50"), (49, 49, None)],
+)
+def test_likeness_to_a_policy_is_of_episodes(alike: int, episodes: int, found: str | None) -> None:
+    plays = [PlayHash(number, number, True) for number in range(episodes)]
+    other = [*plays[:alike], *(PlayHash(-1, -2, False) for _ in plays[alike:])]
+    model, program = run_with(other, "a"), run_with(plays, "expert")
+    program = replace(program, model=ModelIdentity(name="expert", kind="policy"))
+    assert as_policy(model, program) == found
+    assert as_policy(program, program) is None
+    assert as_policy(model, run_with(plays, "b")) is None
+
+
+def test_what_the_world_said_last_is_no_likeness_to_a_policy() -> None:
+    facts = {"answer": "3", "verdict": "right"}
+    plays = [PlayHash.made([(f"{n}", f"{n}", True, facts)], solved=True) for n in range(100)]
+    other = [PlayHash.made([(f"a{n}", f"b{n}", True, facts)], solved=True) for n in range(100)]
+    program = run_with(plays, "expert")
+    program = replace(program, model=ModelIdentity(name="expert", kind="policy"))
+    assert as_policy(run_with(other, "a"), program) is None

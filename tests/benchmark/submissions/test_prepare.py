@@ -244,7 +244,7 @@ def test_the_command_prepares_what_the_command_checks(
         (b"name: x\nmethod: grpo\n", "method: must have fields, such as `method: {"),
         (b"name: x\nauthors: [", "about.yaml, line 2, column 11 is not valid YAML"),
         (b"name: x\ncontact: @ada\n", "line 2, column 10 is not valid YAML"),
-        (b"1: x\n", "1 is not a field name"),
+        (b"1: x\n", "'1' is not a field name"),
         (b"name: \xff", "is not valid YAML"),
         (b"#" * 2**17, "is longer than 65,536 bytes"),
         (b"!!python/object/apply:os.system [ls]", "is not valid YAML"),

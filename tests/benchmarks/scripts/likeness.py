@@ -3,13 +3,14 @@
 Compares every two files of records of different weights on one panel as the check of copies does,
 whatever their log-probabilities say, and prints the highest shares and how many pairs reach its
 limit. By default, all entries in `submissions/` and all studies in `baselines/results/`. Records of
-older schemas are read as well. Runs of policies are left out, and of several equal files all but
-one; runs of an init are counted apart, since the check does not compare them in this way.
+older schemas are read as well. Of several equal files all but one are left out; runs of an init are
+counted apart, since the check does not compare them in this way. Last, what models have in common
+with policies, by answers and actions alone.
 """
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -55,10 +56,12 @@ def main() -> None:
         *sorted(ROOT.glob("baselines/results/*/*.episodes.jsonl.zst")),
     ]
     runs: dict[Path, dict[EpisodeKey, PlayHash]] = {}
+    policies: dict[Path, dict[EpisodeKey, PlayHash]] = {}
     for file in files:
-        plays = _plays(file)
-        if plays and plays not in runs.values():
-            runs[file] = plays
+        plays, is_policy = _plays(file)
+        group = policies if is_policy else runs
+        if plays and plays not in group.values():
+            group[file] = plays
     pairs = [
         pair
         for (one, mine), (other, theirs) in combinations(runs.items(), 2)
@@ -68,6 +71,27 @@ def main() -> None:
     inits = [pair for pair in pairs if any(map(_is_init, pair.files))]
     _print("weights that were trained", [pair for pair in pairs if pair not in inits])
     _print("with an init", inits)
+    _print_policies(runs, policies)
+
+
+def _print_policies(
+    runs: Mapping[Path, dict[EpisodeKey, PlayHash]],
+    policies: Mapping[Path, dict[EpisodeKey, PlayHash]],
+) -> None:
+    print("\nepisodes played as a policy plays them, and those solved:")
+    found = []
+    for file, plays in runs.items():
+        for policy, theirs in policies.items():
+            common = plays.keys() & theirs.keys()
+            if _is_init(file) or len(common) < FEWEST_ALIKE:
+                continue
+            alike = sum(plays[key].acts_like(theirs[key]) for key in common) / len(common)
+            solved = sum(plays[key].solved for key in common) / len(common)
+            found.append((alike, solved, len(common), _name(file), _name(policy)))
+    accused = sum(alike >= ALIKE_SHARE for alike, *_ in found)
+    print(f"{len(found)} pairs, {accused} reach the limit of {ALIKE_SHARE:.0%}; the highest:")
+    for alike, solved, count, file_name, policy_name in sorted(found, reverse=True)[:SHOWN]:
+        print(f"  {alike:.1%} of {count}, {solved:.1%} solved: {file_name} and {policy_name}")
 
 
 def _print(what: str, pairs: Sequence[Pair]) -> None:
@@ -120,14 +144,13 @@ def _pair(
     )
 
 
-def _plays(file: Path) -> dict[EpisodeKey, PlayHash]:
-    """What was played; empty for a policy, whose answers have no log-probabilities."""
+def _plays(file: Path) -> tuple[dict[EpisodeKey, PlayHash], bool]:
+    """What was played, and whether by a policy, whose answers have no log-probabilities."""
     content = read_at_most(file, 2**31) if file.suffix == ".zst" else file.read_bytes()
     records = [json.loads(line) for line in content.splitlines()]
     turns = [turn for record in records for turn in record["turns"]]
-    if all(turn["log_prob"] is None for turn in turns):
-        return {}
-    return {_key(record): _play(record) for record in records if record["turns"]}
+    is_policy = all(turn["log_prob"] is None for turn in turns)
+    return {_key(record): _play(record) for record in records if record["turns"]}, is_policy
 
 
 def _key(record: dict[str, Any]) -> EpisodeKey:

@@ -170,7 +170,13 @@ def panel_line(line: Line, fingerprint: str, episodes: int = 256, seed: int = 0)
 
 def trainer_line(line: Line, updates: int, every: int | None) -> Line:
     """A start line whose configuration says how long a run is, as this project's trainer writes."""
-    line["configuration"] |= {"optimization": {"updates": updates}, "validation": {"every": every}}
+    optimization = {"updates": updates, "learning_rate": 0.0, "warmup_updates": 0}
+    line["configuration"] |= {
+        "optimization": {**optimization, "schedule": "constant"},
+        "validation": {"every": every},
+        "rollout": {"groups": 16, "group_size": 8},
+        "sampling": {"dynamic": None, "cross_policy": None},
+    }
     return line
 
 

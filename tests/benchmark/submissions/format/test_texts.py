@@ -10,7 +10,9 @@ from benchmark.submissions.format.texts import (
     check_link,
     check_name,
     check_own,
+    check_title,
     check_visible,
+    skeleton,
 )
 from tasks.texts import on_one_line
 
@@ -123,3 +125,74 @@ def test_what_the_example_says_is_nobodys_own() -> None:
         with pytest.raises(ValueError, match="is the example's text: write your own"):
             check_own(f" {text}")
     check_own("the issues of this repository")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        *("GRP0 sokoban-standard", "grpo SOKOBAN standard", "GRPO_sokoban.standard"),
+        *("GRPO sokoban-stanclard", "GRPO sokoban-5tandard", "6RPO sokoban-standard"),
+        *("GRP() sokoban-standard", "GRPO s0k0ban-5tanclarcl", "GRPO 50k08an-574ndard"),
+        "G R P O (sokoban) standard.",
+    ],
+)
+def test_titles_that_are_read_as_one_are_one(other: str) -> None:
+    assert skeleton(other) == skeleton("GRPO sokoban-standard")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("GRPO v6", "GRPO v9"),
+        ("GRPO 10", "GRPO 100"),
+        ("GRPO sokoban-standard", "GSPO sokoban-standard"),
+        ("SAMPO 2", "SAMPO"),
+        ("learn", "lean"),
+    ],
+)
+def test_titles_that_differ_are_two(one: str, other: str) -> None:
+    assert skeleton(one) != skeleton(other)
+
+
+def test_two_letters_that_are_read_as_one() -> None:
+    assert skeleton("modern") == skeleton("rnodem")
+    assert skeleton("down") == skeleton("clovvn")
+    assert skeleton("SAMPO") == skeleton("SAMP0") == skeleton("5AMP()")
+
+
+@pytest.mark.parametrize(
+    ("title", "claim"),
+    [
+        ("SAMPO RERUN", "re-run"),
+        ("SAMPO r e r u n", "re-run"),
+        ("SAMPO rerun3", "re-run"),
+        ("Re-ran SAMPO", "re-ran"),
+        ("SAMPO v2 - S0TA", "SOTA"),
+        ("SAMPO 5OTA", "SOTA"),
+        ("SAMPO S()TA", "SOTA"),
+        ("SAMPO S.O.T.A.", "SOTA"),
+        ("SOTA2026", "SOTA"),
+        ("2026SOTA", "SOTA"),
+        ("SOTAv2", "SOTA"),
+        ("SO-TA/2026", "SOTA"),
+        ("SOTAs", "SOTAs"),
+        ("State-of-the-art GRPO", "state of the art"),
+        ("SAMPO 0FFICIAL", "official"),
+        ("SAMPO 0fficia1", "official"),
+        ("SAMPO offi cial", "official"),
+        ("SAMPO/verified", "verified"),
+        ("SAMPO verif1ed2", "verified"),
+        ("SAMPO VERlFlED", "verified"),
+        ("replayed.SAMPO", "replayed"),
+    ],
+)
+def test_what_only_the_board_says(title: str, claim: str) -> None:
+    with pytest.raises(ValueError, match=f"'{claim}' is what the board says of entries"):
+        check_title(title)
+
+
+@pytest.mark.parametrize(
+    "title", ["SAMPO v2", "Unverified", "Rerunning", "Iota 7", "Art of the state", "Toast 50"]
+)
+def test_words_that_the_board_does_not_say(title: str) -> None:
+    check_title(title)

@@ -12,6 +12,10 @@ from tests.benchmark.submissions.tampering.forgery import Forgery
 from tests.support.submissions.small import Copy, Json
 
 RUN = "runs/r0/run.json"
+KINDS: tuple[Any, ...] = (
+    *("Scripted", "scripted ", "expert", "server"),
+    *(None, ["transformers"], {}),
+)
 NOT_A_NAME = "is not the name of a hub model: OWNER/NAME"
 
 
@@ -28,6 +32,22 @@ def configured(updates: Any, every: Any, **sections: Json) -> Callable[[Copy], N
         configuration["optimization"] |= {"updates": updates, **sections.get("optimization", {})}
         configuration["validation"]["every"] = every
         configuration |= {k: v for k, v in sections.items() if k != "optimization"}
+
+    return logs(change)
+
+
+def setting(section: str, name: str, value: Any) -> Callable[[Copy], None]:
+    """Changes what both logs say of one setting."""
+
+    def change(lines: Lines) -> None:
+        lines[0]["configuration"][section][name] = value
+
+    return logs(change)
+
+
+def without_section(name: str) -> Callable[[Copy], None]:
+    def change(lines: Lines) -> None:
+        del lines[0]["configuration"][name]
 
     return logs(change)
 
@@ -159,6 +179,46 @@ FORGERIES = [
         ),
         f"{LOG}, update 1: rollout/groups is 16, the configuration gives 4",
     ),
+    *(
+        Forgery(
+            f"configured {section}.{name} {shown}",
+            "trained",
+            setting(section, name, value),
+            f"{LOG}, line 1, configuration: {section}.{name} is {shown}, the trainer writes",
+        )
+        for section, name, value, shown in (
+            ("optimization", "learning_rate", "0.0001", '"0.0001"'),
+            ("optimization", "learning_rate", 1, "1"),
+            ("optimization", "learning_rate", True, "true"),
+            ("optimization", "learning_rate", -1e-4, "-0.0001"),
+            ("optimization", "warmup_updates", 2.5, "2.5"),
+            ("optimization", "warmup_updates", [], "[]"),
+            ("optimization", "warmup_updates", False, "false"),
+            ("optimization", "schedule", "cosine", '"cosine"'),
+            ("optimization", "schedule", ["linear"], '["linear"]'),
+            ("rollout", "groups", 16.0, "16.0"),
+            ("rollout", "groups", {}, "{}"),
+            ("rollout", "group_size", None, "null"),
+            ("rollout", "group_size", 10**600, f"1{'0' * 38}\u2026"),
+            ("sampling", "dynamic", True, "true"),
+            ("sampling", "cross_policy", "\x1b[2J", '"\\u001b[2J"'),
+        )
+    ),
+    *(
+        Forgery(
+            f"configuration without {name}",
+            "trained",
+            without_section(name),
+            f"{LOG}, line 1, configuration: {name}.",
+        )
+        for name in ("rollout", "sampling")
+    ),
+    Forgery(
+        "another name for how episodes are drawn",
+        "trained",
+        both(setting("sampling", "anything", True), setting("rollout", "groups", 4)),
+        f"{LOG}, update 1: rollout/groups is 16, the configuration gives 4",
+    ),
     Forgery(
         "another learning rate", "trained", rated(2e-4), "is 0.0001, the configuration gives 0.0002"
     ),
@@ -229,11 +289,58 @@ FORGERIES = [
         run(engine={"kind": "transformers"}),
         f"{RUN}, engine.kind: is 'transformers', the model is of kind policy",
     ),
+    *(
+        Forgery(
+            f"an engine of its own: {kind}",
+            "trained",
+            run(engine={"kind": kind}),
+            f"{RUN}, engine.kind: is {kind!r}, the model is of kind folder",
+        )
+        for kind in KINDS
+    ),
     Forgery(
-        "a policy's command",
+        "no engine",
         "trained",
-        run(command=["arlarena-bench", "eval", "--engine", "expert"]),
-        f"{RUN}, command: names the policy expert, the model is of kind folder",
+        run(engine={}),
+        f"{RUN}, engine.kind: is None, the model is of kind folder",
+    ),
+    Forgery(
+        "another policy's engine",
+        "policy",
+        run(engine={"kind": "scripted", "policy": "random"}),
+        f"{RUN}, engine.policy: is 'random', the model is 'expert'",
+    ),
+    Forgery(
+        "another policy's command",
+        "policy",
+        run(command=["arlarena-bench", "eval", "--engine", "random"]),
+        f"{RUN}, command: has the engine 'random', the model is of kind policy",
+    ),
+    *(
+        Forgery(
+            f"a policy's command: {' '.join(words)}",
+            "trained",
+            run(command=["arlarena-bench", "eval", *words]),
+            f"{RUN}, command: {said} expert, the model is of kind folder".replace(
+                "engine expert", "engine 'expert'"
+            ),
+        )
+        for words, said in (
+            (("--engine", "expert"), "has the engine"),
+            (("--engine=expert",), "has the engine"),
+            (("--model", "a", "--engine", "expert", "--task", "all"), "has the engine"),
+            (("--engine", "auto", "--engine=expert"), "has the engine"),
+            (("--policy", "expert"), "names the policy"),
+            (("--policy=expert",), "names the policy"),
+            (("-e", "expert"), "names the policy"),
+            (("expert",), "names the policy"),
+        )
+    ),
+    Forgery(
+        "another engine's command",
+        "trained",
+        run(command=["arlarena-bench", "eval", "--engine", "vllm"]),
+        f"{RUN}, command: has the engine 'vllm', the model is of kind folder",
     ),
     Forgery(
         "evaluated six years before its training",
@@ -244,14 +351,9 @@ FORGERIES = [
     *(
         Forgery(f"named {name}", "policy", about(name=name), f"{word!r} is what the board says of")
         for name, word in (
-            ("SAMPO (re-run)", "re run"),
-            ("SAMPO RERUN", "rerun"),
-            ("SAMPO v2 - SOTA", "sota"),
-            ("SAMPO v2 - S0TA", "sota"),
-            ("SAMPO S.O.T.A.", "sota"),
-            ("SAMPO 0FFICIAL", "official"),
+            ("SAMPO (re-run)", "re-run"),
+            ("SAMPO v2 - SOTA", "SOTA"),
             ("Official SAMPO", "official"),
-            ("SAMPO/verified", "verified"),
         )
     ),
 ]

@@ -24,6 +24,10 @@ def model(number: int = 0, **changes: Any) -> Callable[[Copy], None]:
     return change
 
 
+def random_engine(run: Json) -> None:
+    run["engine"]["policy"] = "random"
+
+
 def both(*changes: Callable[[Copy], object]) -> Callable[[Copy], None]:
     """Makes several changes."""
 
@@ -176,7 +180,10 @@ FORGERIES = [
     ),
     Forgery("unknown policy", "policy", model(name="oracle"), "there is no policy 'oracle'"),
     Forgery(
-        "policy of another name", "policy", model(name="random"), "policy random gives another"
+        "policy of another name",
+        "policy",
+        both(model(name="random"), lambda copy: copy.manifest(random_engine)),
+        "policy random gives another",
     ),
     Forgery(
         "run of another model", "trained", renamed_run, "run.json, model: grpo-s9 (folder, SHA-"

@@ -135,7 +135,7 @@ FORGERIES = [
         "recipe that claims a badge",
         "policy",
         method(recipe="expert re-run"),
-        "'re run' is what the board says of entries",
+        "'re-run' is what the board says of entries",
     ),
     Forgery(
         "panels as a number", "trained", data(panel_episodes=0), "panel_episodes: must be false"
