@@ -63,6 +63,21 @@ class Rollout(Part):
     max_staleness: Annotated[int, Field(ge=0)] | None = None
 
 
+class LoRA(Part):
+    """Low-rank updates of all linear layers but the last (Hu et al., arXiv 2106.09685).
+
+    There is no dropout: a policy that drew its own weights anew in every pass would be another one
+    than played.
+
+    Attributes:
+        rank: Of an update.
+        alpha: An update is scaled by `alpha / rank`.
+    """
+
+    rank: Annotated[int, Field(ge=1, le=512)] = 32
+    alpha: Count = 32
+
+
 class Optimization(Part):
     """How an update is made.
 
@@ -86,6 +101,8 @@ class Optimization(Part):
         skip_empty: Leave out steps whose advantages are all 0 where neither KL nor entropy is part
             of the loss: they would follow old moments and rounding alone.
         optimizer: AdamW, or with moments of 8 bits, which needs the library torchao.
+        lora: Train low-rank updates in the place of all weights; needs the library peft. Learning
+            rates are then about ten times as high.
         max_skipped: Optimizer steps in a row that may be skipped because a loss or a gradient is
             not finite, before training stops.
     """
@@ -109,6 +126,7 @@ class Optimization(Part):
     optimizer: Annotated[
         Literal["adamw", "adamw_8bit"], Field(exclude_if=lambda value: value == "adamw")
     ] = "adamw"
+    lora: Annotated[LoRA | None, Field(exclude_if=lambda value: value is None)] = None
     max_skipped: Count = 10
 
     @model_validator(mode="after")

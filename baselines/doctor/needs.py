@@ -15,6 +15,8 @@ from tasks.base import Task
 _CHECKPOINT: Final = 40
 """Bytes of disk for each parameter: a checkpoint is 16 (the model, and the trainer's state with two
 moments), the best model 4; while they are replaced, the old and the new one take space together."""
+_WITH_LORA: Final = 24
+"""The same with LoRA, whose moments are nothing beside the weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,8 @@ def policy_needs(
     memory = estimate_memory(model, config, gpus, gpus > 1, longest_row(config, tasks))
     whole = min((gpu.memory for gpu in machine.gpus), default=machine.memory)
     room = whole * (1 - share) if machine.gpus else whole
-    disk = memory.parameters * _CHECKPOINT / GIB
+    each = _CHECKPOINT if config.optimization.lora is None else _WITH_LORA
+    disk = memory.parameters * each / GIB
     free = machine.disk["runs"]
     device = "each GPU" if machine.gpus else "this machine"
     found = []

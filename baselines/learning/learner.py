@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from baselines.learning.adamw import make_optimizer
 from baselines.learning.critic import Critic
 from baselines.learning.estimation import estimate, penalty_share
 from baselines.learning.head import DEFAULT_CHUNK, use_chunked_head
+from baselines.learning.lora import add_updates, freeze, has_updates, merged, without_updates
 from baselines.learning.metrics import (
     Metrics,
     engine_metrics,
@@ -28,7 +29,13 @@ from baselines.learning.metrics import (
 )
 from baselines.learning.microbatches import RowValues
 from baselines.learning.optimizer_steps import Tensors, Updater, mini_batches
-from baselines.learning.sharding import frozen, is_sharded, loaded_once, whole_weights
+from baselines.learning.sharding import (
+    frozen,
+    is_sharded,
+    loaded_once,
+    narrow_frozen,
+    whole_weights,
+)
 from baselines.learning.tally import UpdateStats
 from baselines.rollouts.rows import Row, longest_row
 from benchmark.engines.core.base import Engine
@@ -112,8 +119,12 @@ class Learner:
         self.engine_is_exact = False
         with self._memory_advice(), loaded_once(accelerator):
             needed = run.config.needs_reference or run.config.kl.measured
-            self.reference = frozen(accelerator, self._load_model()) if needed else None
+            self.lora = run.config.optimization.lora
+            alone = needed and self.lora is None
+            self.reference = frozen(accelerator, self._load_model()) if alone else None
             self.updater = self._updater()
+            if needed and self.lora is not None:
+                self.reference = self.model
 
     @property
     def model(self) -> "PreTrainedModel":
@@ -125,9 +136,19 @@ class Learner:
         """Whether so many steps in a row were not finite that training is to stop."""
         return self.updater.diverged
 
-    def weights(self, everywhere: bool = True) -> Mapping[str, torch.Tensor]:
-        """The policy's weights by name; all processes must ask (see `whole_weights`)."""
-        return whole_weights(self.accelerator, self.model, everywhere)
+    def weights(
+        self, everywhere: bool = True, dtype: torch.dtype = torch.float32
+    ) -> Mapping[str, torch.Tensor]:
+        """The policy's weights by name, as the init names them; all processes must ask.
+
+        Args:
+            everywhere: See `whole_weights`.
+            dtype: That they are given in.
+        """
+        weights = whole_weights(self.accelerator, self.model, everywhere)
+        if has_updates(self.model):
+            return merged(self.model, weights, dtype) if weights else {}
+        return {name: weight.to(dtype) for name, weight in weights.items()}
 
     def set_learning_rate(self, rate: float) -> None:
         """Set the rate of the policy's next steps."""
@@ -276,7 +297,9 @@ class Learner:
         if not self.config.needs_reference:
             step = max(len(rows) // REFERENCE_ROWS, 1)
             wanted = range(number % step, len(rows), step)
-        tempered, plain, _ = self.updater.values_of(rows, list(wanted), self.reference)
+        own = without_updates(self.reference) if self.lora is not None else nullcontext()
+        with own:
+            tempered, plain, _ = self.updater.values_of(rows, list(wanted), self.reference)
         return tempered, plain
 
     def _weights(self, rows: Sequence[Row], plain: Tensors) -> Tensors:
@@ -308,10 +331,18 @@ class Learner:
                 "several (accelerate launch with FSDP2)"
             ) from error
 
-    def _load_model(self) -> "PreTrainedModel":
-        """The init in float32; on this process's device, unless it is to be sharded."""
+    def _load_model(self, updates: bool = False) -> "PreTrainedModel":
+        """The init in float32; on this process's device, unless it is to be sharded.
+
+        Args:
+            updates: With LoRA's, if the run trains such.
+        """
         assert self.run.init.path is not None
         model = load_model(self.run.init.path, "float32", "cpu")
+        if updates and self.lora is not None:
+            add_updates(model, self.lora, self.run.seed, self.run.init.identity.name)
+            if self.accelerator.mixed_precision == "bf16":
+                narrow_frozen(model, is_sharded(self.accelerator))
         device = self.accelerator.device
         placed: PreTrainedModel = model if is_sharded(self.accelerator) else model.to(device)
         optimization = self.config.optimization
@@ -330,11 +361,11 @@ class Learner:
     def _updater(self) -> Updater:
         """The policy with its optimizer, prepared for all processes."""
         optimization = self.config.optimization
-        model = self._load_model().train()
+        model = self._load_model(updates=True).train()
         if optimization.gradient_checkpointing:
             model.gradient_checkpointing_enable()
         optimizer = make_optimizer(
-            model.parameters(),
+            [weight for weight in model.parameters() if weight.requires_grad],
             self.accelerator.device,
             optimization.optimizer,
             lr=optimization.learning_rate,
@@ -342,6 +373,8 @@ class Learner:
             weight_decay=optimization.weight_decay,
         )
         policy, prepared_optimizer = self.accelerator.prepare(model, optimizer)
+        if self.lora is not None:
+            freeze(policy)  # FSDP makes weights anew
         critic = None
         chosen = self.config.advantage
         if isinstance(chosen, GAE):

@@ -76,22 +76,35 @@ def frozen(accelerator: Accelerator, model: Any) -> "PreTrainedModel":
         accelerator: Processes and devices.
         model: Loaded in float32, within `loaded_once`.
     """
-    narrow = accelerator.mixed_precision == "bf16"
     model.eval().requires_grad_(False)
+    if accelerator.mixed_precision == "bf16":
+        narrow_frozen(model, is_sharded(accelerator))
     if is_sharded(accelerator):
-        if narrow:
-            # Not the buffers: angles of positions need their digits, and FSDP leaves them alone.
-            for weight in model.parameters():
-                weight.data = weight.data.to(torch.bfloat16)
         sharded: PreTrainedModel = fsdp2_prepare_model(accelerator, model).requires_grad_(False)
         return sharded
-    if narrow:
-        shared = model.get_input_embeddings().weight
-        for module in model.modules():
-            if isinstance(module, torch.nn.Linear) and module.weight is not shared:
-                module.to(torch.bfloat16)
     placed: PreTrainedModel = model.to(accelerator.device)
     return placed
+
+
+def narrow_frozen(model: Any, sharded: bool) -> None:
+    """Keep what is not trained in bfloat16, as far as forward passes in it do not notice.
+
+    Args:
+        model: In float32; not prepared yet.
+        sharded: FSDP has all weights in bfloat16 in a forward pass, autocast only matrices that
+            only products see.
+    """
+    if sharded:
+        # Not the buffers: angles of positions need their digits, and FSDP leaves them alone.
+        for weight in model.parameters():
+            if not weight.requires_grad:
+                weight.data = weight.data.to(torch.bfloat16)
+        return
+    shared = model.get_input_embeddings().weight
+    for module in model.modules():
+        alone = isinstance(module, torch.nn.Linear) and module.weight is not shared
+        if alone and not module.weight.requires_grad:
+            module.to(torch.bfloat16)
 
 
 def whole_weights(
@@ -108,9 +121,19 @@ def whole_weights(
     """
     if any(isinstance(weight, DTensor) for weight in model.parameters()):
         options = StateDictOptions(full_state_dict=True, cpu_offload=not everywhere)
-        whole: Mapping[str, Any] = get_model_state_dict(model, options=options)
-        return whole
+        whole: dict[str, Any] = get_model_state_dict(model, options=options)
+        return _tied(model, whole)
     weights: Mapping[str, torch.Tensor] = accelerator.get_state_dict(model)
+    return weights
+
+
+def _tied(model: Any, weights: dict[str, Any]) -> dict[str, Any]:
+    """Let names of one parameter have one tensor again; on processes without weights, nothing."""
+    first: dict[int, str] = {}
+    for name, weight in model.named_parameters(remove_duplicate=False):
+        known = first.setdefault(id(weight), name)
+        if known != name and known in weights and name in weights:
+            weights[name] = weights[known]
     return weights
 
 

@@ -20,7 +20,8 @@ from accelerate import Accelerator
 from accelerate.utils import RNG_STATE_NAME, load
 from safetensors.torch import load_file, save_file
 
-from baselines.learning.sharding import is_sharded
+from baselines.learning.lora import has_updates, merged, write_updates
+from baselines.learning.sharding import is_sharded, whole_weights
 from baselines.training.tracking import facts_of
 from benchmark.engines.core.chat import Chat
 from benchmark.files import sync_folder
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 LAST, BEST = "last", "best"
+ADAPTER = "adapter"
 _STATE, _FACTS, _OLDER = "state", "training_state.json", "older_policy.safetensors"
 
 
@@ -200,10 +202,16 @@ def _check_format(accelerator: Accelerator, saved: Path) -> None:
 
 
 def _export(accelerator: Accelerator, model: Any, chat: Chat, folder: Path) -> None:
-    """Write a model folder: configuration, safetensors, tokenizer, image processor if any."""
-    weights = accelerator.get_state_dict(model)
+    """Write a model folder: configuration, safetensors, tokenizer, image processor if any.
+
+    LoRA's updates are merged, and also written alone into a folder in it.
+    """
+    weights: dict[str, Any] = dict(whole_weights(accelerator, model, everywhere=False))
     bare: PreTrainedModel = accelerator.unwrap_model(model)
     if accelerator.is_main_process:
+        if has_updates(bare):
+            write_updates(bare, weights, folder / ADAPTER)
+            weights = merged(bare, weights, device=torch.device("cpu"))
         bare.save_pretrained(folder, state_dict=weights)
         chat.save(folder)
 

@@ -19,6 +19,8 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from baselines.config.schema import TrainConfig
 from baselines.learning.head import DEFAULT_CHUNK, Wanted, chunked_head, use_chunked_head
+from baselines.learning.lora import add_updates
+from baselines.learning.sharding import narrow_frozen
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
@@ -76,21 +78,25 @@ def estimate_memory(
         sharded: Whether FSDP spreads the models over them.
         longest: Response tokens that a row can have.
     """
-    optimization = config.optimization
-    count, linear = _parameters(model)
+    optimization, lora = config.optimization, config.optimization.lora
+    sizes = _sizes(model, None if lora is None else lora.rank)
+    count = sizes.parameters
     narrow = optimization.mixed_precision == "bf16"
     share = processes if sharded else 1
     moments = 2.1 if optimization.optimizer == "adamw_8bit" else 8.0
-    networks = 2 if config.advantage.needs_critic else 1
+    # Under autocast, matrices that nothing but products sees are kept in bfloat16.
+    halved = count if sharded else sizes.linear
+    frozen = (4 * count - (2 * halved if narrow else 0)) / share
+    trained = (count if lora is None else sizes.updates) / share
+    if config.advantage.needs_critic:
+        trained += count / share
     parts = {
-        "weights": 4 * count * networks / share,
-        "gradients": 4 * count * networks / share,
-        "moments": moments * count * networks / share,
+        "weights": 4 * trained + (0 if lora is None else frozen),
+        "gradients": 4 * trained,
+        "moments": moments * trained,
     }
-    if config.needs_reference or config.kl.measured:
-        # Under autocast, matrices that nothing but products sees are kept in bfloat16.
-        halved = count if sharded else linear
-        parts["reference"] = (4 * count - (2 * halved if narrow else 0)) / share
+    if lora is None and (config.needs_reference or config.kl.measured):
+        parts["reference"] = frozen
     length = PROMPT + longest
     rows = max(optimization.micro_batch_tokens // length, 1)
     if sharded:
@@ -98,7 +104,8 @@ def estimate_memory(
     parts["micro-batch"] = _micro_batch(model, config, (rows, length, longest), sharded)
     lasting = sum(parts.get(name, 0) for name in ("weights", "moments", "reference"))
     # Each tensor is whole for a moment; without FSDP none is made but bfloat16 copies for vLLM.
-    copies = 2 * count if narrow else 0
+    # Those with an update are always new.
+    copies = 2 * count if narrow else 0 if lora is None else 4 * sizes.linear
     phases = {
         "playing": lasting,
         "learning": sum(parts.values()),
@@ -112,13 +119,24 @@ def estimate_memory(
     )
 
 
-def _parameters(config: "PretrainedConfig") -> tuple[int, int]:
-    """Parameters of a model, and of its matrices that only products see."""
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """Parameters of a model, of its matrices that only products see, and of LoRA's updates."""
+
+    parameters: int
+    linear: int
+    updates: int
+
+
+def _sizes(config: "PretrainedConfig", rank: int | None) -> _Sizes:
+    """Count a model's parameters, with updates of a rank."""
     model = _empty(config, "meta", torch.float32)
-    shared = model.get_input_embeddings().weight
+    shared, last = model.get_input_embeddings().weight, model.get_output_embeddings()
     layers = [m for m in model.modules() if isinstance(m, torch.nn.Linear)]
     linear = {id(m.weight): m.weight.numel() for m in layers if m.weight is not shared}
-    return sum(weight.numel() for weight in model.parameters()), sum(linear.values())
+    sides = sum(m.in_features + m.out_features for m in layers if m is not last)
+    count = sum(weight.numel() for weight in model.parameters())
+    return _Sizes(count, sum(linear.values()), (rank or 0) * sides)
 
 
 def _gathered(config: "PretrainedConfig", size: int) -> float:
@@ -172,15 +190,21 @@ def _measured(
     rows, length, response = sizes
     optimization = config.optimization
     narrow = optimization.mixed_precision == "bf16"
+    model = _empty(model_config, "meta", torch.bfloat16 if narrow and sharded else torch.float32)
+    model.train()
+    if optimization.lora is not None:
+        add_updates(model, optimization.lora, seed=0)
+        if narrow:
+            narrow_frozen(model, sharded)
     with FakeTensorMode():
-        model = _empty(model_config, "cpu", torch.bfloat16 if narrow and sharded else torch.float32)
-        model.train()
+        _place(model)
         if optimization.gradient_checkpointing:
             model.gradient_checkpointing_enable()
         chunked = use_chunked_head(model, optimization.head_chunk or DEFAULT_CHUNK)
         for weight in model.parameters():
             # Gradients are counted by themselves; here only while they are made.
-            weight.register_post_accumulate_grad_hook(_forget)
+            if weight.requires_grad:
+                weight.register_post_accumulate_grad_hook(_forget)
         ids = torch.zeros((rows, length), dtype=torch.long)
         places = tuple(torch.zeros(rows * response, dtype=torch.long) for _ in range(2))
         targets = torch.zeros(rows * response, dtype=torch.long)
@@ -198,6 +222,27 @@ def _measured(
                 values = torch.nn.functional.cross_entropy(logits, targets, reduction="none")
             values.sum().backward()
         return float(peak.peak)
+
+
+def _place(model: torch.nn.Module) -> None:
+    """Move a model from the device `meta` to the CPU, where fake tensors stand for real ones.
+
+    By hand, since torch's own way to move a model needs tensors that nothing else refers to.
+    """
+    made: dict[int, torch.Tensor] = {}
+    for module in model.modules():
+        tables: tuple[Any, ...] = (module._parameters, module._buffers)
+        for tensors in tables:
+            for name, old in tensors.items():
+                if old is None:
+                    continue
+                if id(old) not in made:
+                    new = torch.empty(old.shape, dtype=old.dtype, device="cpu")
+                    weight = isinstance(old, torch.nn.Parameter)
+                    made[id(old)] = (
+                        torch.nn.Parameter(new, requires_grad=old.requires_grad) if weight else new
+                    )
+                tensors[name] = made[id(old)]
 
 
 def _forward(model: Any, ids: torch.Tensor, response: int) -> torch.Tensor:

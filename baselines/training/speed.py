@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from accelerate import Accelerator
 
+from baselines.learning.lora import has_updates
 from baselines.learning.metrics import Metrics
 from baselines.rollouts.rows import Row
 
@@ -25,7 +26,11 @@ device's name; the first that fits counts."""
 
 
 def step_flops(
-    model: "PretrainedConfig", parameters: int, rows: Sequence[Row], epochs: float
+    model: "PretrainedConfig",
+    parameters: int,
+    rows: Sequence[Row],
+    epochs: float,
+    frozen: bool = False,
 ) -> float:
     """Floating-point operations of forward and backward passes, as MFU counts them.
 
@@ -38,6 +43,8 @@ def step_flops(
         parameters: Of the policy, all of them.
         rows: That are learned from.
         epochs: Times that each is, on the average.
+        frozen: LoRA: the weights have no gradients, which is 2 less per parameter and token. What
+            its updates add is left out.
     """
     text = model.get_text_config(decoder=True)
     head = text.vocab_size * text.hidden_size
@@ -47,7 +54,8 @@ def step_flops(
     lengths = [row.length for row in rows]
     products = body * sum(lengths) + head * sum(len(row.response_ids) for row in rows)
     pairs = sum(length**2 for length in lengths)
-    return float(6 * epochs * (products + text.num_hidden_layers * width * pairs))
+    attention = text.num_hidden_layers * width * pairs
+    return float(epochs * ((4 if frozen else 6) * products + 6 * attention))
 
 
 def speed_metrics(
@@ -79,14 +87,19 @@ class Speedometer:
     def __init__(self, accelerator: Accelerator, model: Any) -> None:
         self._processes = accelerator.num_processes
         self._config = accelerator.unwrap_model(model).config
-        self._parameters = sum(weight.numel() for weight in model.parameters())
+        self._frozen = has_updates(model)
+        self._parameters = sum(
+            weight.numel()
+            for weight in model.parameters()
+            if not (self._frozen and weight.requires_grad)
+        )
         cuda = accelerator.device.type == "cuda"
         self._device = torch.cuda.get_device_name(accelerator.device) if cuda else None
         self._flops = 0.0
 
     def note(self, rows: Sequence[Row], epochs: float) -> None:
         """Rows were learned from so many times on the average."""
-        self._flops += step_flops(self._config, self._parameters, rows, epochs)
+        self._flops += step_flops(self._config, self._parameters, rows, epochs, self._frozen)
 
     def metrics(self, seconds: float | None) -> Metrics:
         """`speed/` numbers of what was noted since the last time, in so many seconds."""

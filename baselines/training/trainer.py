@@ -266,9 +266,8 @@ class Trainer:
 
         Also the init's, before anything is played: a server may still have those of another run.
         """
-        weights = self.learner.weights(everywhere=not self.players.main_alone)
-        if self.run.weights_dtype == "bfloat16":
-            weights = {name: one.to(torch.bfloat16) for name, one in weights.items()}
+        dtype = torch.bfloat16 if self.run.weights_dtype == "bfloat16" else torch.float32
+        weights = self.learner.weights(not self.players.main_alone, dtype)
         self._handed_gib = sum(one.numel() * one.element_size() for one in weights.values()) / 2**30
         await self.engine.load_weights(weights.items(), self.state.update)
 

@@ -72,6 +72,22 @@ def test_qwen3_4b_on_one_gpu_and_on_eight() -> None:
     assert eight.parts["weights"] == pytest.approx(alone.parts["weights"] / 6)
     # Sharded weights are bfloat16 where they are whole, and so is the stream between layers.
     assert eight.peak < 0.5 * 74.5
+    lora = estimate_memory(
+        LARGE,
+        resolve("sampo", "paper", ["alfworld"], ["optimization.lora.rank=32"]),
+        1,
+        sharded=False,
+        longest=LONGEST,
+    )
+    # Of each layer: q and o of 2560 x 4096, k and v of 2560 x 1024, three of 2560 x 9728.
+    updates = 36 * 32 * (2 * (2560 + 4096) + 2 * (2560 + 1024) + 3 * (2560 + 9728))
+    assert lora.parts["moments"] == 2 * lora.parts["gradients"] == 8 * updates / GIB
+    # Matrices of layers in bfloat16; embeddings, which the last layer shares, in float32.
+    embeddings = 151_936 * 2560
+    assert lora.parts["weights"] == pytest.approx(
+        (4 * updates + 2 * parameters + 2 * embeddings) / GIB, rel=1e-3
+    )
+    assert "reference" not in lora.parts and lora.peak < 0.4 * alone.peak
     small = estimate_memory(
         LARGE,
         resolve("sampo", "paper", ["alfworld"], ["optimization.optimizer=adamw_8bit"]),

@@ -9,10 +9,13 @@ import pytest
 from accelerate.commands.launch import _validate_launch_command, launch_command_parser
 from accelerate.state import AcceleratorState
 from accelerate.utils.launch import prepare_multi_gpu_env
+from safetensors.torch import load_file
 
+from baselines.inits.registry import find_model
 from baselines.launch.plan import plan_gpus, trainer_command
 from benchmark.cli.main import main
 from benchmark.logs.training_log import LOG, read_training_log
+from tests.support.training.lora_files import FILE, check_merged
 from tests.support.training.ranks import run_together
 
 SCRIPT = Path(__file__).parent / "fsdp_train.py"
@@ -26,6 +29,7 @@ SMALL = (
 )
 
 RECOMPUTED = ("optimization.head_chunk=64", "optimization.gradient_checkpointing=true")
+LORA = ("optimization.lora.rank=4", "optimization.learning_rate=3e-3")
 BF16 = "optimization.mixed_precision=bf16"
 
 
@@ -57,6 +61,8 @@ def updates(folder: Path) -> list[dict[str, Any]]:
         # As on GPUs: the last layer in chunks, activations recomputed.
         ("sampo", [*RECOMPUTED], 1e-4),
         pytest.param("ppo", [], 1e-4),
+        pytest.param("sampo", [*RECOMPUTED, *LORA], 1e-4),
+        pytest.param("grpo", [*LORA, BF16], 0.1),
         # Sums of bfloat16 numbers depend on their order.
         pytest.param("grpo", [*RECOMPUTED, BF16], 0.1),
     ],
@@ -79,6 +85,13 @@ def test_two_sharded_processes_train_as_one(
             assert together[name] == alone[name]
         for name in ("policy/loss", "policy/grad_norm", "policy/entropy", "kl_init/mean"):
             assert together[name] == pytest.approx(alone[name], rel=tolerance, abs=1e-6)
+    names = [set(load_file(run / "last" / FILE)) for run in (one, two)]
+    assert names[0] == names[1] and "lm_head.weight" not in names[0]
+    if own[-len(LORA) :] == list(LORA):
+        # 32 by default, over a rank of 4.
+        init = find_model("tiny-sokoban").path
+        assert init is not None
+        assert check_merged(two / "last", init, 32 / 4) == 7 * 3
     # The init and its reference are one and the same on every process.
     assert updates(two)[0]["kl_init/mean"] < 1e-6
 

@@ -1,0 +1,140 @@
+"""LoRA by peft: low-rank updates of linear layers are trained, the init's own weights are not.
+
+The policy is its own reference: with its updates scaled to nothing it says what the init says, so
+no second model is kept.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import torch
+from safetensors.torch import save_file
+
+from baselines.config.schema import LoRA
+from tasks.errors import UserError
+from tasks.seeding import stable_seed
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+_ADAPTER: Final = "default"
+"""What peft calls an adapter that has no other name; a part of its tensors' names."""
+_BASE: Final = ".base_layer.weight"
+_DOWN, _UP = f".lora_A.{_ADAPTER}.weight", f".lora_B.{_ADAPTER}.weight"
+_SAVED: Final = "base_model.model."
+"""What peft puts before the names in a file."""
+_WEIGHTS: Final = "adapter_model.safetensors"
+
+
+def add_updates(model: "PreTrainedModel", settings: LoRA, seed: int, base: str = "") -> None:
+    """Give every linear layer of a model but the last an update, and freeze all else.
+
+    Args:
+        model: In float32, and so are the updates; it is changed.
+        settings: Rank and scale.
+        seed: Of the run: the updates' first halves are drawn from it. The second ones are 0.
+        base: What the model is called in the updates' own file.
+
+    Raises:
+        UserError: peft is not installed.
+    """
+    try:
+        from peft import LoraConfig, inject_adapter_in_model
+    except ImportError as error:
+        raise UserError(
+            f"optimization.lora needs peft ({error}): pip install 'arlarena-bench[lora]'"
+        ) from error
+    chosen = LoraConfig(
+        r=settings.rank,
+        lora_alpha=settings.alpha,
+        target_modules="all-linear",
+        task_type="CAUSAL_LM",
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(stable_seed("lora", seed))
+        # Not peft's own wrapper: the model keeps its class, its parts and their names.
+        inject_adapter_in_model(chosen, model)
+    # A file must not depend on the order of a set.
+    chosen.target_modules = sorted(chosen.target_modules or ())
+    chosen.base_model_name_or_path = base
+    freeze(model)
+
+
+def freeze(model: torch.nn.Module) -> None:
+    """Leave nothing to be trained but updates."""
+    for name, weight in model.named_parameters():
+        weight.requires_grad_(name.endswith((_DOWN, _UP)))
+
+
+def has_updates(model: Any) -> bool:
+    """Whether a model is trained by LoRA; it may be wrapped for its processes."""
+    return getattr(getattr(model, "module", model), "peft_config", None) is not None
+
+
+@contextmanager
+def without_updates(model: Any) -> Iterator[None]:
+    """Within it a model says what its init says."""
+    from peft.tuners.lora import LoraLayer
+
+    # Not by switching the updates off, which also freezes them: FSDP looks only once at what is
+    # trained.
+    layers = [layer for layer in model.modules() if isinstance(layer, LoraLayer)]
+    for layer in layers:
+        layer.set_scale(_ADAPTER, 0.0)
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.set_scale(_ADAPTER, 1.0)
+
+
+def merged(
+    model: Any,
+    weights: Mapping[str, torch.Tensor],
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | None = None,
+) -> dict[str, torch.Tensor]:
+    """The weights W + alpha / rank * B A, with the names that they have without LoRA.
+
+    They are added up in float32. Few are whole in it at a time.
+
+    Args:
+        model: Knows alpha and rank; it may be wrapped.
+        weights: Of the model, whole, with the names that they have with LoRA.
+        dtype: Of the result.
+        device: Of the result; None for where the weights are.
+    """
+    config = getattr(model, "module", model).peft_config[_ADAPTER]
+    scale = config.lora_alpha / config.r
+    made: dict[str, torch.Tensor] = {}
+    # Tied names have one tensor, also in the result.
+    kept: dict[int, torch.Tensor] = {}
+    for name, weight in weights.items():
+        place = device or weight.device
+        if name.endswith(_BASE):
+            layer = name.removesuffix(_BASE)
+            down, up = (weights[layer + half].float() for half in (_DOWN, _UP))
+            made[f"{layer}.weight"] = (weight.float() + scale * (up @ down)).to(place, dtype)
+        elif not name.endswith((_DOWN, _UP)):
+            made[name] = kept.setdefault(weight.data_ptr(), weight.to(place, dtype))
+    return made
+
+
+def write_updates(model: Any, weights: Mapping[str, torch.Tensor], folder: Path) -> None:
+    """Write the updates alone, as peft and vLLM read them (`eval --lora`).
+
+    Args:
+        model: See `merged`.
+        weights: See `merged`.
+        folder: Where to.
+    """
+    folder.mkdir(parents=True)
+    getattr(model, "module", model).peft_config[_ADAPTER].save_pretrained(str(folder))
+    tensors = {
+        _SAVED + name.replace(f".{_ADAPTER}.", "."): weight.detach().cpu().contiguous()
+        for name, weight in weights.items()
+        if name.endswith((_DOWN, _UP))
+    }
+    save_file(tensors, folder / _WEIGHTS)

@@ -1,0 +1,116 @@
+"""Runs that train low-rank updates: what is trained, kept, resumed, and given to engines."""
+
+import asyncio
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from accelerate.state import AcceleratorState
+
+from baselines.inits.registry import find_model
+from benchmark.adapters import find_adapter
+from benchmark.cli.main import main
+from benchmark.engines.transformers.engine import TransformersEngine
+from benchmark.logs.training_log import LOG, read_training_log
+from tests.support.training.lora_files import FILE, check_merged
+
+pytestmark = pytest.mark.slow
+INIT = find_model("tiny-sokoban").path
+assert INIT is not None
+FOLDER: Path = INIT
+SMALL = (
+    "optimization.lora.rank=4",
+    "optimization.lora.alpha=8",
+    "optimization.learning_rate=3e-3",
+    "optimization.warmup_updates=0",
+    "rollout.groups=3",
+    "rollout.group_size=4",
+    "rollout.max_turns=6",
+    "validation.every=null",
+    "checkpoint_every=1",
+)
+SCALE = 8 / 4
+BF16 = "optimization.mixed_precision=bf16"
+
+
+def train(folder: Path, *own: str, engine: str = "transformers") -> list[dict[str, Any]]:
+    words = ["train", "--recipe", "grpo", "--init", "tiny-sokoban", "--out", str(folder)]
+    words += ["--engine", engine, *(w for text in (*SMALL, *own) for w in ("--set", text))]
+    assert main(words) == 0
+    return [dict(line.values) for line in read_training_log(folder / LOG).updates]
+
+
+def learned(line: dict[str, Any]) -> dict[str, Any]:
+    measured = ("seconds", "memory", "speed")
+    return {name: value for name, value in line.items() if not name.startswith(measured)}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of three updates."""
+    folder = tmp_path_factory.mktemp("lora") / "run"
+    train(folder, "optimization.updates=3")
+    return folder
+
+
+def test_the_engine_has_what_was_trained(trained: Path) -> None:
+    updates = [line.values for line in read_training_log(trained / LOG).updates]
+    assert updates[0]["kl_init/mean"] < 1e-9
+    assert updates[2]["kl_init/mean"] > 1e-6
+    for line in updates:
+        # Merged weights and two products add up the same numbers in another order.
+        assert line["engine/abs_max"] < 1e-4
+
+
+def test_a_checkpoint_is_the_init_and_its_updates(trained: Path) -> None:
+    assert check_merged(trained / "last", FOLDER, SCALE) == 7 * 3
+    state = json.loads((trained / "last" / "adapter" / "adapter_config.json").read_text())
+    assert state["base_model_name_or_path"] == "tiny-sokoban"
+    assert state["target_modules"] == sorted(state["target_modules"])
+
+
+def test_evaluation_reads_the_updates_alone(trained: Path) -> None:
+    async def checksums(engine: TransformersEngine) -> list[torch.Tensor]:
+        async with engine:
+            assert engine._decoder is not None
+            return [one.clone() for one in engine._decoder.model.state_dict().values()]
+
+    adapter = find_adapter(str(trained / "last" / "adapter"))
+    merged = asyncio.run(checksums(TransformersEngine(trained / "last")))
+    read = asyncio.run(checksums(TransformersEngine(FOLDER, lora=adapter)))
+    assert len(merged) == len(read) > 30
+    for one, other in zip(merged, read, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-6)
+
+
+def test_a_resumed_run_is_the_whole_one(trained: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    train(folder, "optimization.updates=1")
+    begun = train(folder, "optimization.updates=3")
+    whole = [dict(line.values) for line in read_training_log(trained / LOG).updates]
+    assert [learned(line) for line in begun] == [learned(line) for line in whole]
+    assert (folder / "last" / FILE).read_bytes() == (trained / "last" / FILE).read_bytes()
+    assert (folder / "last" / "adapter" / "adapter_config.json").read_bytes() == (
+        trained / "last" / "adapter" / "adapter_config.json"
+    ).read_bytes()
+
+
+def test_bf16_with_recomputed_activations_starts_at_the_init(tmp_path: Path) -> None:
+    own = (BF16, "optimization.gradient_checkpointing=true", "entropy_coef=0.01")
+    # accelerate's state is that of the process, and has a precision.
+    AcceleratorState._reset_state(reset_partial_state=True)
+    first = train(tmp_path / "run", *own, "optimization.updates=1")[0]
+    AcceleratorState._reset_state(reset_partial_state=True)
+    assert first["kl_init/mean"] == 0 and first["policy/grad_norm"] > 0
+
+
+@pytest.mark.vllm
+@pytest.mark.skipif(find_spec("vllm") is None, reason="vllm is not installed")
+def test_vllm_answers_with_the_updates(tmp_path: Path) -> None:
+    updates = train(tmp_path / "run", "optimization.updates=3", engine="vllm")
+    assert updates[2]["kl_init/mean"] > 1e-6
+    for line in updates:
+        assert line["engine/k3"] < 1e-9 and line["engine/abs_max"] < 1e-3
