@@ -158,7 +158,8 @@ def panel_line(line: Line, fingerprint: str, episodes: int = 256, seed: int = 0)
     """
     if line["kind"] == "validation":
         update, solved = line["update"], round(episodes * line["success"])
-        turns = round(7.5 * episodes) + (stable_seed("turns", seed, update) % 100 if update else 0)
+        drawn = stable_seed("turns", seed, update) if update else 0
+        turns = 5 * episodes + drawn % (5 * episodes)
         shares = {name: round(turns * line[name]) / turns for name in ("format_ok", "action_ok")}
         of_panel = validation_line(update, solved, episodes, turns=turns / episodes, **shares)
         return {**line, **of_panel, "fingerprint": fingerprint}

@@ -209,7 +209,7 @@ FORGERIES = [
     Forgery(
         "share of no turns",
         "trained",
-        validation(format_ok=0.123456789),
+        validation(format_ok=0.123456789, turns=7.5),
         "format_ok 0.123456789 is not a fraction of 180 turns",
     ),
     Forgery(
