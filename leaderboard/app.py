@@ -232,7 +232,7 @@ def _curves(board: Board) -> TabPart:
                     label=f"Entries with training logs, at most {MOST_CURVES}",
                     scale=3,
                 ),
-                "x": dropdown(choices, state, "x", "Over"),
+                "x": dropdown(choices, state, "x", "Horizontal axis"),
                 "linear": gr.Checkbox(False, label="Linear axes"),
             }
         with gr.Row(elem_classes="lb-plots"):

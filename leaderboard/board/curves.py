@@ -31,11 +31,11 @@ class CurveKind:
 
 
 CURVES: Final[Mapping[str, CurveKind]] = {
-    "success": CurveKind("success", "share", "validation episodes solved, on the log's panel"),
-    "kl_init": CurveKind("KL to the init", "nats", "k3 of policy to init, mean over tokens", True),
+    "success": CurveKind("success", "share", "validation episodes solved"),
+    "kl_init": CurveKind("KL to the init", "nats", "k3 estimate, mean over tokens", True),
     "grad_norm": CurveKind("gradient norm", "norm", "before clipping, mean over steps", True),
     "entropy": CurveKind("entropy", "nats", "of the next token, full softmax, mean over tokens"),
-    "format": CurveKind("valid format", "share", "validation responses that keep the contract"),
+    "format": CurveKind("valid format", "share", "validation responses in the required format"),
 }
 """The curves of `SeedCurves.series` that are drawn, by name."""
 
@@ -45,7 +45,7 @@ SIGNALS: Final[Mapping[str, CurveKind]] = {
     "ratio": CurveKind("token ratio, P99", "ratio", "new to old policy, 99% quantile", True),
     "entropy": CURVES["entropy"],
     "rollout_format": CurveKind(
-        "valid format", "share", "training responses that keep the contract"
+        "valid format", "share", "training responses in the required format"
     ),
 }
 """What may warn of a collapse: numbers of every update, by name."""

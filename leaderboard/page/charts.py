@@ -172,8 +172,8 @@ def error_bars(
     """
     data = [{name: value for name, value in row.items() if name != "parts"} for row in rows]
     parts = [{"label": row["label"], "part": part} for row in rows for part in row.get("parts", ())]
-    y = {"field": "label", "type": "nominal", "sort": None, "title": None,
-         "axis": {"labelLimit": 300, "labelColor": INK, "grid": False}}  # fmt: skip
+    y = {"field": "label", "type": "nominal", "sort": None, "title": None, "axis": None,
+         "scale": {"paddingInner": 0.2}}  # fmt: skip
     say = tooltip({"note": " "})
     layers: list[Spec] = [
         {
@@ -196,11 +196,17 @@ def error_bars(
         rule = {"type": "rule", "strokeDash": [3, 3], "color": SOFT}
         layers.insert(0, {"data": {"values": [{"at": 0}]}, "mark": rule,
                           "encoding": {"x": quantity("at", title)}})  # fmt: skip
+    # Names stand above the bars: beside them a phone would have no room left for the bars.
+    names: Spec = {
+        "mark": {"type": "text", "align": "left", "dy": -14, "limit": 330},
+        "encoding": {"x": {"value": 0}, "text": {"field": "label"}},
+    }
+    layers.append(names)
     for layer in layers:
         if "data" not in layer or layer["data"]["values"] is parts:
             layer["encoding"]["y"] = y
     spec = {
         "data": {"values": data}, "layer": layers, "width": "container",
-        "height": 34 * len(data),
+        "height": 44 * len(data),
     }  # fmt: skip
     return value_of(spec, said)

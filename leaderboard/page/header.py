@@ -105,7 +105,8 @@ def footer(board: Board) -> str:
         parts.append(outside(address, short) if address else short)
     if facts.date:
         parts.append(line(facts.date))
-    return page(element("p", joined(["Built from ", joined(parts, ", "), "."]), "lb-foot lb-built"))
+    built = "Built from " if len(parts) > 1 else "Built with "
+    return page(element("p", joined([built, joined(parts, ", "), "."]), "lb-foot lb-built"))
 
 
 def head_tags(address: str) -> str:

@@ -145,7 +145,10 @@ def table(
         )
         for row in rows
     )
-    return framed(caption, top, body, css, shown_caption)
+    # What a pointer sees as a title can also be unfolded, by key or touch.
+    told = facts((head.title, head.text) for head in heads if head.text)
+    more = folded("What the columns mean", told) if any(head.text for head in heads) else NOTHING
+    return framed(caption, top, body, css, shown_caption) + more
 
 
 def framed(

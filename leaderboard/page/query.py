@@ -20,6 +20,7 @@ from leaderboard.page.state import DEFAULTS, FLAGS, MANY, MOST_CURVES, NAMES, NO
 from leaderboard.table.cells import text
 from leaderboard.table.columns import SUCCESS, panel_name
 from leaderboard.table.table import columns
+from tasks.texts import cut
 
 Asked = Mapping[str, str | bool | Iterable[str] | None]
 MAX_SEARCH: Final = 200
@@ -29,6 +30,8 @@ MAX_LINK: Final = 16_000
 TOO_LONG: Final = "too-long"
 """Stands in a parsed query that was longer than `MAX_LINK`."""
 _MAX_SHOWN: Final = 3
+_MAX_WORD: Final = 60
+"""Characters of an unknown value that are repeated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +54,9 @@ class Ignored:
             shown = ", ".join(self.unknown[:_MAX_SHOWN])
             more = len(self.unknown) - _MAX_SHOWN
             rest = f" and {more} more" if more > 0 else ""
-            said.append(f"Not on this board, though the address asks for it: {shown}{rest}.")
+            said.append(f"This link asks for something that is not on the board: {shown}{rest}.")
         if self.cut:
-            said.append(f"The address asks for more than is shown: {'; '.join(self.cut)}.")
+            said.append(f"This link asks for more than is shown: {'; '.join(self.cut)}.")
         return " ".join(said)
 
 
@@ -86,7 +89,7 @@ def open_query(board: Board, asked: Asked) -> Opened:
     given = {name: _texts(asked.get(name)) for name in NAMES}
     protocol = board.protocol(given["protocol"][0]) if given["protocol"] else board.protocols[0]
     known = choices_of(board, protocol.name if protocol else board.protocols[0].name)
-    cut = [f"an address has at most {MAX_LINK:,} characters"] if asked.get(TOO_LONG) else []
+    more = [f"an address has at most {MAX_LINK:,} characters"] if asked.get(TOO_LONG) else []
     unknown: list[str] = []
     found: dict[str, Any] = {}
     for name in NAMES:
@@ -95,7 +98,7 @@ def open_query(board: Board, asked: Asked) -> Opened:
             words = " ".join(values)
             found[name] = words[:MAX_SEARCH]
             if len(words) > MAX_SEARCH:
-                cut.append(f"a search has at most {MAX_SEARCH} characters")
+                more.append(f"a search has at most {MAX_SEARCH} characters")
         elif name in FLAGS:
             found[name] = values == ("1",)
         elif name == "columns" and asked.get(name) is None:
@@ -103,14 +106,14 @@ def open_query(board: Board, asked: Asked) -> Opened:
         else:
             offered = _offered(board, name, found, known)
             right = tuple(dict.fromkeys(value for value in values if value in offered))
-            unknown += [f"{name} {text(v[:MAX_SEARCH])}" for v in values if v not in offered]
+            unknown += [f"{name} {text(cut(v, _MAX_WORD))}" for v in values if v not in offered]
             first = right[0] if right else getattr(DEFAULTS, name)
             found[name] = right if name in MANY else first
     if len(found["entries"]) > MOST_CURVES:
-        cut.append(f"only the first {MOST_CURVES} of {len(found['entries'])} entries fit")
+        more.append(f"only the first {MOST_CURVES} of {len(found['entries'])} entries fit")
     found["entries"] = found["entries"][:MOST_CURVES]
     found["protocol"] = found["protocol"] or board.protocols[0].name
-    return Opened(_completed(board, State(**found)), Ignored(tuple(unknown), tuple(cut)))
+    return Opened(_completed(board, State(**found)), Ignored(tuple(unknown), tuple(more)))
 
 
 def _offered(

@@ -50,6 +50,32 @@ WORDS: Final[Mapping[str, Word]] = {
             "a few seeds say about collapse: 0 of 3 leaves room for many. One seed has no value.",
         ),
     ),
+    "worst_seed": Word(
+        "Worst seed",
+        ("The lowest final success of all seeds, in the validations during training.",),
+    ),
+    "drawdown": Word(
+        "Drawdown",
+        (
+            "The deepest fall of the success curve below its best value so far, in points; the "
+            "median of the seeds. 0: it never fell.",
+        ),
+    ),
+    "retention": Word(
+        "Retention",
+        (
+            "The final success divided by the best success during training, both smoothed over "
+            "three validations; the median of the seeds. 1: nothing was lost.",
+        ),
+    ),
+    "mismatch": Word(
+        "Mismatch",
+        (
+            "How far the probabilities that the trainer computes are from those of the engine that "
+            "sampled: the k3 estimate of their KL divergence for a token, 95th percentile of the "
+            "updates, in nats.",
+        ),
+    ),
     "panel": Word(
         "Panel",
         (

@@ -47,7 +47,7 @@ class TaskGains:
         gains: By the paper's gain, the largest first.
         tau: Kendall's tau-b of the two orders, the baseline's zero among them; None with too few
             methods.
-        methods: In the orders, with the baseline.
+        methods: That were run here, with the baseline.
     """
 
     panel: PanelFacts
@@ -83,7 +83,7 @@ def _of_task(board: Board, protocol: str, panel: PanelFacts) -> TaskGains:
         gained.append(Gain(each.method, success - base.success[0], here, row))
     gained.sort(key=lambda gain: -gain.paper)
     tau, methods = agreement(gained)
-    return TaskGains(panel, track, tuple(gained), tau, methods)
+    return TaskGains(panel, track, tuple(gained), tau, methods or int(start is not None))
 
 
 def agreement(gained: Sequence[Gain]) -> tuple[float | None, int]:

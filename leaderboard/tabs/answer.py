@@ -101,19 +101,30 @@ def _sentence(
             element("strong", _entry(first, state)), " leads with " if others and not ties
             else " has ",
             element("strong", f"{cells.percent(success.value)}%"),
-            f" [{cells.percent(success.low)}, {cells.percent(success.high)}]",
-            "" if start is None else f", before training {cells.percent(start)}%",
+            " [", explained("interval", "95% CI"),
+            f" {cells.percent(success.low)}\u2013{cells.percent(success.high)}]",
+            "" if start is None else f", {_from(start, success.value)} before training",
         ]
     )  # fmt: skip
     margin = _margin(board, state, panels, first, others, ties)
     return joined(
-        [said, margin, ". ", _collapses(first), _dependable(first, panels), _proof(first)]
+        [said, margin, ". ", _collapses(first), _dependable(first, panels), _proof(first, state)]
     )
 
 
-def _proof(row: BoardRow) -> Markup:
-    """What was checked of an entry."""
-    return joined([" ", explained("badges", "Checked"), f": {', '.join(badges_of(row))}."])
+def _from(start: float, end: float) -> str:
+    """Where training led."""
+    shown, other = (f"{cells.percent(each)}%" for each in (start, end))
+    return "the same as" if shown == other else f"{'up' if end > start else 'down'} from {shown}"
+
+
+def _proof(row: BoardRow, state: State) -> Markup:
+    """What was checked of an entry, and where its command stands."""
+    query = query_of(State(tab="entry", protocol=state.protocol, entry=row.id))
+    return joined(
+        [" ", explained("badges", "Checked"), f": {', '.join(badges_of(row))}. ",
+         link(query, "Reproduce it"), "."]
+    )  # fmt: skip
 
 
 def _dependable(row: BoardRow, panels: Sequence[PanelKey]) -> Markup:
@@ -125,7 +136,7 @@ def _dependable(row: BoardRow, panels: Sequence[PanelKey]) -> Markup:
     if found is None:
         single = len(row.checkpoints) == 1
         return joined([" ", name, ": not known from one seed."]) if single else NOTHING
-    ends = f"[{cells.percent(found.low)}, {cells.percent(found.high)}]"
+    ends = f"[{cells.percent(found.low)}\u2013{cells.percent(found.high)}]"
     last = f"; worst seed {cells.percent(worst)}%" if worst is not None else ""
     return joined([" ", name, f": {cells.percent(found.value)}% {ends}{last}."])
 

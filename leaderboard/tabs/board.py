@@ -29,7 +29,15 @@ from leaderboard.page.shown import frame_of, panels_of_name, view_of, whole_fram
 from leaderboard.page.state import FIRST_ROWS, FIXED, USUAL, State, query_of
 from leaderboard.page.words import ONE_SEED, WORDS, explained
 from leaderboard.table import cells
-from leaderboard.table.columns import DEPENDABLE, RANK, SUCCESS, Column, Line, success_of
+from leaderboard.table.columns import (
+    COLUMNS,
+    DEPENDABLE,
+    RANK,
+    SUCCESS,
+    Column,
+    Line,
+    success_of,
+)
 from leaderboard.table.ranks import RANKED
 from leaderboard.table.table import columns, csv_of
 from leaderboard.table.view import panels_of
@@ -55,6 +63,11 @@ _WORDS: Final = {
     DEPENDABLE: "dependable",
     RANK: "rank",
     _COLLAPSE: "collapse",
+    "worst_seed": "worst_seed",
+    "max_drawdown": "drawdown",
+    "retention": "retention",
+    "mismatch_p95": "mismatch",
+    "badges": "badges",
     "track": "track",
     "init": "init",
 }
@@ -90,11 +103,13 @@ def silent(board: Board, protocol: str, panels: str) -> frozenset[str]:
     """Usual columns that say nothing: all ranked entries are the same, unknown, or below noise."""
     frame = whole_frame(board, protocol, panels, SUCCESS)
     frame = frame[frame["kind"].isin(RANKED)]
+    # A single entry's numbers are news; its track and badges stand in the answer above.
+    texts = {column.name for column in COLUMNS if not column.unit}
     found = set()
     for name in USUAL:
         values = frame[name].dropna()
         noise = name == "mismatch_p95" and bool((values.abs() < _FLOOR).all())
-        if values.empty or noise or (values.nunique() == 1 and len(frame) > 1):
+        if values.empty or noise or (values.nunique() == 1 and (len(frame) > 1 or name in texts)):
             found.add(name)
     # Where nothing collapses, that is worth saying; one number to quote is worth showing.
     known = {name for name in (_COLLAPSE, DEPENDABLE) if frame[name].notna().any()}
@@ -327,15 +342,22 @@ def _around(board: Board, protocol: str, panels: str) -> Markup:
     return joined([_how_to_read(board, state), published, _refused(board)])
 
 
-def _here(board: Board, state: State) -> dict[str, str]:
-    """The best entry of each recipe on the chosen panels, to stand beside what was published."""
+def _here(board: Board, state: State) -> dict[str, Piece]:
+    """The best entry of each recipe on the chosen panels, to stand beside what was published.
+
+    Settings are not mixed: each stands with its track.
+    """
     keys = panels_of_name(board, state.protocol, state.panels)
-    best: dict[str, float] = {}
+    best: dict[str, tuple[float, str]] = {}
     for row in board.rows(state.protocol):
         found = success_of(row, keys) if row.kind == "trained" else None
         if found is not None:
-            best[row.recipe] = max(found.value, best.get(row.recipe, 0.0))
-    return {recipe.lower(): cells.percent(value) for recipe, value in best.items()}
+            name = row.recipe.lower()
+            best[name] = max((found.value, row.track), best.get(name, (0.0, "")))
+    return {
+        recipe: joined([cells.percent(value), element("span", line(track), "lb-sub")])
+        for recipe, (value, track) in best.items()
+    }
 
 
 def _how_to_read(board: Board, state: State) -> Markup:

@@ -36,6 +36,8 @@ BEFORE, AFTER = 30, 10
 """Updates before and after the collapse that are drawn."""
 MOST_DRAWN: Final = 12
 """Runs that are drawn one by one; the median is of all."""
+LEAST_RUNS: Final = 3
+"""Collapses with a past to look at, without which no signal is named as the best warning."""
 
 
 @lru_cache(maxsize=8)
@@ -83,13 +85,18 @@ def _answer(found: tuple[Autopsy, ...], signals: tuple[Warned, ...]) -> Markup:
     runs = counted(len(found), "training run")
     if not best.known:
         return joined([f"{runs} collapsed, so early that no signal can be judged."])
+    if best.known < LEAST_RUNS:
+        return joined(
+            [f"{runs} collapsed, {best.known} of them late enough to look for a warning: too few "
+             "to say which signal is one."]
+        )  # fmt: skip
     if best.excess <= 0 or best.lead is None:
         return joined([f"{runs} collapsed. No signal moved before more often than in other runs."])
     title = element("strong", SIGNALS[best.name].title)
     others = f", and in {best.false_alarms} of {best.held} that did not collapse"
     return joined(
         [
-            f"{runs} collapsed. The best warning is ", title, f": it moved before the collapse in "
+            f"{runs} collapsed. The best warning is ", title, f": it moved by the collapse in "
             f"{best.moved} of {best.known} runs, {best.lead:g} updates earlier (median)",
             others if best.held else "", ".",
         ]
@@ -99,7 +106,7 @@ def _answer(found: tuple[Autopsy, ...], signals: tuple[Warned, ...]) -> Markup:
 def _signals(signals: tuple[Warned, ...]) -> Markup:
     heads = [
         Head("signal"),
-        Head("moved before the collapse", number=True),
+        Head("moved by the collapse", number=True),
         Head("lead (updates)", number=True, text="median, where it moved"),
         Head("moved first", number=True, text="runs in which nothing moved before it"),
         Head("moved without a collapse", number=True, text="runs that did not collapse"),
@@ -122,7 +129,7 @@ def _runs(board: Board, state: State, found: tuple[Autopsy, ...]) -> Markup:
     heads = [Head("run"), Head("collapse at", number=True), Head("moved first")]
     heads += [Head(kind.title, number=True, text="update at which it moved")
               for kind in SIGNALS.values()]  # fmt: skip
-    heads += [Head("one level", text="that the init solves and the collapsed weights do not")]
+    heads += [Head("one episode", text="that the init solves and the collapsed weights do not")]
     rows: list[list[Piece]] = [
         [
             joined([_entry(each, state), element("span", f"seed {each.curves.seed}", "lb-sub")]),

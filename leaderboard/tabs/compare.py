@@ -27,6 +27,7 @@ from leaderboard.page.markup import (
     view_link,
 )
 from leaderboard.page.state import State, query_of
+from leaderboard.page.words import explained
 from leaderboard.table import cells
 from leaderboard.table.columns import COLUMNS, Line, panel_name
 from leaderboard.table.equal import equal_means
@@ -161,7 +162,7 @@ def _side_by_side(board: Board, first: BoardRow, second: BoardRow) -> Markup:
         said = (
             f"{event.happened} of {event.known}" if event else cells.UNKNOWN for event in events
         )
-        rows.append(["seeds that collapsed", *said])
+        rows.append([explained("collapse", "seeds that collapsed"), *said])
     for name in _STABILITY:
         column = known[name]
         values = [
@@ -181,7 +182,7 @@ def _side_by_side(board: Board, first: BoardRow, second: BoardRow) -> Markup:
             same.append(name)
     heads = [Head("stability and configuration"), Head(line(first.name)), Head(line(second.name))]
     alike = note(f"Same in both: {', '.join(same)}.") if same else NOTHING
-    listed = table("Stability and configuration", heads, rows) if rows else NOTHING
+    listed = table("Stability and configuration", heads, rows, "lb-pair") if rows else NOTHING
     both = [row.id for row in (first, second) if row.stability is not None]
     curves = State(tab="curves", protocol=first.protocol, entries=tuple(both))
     over = element("p", link(query_of(curves), "All their curves")) if both else NOTHING
@@ -192,7 +193,7 @@ def _listed(
     first: BoardRow, second: BoardRow, found: dict[str, EntryComparison], state: State
 ) -> Markup:
     heads = [
-        Head("panel"),
+        Head(explained("panel", "panel")),
         Head("first (%)", number=True),
         Head("second (%)", number=True),
         Head(
@@ -200,12 +201,12 @@ def _listed(
             number=True,
             text="with its 95% interval",
         ),
-        Head("interval"),
-        Head("p", number=True, text="of no difference between these checkpoints, as they are"),
+        Head("interval", text="what it covers: episodes, and seeds where an entry has several"),
+        Head("p", number=True, text="of no difference between these very checkpoints"),
         Head("test"),
         Head("episodes", number=True),
-        Head("differ on", number=True),
-        Head("verdict"),
+        Head("differ on", number=True, text="episodes that one entry solved more often"),
+        Head("verdict", text="a tie where the interval holds 0"),
     ]
     return table(
         "Paired differences",

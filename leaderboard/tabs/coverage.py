@@ -1,5 +1,6 @@
 """Every recipe on every track: what is there, and for every hole the command that fills it."""
 
+from collections import Counter
 from functools import lru_cache
 from statistics import fmean
 
@@ -24,6 +25,7 @@ from leaderboard.page.state import State, query_of
 from leaderboard.page.words import explained
 from leaderboard.table import cells
 from leaderboard.table.columns import Line
+from tasks.texts import counted
 
 Place = tuple[str, str]
 """(recipe, track)."""
@@ -42,17 +44,19 @@ def coverage_page(board: Board, state: State) -> str:
         runs.setdefault((run.recipe, run.track), []).append(run)
     places = [(recipe, track) for recipe in grid.recipes for track in grid.tracks]
     filled = [place for place in places if place in entries or place in runs]
+    most = Counter(recipe for recipe, _ in filled)
     heads = [Head("recipe"), *(Head(_track(name)) for name in grid.tracks)]
     listed: list[list[Piece]] = [
         [recipe, *(_cell(grid, (recipe, track), entries, runs, state) for track in grid.tracks)]
-        for recipe in grid.recipes
+        for recipe in sorted(grid.recipes, key=lambda name: (-most[name], name))
     ]
     about = joined(
         [
             "Success of the last weights in percent, mean over seeds; below it the seeds that ",
             explained("collapse", "collapsed"),
-            ". Linked cells are entries. The others are runs of this project\u2019s own study: not "
-            "submitted, not ranked. A plus is a hole: it opens the command that fills it.",
+            ". Linked numbers are entries. The others are runs of this project\u2019s own study, "
+            "which are not ranked; they stand here where they have more seeds than the entry. A "
+            "plus is a hole: it opens the command that fills it.",
         ]
     )
     said = f"{len(filled)} of {len(places)} combinations of recipe and track have a run"
@@ -76,8 +80,8 @@ def _cell(
     runs: dict[Place, list[StudyRun]],
     state: State,
 ) -> Markup:
-    row, found = entries.get(place), runs.get(place)
-    if row is not None and row.panels:
+    row, found = entries.get(place), runs.get(place, [])
+    if row is not None and row.panels and len(row.checkpoints) >= len(found):
         event = Line(row, (), None).collapse
         said = f"{event.happened}/{event.known} collapsed" if event else "no logs"
         query = query_of(State(tab="entry", protocol=state.protocol, entry=row.id))
@@ -86,11 +90,16 @@ def _cell(
     if found:
         success = fmean(run.success for run in found)
         fallen = sum(run.collapse is not None for run in found)
-        return _heat(success, cells.percent(success), f"{fallen}/{len(found)} collapsed")
+        below: Piece = f"{fallen}/{len(found)} collapsed"
+        if row is not None:
+            query = query_of(State(tab="entry", protocol=state.protocol, entry=row.id))
+            entry = link(query, f"entry: {counted(len(row.checkpoints), 'seed')}")
+            below = joined([below, element("span", entry, "lb-sub")])
+        return _heat(success, cells.percent(success), below)
     return _hole(grid, *place)
 
 
-def _heat(success: float, shown: Piece, said: str) -> Markup:
+def _heat(success: float, shown: Piece, said: Piece) -> Markup:
     content = joined([shown, element("span", said, "lb-sub")])
     return element("div", content, "lb-hot", style=f"--v: {100 * success:.0f}%")
 

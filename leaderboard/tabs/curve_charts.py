@@ -143,12 +143,16 @@ def _spec(
     axis: charts.Spec,
     step: bool = False,
 ) -> charts.Spec:
+    labels = labels_of(drawn)
+    room = min(_NAME_LIMIT, 7 * max(map(len, labels))) + 10 if len(labels) > 1 else 8
     return {
         "title": {"text": title, "subtitle": about},
         "data": {"values": parts.lines},
         "layer": _layers(drawn, parts, title, of_x, axis, "step-after" if step else "linear"),
         "width": "container",
         "height": _HEIGHT,
+        # Names stand to the right of the lines, where nothing else is drawn.
+        "padding": {"left": 4, "top": 4, "right": room, "bottom": 4},
     }
 
 
@@ -208,10 +212,11 @@ def _layers(
         layers.append(
             {
                 "data": {"values": _ends(parts.lines, axis)},
-                "mark": {"type": "text", "align": "right", "dy": -9, "fontSize": 11},
+                "mark": {"type": "text", "align": "left", "dx": 6, "fontSize": 11,
+                         "limit": _NAME_LIMIT, "dy": {"expr": "datum.dy"}},
                 "encoding": same | {"y": y, "opacity": shown, "text": {"field": "label"}},
             }
-        )
+        )  # fmt: skip
     return layers
 
 
@@ -239,6 +244,9 @@ def _recipes(drawn: Drawn, labels: list[str]) -> tuple[charts.Spec, charts.Spec]
 def _ends(lines: Sequence[dict[str, Any]], axis: charts.Spec) -> list[dict[str, Any]]:
     """Where the name of every line stands: at its end, and not on another name."""
     last = list({line["label"]: line for line in lines}.values())
+    end = max(line["x"] for line in last)
+    # What ends early has its name above its end, where an axis or a longer line may go on.
+    last = [line | {"dy": 0 if line["x"] == end else -8} for line in last]
     low: float
     high: float
     low, high = axis["scale"].get("domain") or (0.0, max([line["y"] for line in lines]))
@@ -263,6 +271,7 @@ _HEIGHT: Final = 190.0
 """Of a figure, in pixels, as those of names; their width is a share of the figure's."""
 _NAME_HEIGHT: Final = 13.0
 _NAME_WIDTH: Final = 0.3
+_NAME_LIMIT: Final = 84
 _OF_X: Final = {
     "updates": "update",
     "episodes": "training episodes",

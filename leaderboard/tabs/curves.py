@@ -46,10 +46,12 @@ def curves_page(board: Board, state: State) -> str:
                 [
                     "Line: median over seeds. Band: min\u2013max while all seeds run. Cross: ",
                     explained("collapse", "collapse"),
-                    ". Triangle: not a finite number. Click a name in a legend to isolate it. Long "
-                    "logs are thinned, peaks kept. Values below a log axis, including 0, are drawn "
-                    "on its lower end. The band of survival is its 95% interval. Overlapping "
-                    "lines are listed in the table.",
+                    ". Triangle: not a finite number. KL is measured from the ",
+                    explained("init", "init"),
+                    ", the checkpoint that training started from. Click a name in a legend to "
+                    "isolate it. Long logs are thinned, peaks kept. On a log axis, values below "
+                    "its lower end, including 0, are drawn there. The band of survival is its 95% "
+                    "interval. Lines that overlap can be told apart in the table.",
                 ]
             )
         ),
@@ -64,7 +66,9 @@ def _name(row: BoardRow, seeds: Sequence[SeedCurves], state: State) -> Piece:
     query = query_of(State(tab="entry", protocol=state.protocol, entry=row.id))
     panels = ", ".join(sorted({each.panel for each in seeds if each.panel}))
     count = counted(len(seeds), "seed")
-    about = f"{count}, validated on {panels}" if panels else count
+    about: Piece = count
+    if panels:
+        about = joined([count, ", validated on the ", explained("panel", "panel"), f" {panels}"])
     return joined([link(query, line(row.name)), " ", element("span", about, "lb-sub")])
 
 

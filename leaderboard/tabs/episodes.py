@@ -119,7 +119,7 @@ def _browser(
     )
     # It filters what is listed, in the browser (`assets/episodes.js`).
     find = Markup('<input type="search" class="lb-find" aria-label="Find an episode" '
-                  'placeholder="Find: name, category, solved, failed">')  # fmt: skip
+                  'placeholder="Name, category, failed">')  # fmt: skip
     found = element("ul", joined(shown), "lb-list", tabindex="0", aria_label="Episodes")
     listed = element("div", find + found)
     chosen = element("div", _chosen(board, submissions, row, played, state), "lb-episode")

@@ -66,10 +66,10 @@ def paper_page(board: Board, state: State) -> str:
 def _answer(found: tuple[TaskGains, ...]) -> Piece:
     every = [gain for each in found for gain in each.gains]
     run = sum(gain.here is not None for gain in every)
-    said = f"{run} of {len(every)} gains over GRPO that the paper reports have been run here"
+    said = f"Run here so far: {run} of the {len(every)} gains over GRPO that the paper reports"
     orders = [f"{each.panel.title}: {_tau(each)}" for each in found if each.tau is not None]
     if not orders:
-        return f"{said}: too few to compare the order of the methods on any task."
+        return f"{said}; too few to compare the order of the methods on any task."
     return f"{said}. Kendall\u2019s \u03c4 of the two orders: {'; '.join(orders)}."
 
 
@@ -97,7 +97,7 @@ def _of_task(each: TaskGains, state: State) -> Markup:
     order = f"Kendall\u2019s \u03c4 of the two orders: {_tau(each)}."
     if each.tau is None:
         order = (
-            f"The orders are not compared: {counted(each.methods, 'method')} here, GRPO included; "
+            f"Too few for an order of methods: {each.methods} here, GRPO included; "
             f"{LEAST_METHODS} are needed."
         )
     title = each.panel.title
@@ -141,7 +141,7 @@ def _verdicts(board: Board) -> Markup:
     run = [each for each in found if each.outcome != _NOT_RUN]
     open_ = [each for each in found if each.outcome == _NOT_RUN]
     about = (
-        f"{judged} of {len(found)} claims are decided. The rules are fixed (baselines/study/"
+        f"Decided: {judged} of {len(found)} claims. The rules are fixed (baselines/study/"
         "claims.py): a claim with a planned seed missing counts as not run, and with fewer than "
         "three seeds nothing is decided."
     )

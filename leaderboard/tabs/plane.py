@@ -37,7 +37,7 @@ def plane(board: Board, state: State) -> charts.Value:
         ),
         "x": charts.quantity(
             "retention", "retention: final / best success while training (%)",
-            scale={"domain": [0, 114], "nice": False},
+            scale={"domain": [-3, 114], "nice": False},
             axis={"values": [0, 20, 40, 60, 80, 100]},
         ),
         "y": charts.quantity("success", "success (%)", scale={"domain": [0, 100]}),
@@ -45,7 +45,8 @@ def plane(board: Board, state: State) -> charts.Value:
     named = points if len(points) <= MOST_NAMED else front
     places = [(point["retention"], point["success"]) for point in named]
     for point, height in zip(named, charts.apart_where_near(places, 16, 6), strict=True):
-        point["label_y"] = height
+        # On the axis a name would be struck through.
+        point["label_y"] = max(height, 4.0)
     layers = [
         _paths(points, channels),
         _front_line(front, channels),

@@ -21,14 +21,14 @@ from leaderboard.table import cells
 
 
 def published_section(
-    panels: Sequence[PanelFacts], protocol: str, here: Mapping[str, str]
+    panels: Sequence[PanelFacts], protocol: str, here: Mapping[str, Piece]
 ) -> Markup:
     """What the paper published on the tasks of a view; never among its entries.
 
     Args:
         panels: Of the view. The paper's numbers are of their tasks, and of none of the panels.
         protocol: Name of the protocol that is shown.
-        here: Success of this board's best entry of a recipe, by the recipe's name, as text.
+        here: Success of this board's best entry of a recipe and its track, by the recipe's name.
     """
     titles = {panel.task: panel.title for panel in panels}
     rows = published_rows(list(titles))
@@ -64,7 +64,7 @@ def published_section(
     )
 
 
-def _rows(titles: dict[str, str], reported: Sequence[str], here: Mapping[str, str]) -> Markup:
+def _rows(titles: dict[str, str], reported: Sequence[str], here: Mapping[str, Piece]) -> Markup:
     heads = [Head("method")]
     heads += [
         Head(f"{titles[task]}, the paper's own episodes (%)", number=True) for task in reported

@@ -38,8 +38,8 @@ _MOST_FALLEN: Final = 3
 _LOW, _HIGH = f"{SUCCESS}:low", f"{SUCCESS}:high"
 _ABOUT: Final = {
     "advantage": "how advantages are computed",
-    "clipping": "importance sampling and its limits",
-    "aggregation": "how token losses become one",
+    "clipping": "how the importance ratio is computed and clipped",
+    "aggregation": "how token losses are combined into one",
     "sampling": "which episodes an update learns from",
 }
 
@@ -66,8 +66,9 @@ def stability_lead(board: Board, state: State) -> str:
     if not known:
         return page(note("No entry on this task has training logs yet."))
     fallen = [(row, event) for row, event in events if event.happened]
+    happened = sum(event.happened for _, event in fallen)
     parts: list[Piece] = [
-        element("strong", f"{sum(e.happened for _, e in fallen)} of {counted(known, 'training')}"),
+        element("strong", f"{happened} of {counted(known, 'training run')}"),
         " ", explained("collapse", "collapsed"),
     ]  # fmt: skip
     names = [
@@ -98,8 +99,9 @@ def choices_lead(board: Board, state: State) -> str:
             "We compare two entries only if they differ in exactly one of the four choices of a "
             "recipe, and in the learning rate, which may be tuned for each. A gain is a difference "
             "of success in points. Its 95% interval is that of every comparison of two entries; "
-            "with three pairs or more (small dots), it is over pairs. A few seeds say little, and "
-            "nothing is corrected for the number of comparisons."
+            "with three pairs or more (small dots), it is over pairs. With one seed on each side "
+            "the interval covers the episodes only: another seed may give another result. Nothing "
+            "is corrected for the number of comparisons."
         )
         if any(each.contrasts for each in _dimensions(board, state))
         else note("No two entries on this task differ in exactly one choice yet."),
@@ -114,7 +116,7 @@ def choices_page(board: Board, state: State) -> str:
     rest = [each.name for each in found if not each.contrasts] if shown else []
     return page(
         *map(_dimension, shown),
-        note(f"No two entries differ in nothing but the {' or the '.join(rest)} yet.")
+        note(f"No two entries differ only in the {' or only in the '.join(rest)} yet.")
         if rest
         else NOTHING,
     )
@@ -192,7 +194,7 @@ def _names(points: list[dict[str, Any]], x: charts.Spec, success: charts.Spec) -
     layers = []
     for right in (True, False):
         own = [
-            {"x": p["x"], "at": height, "text": p["recipe"]}
+            {"x": p["x"], "at": max(height, 4.0), "text": p["recipe"]}
             for p, height in zip(named, heights, strict=True)
             if (p["x"] < middle) == right
         ]
@@ -298,9 +300,9 @@ def _contrasts(dimension: Dimension) -> Markup:
         Head("over"),
         Head("gain (points)", number=True, text="with its 95% interval"),
         Head("interval"),
-        Head("trainings"),
+        Head("runs"),
         Head("collapsed", number=True, text="seeds of the choice that collapsed"),
-        Head("of the other", number=True, text="seeds of the other choice that collapsed"),
+        Head("collapsed (other)", number=True, text="seeds of the other choice that collapsed"),
         Head("setting"),
     ]
     rows: list[list[Piece]] = [

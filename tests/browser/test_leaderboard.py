@@ -191,7 +191,7 @@ def test_filters_and_a_shared_link(page: Page, browser: Browser, address: str) -
 
 def test_a_link_that_asks_for_too_much_opens_and_says_so(page: Page, address: str) -> None:
     open_at(page, f"{address}?tab=board&panels=sokoban/builtin&search={'a' * 201}{'&x=1' * 2_000}")
-    notice = page.get_by_text("The address asks for more than is shown")
+    notice = page.get_by_text("This link asks for more than is shown")
     expect(notice).to_contain_text("a search has at most 200")
     expect(page.get_by_label("Search")).to_have_value("a" * 200)
     expect(page.locator(".lb-count").first).to_have_text(re.compile("^0 of [0-9]+ entries"))
@@ -313,7 +313,7 @@ def test_hostile_texts_are_texts(page: Page, address: str, artifacts: Path) -> N
     open_at(
         page, f"{address}?tab=<img src=x onerror=alert(1)>&entry=%00%E2%80%AE&search={{{{7*7}}}}"
     )
-    expect(page.get_by_text("Not on this board")).to_contain_text("<img src=x")
+    expect(page.get_by_text("This link asks for something")).to_contain_text("<img src=x")
     assert page.locator("img[src=x], .lb script, .lb [onerror], .lb [onmouseover]").count() == 0
 
 

@@ -18,6 +18,7 @@ from leaderboard.table.columns import Line, dependable_of, worst_of
 from leaderboard.table.view import badges_of
 from leaderboard.tabs.answer import init_success
 from leaderboard.tabs.curve_charts import curve_chart
+from tasks.texts import counted
 
 
 @lru_cache(maxsize=64)
@@ -30,10 +31,28 @@ def entry_head(board: Board, state: State) -> str:
     return page(
         element("h2", line(row.name)),
         element("div", joined([*tiles, *_training(board, row)]), "lb-hero"),
-        copied(f"arlarena-bench reproduce submissions/{row.id}", "reproduce it")
-        if row.kind == "trained"
-        else NOTHING,
+        _reproduce(board, row) if row.kind == "trained" else NOTHING,
     )
+
+
+def _reproduce(board: Board, row: BoardRow) -> Markup:
+    """The line that runs an entry again, and what it takes."""
+    minutes = _minutes(board, row)
+    cost = "" if minutes is None else f": {counted(len(row.checkpoints), 'seed')}, {minutes} each"
+    said = joined(["Reproduce it in a clone of the repository", cost, "."])
+    return element("p", said, "lb-note lb-above") + copied(
+        f"arlarena-bench reproduce submissions/{row.id}", "reproduce it"
+    )
+
+
+def _minutes(board: Board, row: BoardRow) -> str | None:
+    """Mean time of one training, as logged; None where no log says."""
+    seconds = [
+        total.values[-1]
+        for curves in board.curves(row)
+        if (total := curves.of(SECONDS)) is not None
+    ]
+    return f"{cells.number(fmean(seconds) / 60, 'count')} min" if seconds else None
 
 
 @lru_cache(maxsize=64)
@@ -56,14 +75,16 @@ def _tile(name: Piece, value: Piece, *about: Piece) -> Markup:
 
 def _success(board: Board, row: BoardRow, numbers: PanelNumbers) -> Markup:
     facts = board.panel(row, numbers.key)
-    title = f"{facts.title} ({numbers.panel})" if facts else "/".join(numbers.key)
+    title = facts.title if facts else "/".join(numbers.key)
+    if numbers.panel != "builtin":
+        title += f" ({numbers.panel})"
     init = init_success(board, row, [numbers.key]) if row.kind == "trained" else None
     seeds = [each.success for each in numbers.seeds]
     ends = f"{cells.percent(numbers.low)}\u2013{cells.percent(numbers.high)}"
     shown = interval_bar(numbers.low, numbers.high, numbers.success, seeds, init)
     return _tile(
         f"success on {title}", f"{cells.percent(numbers.success)}%",
-        element("span", f"95% CI {ends}", "lb-sub"), shown,
+        element("span", joined([explained("interval", "95% CI"), f" {ends}"]), "lb-sub"), shown,
     )  # fmt: skip
 
 
@@ -97,14 +118,7 @@ def _training(board: Board, row: BoardRow) -> list[Markup]:
     if row.parameters:
         size = cells.number(row.parameters, "parameters")
         tiles.append(_tile("model", size, element("span", line(row.base_model), "lb-sub")))
-    seconds = [
-        total.values[-1]
-        for curves in board.curves(row)
-        if (total := curves.of(SECONDS)) is not None
-    ]
-    if seconds:
-        minutes = cells.number(fmean(seconds) / 60, "count")
-        tiles.append(
-            _tile("training", f"{minutes} min", element("span", "a seed, as logged", "lb-sub"))
-        )
+    minutes = _minutes(board, row)
+    if minutes is not None:
+        tiles.append(_tile("training", minutes, element("span", "a seed, as logged", "lb-sub")))
     return tiles

@@ -27,6 +27,7 @@ from leaderboard.page.markup import (
     view_link,
 )
 from leaderboard.page.state import State, query_of
+from leaderboard.page.words import explained
 from leaderboard.table import cells
 from leaderboard.table.columns import panel_name
 from leaderboard.table.view import badges_of
@@ -108,12 +109,12 @@ def _about(row: BoardRow) -> Markup:
                 [
                     ("kind", _KINDS.get(row.kind, row.kind)),
                     ("recipe", line(row.recipe)),
-                    ("track", line(row.track)),
+                    (explained("track", "track"), line(row.track)),
                     ("choices", joined((joined([f"{n} ", line(v)]) for n, v in picked), ", ")),
                     ("setting", line(choices.setting) if choices.setting else NOTHING),
                     ("base model", joined([base, size]) if base else NOTHING),
-                    ("init", _model(row.init) if row.init else NOTHING),
-                    ("badges", badges),
+                    (explained("init", "init"), _model(row.init) if row.init else NOTHING),
+                    (explained("badges", "badges"), badges),
                     ("re-run", line(row.badges.rerun_note) if row.badges.rerun_note else NOTHING),
                     ("training data", _training_data(row)),
                     ("authors", joined(map(line, row.authors), ", ")),
@@ -134,7 +135,7 @@ def _training_data(row: BoardRow) -> Markup:
         return NOTHING
     streams = ", ".join(data.training_streams) or "none"
     other = "yes" if data.other else "no"
-    about = f" (declared; training streams: {cells.text(streams)}; other data of a task: {other})"
+    about = f" Declared: training streams {cells.text(streams)}; other data of a task: {other}."
     return joined([joined(map(line, data.statement.splitlines()), " "), about])
 
 
@@ -151,9 +152,9 @@ def _ways(row: BoardRow) -> list[Markup]:
 
 def _panels(board: Board, row: BoardRow) -> Markup:
     heads = [
-        Head("panel"),
+        Head(explained("panel", "panel")),
         Head("success (%)", number=True),
-        Head("95% interval", number=True, text="over the panel's episodes"),
+        Head(explained("interval", "95% interval"), number=True),
         Head("each seed (%)", number=True),
         Head("valid format (%)", number=True),
         Head("valid action (%)", number=True),

@@ -15,7 +15,18 @@ from leaderboard.board.training_rows import (
     SeedNumbers,
     Stability,
 )
-from leaderboard.page.markup import NOTHING, Head, Piece, element, folded, joined, line, note, table
+from leaderboard.page.markup import (
+    NOTHING,
+    Head,
+    Piece,
+    element,
+    facts,
+    folded,
+    joined,
+    line,
+    note,
+    table,
+)
 from leaderboard.table import cells
 from leaderboard.table.columns import MEDIANS
 from tasks.texts import counted
@@ -75,8 +86,17 @@ def stability_tables(stability: Stability, seeds: Sequence[SeedCurves]) -> Marku
                 "What it takes to reach a success rate",
                 table("Medians over the seeds", _REACHED, reached),
             ),
+            folded("What these numbers mean", facts(_meanings(stability))),
         ]
     )
+
+
+def _meanings(stability: Stability) -> list[tuple[Piece, Piece]]:
+    """Definitions of everything in the tables, each once."""
+    listed = (stability.columns, stability.numbers, stability.events)
+    names = dict.fromkeys(each.name for part in listed for each in part)
+    known = [DEFINITIONS[name] for name in names if name in DEFINITIONS]
+    return [(what.name, f"{what.text} ({what.source})") for what in known]
 
 
 def _measured(stability: Stability, seeds: Sequence[SeedCurves]) -> Piece:
@@ -111,6 +131,9 @@ def _shown(stability: Stability) -> list[list[Piece]]:
             last = cells.number(worst.get(each.name), DEFINITIONS[each.name].unit)
         elif each.name == "collapse_rate" and collapse is not None:
             how = f"{collapse.happened} of {collapse.known}"
+            if collapse.low is not None and collapse.high is not None:
+                ends = whole_percent(collapse.low), whole_percent(collapse.high)
+                how += f", 95% CI {ends[0]}\u2013{ends[1]}%"
         elif each.name == "worst_seed":
             how = "lowest"
         elif each.name == "dispersion_across_runs":

@@ -195,7 +195,7 @@ def test_a_link_sets_controls_and_content_of_its_tab(page: Page) -> None:
 
 def test_a_link_in_vain_says_so(page: Page) -> None:
     changes = opened(page, parsed("tab=entry&entry=%3Cscript%3E"), "v2")
-    assert "though the address asks for it: entry &lt;script&gt;" in changes[page.notice]
+    assert "something that is not on the board: entry &lt;script&gt;" in changes[page.notice]
     assert changes[page.tabs].selected == "entry"
 
 

@@ -164,10 +164,12 @@ def test_what_is_not_there_is_said(board: Board) -> None:
     assert found.state == State(protocol="v1", panels="built-in")
     said = found.ignored.text
     assert said == (
-        "Not on this board, though the address asks for it: tab x, protocol v9, kinds policy "
+        "This link asks for something that is not on the board: tab x, protocol v9, kinds policy "
         "and 2 more."
     )
     assert Ignored().text == ""
+    long = open_query(board, parsed(f"panels={'b' * 500}")).ignored.text
+    assert long.endswith(f"not on the board: panels {'b' * 59}\u2026.")
 
 
 def test_a_seed_and_an_episode_belong_to_what_is_shown(board: Board) -> None:
@@ -261,13 +263,13 @@ def test_what_is_too_much_is_said(board: Board) -> None:
     found = open_query(board, parsed(f"tab=curves&{entries}"))
     assert found.state.entries == ENTRIES[:MOST_CURVES]
     assert found.ignored.text == (
-        "The address asks for more than is shown: only the first 6 of 8 entries fit."
+        "This link asks for more than is shown: only the first 6 of 8 entries fit."
     )
     found = open_query(board, parsed(f"tab=x&search={'a' * (MAX_SEARCH + 1)}"))
     assert found.state.search == "a" * MAX_SEARCH
     assert found.ignored.text == (
-        "Not on this board, though the address asks for it: tab x. "
-        "The address asks for more than is shown: a search has at most 200 characters."
+        "This link asks for something that is not on the board: tab x. "
+        "This link asks for more than is shown: a search has at most 200 characters."
     )
 
 

@@ -60,6 +60,8 @@ def test_the_page_says_it(boards: Boards) -> None:
     assert "3 training runs collapsed. The best warning is gradient norm" in said
     assert "in 2 of 3 runs, 4.5 updates earlier (median), and in 1 of 2 that did not" in said
     assert rows_of(page)[0] == ["gradient norm", "2 of 3", "4.5", "2 of 3", "1 of 2"]
+    one = text_of(collapses_lead(boards(entry("one", seed(0, 15, 10, 12)), HELD), STATE))
+    assert "1 training run collapsed, 1 of them late enough to look for a warning: too few" in one
     assert "No training run on this board has collapsed yet" in text_of(
         collapses_lead(boards(HELD), STATE)
     )

@@ -49,12 +49,17 @@ def test_two_methods_are_no_order() -> None:
     assert agreement([gain]) == (None, 0)
 
 
+def test_grpo_alone_is_one_method(boards: Boards) -> None:
+    _, sokoban = gains(boards(entry("grpo", 40)), "v1")
+    assert (sokoban.tau, sokoban.methods) == (None, 1)
+
+
 def test_the_page_says_what_was_not_run(boards: Boards) -> None:
     board = board_of(boards)
     said = text_of(paper_lead(board, STATE) + paper_page(board, STATE))
-    assert "3 of 18 gains over GRPO that the paper reports have been run here." in said
+    assert "Run here so far: 3 of the 18 gains over GRPO that the paper reports." in said
     assert "Sokoban: 0.00 (4 methods)" in said
-    assert "The orders are not compared: 0 methods here, GRPO included; 3 are needed" in said
+    assert "Too few for an order of methods: 0 here, GRPO included; 3 are needed" in said
     assert "EMPG \u22124.7 not run yet" in said and "CISPO \u221257.9 +20.0 [" in said
     assert "SAMPO +5.0 +40.0" in said
 
@@ -68,7 +73,7 @@ def test_verdicts_are_those_of_the_study(boards: Boards) -> None:
     grid = Grid((), (), (), verdicts)
     judged = Board(replace(board.facts, grid=grid), board._table)
     page = paper_page(judged, STATE)
-    assert "1 of 2 claims are decided" in text_of(page) and "SAMPO &lt;wins&gt;" in page
+    assert "Decided: 1 of 2 claims" in text_of(page) and "SAMPO &lt;wins&gt;" in page
     assert "missing: cispo lacks seed 4" in page
     assert '<span class="lb-chip lb-good">reproduced</span>' in page
 

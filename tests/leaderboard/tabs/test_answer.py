@@ -51,10 +51,17 @@ def test_who_leads_by_how_much_and_what_collapsed(boards: Boards) -> None:
     board = boards(trained("a", "sampo", 80, 0, 0.9), trained("b", "cispo", 10, 3, 0.1), start())
     said = text_of(answer(board, STATE))
     assert said.startswith("Sokoban, track sokoban-standard : ")
-    assert "sampo leads with 80.0% [" in said and ", before training 20.0%;" in said
+    assert (
+        "sampo leads with 80.0% [ 95% CI 71.1" in said
+        and ", up from 20.0% before training;" in said
+    )
     assert "+70.0 [" in said and "points ahead of cispo" in said and "tie" not in said
     assert "0 of 3 seeds collapsed (95% CI 0\u201356%)." in said
-    assert said.endswith("Checked : replayed, stability: logs, init: fixed.")
+    assert said.endswith("Checked : replayed, stability: logs, init: fixed. Reproduce it .")
+    worse = text_of(answer(boards(trained("b", "cispo", 10, 3, 0.1), start()), STATE))
+    assert ", down from 20.0% before training; it is the only entry of this track" in worse
+    same = text_of(answer(boards(trained("b", "cispo", 20, 3, 0.1), start()), STATE))
+    assert ", the same as before training;" in same
     assert "Dependable" not in said
     three = [trained(name, name, solved, 0, 0.9) for name, solved in
              (("a", 80), ("b", 79), ("c", 78))]  # fmt: skip
@@ -92,7 +99,7 @@ def test_the_number_to_quote(boards: Boards) -> None:
     row = dependable(trained("a", "sampo", 80, 0, 0.9), 0.5, 0.2, 0.625)
     board = boards(row, trained("b", "cispo", 10, 3, 0.1))
     said = text_of(answer(board, STATE))
-    assert "Dependable success : 50.0% [20.0, 62.5]; worst seed 80.0%." in said
+    assert "Dependable success : 50.0% [20.0\u201362.5]; worst seed 80.0%." in said
     cells = {each[1].split()[0]: each for each in rows_of(board_page(board, STATE))}
     assert cells["a"][3] == "50.0 20.0\u201362.5" and cells["b"][3] == "\u2013"
     # The mean of two panels, whose intervals are joined as those of success are.
@@ -153,6 +160,16 @@ def test_columns_that_say_nothing_are_not_shown(boards: Boards) -> None:
     # Who has chosen columns sees them.
     own = State(protocol="v1", panels="sokoban/builtin", columns=("track",))
     assert "track" in [column.name for column in chosen(board, own)]
+    # A single entry's track stands in the answer, its drawdown nowhere else.
+    alone = silent(boards(trained("a", "sampo", 80, 0, 0.9)), "v1", "sokoban/builtin")
+    assert {"track", "init", "badges"} <= alone and "retention" not in alone
+
+
+def test_the_best_entry_beside_a_published_one_names_its_track(boards: Boards) -> None:
+    stress = replace(trained("b", "grpo", 90, 0, 0.9), track="sokoban-stress")
+    board = boards(trained("a", "grpo", 80, 0, 0.9), stress)
+    said = text_of(board_page(board, STATE))
+    assert "GRPO 83.90 90.0 sokoban-stress Qwen3-4B-VL-Instruct-RFT" in said
 
 
 def test_pictures_of_a_row_say_what_they_show() -> None:
@@ -188,3 +205,18 @@ def test_holes_name_the_command_and_its_cost(tmp_path: Path) -> None:
         "--out runs/gspo-sokoban-standard-s0"
     ) in said
     assert page.count("popover=") == 4
+
+
+def test_a_cell_shows_the_study_where_it_has_more_seeds_than_the_entry(tmp_path: Path) -> None:
+    content = board_content([trained("a", "grpo", 80, 0, 0.9)], SOKOBAN)
+    for seeds, said in ((3, "80.0 0/3 collapsed"), (4, "50.0 0/4 collapsed entry: 3 seeds")):
+        runs = tuple(
+            StudyRun("sokoban-standard", "grpo", seed, 0.5, None, 8.0) for seed in range(seeds)
+        )
+        grid = Grid(("sokoban-standard",), ("ppo", "grpo"), runs)
+        facts = BoardFacts(content.facts.version, content.facts.protocols, (), grid=grid)
+        path = tmp_path / PARQUET
+        path.write_bytes(parquet_bytes(BoardContent(facts, content.rows)))
+        found = text_of(coverage_page(load(path), State(tab="coverage", protocol="v1")))
+        # What has runs stands first.
+        assert f"recipe sokoban standard grpo {said} ppo +" in found

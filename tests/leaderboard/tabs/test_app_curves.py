@@ -104,7 +104,7 @@ def test_survival_is_listed_step_by_step(boards: Boards) -> None:
         ["a", "10", "2", "1", "50.0", "1.0\u201390.0"],
         ["a", "20", "1", "1", "0.0", "\u2013"],
     ]
-    assert "Overlapping lines are listed" in text_of(page)
+    assert "Lines that overlap can be told apart" in text_of(page)
 
 
 def test_the_table_says_why_a_training_was_ended(boards: Boards) -> None:

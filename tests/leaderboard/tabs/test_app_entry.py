@@ -66,7 +66,7 @@ def test_it_says_which_panel_stability_was_measured_on() -> None:
 def test_a_median_is_called_one_and_the_worst_seed_stands_beside_it() -> None:
     page = str(stability_tables(stability(0.1, 0.2, 0.4), trainings(None, None, None)))
     assert rows_of(page) == [
-        ["collapse rate", "1 of 3", "33.3", "", "%"],
+        ["collapse rate", "1 of 3, 95% CI 6\u201379%", "33.3", "", "%"],
         ["worst seed", "lowest", "25.0", "", "%"],
         ["maximum drawdown", "median", "20.0", "40.0", "%"],
         ["dispersion across runs", "interquartile range", "5.0", "", "%"],
