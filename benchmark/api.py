@@ -138,7 +138,7 @@ def evaluate(
     arguments = parse(words)
     prepare(arguments)
     check_words(arguments)
-    from benchmark.cli.commands.playing import play
+    from benchmark.cli.commands.eval_run import play
     from benchmark.cli.output import write_outputs
 
     folder, _ = play(arguments, ("arlarena-bench", *words))
@@ -153,8 +153,8 @@ def read_run(path: PathLike) -> Run:
         UserError: It is none, or a record in it is not valid.
     """
     from benchmark.evaluation.run_folder import read_run
+    from benchmark.evaluation.summarize import summarize
     from benchmark.evaluation.summary import named
-    from benchmark.evaluation.tally import summarize
 
     manifest, records = read_run(Path(path))
     summary = named(summarize(manifest, records), manifest)

@@ -24,9 +24,9 @@ from safetensors.torch import load_file
 
 from baselines.inits.registry import INITS, read_registry
 from baselines.study.cells import Finished, unpack
-from baselines.study.ground import Ground, grounds_of
+from baselines.study.current_tracks import Ground, grounds_of
 from baselines.study.schema import cells_of, read_study
-from baselines.study.setting import survey
+from baselines.study.workspace import survey
 from baselines.tracks.registry import RESULTS
 from tasks.errors import UserError
 

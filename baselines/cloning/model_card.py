@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from baselines.cloning.recipe import BCRecipe, TaskDemonstrations
 from benchmark.evaluation.summary import PanelSummary
-from benchmark.stats.shown import percent_text
+from benchmark.stats.formatting import percent_text
 from tasks.registry import load_task
 
 if TYPE_CHECKING:

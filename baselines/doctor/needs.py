@@ -9,7 +9,7 @@ from baselines.doctor.machine import GIB, Diagnosis, Machine
 from baselines.rollouts.rows import longest_row
 from baselines.training.memory import estimate_memory
 from benchmark.models import ModelSource
-from benchmark.stats.shown import percent_text
+from benchmark.stats.formatting import percent_text
 from tasks.base import Task
 
 _CHECKPOINT: Final = 40

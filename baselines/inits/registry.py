@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, model_validator
 
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import ModelSource, from_folder, from_hub
-from benchmark.stats.shown import percent_text
+from benchmark.stats.formatting import percent_text
 from tasks.errors import UserError, near
 
 INITS = Path(__file__).parent

@@ -8,7 +8,7 @@ from typing import Self
 from baselines.algorithms.sampling import Dynamic
 from baselines.config.run import unit_of
 from baselines.config.schema import TrainConfig
-from baselines.rollouts.players import Count, ProcessShards, no_progress
+from baselines.rollouts.process_shards import Count, ProcessShards, no_progress
 from baselines.rollouts.rows import PlayedGroup, Row, group_jobs, played_group
 from benchmark.engines.core.base import Engine
 from benchmark.evaluation.protocol import PanelProtocol

@@ -17,8 +17,8 @@ from baselines.study.methods import PanelKey, RecipeRuns, TrackResults, collapse
 from baselines.study.schema import read_yaml
 from baselines.tracks.registry import track_names
 from benchmark.logs.lines import Word
+from benchmark.stats.formatting import points_text, range_text
 from benchmark.stats.intervals import Interval
-from benchmark.stats.shown import points_text, range_text
 from tasks.errors import UserError, near
 from tasks.strict import Strict, first_fault
 from tasks.texts import plural

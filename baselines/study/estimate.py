@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from baselines.config.layers import RECIPES, read_recipe
 from baselines.study.cells import INIT, Finished
-from baselines.study.ground import Ground
+from baselines.study.current_tracks import Ground
 from baselines.study.schema import Cell
 from benchmark.logs.training_log import TrainingLog
 from benchmark.track_schema import RateGrid

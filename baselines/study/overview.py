@@ -18,14 +18,14 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from baselines.study.cells import INIT
-from baselines.study.ground import Ground
+from baselines.study.current_tracks import Ground
 from baselines.study.methods import RecipeRuns, TrackResults, collapse_of, with_seeds
 from baselines.study.page import markdown_table
 from benchmark.files import write_atomically
 from benchmark.logs.groups import plotted, series_of
 from benchmark.plots.style import SOFT, Look, draw_runs, looks_of, mark_collapse, plot_style
+from benchmark.stats.formatting import rate_digits
 from benchmark.stats.paired import Side
-from benchmark.stats.shown import rate_digits
 from tasks.errors import UserError
 
 BEGIN: Final = "<!-- results: written by `arlarena-bench study page --readme` -->"

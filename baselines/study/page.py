@@ -8,7 +8,7 @@ from jinja2 import Environment, StrictUndefined
 
 from baselines.study.cells import Finished
 from baselines.study.claims import Claim, ClaimVerdict, collapsed_text, verdicts
-from baselines.study.ground import Ground
+from baselines.study.current_tracks import Ground
 from baselines.study.methods import (
     EqualEpisodes,
     PanelKey,
@@ -18,13 +18,13 @@ from baselines.study.methods import (
     with_seeds,
 )
 from baselines.study.schema import Cell
-from baselines.study.setting import StudySetting
+from baselines.study.workspace import StudySetting
 from benchmark.files import write_atomically
 from benchmark.logs.groups import curves_of, plotted
 from benchmark.plots.training import figure_bytes
+from benchmark.stats.formatting import points_text, rate_digits, rate_text
 from benchmark.stats.intervals import Interval
 from benchmark.stats.paired import Side
-from benchmark.stats.shown import points_text, rate_digits, rate_text
 from benchmark.track_schema import RateGrid, Track
 from tasks.errors import UserError
 from tasks.texts import plural

@@ -10,12 +10,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from baselines.study.cell_of_run import EVALUATION, keep
 from baselines.study.cells import INIT, Finished
 from baselines.study.child import GRACE, Child, process_start
-from baselines.study.keeping import EVALUATION, keep
 from baselines.study.rates import keep_rate, known_rate, share_tuning, tuning_commands
 from baselines.study.schema import Cell
-from baselines.study.setting import RunState, StudySetting, read_state, write_state
+from baselines.study.workspace import RunState, StudySetting, read_state, write_state
 from baselines.training.checkpoints import LAST
 from benchmark.files import lock_folder
 from benchmark.track_schema import RateGrid

@@ -7,7 +7,7 @@ from typing import TypedDict
 
 from baselines.study.methods import collapse_of
 from baselines.study.schema import Cell
-from baselines.study.setting import StudySetting, Survey, read_state
+from baselines.study.workspace import StudySetting, Survey, read_state
 from benchmark.logs.training_log import LOG, read_training_log
 
 

@@ -11,7 +11,7 @@ from accelerate import Accelerator
 from baselines.learning.learner import Learner
 from baselines.learning.metrics import memory_metrics
 from baselines.rollouts.collector import Collector, TaskSource
-from baselines.rollouts.players import ProcessShards
+from baselines.rollouts.process_shards import ProcessShards
 from baselines.rollouts.rows import longest_row, training_protocol
 from baselines.training.memory import estimate_memory
 from baselines.training.validation import Validator

@@ -9,7 +9,7 @@ from baselines.learning.metrics import Metrics
 from baselines.training.validation import Validator
 from benchmark.logs.training_log import TrainingLog
 from benchmark.stability.collapse import should_stop, skipped_text
-from benchmark.stats.shown import percent_text
+from benchmark.stats.formatting import percent_text
 from benchmark.submissions.checks.log_course import divergence
 
 log = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ from baselines.learning.metrics import Metrics, check_first_update, memory_metri
 from baselines.rollouts.async_collector import AsyncCollector
 from baselines.rollouts.collector import Collector, TaskSource
 from baselines.rollouts.cross_policy import CrossPolicyEngine
-from baselines.rollouts.players import Count, ProcessShards, Stopped
+from baselines.rollouts.process_shards import Count, ProcessShards, Stopped
 from baselines.rollouts.rows import rollout_metrics, training_protocol
 from baselines.training.checkpoints import TrainingState, find_last, load_last, save_best, save_last
 from baselines.training.clock import Clock

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from baselines.config.schema import TrainConfig
-from baselines.rollouts.players import Count, ProcessShards, no_progress
+from baselines.rollouts.process_shards import Count, ProcessShards, no_progress
 from benchmark.engines.core.base import Engine
 from benchmark.evaluation.evaluate import Plan
 from benchmark.evaluation.protocol import SamplingOverrides

@@ -12,10 +12,10 @@ from benchmark.evaluation.notes import notes_of
 from benchmark.evaluation.protocol import THINKING
 from benchmark.evaluation.replay import installed_panel
 from benchmark.evaluation.run_folder import REPORT, SUMMARY, read_manifest, read_run, read_sessions
+from benchmark.evaluation.summarize import summarize
 from benchmark.evaluation.summary import PanelSummary, RunSummary, named, summary_json
-from benchmark.evaluation.tally import summarize
 from benchmark.files import write_atomically
-from benchmark.stats.shown import percent_text, with_unit
+from benchmark.stats.formatting import percent_text, with_unit
 from tasks.errors import UserError
 from tasks.texts import counted
 

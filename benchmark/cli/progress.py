@@ -22,7 +22,7 @@ from rich.progress import (
 from benchmark.engines.core.metered import MeteredEngine
 from benchmark.evaluation.notes import FIRST_LOOK
 from benchmark.evaluation.records import EpisodeRecord
-from benchmark.stats.shown import percent_text
+from benchmark.stats.formatting import percent_text
 
 INTERVAL_S = 10.0
 """Between two lines where the output is not a terminal."""

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from benchmark.evaluation.manifest import ENGINE_FACTS, Manifest
 from benchmark.evaluation.protocol import PanelProtocol, differing_fields
 from benchmark.evaluation.records import EpisodeRecord
+from benchmark.evaluation.summarize import checked_records
 from benchmark.evaluation.summary import PanelKey
-from benchmark.evaluation.tally import checked_records
+from benchmark.stats.formatting import p_text, percent_text, points_text, signed_text, with_unit
 from benchmark.stats.intervals import (
     Interval,
     bootstrap_mean,
     sign_flip,
 )
 from benchmark.stats.paired import SIGN_FLIP, PairedDifference, Side
-from benchmark.stats.shown import p_text, percent_text, points_text, signed_text, with_unit
 from tasks.errors import UserError
 from tasks.presentation import Presentation
 from tasks.registry import load_task

@@ -6,7 +6,7 @@ from typing import Final
 from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.protocol import THINKING, PanelProtocol
 from benchmark.evaluation.records import EpisodeRecord, TurnRecord
-from benchmark.stats.shown import percent_text
+from benchmark.stats.formatting import percent_text
 from tasks.texts import on_one_line
 
 FIRST_LOOK: Final = 20

@@ -26,7 +26,7 @@ NAME: Final = "v1"
 """Name of the standard protocol: panels are played as `PanelInfo.standard` says."""
 THINKING: Final = "thinking-1"
 """Name of the protocol for models that think before they answer: `thinking_standard`, and
-`benchmark.evaluation.reading` says what of a response is the answer."""
+`benchmark.evaluation.response_part` says what of a response is the answer."""
 LEAST_PLAYS: Final = 128
 """Plays of a panel under `THINKING`, whose draws are random, at least."""
 

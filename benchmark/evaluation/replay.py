@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 
 from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.protocol import PanelProtocol, SamplingOverrides
-from benchmark.evaluation.reading import read_by_world
 from benchmark.evaluation.records import (
     EpisodeRecord,
     EpisodeTotals,
@@ -22,6 +21,7 @@ from benchmark.evaluation.records import (
     observation_hash,
     totals_of,
 )
+from benchmark.evaluation.response_part import read_by_world
 from benchmark.hosts.base import WorkerDied
 from benchmark.hosts.choose import parallel_map
 from benchmark.hosts.worker import EpisodeExecution, execute

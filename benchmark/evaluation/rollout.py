@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from benchmark.engines.core.base import Engine, EngineDown, Generation, PromptTooLong, Request
 from benchmark.evaluation.protocol import THINKING, PanelProtocol
-from benchmark.evaluation.reading import read_by_world
+from benchmark.evaluation.response_part import read_by_world
 from benchmark.hosts.base import EnvHost, LiveEpisode, WorldError
 from benchmark.hosts.choose import EnvPool
 from tasks.base import Task

@@ -7,8 +7,8 @@ from typing import Any
 from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.protocol import differing_fields
 from benchmark.evaluation.records import EpisodeRecord
+from benchmark.evaluation.summarize import summarize
 from benchmark.evaluation.summary import PanelKey, PanelSummary
-from benchmark.evaluation.tally import summarize
 from tasks.errors import UserError
 
 

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from benchmark.evaluation.manifest import ENGINE_FACTS, Manifest
-from benchmark.stats.shown import rate_text
+from benchmark.stats.formatting import rate_text
 
 SUMMARY_VERSION = 1
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmark.logs.curves import RunCurves
 from benchmark.stats.arrays import Values
-from benchmark.stats.shown import percent_text
+from benchmark.stats.formatting import percent_text
 
 By = Literal["updates", "episodes"]
 BY: Final[tuple[By, ...]] = ("updates", "episodes")

@@ -15,7 +15,7 @@ import matplotlib as mpl
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from benchmark.text import visible
+from benchmark.html_text import visible
 
 _LEFT_OUT: Final = ("style", "metadata", "clipPath")
 """Elements; an artist that must not leave its plot is cut by the caller."""

@@ -13,6 +13,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from benchmark.html_text import visible
 from benchmark.plots.page import STYLE
 from benchmark.plots.stability import stability_svg
 from benchmark.stability.comparison import RecipeComparison
@@ -31,8 +32,7 @@ from benchmark.stability.table import (
     shown,
     shown_outcome,
 )
-from benchmark.stats.shown import range_text
-from benchmark.text import visible
+from benchmark.stats.formatting import range_text
 from tasks.texts import counted
 
 _MORE_STYLE = """

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from benchmark.html_text import number, percent
 from benchmark.logs.groups import Curve
 from benchmark.logs.lines import Validation
 from benchmark.logs.training_log import TrainingLog
 from benchmark.plots.page import STYLE
 from benchmark.stability.collapse import collapse_update
-from benchmark.text import number, percent
 from tasks.texts import counted, printable
 
 _PAGE = """<!DOCTYPE html>

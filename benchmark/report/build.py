@@ -19,9 +19,9 @@ from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.protocol import NAME, PanelProtocol
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.evaluation.summary import MeanInterval, PanelSummary, RunSummary
+from benchmark.html_text import number, percent, visible
 from benchmark.report.episodes import pack_episodes
 from benchmark.report.figures import Figure, interval_figure, panel_figures
-from benchmark.text import number, percent, visible
 
 _FOLDER = Path(__file__).parent
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from benchmark.evaluation.summary import CategorySummary, PanelSummary
+from benchmark.html_text import percent
 from benchmark.plots.style import plot_style
 from benchmark.report.drawing import FAILED, SOLVED, RowsPlot, SlotsPlot, is_number, ruler
 from benchmark.stats.intervals import wilson
-from benchmark.text import percent
 from tasks.texts import counted
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TypeGuard
 
 from benchmark.logs.training_log import TrainingLog
-from benchmark.stats.shown import percent_text
+from benchmark.stats.formatting import percent_text
 
 WINDOW = 3
 """Evaluations that a smoothed value is the mean of."""

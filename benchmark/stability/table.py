@@ -15,7 +15,7 @@ from benchmark.stability.recipes import Compared, Comparisons, LoggedRun
 from benchmark.stability.runs import RunStability
 from benchmark.stability.seeds import RecipeStability, SeedSummary
 from benchmark.stats.bootstrap import BootstrapInterval
-from benchmark.stats.shown import percent_text, range_text
+from benchmark.stats.formatting import percent_text, range_text
 from benchmark.stats.survival import EventOutcome, SurvivalCurve
 from tasks.texts import ELLIPSIS, on_one_line, printable
 

@@ -10,7 +10,7 @@ from benchmark.submissions.checks.context import Check, Context
 from benchmark.submissions.checks.copies import check_copies
 from benchmark.submissions.checks.declaration import check_declaration
 from benchmark.submissions.checks.hub import check_hub
-from benchmark.submissions.checks.known import Known, Unread
+from benchmark.submissions.checks.known_entries import Known, Unread
 from benchmark.submissions.checks.logs import check_foreign_logs, check_logs
 from benchmark.submissions.checks.protocol import check_protocol
 from benchmark.submissions.checks.replay import check_replay

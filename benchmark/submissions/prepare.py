@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from benchmark.archive import compress
 from benchmark.commands_of_entry import commands_of, reproduction_folder
 from benchmark.evaluation.manifest import Manifest
+from benchmark.evaluation.summarize import summarize
 from benchmark.evaluation.summary import summary_json
-from benchmark.evaluation.tally import summarize
 from benchmark.files import write_atomically
 from benchmark.logs.foreign.values import read_bytes
 from benchmark.models import ModelIdentity

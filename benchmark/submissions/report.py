@@ -11,8 +11,14 @@ from benchmark.models import same_weights
 from benchmark.stability.definitions import DEFINITIONS
 from benchmark.stability.runs import run_stability
 from benchmark.stability.table import shown
+from benchmark.stats.formatting import (
+    p_text,
+    percent_digits,
+    percent_text,
+    points_digits,
+    points_text,
+)
 from benchmark.stats.paired import PairedDifference
-from benchmark.stats.shown import p_text, percent_digits, percent_text, points_digits, points_text
 from benchmark.submissions.badges import Badges
 from benchmark.submissions.check import CheckResult
 from benchmark.submissions.checks.results import (

@@ -26,8 +26,8 @@ from benchmark.evaluation.rollout import Job, Trajectory, play
 from benchmark.files import write_atomically
 from benchmark.hosts.choose import EnvPool
 from benchmark.logs.training_log import TrainingLog
+from benchmark.stats.formatting import points_text
 from benchmark.stats.paired import PairedDifference, Side
-from benchmark.stats.shown import points_text
 from benchmark.submissions.badges import (
     RERUN,
     Rerun,

@@ -10,7 +10,7 @@ from benchmark.evaluation.records import EpisodeRecord, record_of
 from benchmark.evaluation.replay import replay_records
 from benchmark.evaluation.rollout import Job, Trajectory, play
 from benchmark.hosts.choose import EnvPool, parallel_map
-from benchmark.stats.shown import percent_text
+from benchmark.stats.formatting import percent_text
 from benchmark.task_checks.check import Check, guarded
 from benchmark.task_checks.episodes import episode_checks, worst_check
 from benchmark.task_checks.training import training_checks, well_formed

@@ -22,7 +22,7 @@ from benchmark.files import write_atomically
 from benchmark.submissions.badges import Rerun, badges_of, read_reruns, rerun_of
 from benchmark.submissions.check import CheckResult, check_submission
 from benchmark.submissions.checks.context import Context, MethodFault
-from benchmark.submissions.checks.known import Known
+from benchmark.submissions.checks.known_entries import Known
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.reading.replays import Replays

@@ -6,6 +6,7 @@ from markupsafe import Markup
 
 from leaderboard.board.board import Board
 from leaderboard.board.published import LINK
+from leaderboard.page.glossary import explained, explanations
 from leaderboard.page.markup import (
     block,
     element,
@@ -16,7 +17,6 @@ from leaderboard.page.markup import (
     page,
 )
 from leaderboard.page.state import State, query_of
-from leaderboard.page.words import explained, explanations
 from tasks.texts import counted
 
 TITLE: Final = "arlarena-bench leaderboard"

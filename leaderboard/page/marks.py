@@ -10,7 +10,7 @@ from typing import Final
 from markupsafe import Markup
 
 from benchmark.plots.colors import look_of_recipe
-from benchmark.stats.shown import whole_percent
+from benchmark.stats.formatting import whole_percent
 from leaderboard.board.training_rows import Spark
 from leaderboard.page.markup import NOTHING, element, joined
 from leaderboard.table import cells

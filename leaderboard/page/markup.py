@@ -51,7 +51,7 @@ def block(text: str, name: str = "text") -> Markup:
         name: What a screen reader calls the frame.
     """
     # The report's package is more than the start of the page needs.
-    from benchmark.text import visible
+    from benchmark.html_text import visible
 
     if len(text) <= _LONG and text.count("\n") < _MANY_LINES:
         return element("pre", visible(text), "lb-text")

@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
+from benchmark.stats.formatting import percent_digits
 from benchmark.stats.intervals import Interval
-from benchmark.stats.shown import percent_digits
 from tasks.texts import on_one_line
 
 UNKNOWN: Final = "\u2013"

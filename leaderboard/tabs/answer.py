@@ -6,14 +6,14 @@ from typing import Final
 
 from markupsafe import Markup
 
+from benchmark.stats.formatting import whole_percent
 from benchmark.stats.intervals import Interval
-from benchmark.stats.shown import whole_percent
 from leaderboard.board.board import Board
 from leaderboard.board.rows import OPEN, BoardRow, PanelKey
+from leaderboard.page.glossary import explained
 from leaderboard.page.markup import NOTHING, Piece, element, joined, line, link, page
 from leaderboard.page.shown import panels_of_name
 from leaderboard.page.state import State, query_of
-from leaderboard.page.words import explained
 from leaderboard.table import cells
 from leaderboard.table.columns import Line, dependable_of, success_of, worst_of
 from leaderboard.table.paired import mean_difference

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from leaderboard.board.board import Board
 from leaderboard.board.rows import BoardRow
+from leaderboard.page.glossary import ONE_SEED, WORDS, explained
 from leaderboard.page.marks import collapse_chip, interval_bar, sparkline
 from leaderboard.page.markup import (
     NOTHING,
@@ -27,7 +28,6 @@ from leaderboard.page.markup import (
 )
 from leaderboard.page.shown import frame_of, panels_of_name, view_of, whole_frame
 from leaderboard.page.state import FIRST_ROWS, FIXED, USUAL, State, query_of
-from leaderboard.page.words import ONE_SEED, WORDS, explained
 from leaderboard.table import cells
 from leaderboard.table.columns import (
     COLUMNS,

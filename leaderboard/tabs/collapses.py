@@ -10,6 +10,7 @@ from markupsafe import Markup
 from leaderboard.board.board import Board
 from leaderboard.board.curves import SIGNALS
 from leaderboard.page import charts
+from leaderboard.page.glossary import explained
 from leaderboard.page.markup import (
     NOTHING,
     Head,
@@ -25,7 +26,6 @@ from leaderboard.page.markup import (
     view_link,
 )
 from leaderboard.page.state import State, query_of
-from leaderboard.page.words import explained
 from leaderboard.table import cells
 from leaderboard.table.autopsies import Autopsy, Warned, autopsies, lost_level, warned
 from leaderboard.tabs.answer import init_of_entry

@@ -6,8 +6,8 @@ from typing import Final
 
 from markupsafe import Markup
 
+from benchmark.stats.formatting import p_digits, whole_percent
 from benchmark.stats.paired import NOT_PAIRED
-from benchmark.stats.shown import p_digits, whole_percent
 from leaderboard.board.board import Board
 from leaderboard.board.protocols import PanelFacts
 from leaderboard.board.rows import OPEN, BoardRow
@@ -27,7 +27,7 @@ from leaderboard.page.markup import (
     view_link,
 )
 from leaderboard.page.state import State, query_of
-from leaderboard.page.words import explained
+from leaderboard.page.glossary import explained
 from leaderboard.table import cells
 from leaderboard.table.columns import COLUMNS, Line, panel_name
 from leaderboard.table.equal import equal_means

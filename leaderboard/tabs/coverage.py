@@ -9,6 +9,7 @@ from markupsafe import Markup
 from leaderboard.board.board import Board
 from leaderboard.board.protocols import Grid, StudyRun
 from leaderboard.board.rows import BoardRow
+from leaderboard.page.glossary import explained
 from leaderboard.page.markup import (
     Head,
     Piece,
@@ -22,7 +23,6 @@ from leaderboard.page.markup import (
     view_link,
 )
 from leaderboard.page.state import State, query_of
-from leaderboard.page.words import explained
 from leaderboard.table import cells
 from leaderboard.table.columns import Line
 from tasks.texts import counted

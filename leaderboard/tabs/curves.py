@@ -9,6 +9,7 @@ from leaderboard.board.board import Board
 from leaderboard.board.curves import CURVES
 from leaderboard.board.rows import BoardRow
 from leaderboard.board.training_rows import SeedCurves
+from leaderboard.page.glossary import explained
 from leaderboard.page.markup import (
     NOTHING,
     Head,
@@ -24,7 +25,6 @@ from leaderboard.page.markup import (
     view_link,
 )
 from leaderboard.page.state import State, query_of
-from leaderboard.page.words import explained
 from leaderboard.table import cells
 from leaderboard.tabs.curve_charts import drawn_of
 from tasks.texts import counted

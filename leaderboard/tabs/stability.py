@@ -9,6 +9,7 @@ from markupsafe import Markup
 from leaderboard.board.board import Board
 from leaderboard.board.rows import BoardRow
 from leaderboard.page import charts
+from leaderboard.page.glossary import explained
 from leaderboard.page.markup import (
     NOTHING,
     Head,
@@ -25,7 +26,6 @@ from leaderboard.page.markup import (
 )
 from leaderboard.page.shown import frame_of, panels_of_name
 from leaderboard.page.state import State, query_of
-from leaderboard.page.words import explained
 from leaderboard.table import cells
 from leaderboard.table.columns import SUCCESS, Column, Line, columns_of, success_of
 from leaderboard.table.contrasts import Contrast, Dimension, dimensions

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, exp
 
 from benchmark.engines.core.scripted import ScriptedEngine
 from benchmark.evaluation.protocol import SamplingOverrides
-from benchmark.evaluation.tally import summarize
+from benchmark.evaluation.summarize import summarize
 from benchmark.report import report_html
 from tasks.registry import load_task
 from tasks.sokoban.task import SokobanTask

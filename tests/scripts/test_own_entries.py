@@ -9,7 +9,7 @@ import yaml
 
 from baselines.inits.registry import INITS, find_model
 from baselines.study.cells import unpack
-from baselines.study.ground import grounds_of
+from baselines.study.current_tracks import grounds_of
 from baselines.study.schema import Cell
 from benchmark.cli.arguments import evaluation
 from benchmark.models import weights_in

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmark.cli.commands.inits import find_model
+from benchmark.cli.from_baselines import find_model
 from benchmark.models import ModelIdentity, same_weights
-from benchmark.stats.shown import percent_text
+from benchmark.stats.formatting import percent_text
 from benchmark.submissions.check import read_accepted
 from tasks.errors import UserError
 from tasks.texts import on_one_line

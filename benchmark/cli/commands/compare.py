@@ -15,7 +15,7 @@ from benchmark.evaluation.records import EpisodeRecord
 from benchmark.evaluation.run_folder import read_run
 from benchmark.evaluation.run_table import RunTable
 from benchmark.evaluation.summary import PanelSummary
-from benchmark.stats.shown import p_text, points_text
+from benchmark.stats.formatting import p_text, points_text
 from tasks.errors import UserError
 
 Read = tuple[Manifest, list[EpisodeRecord]]

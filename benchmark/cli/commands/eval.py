@@ -1,7 +1,7 @@
 """`arlarena-bench eval`: evaluate a model and write a run folder.
 
 What needs no model and no large library is checked here, so that a mistyped name is answered at
-once; `playing.py` does the work.
+once; `eval_run.py` does the work.
 """
 
 import argparse
@@ -18,7 +18,7 @@ ALL_TASKS = "all"
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     check_words(arguments)
-    from benchmark.cli.commands.playing import play
+    from benchmark.cli.commands.eval_run import play
     from benchmark.cli.output import print_summary, write_outputs
 
     out, session = play(arguments)

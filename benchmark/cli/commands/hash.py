@@ -2,7 +2,7 @@
 
 import argparse
 
-from benchmark.cli.commands.inits import find_model
+from benchmark.cli.from_baselines import find_model
 
 
 def run(arguments: argparse.Namespace) -> int:

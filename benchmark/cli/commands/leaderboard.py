@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmark.cli.commands.inits import (
+from benchmark.cli.from_baselines import (
     method_fault,
     pinned_hashes,
     registered_inits,
@@ -117,10 +117,10 @@ def _grid() -> "Grid":
 def _verdicts() -> "tuple[StudyVerdict, ...]":
     """The paper's claims, judged by what the study has finished."""
     from baselines.study.claims import read_claims, verdicts
-    from baselines.study.ground import grounds_of
+    from baselines.study.current_tracks import grounds_of
     from baselines.study.page import results_by_track
     from baselines.study.schema import cells_of, read_study
-    from baselines.study.setting import survey, with_inits
+    from baselines.study.workspace import survey, with_inits
     from baselines.tracks.registry import RESULTS
     from leaderboard.board.protocols import StudyVerdict
 

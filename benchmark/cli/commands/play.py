@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from benchmark.stats.shown import with_unit
+from benchmark.stats.formatting import with_unit
 from tasks.base import Task
 from tasks.chat.messages import shown_text
 from tasks.episode import View

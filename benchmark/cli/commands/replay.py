@@ -9,8 +9,8 @@ from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.evaluation.replay import replay_run
 from benchmark.evaluation.run_folder import SUMMARY, read_run
+from benchmark.evaluation.summarize import summarize
 from benchmark.evaluation.summary import named, summary_json
-from benchmark.evaluation.tally import summarize
 from tasks.options import parse_settings
 from tasks.texts import printable
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from benchmark.cli.commands.inits import (
+from benchmark.cli.from_baselines import (
     find_model,
     method_fault,
     pinned_hashes,
@@ -21,9 +21,9 @@ from benchmark.cli.commands.inits import (
     shipped_weights,
 )
 from benchmark.evaluation.run_folder import MANIFEST
-from benchmark.evaluation.tally import summarize
+from benchmark.evaluation.summarize import summarize
 from benchmark.files import write_atomically
-from benchmark.stats.shown import percent_text
+from benchmark.stats.formatting import percent_text
 from benchmark.submissions.about import WRITTEN, Kind, read_about
 from benchmark.submissions.badges import Badges, badges_of, read_reruns
 from benchmark.submissions.check import CheckResult, check_submission, read_others

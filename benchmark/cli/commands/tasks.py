@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.table import Table
 
-from benchmark.cli.commands.inits import registered_inits
+from benchmark.cli.from_baselines import registered_inits
 from benchmark.cli.output import table_console
 from tasks.base import Task
 from tasks.errors import UserError

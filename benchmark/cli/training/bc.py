@@ -18,7 +18,7 @@ from benchmark.evaluation.run_folder import RunFolder
 from benchmark.evaluation.summary import RunSummary
 from benchmark.files import write_atomically
 from benchmark.models import from_folder
-from benchmark.stats.shown import percent_text
+from benchmark.stats.formatting import percent_text
 from tasks.errors import UserError
 from tasks.registry import load_task
 

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmark.cli.commands.inits import find_model
+from benchmark.cli.from_baselines import find_model
 from benchmark.cli.training.engines import ENGINE_SHARE
 from benchmark.cli.training.train import set_threads
 from benchmark.engines.choose import EngineOptions, build_engine, choose_kind

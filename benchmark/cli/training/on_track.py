@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmark.cli.commands.inits import find_model
+from benchmark.cli.from_baselines import find_model
 from benchmark.flat import flat
 from benchmark.models import ModelSource
-from benchmark.stats.shown import percent_text
+from benchmark.stats.formatting import percent_text
 from benchmark.track_schema import FREE, LEARNING_RATE, RateGrid, Track
 from tasks.errors import UserError
 from tasks.texts import digest_text

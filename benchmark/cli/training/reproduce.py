@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmark.cli.commands.inits import check_init, train_command
+from benchmark.cli.from_baselines import check_init, train_command
 from benchmark.commands_of_entry import (
     Commands,
     command_text,

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from benchmark.cli.output import table_console
-from benchmark.stats.shown import points_digits
+from benchmark.stats.formatting import points_digits
 from tasks.errors import UserError
 
 if TYPE_CHECKING:
     from baselines.study.cells import Finished
     from baselines.study.schema import Cell
-    from baselines.study.setting import StudySetting, Survey
+    from baselines.study.workspace import StudySetting, Survey
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from baselines.study.ground import grounds_of
+    from baselines.study.current_tracks import grounds_of
     from baselines.study.schema import cells_of, read_study
-    from baselines.study.setting import COMMAND, StudySetting, with_inits
+    from baselines.study.workspace import COMMAND, StudySetting, with_inits
     from baselines.tracks.registry import RESULTS
 
     file = Path(arguments.study)
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _run(_arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "StudySetting") -> int:
     from baselines.study.estimate import duration
     from baselines.study.running import run_cells
-    from baselines.study.setting import survey
+    from baselines.study.workspace import survey
 
     found = survey(cells, setting.grounds, setting.results)
     done = list(found.finished)
@@ -99,8 +99,8 @@ def _left(
 def _status(
     arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "StudySetting"
 ) -> int:
-    from baselines.study.setting import survey
     from baselines.study.status import rows_of
+    from baselines.study.workspace import survey
 
     found = survey(cells, setting.grounds, setting.results)
     rows = rows_of(cells, found, setting)
@@ -149,7 +149,7 @@ def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
     from baselines.study.claims import read_claims
     from baselines.study.overview import write_overview
     from baselines.study.page import results_by_track, write_pages
-    from baselines.study.setting import survey
+    from baselines.study.workspace import survey
 
     beside = Path(arguments.study).with_name("claims.yaml")
     claims = Path(arguments.claims) if arguments.claims else beside

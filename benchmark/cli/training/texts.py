@@ -15,7 +15,7 @@ from benchmark.evaluation.evaluate import recorded_command
 from benchmark.logs.lines import Validation
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import ModelIdentity
-from benchmark.stats.shown import rate_text
+from benchmark.stats.formatting import rate_text
 from benchmark.versions import versions
 from tasks.texts import counted, printable
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from benchmark.cli.arguments.training import DEFAULT_SCALE
-from benchmark.cli.commands.inits import find_model
+from benchmark.cli.from_baselines import find_model
 from benchmark.cli.training.engines import (
     TIS_CAP,
     engine_options,
@@ -50,7 +50,7 @@ from tasks.texts import digest_text
 if TYPE_CHECKING:
     from baselines.config.run import TrainingRun
     from baselines.config.schema import TrainConfig
-    from baselines.training.live import LiveView
+    from baselines.training.terminal_view import LiveView
     from baselines.training.trainer import Trainer
 
 
@@ -229,7 +229,7 @@ def _view(
     training: "TrainingRun", earlier: Sequence[Mapping[str, Any]], name: str
 ) -> contextlib.AbstractContextManager["LiveView | None"]:
     """The view of the run; the main process has one."""
-    from baselines.training.live import LiveView
+    from baselines.training.terminal_view import LiveView
 
     if not _is_main():
         return contextlib.nullcontext()

@@ -11,7 +11,7 @@ from benchmark.submissions.reading.replays import Replays
 from benchmark.track_schema import Track
 
 if TYPE_CHECKING:
-    from benchmark.submissions.checks.known import Known, Unread
+    from benchmark.submissions.checks.known_entries import Known, Unread
     from benchmark.submissions.checks.results import Peer
 
 REPLAY_S: Final = 1200.0

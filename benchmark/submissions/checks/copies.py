@@ -18,7 +18,13 @@ from typing import Final
 
 from benchmark.models import same_files, same_weights
 from benchmark.submissions.checks.context import Context
-from benchmark.submissions.checks.known import EpisodeKey, Known, KnownRun, Unread, traces_of
+from benchmark.submissions.checks.known_entries import (
+    EpisodeKey,
+    Known,
+    KnownRun,
+    Unread,
+    traces_of,
+)
 from benchmark.submissions.checks.logs import equal_updates
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION

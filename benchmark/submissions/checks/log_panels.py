@@ -8,8 +8,8 @@ from benchmark.engines.core.base import Sampling
 from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.summary import PanelSummary
 from benchmark.logs.training_log import TrainingLog
+from benchmark.stats.formatting import percent_text
 from benchmark.stats.intervals import wilson
-from benchmark.stats.shown import percent_text
 from benchmark.submissions.checks.log_counts import AS_WRITTEN
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.reading.entry import ReadCheckpoint

@@ -11,8 +11,8 @@ from benchmark.archive import lines_of
 from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.evaluation.run_folder import parse_manifest, parse_records
+from benchmark.evaluation.summarize import checked_records, summarize
 from benchmark.evaluation.summary import PanelKey, PanelSummary, RunSummary
-from benchmark.evaluation.tally import checked_records, summarize
 from benchmark.logs.foreign import Reading
 from benchmark.logs.training_log import TrainingLog, parse_training_log
 from benchmark.submissions.format.findings import Finding, Rejected, as_finding, attempt

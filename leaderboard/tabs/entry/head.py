@@ -9,10 +9,10 @@ from leaderboard.board.board import Board
 from leaderboard.board.curves import SECONDS
 from leaderboard.board.rows import BoardRow, PanelNumbers
 from leaderboard.page import charts
+from leaderboard.page.glossary import ONE_SEED, explained
 from leaderboard.page.marks import collapse_chip, interval_bar
 from leaderboard.page.markup import NOTHING, Piece, copied, element, joined, line, page
 from leaderboard.page.state import State
-from leaderboard.page.words import ONE_SEED, explained
 from leaderboard.table import cells
 from leaderboard.table.columns import Line, dependable_of, worst_of
 from leaderboard.table.view import badges_of

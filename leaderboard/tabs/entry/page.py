@@ -27,7 +27,7 @@ from leaderboard.page.markup import (
     view_link,
 )
 from leaderboard.page.state import State, query_of
-from leaderboard.page.words import explained
+from leaderboard.page.glossary import explained
 from leaderboard.table import cells
 from leaderboard.table.columns import panel_name
 from leaderboard.table.view import badges_of

@@ -6,7 +6,7 @@ from typing import Final
 from markupsafe import Markup
 
 from benchmark.stability.definitions import DEFINITIONS
-from benchmark.stats.shown import whole_percent
+from benchmark.stats.formatting import whole_percent
 from leaderboard.board.training_rows import (
     EventCount,
     NamedValue,

@@ -9,7 +9,7 @@ from accelerate import Accelerator
 from baselines.config.layers import resolve
 from baselines.rollouts.async_collector import AsyncCollector
 from baselines.rollouts.collector import Collector, TaskSource
-from baselines.rollouts.players import ProcessShards
+from baselines.rollouts.process_shards import ProcessShards
 from baselines.rollouts.rows import PlayedGroup, group_jobs, training_protocol
 from benchmark.engines.core.base import EngineDown, EngineError, Request
 from benchmark.hosts.inline import InlineHost

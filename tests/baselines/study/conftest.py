@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from baselines.study.ground import Ground, grounds_of
+from baselines.study.current_tracks import Ground, grounds_of
 from baselines.study.schema import Cell
 from tests.support.training.tiny_study import make_tracks, use_tracks
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from baselines.study.cells import CellFiles, init_cell, outdated, read_cell, read_plays
-from baselines.study.ground import Ground
+from baselines.study.current_tracks import Ground
 from baselines.study.schema import Cell
-from baselines.study.setting import survey
+from baselines.study.workspace import survey
 from tasks.errors import UserError
 from tests.support.training.study_cells import finish, rewrite
 

@@ -7,7 +7,7 @@ import pytest
 
 from baselines.study.cells import Finished, init_cell
 from baselines.study.claims import Claim, ClaimVerdict, points, read_claims, verdicts
-from baselines.study.ground import Ground
+from baselines.study.current_tracks import Ground
 from baselines.study.methods import TrackResults, results_of, with_seeds
 from baselines.study.schema import Cell
 from benchmark.stats.paired import difference

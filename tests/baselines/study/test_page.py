@@ -10,12 +10,12 @@ import pytest
 
 from baselines.study.cells import init_cell
 from baselines.study.child import process_start
+from baselines.study.current_tracks import Ground, grounds_of
 from baselines.study.estimate import duration, estimate, relative_episodes
-from baselines.study.ground import Ground, grounds_of
 from baselines.study.overview import BEGIN, END, FIGURE, overview_table
 from baselines.study.page import results_by_track
 from baselines.study.schema import Cell, cells_of, read_study
-from baselines.study.setting import RunState, survey, with_inits, write_state
+from baselines.study.workspace import RunState, survey, with_inits, write_state
 from benchmark.cli.main import main
 from tests.support.training.study_cells import finish, rewrite
 

@@ -6,7 +6,7 @@ import pytest
 
 from baselines.config.run import TrainingRun
 from baselines.inits.registry import find_model
-from baselines.study.ground import grounds_of
+from baselines.study.current_tracks import grounds_of
 from baselines.study.rates import keep_rate, known_rate, share_tuning, tuning_commands
 from baselines.study.schema import Cell
 from baselines.tracks.registry import read_tuning, resolve_on_track

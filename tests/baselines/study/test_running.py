@@ -17,7 +17,7 @@ import pytest
 
 from baselines.study.cells import CellFiles, Finished, init_cell, read_cell, read_plays
 from baselines.study.schema import Cell, cells_of, read_study
-from baselines.study.setting import read_state
+from baselines.study.workspace import read_state
 from benchmark.archive import read_compressed
 from tests.support.training.tiny_study import command, make_tracks
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baselines.study.claims import read_claims
-from baselines.study.ground import grounds_of
+from baselines.study.current_tracks import grounds_of
 from baselines.study.schema import Block, Cell, Study, cells_of, read_study
 from tasks.errors import UserError
 

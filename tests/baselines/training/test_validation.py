@@ -8,7 +8,7 @@ from accelerate import Accelerator
 from baselines.config.layers import resolve
 from baselines.config.run import TrainingRun
 from baselines.inits.registry import find_model
-from baselines.rollouts.players import ProcessShards
+from baselines.rollouts.process_shards import ProcessShards
 from baselines.training.validation import Validator
 from benchmark.hosts.inline import InlineHost
 from tasks.registry import load_task

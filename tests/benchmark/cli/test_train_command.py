@@ -203,7 +203,7 @@ def test_a_longer_run_goes_on(trained: Path, tmp_path: Path) -> None:
 
 
 def test_the_checkpoint_is_a_model_for_eval(trained: Path, tmp_path: Path) -> None:
-    from benchmark.cli.commands.inits import find_model
+    from benchmark.cli.from_baselines import find_model
 
     source = find_model(str(trained / "last"))
     assert source.identity.sha256 != find_model("tiny-sokoban").identity.sha256

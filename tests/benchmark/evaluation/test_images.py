@@ -11,7 +11,7 @@ from benchmark.cli.main import main
 from benchmark.evaluation.records import EpisodeRecord, short_hash
 from benchmark.evaluation.replay import replay_run
 from benchmark.evaluation.run_folder import read_run
-from benchmark.evaluation.tally import summarize
+from benchmark.evaluation.summarize import summarize
 from benchmark.report.episodes import pack_episodes
 from tasks.chat.images import Image
 from tasks.chat.messages import plain_messages

@@ -12,8 +12,8 @@ from benchmark.evaluation.evaluate import Plan
 from benchmark.evaluation.manifest import Shard
 from benchmark.evaluation.protocol import SamplingOverrides
 from benchmark.evaluation.records import EpisodeRecord
+from benchmark.evaluation.summarize import expected_records, summarize
 from benchmark.evaluation.summary import MeanInterval, PanelSummary, summary_json
-from benchmark.evaluation.tally import expected_records, summarize
 from benchmark.stats.intervals import clustered_wilson, mean_interval, wilson
 from tasks.errors import UserError
 from tests.support.runs.factories import TASKS, make_manifest, make_protocol, make_record, make_turn

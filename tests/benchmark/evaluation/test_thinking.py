@@ -13,7 +13,7 @@ from benchmark.evaluation.protocol import STANDARD, THINKING, SamplingOverrides
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.evaluation.replay import replay_run
 from benchmark.evaluation.run_folder import RunFolder, read_run
-from benchmark.evaluation.tally import summarize
+from benchmark.evaluation.summarize import summarize
 from benchmark.models import from_folder
 from benchmark.submissions.audit import audit_run
 from benchmark.submissions.reading.entry import ReadRun

@@ -18,7 +18,7 @@ from benchmark.engines.core.scripted import ScriptedEngine
 from benchmark.evaluation.manifest import Shard
 from benchmark.evaluation.protocol import SamplingOverrides
 from benchmark.evaluation.records import EpisodeRecord, short_hash
-from benchmark.evaluation.tally import summarize
+from benchmark.evaluation.summarize import summarize
 from benchmark.report import report_html
 from benchmark.report.episodes import MAX_TEXT, pack_episodes
 from tasks.errors import UserError

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmark.submissions.check import read_accepted
-from benchmark.submissions.checks.known import Known
+from benchmark.submissions.checks.known_entries import Known
 from tasks.seeding import sha256_text
 from tests.support.submissions.small import Copy, Json, check
 from tests.support.training.logs import Line

@@ -23,7 +23,7 @@ from benchmark.evaluation.manifest import Shard
 from benchmark.evaluation.protocol import SamplingOverrides
 from benchmark.evaluation.records import SequenceRecord, TurnRecord
 from benchmark.evaluation.run_folder import RunFolder, read_run
-from benchmark.evaluation.tally import summarize
+from benchmark.evaluation.summarize import summarize
 from benchmark.models import ModelIdentity, from_folder
 from benchmark.submissions.audit import (
     EVIDENCE,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchmark.submissions.badges import badges_of
-from benchmark.submissions.checks.known import Known
+from benchmark.submissions.checks.known_entries import Known
 from benchmark.submissions.checks.results import foreign_stability_of, stability_of
 from benchmark.submissions.parts import parts_of
 from benchmark.submissions.prepare import prepare

@@ -31,7 +31,7 @@ from benchmark.evaluation.evaluate import Plan, evaluate
 from benchmark.evaluation.manifest import Manifest, Shard
 from benchmark.evaluation.protocol import SamplingOverrides
 from benchmark.evaluation.run_folder import RunFolder, read_run
-from benchmark.evaluation.tally import summarize
+from benchmark.evaluation.summarize import summarize
 from benchmark.models import ModelIdentity, from_folder
 from benchmark.submissions.audit import EpisodeAudit, audit_run, evidence_of
 from benchmark.submissions.reading.entry import ReadRun

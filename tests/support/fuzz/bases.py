@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmark.cli.commands.inits import method_fault
+from benchmark.cli.from_baselines import method_fault
 from benchmark.evaluation.evaluate import Plan
 from benchmark.submissions.check import CheckResult, check_submission, read_accepted
 from benchmark.submissions.checks.context import Context
-from benchmark.submissions.checks.known import Known
+from benchmark.submissions.checks.known_entries import Known
 from benchmark.submissions.parts import parts_of
 from benchmark.submissions.prepare import prepare
 from benchmark.submissions.reading.replays import Replays

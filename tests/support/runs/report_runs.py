@@ -16,8 +16,8 @@ from benchmark.evaluation.protocol import (
 )
 from benchmark.evaluation.records import EpisodeRecord, record_of, totals_of
 from benchmark.evaluation.rollout import Job, Trajectory, play
+from benchmark.evaluation.summarize import summarize
 from benchmark.evaluation.summary import RunSummary
-from benchmark.evaluation.tally import summarize
 from benchmark.models import ModelIdentity
 from tasks.chat.messages import text_of
 from tasks.registry import load_task

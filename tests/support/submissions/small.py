@@ -20,13 +20,13 @@ from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.protocol import overrides_of, run_fingerprint
 from benchmark.evaluation.records import EpisodeRecord, TurnRecord
 from benchmark.evaluation.run_folder import RunFolder, read_run
+from benchmark.evaluation.summarize import summarize
 from benchmark.evaluation.summary import summary_json
-from benchmark.evaluation.tally import summarize
 from benchmark.logs.training_log import read_training_log
 from benchmark.models import ModelIdentity
 from benchmark.submissions.check import CheckResult, check_submission
 from benchmark.submissions.checks.context import Context
-from benchmark.submissions.checks.known import Known
+from benchmark.submissions.checks.known_entries import Known
 from benchmark.submissions.parts import Played, RunUpload
 from benchmark.submissions.prepare import prepare
 from tasks.errors import UserError

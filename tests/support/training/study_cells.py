@@ -13,7 +13,7 @@ from baselines.study.cells import (
     record_lines,
     write_cell,
 )
-from baselines.study.ground import Ground
+from baselines.study.current_tracks import Ground
 from baselines.study.schema import Cell
 from benchmark.evaluation.protocol import run_fingerprint
 from benchmark.evaluation.run_folder import MANIFEST, RECORDS

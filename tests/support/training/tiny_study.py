@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-import baselines.study.setting
+import baselines.study.workspace
 import baselines.tracks.registry
 from tasks.panels import Panel
 from tasks.sokoban.task import SokobanTask
@@ -67,7 +67,7 @@ def make_tracks(folder: Path) -> None:
 def use_tracks(folder: Path, patch: pytest.MonkeyPatch) -> None:
     """Take the tracks of a folder, and small panels, in this process."""
     patch.setattr(baselines.tracks.registry, "TRACKS", folder / "tracks")
-    patch.setattr(baselines.study.setting, "COMMAND", command(folder))
+    patch.setattr(baselines.study.workspace, "COMMAND", command(folder))
     patch.setattr(SokobanTask, "panel", first_levels(LEVELS))
 
 

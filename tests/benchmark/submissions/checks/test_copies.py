@@ -10,7 +10,7 @@ import pytest
 from benchmark.submissions.check import read_accepted
 from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.copies import check_copies
-from benchmark.submissions.checks.known import Known
+from benchmark.submissions.checks.known_entries import Known
 from tasks.seeding import sha256_text
 from tests.benchmark.submissions.conftest import Copies, OtherPlays
 from tests.benchmark.submissions.few_levels import EPISODES

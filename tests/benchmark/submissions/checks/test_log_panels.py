@@ -9,7 +9,7 @@ import pytest
 
 from benchmark.engines.core.base import Sampling
 from benchmark.evaluation.protocol import PanelProtocol
-from benchmark.evaluation.tally import summarize
+from benchmark.evaluation.summarize import summarize
 from benchmark.logs.training_log import TrainingLog, parse_training_log
 from benchmark.models import ModelIdentity
 from benchmark.submissions.checks.log_panels import check_panels, tied_panels

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from benchmark.engines.core.base import Generation, Sampling
 from benchmark.evaluation.records import EpisodeRecord, SequenceRecord, TurnRecord
 from benchmark.evaluation.sequences import token_sequence
-from benchmark.evaluation.tally import summarize
+from benchmark.evaluation.summarize import summarize
 from benchmark.submissions.checks.records import check_records
 from benchmark.submissions.reading.entry import ReadRun
 from tests.support.runs.factories import TASKS, make_manifest, make_protocol, make_record, make_turn

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmark.evaluation.protocol import PanelProtocol
-from benchmark.evaluation.tally import summarize
+from benchmark.evaluation.summarize import summarize
 from benchmark.logs.training_log import read_training_log
 from benchmark.models import ModelIdentity
 from benchmark.stats.intervals import clustered_wilson

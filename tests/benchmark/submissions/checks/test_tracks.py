@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from benchmark.cli.commands.inits import method_fault
+from benchmark.cli.from_baselines import method_fault
 from benchmark.submissions.check import check_submission, read_accepted
 from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.tracks import track_of

@@ -11,7 +11,7 @@ import pytest
 
 from benchmark.stats.intervals import wilson
 from benchmark.submissions.check import read_accepted
-from benchmark.submissions.checks.known import Known
+from benchmark.submissions.checks.known_entries import Known
 from tests.benchmark.submissions.conftest import Copies, OtherPlays
 from tests.benchmark.submissions.stolen import other_logs, other_numbers, renamed
 from tests.support.submissions.small import Copy, Json, check, trainer_line

@@ -16,7 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from benchmark.stats.shown import percent_text, rate_text
+from benchmark.stats.formatting import percent_text, rate_text
 
 Line = Mapping[str, Any]
 

@@ -15,7 +15,7 @@ from baselines.study.cells import (
 )
 from baselines.study.rates import known_rate
 from baselines.study.schema import Cell
-from baselines.study.setting import StudySetting, read_state
+from baselines.study.workspace import StudySetting, read_state
 from baselines.training.checkpoints import LAST
 from benchmark.evaluation.run_folder import read_manifest
 from benchmark.logs.training_log import LOG, read_training_log

@@ -1,7 +1,6 @@
 """How numbers are written."""
 
-from benchmark.stats.intervals import Interval
-from benchmark.stats.shown import (
+from benchmark.stats.formatting import (
     p_text,
     percent_text,
     points_digits,
@@ -12,6 +11,7 @@ from benchmark.stats.shown import (
     signed_text,
     with_unit,
 )
+from benchmark.stats.intervals import Interval
 
 
 def test_a_rate_is_in_percent_with_its_interval() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from baselines.training.live import LiveView, sparkline
+from baselines.training.terminal_view import LiveView, sparkline
 from tests.support.training.logs import run_lines, start_line, update_line, validation_line
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from benchmark.evaluation.protocol import THINKING, PanelProtocol, SamplingOverrides
-from benchmark.evaluation.reading import read_by_world
+from benchmark.evaluation.response_part import read_by_world
 from tasks.registry import load_task
 
 LEVELS, MATHEMATICS = load_task("sokoban"), load_task("tir_math")

@@ -5,7 +5,7 @@ import re
 
 from markupsafe import Markup, escape
 
-from benchmark.stats.shown import percent_text
+from benchmark.stats.formatting import percent_text
 
 # Characters that are invisible, move others around or end the line in ways that people do not
 # see: controls (but tab and line feed), formats (bidirectional ones included), private use, lone

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import benchmark.text as module
-from benchmark.text import number, percent, visible
+import benchmark.html_text as module
+from benchmark.html_text import number, percent, visible
 
 TAG = re.compile(r'<span class="hidden-character">(U\+[0-9A-F]{4,6})</span>')
 

@@ -14,13 +14,13 @@ from pathlib import Path
 
 from benchmark.adapters import find_adapter, with_adapter
 from benchmark.cli.commands.eval import panels_of, shard_of
-from benchmark.cli.commands.inits import find_model, init_task
+from benchmark.cli.from_baselines import find_model, init_task
 from benchmark.cli.output import protocol_name
 from benchmark.cli.progress import Progress
 from benchmark.engines.choose import EngineOptions, build_engine, choose_kind, idle_gpu
 from benchmark.engines.core.base import Engine, Generation, Request
 from benchmark.engines.core.scripted import POLICIES
-from benchmark.engines.core.watched import WatchedEngine
+from benchmark.engines.core.show_prompts import WatchedEngine
 from benchmark.evaluation.evaluate import Plan, PlannedPanel, Session, evaluate
 from benchmark.evaluation.manifest import Manifest, Shard
 from benchmark.evaluation.notes import notes_of

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from baselines.study.cells import Finished, init_cell, outdated, read_cell, stem
 from baselines.study.child import process_start
-from baselines.study.ground import Ground
+from baselines.study.current_tracks import Ground
 from baselines.study.schema import Cell
 from benchmark.files import write_atomically
 from tasks.errors import UserError
