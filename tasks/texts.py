@@ -75,11 +75,11 @@ def plural(number: int | str, noun: str) -> str:
 
     Args:
         number: How many, as a number or as it is printed.
-        noun: A regular one: `seed`, `entry`, `process`.
+        noun: A regular one: `seed`, `entry`, `process`, `epoch`.
     """
     if number in (1, "1"):
         return noun
-    if noun.endswith(("s", "x", "ch", "sh")):
+    if noun.endswith(("s", "x", "sh", "tch")):
         return f"{noun}es"
     return f"{noun[:-1]}ies" if re.search("[^aeiou]y$", noun) else f"{noun}s"
 

@@ -12,6 +12,7 @@ from leaderboard.board.board import Board
 from leaderboard.board.protocols import PanelFacts
 from leaderboard.board.rows import OPEN, BoardRow
 from leaderboard.page import charts
+from leaderboard.page.glossary import explained
 from leaderboard.page.markup import (
     NOTHING,
     Head,
@@ -27,7 +28,6 @@ from leaderboard.page.markup import (
     view_link,
 )
 from leaderboard.page.state import State, query_of
-from leaderboard.page.glossary import explained
 from leaderboard.table import cells
 from leaderboard.table.columns import COLUMNS, Line, panel_name
 from leaderboard.table.equal import equal_means

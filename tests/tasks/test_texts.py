@@ -37,8 +37,8 @@ def test_nouns_are_counted(number: int | str, text: str) -> None:
 
 
 def test_regular_plurals() -> None:
-    nouns = ("entry", "play", "process", "box", "batch", "GPU")
-    many = ["entries", "plays", "processes", "boxes", "batches", "GPUs"]
+    nouns = ("entry", "play", "process", "box", "batch", "epoch", "GPU")
+    many = ["entries", "plays", "processes", "boxes", "batches", "epochs", "GPUs"]
     assert [plural(2, noun) for noun in nouns] == many
     assert [plural(1, noun) for noun in nouns] == list(nouns)
 

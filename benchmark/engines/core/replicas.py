@@ -281,7 +281,7 @@ def device_groups(replicas: int, each: int) -> list[str | None]:
     if count < replicas * each:
         raise UserError(
             f"--data-parallel-size {replicas} with {counted(each, 'GPU')} each needs "
-            f"{replicas * each}, and there are {count}"
+            f"{replicas * each} GPUs, and there are {count}"
         )
     named = os.environ.get(DEVICES)
     names = named.split(",") if named else [str(number) for number in range(count)]
