@@ -37,7 +37,7 @@ from baselines.inits.registry import find_model
 from baselines.training.tracking import check_trackers
 from benchmark.engines.core.chat import Chat, quiet_transformers
 from benchmark.flat import tracker_values
-from tasks.chat.messages import text_of
+from tasks.chat.messages import images_of, text_of
 from tasks.errors import UserError
 from tasks.registry import load_task
 from tasks.seeding import sha256_text
@@ -52,6 +52,8 @@ _TOGETHER = 8
 """Examples of one pass; those of a batch are sorted by length first, so that little is padding."""
 _TOKENIZER_TURNS = 5000
 """Demonstrations that a new tokenizer is trained on."""
+_LOOKED_AT = 200
+"""Demonstrations whose images a new image side starts from."""
 _ROLES = ["user\n", "assistant\n"]
 """What the chat template adds to every prompt, for tokenizers that are made to be short."""
 
@@ -127,7 +129,7 @@ def clone(
     examples = encode(chat, demonstrations, context, recipe.training)
     accelerator = _accelerator(recipe, out, trackers)
     optimizer = torch.optim.AdamW(
-        model.parameters(),
+        [weights for weights in model.parameters() if weights.requires_grad],
         lr=recipe.training.learning_rate,
         betas=(0.9, 0.95),
         weight_decay=recipe.training.weight_decay,
@@ -197,8 +199,9 @@ def _start(recipe: BCRecipe, demonstrations: list[Demonstration]) -> tuple["PreT
     if recipe.model.vision is None:
         return new_model(recipe.model, tokenizer, recipe.seed).train(), Chat(tokenizer, stop_ids)
     add_image_tokens(tokenizer)
-    seeing = new_vision_model(recipe.model, tokenizer, recipe.seed)
     vision = new_vision(recipe.model.vision, tokenizer)
+    first = (image for turn in demonstrations[:_LOOKED_AT] for image in images_of(turn.messages))
+    seeing = new_vision_model(recipe.model, tokenizer, recipe.seed, vision, first)
     return seeing.train(), Chat(tokenizer, stop_ids, new_vision=vision)
 
 

@@ -37,6 +37,8 @@ class TinyVisionConfig(BaseModel):
         layers: Depth.
         heads: Attention heads; on a CPU, vLLM needs them to be at least 32 wide.
         intermediate_size: Width of the feed-forward layer.
+        frozen: Cloning leaves its weights as they were made. Trained at the rate of the rest, a new
+            one first learns to show the same whatever it sees, and stays there for long.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -48,6 +50,7 @@ class TinyVisionConfig(BaseModel):
     layers: int = Field(gt=0)
     heads: int = Field(gt=0)
     intermediate_size: int = Field(gt=0)
+    frozen: bool = False
 
 
 class TinyModelConfig(BaseModel):

@@ -1,11 +1,14 @@
 """New vision-language models small enough for a CPU: a Qwen3-VL network and its image processor."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from baselines.cloning.tiny_models import TinyModelConfig, TinyVisionConfig
 from benchmark.engines.core.vision import Vision
+from tasks.chat.images import Image
 
 if TYPE_CHECKING:
+    import torch
     from transformers import PreTrainedTokenizerFast, Qwen3VLForConditionalGeneration
 
 VISION_TOKENS: Final = ("<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
@@ -47,18 +50,54 @@ def new_vision(eyes: TinyVisionConfig, tokenizer: "PreTrainedTokenizerFast") -> 
     return Vision(processor, placeholder, _MOST_PIXELS)
 
 
+def _distinct_patches(vision: Vision, images: Iterable[Image]) -> "torch.Tensor":
+    """(patches, values), each once, in the order in which they appear."""
+    import torch
+
+    found: dict[bytes, torch.Tensor] = {}
+    for image in dict.fromkeys(images):
+        for patch in vision.patches([image.picture()])["pixel_values"]:
+            if (key := patch.tobytes()) not in found:
+                found[key] = torch.from_numpy(patch.copy())
+    return torch.stack(list(found.values()))
+
+
+def _tell_apart(embedding: "torch.nn.Conv3d", patches: "torch.Tensor") -> None:
+    """Start a patch embedding from what it will see (Kraehenbuehl et al., arXiv 1511.06856).
+
+    Patches are projected on their principal components, each scaled to a variance of one over the
+    distinct patches, and turned at random. Random weights would show what patches have in common,
+    their brightness, many times larger than what tells a figure from the floor.
+    """
+    import torch
+
+    mean = patches.mean(0)
+    _, sizes, components = torch.linalg.svd(patches - mean, full_matrices=False)
+    kept = min(int((sizes > 1e-3 * sizes[0]).sum()), embedding.out_channels)
+    turn = torch.linalg.qr(torch.randn(embedding.out_channels, embedding.out_channels))[0]
+    scaled = components[:kept] / sizes[:kept, None] * len(patches) ** 0.5
+    weight = turn[:, :kept] @ scaled
+    assert embedding.bias is not None
+    with torch.no_grad():
+        embedding.weight.copy_(weight.view_as(embedding.weight))
+        embedding.bias.copy_(-(weight @ mean))
+
+
 def new_vision_model(
-    config: TinyModelConfig, tokenizer: "PreTrainedTokenizerFast", seed: int
+    config: TinyModelConfig,
+    tokenizer: "PreTrainedTokenizerFast",
+    seed: int,
+    vision: Vision,
+    images: Iterable[Image],
 ) -> "Qwen3VLForConditionalGeneration":
     """Make a Qwen3-VL model with random weights, in float32, from a seed.
-
-    Patches are embedded at about size one whatever their pixels are, and positions as large: at the
-    library's 0.02, a patch of a thousand pixels drowns where it stands.
 
     Args:
         config: Its shape, with an image side.
         tokenizer: With `add_image_tokens`.
         seed: Of its weights.
+        vision: Its image processor.
+        images: Some of those that it will see; see `_tell_apart`.
     """
     import torch
     from transformers import Qwen3VLConfig, Qwen3VLForConditionalGeneration
@@ -93,7 +132,7 @@ def new_vision_model(
         "pad_token_id": tokenizer.pad_token_id,
         "bos_token_id": None,
     }
-    vision = {
+    image_side = {
         "depth": eyes.layers,
         "hidden_size": eyes.hidden_size,
         "intermediate_size": eyes.intermediate_size,
@@ -110,7 +149,7 @@ def new_vision_model(
     model = Qwen3VLForConditionalGeneration(
         Qwen3VLConfig(
             text_config=text,
-            vision_config=vision,
+            vision_config=image_side,
             image_token_id=image,
             video_token_id=video,
             vision_start_token_id=start,
@@ -119,10 +158,11 @@ def new_vision_model(
         )
     )
     with torch.no_grad():
-        embed = model.model.visual.patch_embed.proj.weight
-        embed.normal_(0.0, (3 * eyes.patch**2) ** -0.5)
         model.model.visual.pos_embed.weight.normal_(0.0, 1.0)
+    _tell_apart(model.model.visual.patch_embed.proj, _distinct_patches(vision, images))
     embed_by_products(model)
+    if eyes.frozen:
+        model.model.visual.requires_grad_(False)
     model.generation_config.eos_token_id = tokenizer.eos_token_id
     model.generation_config.pad_token_id = tokenizer.pad_token_id
     # Greedy by default, so that whoever loads the model without this program gets its best guess.

@@ -38,9 +38,17 @@ class ValueNetwork(torch.nn.Module):
         torch.nn.init.zeros_(self.head.weight)
         torch.nn.init.zeros_(self.head.bias)
 
-    def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
-        """(rows, W) token ids to (rows, W) values of what follows each token."""
-        hidden = self.body(input_ids=input_ids, use_cache=False).last_hidden_state
+    def forward(self, input_ids: torch.Tensor, **seen: torch.Tensor) -> torch.Tensor:
+        """Values of what follows each token.
+
+        Args:
+            input_ids: (rows, W).
+            **seen: Images and positions, as the body takes them.
+
+        Returns:
+            (rows, W).
+        """
+        hidden = self.body(input_ids=input_ids, use_cache=False, **seen).last_hidden_state
         values: torch.Tensor = self.head(hidden).squeeze(-1)
         return values
 
@@ -80,7 +88,10 @@ class Critic:
     def values(self, batch: PaddedBatch) -> torch.Tensor:
         """(rows, T) value before each token of the responses, 0 where masked."""
         prefix = batch.prefix_ids.expand(len(batch.input_ids), -1)
-        values = self.network(torch.cat([prefix, batch.input_ids], dim=1))
+        ids, seen = torch.cat([prefix, batch.input_ids], dim=1), batch.seen
+        if batch.positions is not None:
+            seen["position_ids"] = batch.positions
+        values = self.network(ids, **seen)
         first = (batch.starts + len(batch.prefix_ids) - 1)[:, None]
         columns = first + torch.arange(batch.max_response, device=values.device)
         picked = values.gather(1, columns.clamp(max=values.shape[1] - 1))

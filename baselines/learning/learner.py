@@ -395,6 +395,7 @@ class Learner:
             critic,
             share_prefix,
             longest_row(self.config, self.run.tasks),
+            self.run.init.path,
         )
 
 

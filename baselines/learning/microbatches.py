@@ -8,14 +8,16 @@ what is shared, so that nothing but the time changes.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
+from baselines.learning.images import Eyes
 from baselines.rollouts.rows import Row
-from benchmark.engines.transformers.prefix_tree import by_prefix, pack, take
+from benchmark.engines.transformers.prefix_tree import IMAGES, PrefixTree, by_prefix, pack, take
 
 LEAST_PREFIX = 32
 """Shared tokens from which on a pass of their own is worth its while."""
@@ -48,10 +50,21 @@ class ForwardBatch:
     Attributes:
         rows: Their numbers within the rollout; -1 for a row that only fills.
         response_mask: (rows, T) 1 for tokens that the model drew.
+        pixel_values: Patches of all images, in the order of their placeholders; None without any.
+        image_grid_thw: (images, 3) their sizes in patches; likewise.
     """
 
     rows: tuple[int, ...]
     response_mask: torch.Tensor
+    pixel_values: torch.Tensor | None = field(default=None, kw_only=True)
+    image_grid_thw: torch.Tensor | None = field(default=None, kw_only=True)
+
+    @property
+    def seen(self) -> dict[str, torch.Tensor]:
+        """What a model's `forward` takes for the images; empty without any."""
+        if self.pixel_values is None or self.image_grid_thw is None:
+            return {}
+        return {"pixel_values": self.pixel_values, "image_grid_thw": self.image_grid_thw}
 
     @property
     def max_response(self) -> int:
@@ -87,11 +100,13 @@ class PaddedBatch(ForwardBatch):
         prefix_ids: (P,) tokens that all rows begin with; P may be 0.
         input_ids: (rows, W) what follows, padded on the right.
         starts: (rows,) column of `input_ids` where the response begins; at least 1.
+        positions: (3, rows, W) where rows have images; None for texts, which are counted.
     """
 
     prefix_ids: torch.Tensor
     input_ids: torch.Tensor
     starts: torch.Tensor
+    positions: torch.Tensor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +115,7 @@ class PackedBatch(ForwardBatch):
 
     Attributes:
         ids: (N,) tokens.
-        positions: (N,) their places within the rows.
+        positions: (N,) their places within the rows; (3, N) where rows have images.
         nodes: (nodes, 3) of the tree.
         before: (M,) where the token stands that precedes each drawn token, in the order of
             `response_mask`.
@@ -117,33 +132,48 @@ class PackedBatch(ForwardBatch):
 MicroBatch = PaddedBatch | PackedBatch
 
 
-def pack_rows(rows: Sequence[Row], chosen: Sequence[int], tokens: int) -> list[PackedBatch]:
+def pack_rows(
+    rows: Sequence[Row], chosen: Sequence[int], tokens: int, eyes: Eyes | None = None
+) -> list[PackedBatch]:
     """Deal rows into micro-batches, each packed as a prefix tree.
 
     Args:
         rows: All rows of a rollout.
         chosen: Numbers of those that are wanted.
         tokens: Limit of the packed tokens of one micro-batch; a longer row is alone.
+        eyes: Reads images; None where there are none.
     """
-    sequences = [np.concatenate([rows[row].prompt_ids, rows[row].response_ids]) for row in chosen]
+    sequences = _sequences([rows[row] for row in chosen], eyes, {})
     ordered = by_prefix(sequences)
     batches = []
     while ordered:
         count = take(sequences, ordered, tokens)
         numbers = tuple(chosen[place] for place in ordered[:count])
-        batches.append(_packed([rows[number] for number in numbers], numbers))
+        batches.append(_packed([rows[number] for number in numbers], numbers, eyes))
         ordered = ordered[count:]
     return batches
 
 
-def _packed(picked: Sequence[Row], numbers: tuple[int, ...]) -> PackedBatch:
-    tree = pack([np.concatenate([row.prompt_ids, row.response_ids]) for row in picked])
+def _sequences(
+    picked: Sequence[Row], eyes: Eyes | None, numbers: dict[str, int]
+) -> list[npt.NDArray[np.integer]]:
+    """Token ids of rows, for a tree; see `Eyes.tree_ids`."""
+    if eyes is None:
+        return [np.concatenate([row.prompt_ids, row.response_ids]) for row in picked]
+    return [eyes.tree_ids(row, numbers) for row in picked]
+
+
+def _packed(
+    picked: Sequence[Row], numbers: tuple[int, ...], eyes: Eyes | None = None
+) -> PackedBatch:
+    images: dict[str, int] = {}
+    tree = pack(_sequences(picked, eyes, images))
     before = [
         places[len(row.prompt_ids) - 1 : -1][row.response_mask > 0]
         for row, places in zip(picked, tree.places, strict=True)
     ]
     drawn = [row.response_ids[row.response_mask > 0] for row in picked]
-    return PackedBatch(
+    packed = PackedBatch(
         rows=numbers,
         response_mask=_masks(picked),
         ids=tree.ids,
@@ -151,6 +181,33 @@ def _packed(picked: Sequence[Row], numbers: tuple[int, ...]) -> PackedBatch:
         nodes=tree.nodes,
         before=torch.from_numpy(np.concatenate(before)),
         drawn=torch.from_numpy(np.concatenate(drawn).astype(np.int64)),
+    )
+    return (
+        packed if eyes is None or not images else _with_images(packed, tree, picked, eyes, images)
+    )
+
+
+def _with_images(
+    packed: PackedBatch,
+    tree: PrefixTree,
+    picked: Sequence[Row],
+    eyes: Eyes,
+    numbers: dict[str, int],
+) -> PackedBatch:
+    """Put the images of a tree in the order in which it has them, and placeholders in its ids."""
+    ids = tree.ids.numpy()
+    starts = np.flatnonzero((ids >= IMAGES) & (ids != np.concatenate([[0], ids[:-1]])))
+    known = {numbers[image.sha256]: image for row in picked for image in row.images}
+    seen = eyes.see(picked, [known[int(ids[start])] for start in starts])
+    positions = np.zeros((3, len(ids)), np.int64)
+    for places, own in zip(tree.places, seen.positions, strict=True):
+        positions[:, places] = own
+    return replace(
+        packed,
+        ids=torch.where(tree.ids >= IMAGES, eyes.vision.image_token, tree.ids),
+        positions=torch.from_numpy(positions),
+        pixel_values=seen.pixel_values,
+        image_grid_thw=seen.image_grid_thw,
     )
 
 
@@ -162,7 +219,11 @@ def _masks(picked: Sequence[Row]) -> torch.Tensor:
 
 
 def split(
-    rows: Sequence[Row], chosen: Sequence[int], tokens: int, share_prefix: bool
+    rows: Sequence[Row],
+    chosen: Sequence[int],
+    tokens: int,
+    share_prefix: bool,
+    eyes: Eyes | None = None,
 ) -> list[PaddedBatch]:
     """Deal rows of about one length into micro-batches.
 
@@ -170,7 +231,8 @@ def split(
         rows: All rows of a rollout.
         chosen: Numbers of those that are wanted.
         tokens: Limit of the tokens of one micro-batch, padding included; a longer row is alone.
-        share_prefix: Take shared beginnings out.
+        share_prefix: Take shared beginnings out; rows with images are left whole.
+        eyes: Reads images; None where there are none.
     """
     ordered = sorted(chosen, key=lambda row: (rows[row].task, rows[row].length, row))
     batches: list[list[int]] = []
@@ -180,19 +242,22 @@ def split(
         if not open_ or full or rows[open_[0]].task != rows[row].task:
             batches.append([])
         batches[-1].append(row)
-    return [collate(rows, batch, share_prefix) for batch in batches]
+    return [collate(rows, batch, share_prefix, eyes) for batch in batches]
 
 
-def filler(rows: Sequence[Row]) -> PaddedBatch:
+def filler(rows: Sequence[Row], eyes: Eyes | None = None) -> PaddedBatch:
     """A micro-batch that counts nothing, for a process that has fewer of them than the others."""
-    batch = collate(rows, [0], share_prefix=False)
+    batch = collate(rows, [0], share_prefix=False, eyes=eyes)
     return replace(batch, rows=(-1,), response_mask=torch.zeros_like(batch.response_mask))
 
 
-def collate(rows: Sequence[Row], chosen: Sequence[int], share_prefix: bool) -> PaddedBatch:
-    """Pad rows on the right and line their responses up."""
+def collate(
+    rows: Sequence[Row], chosen: Sequence[int], share_prefix: bool, eyes: Eyes | None = None
+) -> PaddedBatch:
+    """Pad rows on the right and line their responses up; see `split`."""
     picked = [rows[row] for row in chosen]
-    prefix = _shared([row.prompt_ids for row in picked]) if share_prefix else 0
+    shown = [image for row in picked for image in row.images]
+    prefix = _shared([row.prompt_ids for row in picked]) if share_prefix and not shown else 0
     if prefix < LEAST_PREFIX or len(picked) < LEAST_ROWS:
         prefix = 0
     width = max(row.length for row in picked) - prefix
@@ -200,12 +265,24 @@ def collate(rows: Sequence[Row], chosen: Sequence[int], share_prefix: bool) -> P
     for place, row in enumerate(picked):
         tokens = np.concatenate([row.prompt_ids[prefix:], row.response_ids])
         ids[place, : len(tokens)] = torch.from_numpy(tokens)
-    return PaddedBatch(
+    batch = PaddedBatch(
         rows=tuple(chosen),
         response_mask=_masks(picked),
         prefix_ids=torch.from_numpy(picked[0].prompt_ids[:prefix].astype(np.int64)),
         input_ids=ids,
         starts=torch.tensor([len(row.prompt_ids) - prefix for row in picked]),
+    )
+    if eyes is None or not shown:
+        return batch
+    seen = eyes.see(picked, shown)
+    positions = torch.zeros((3, len(picked), width), dtype=torch.long)
+    for place, own in enumerate(seen.positions):
+        positions[:, place, : own.shape[1]] = torch.from_numpy(own)
+    return replace(
+        batch,
+        positions=positions,
+        pixel_values=seen.pixel_values,
+        image_grid_thw=seen.image_grid_thw,
     )
 
 

@@ -10,6 +10,7 @@ import random
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,6 +22,7 @@ from baselines.algorithms.clipping.base import SequenceMask, TokenBatch
 from baselines.algorithms.kl import kl
 from baselines.config.schema import Optimization, TrainConfig
 from baselines.learning.critic import Critic
+from baselines.learning.images import Eyes
 from baselines.learning.microbatches import (
     ForwardBatch,
     MicroBatch,
@@ -34,6 +36,7 @@ from baselines.learning.policy import evaluate_tokens
 from baselines.learning.sharding import is_sharded, whole_norm
 from baselines.learning.tally import UpdateStats
 from baselines.rollouts.rows import Row
+from benchmark.engines.core.vision import reads_images
 from benchmark.engines.transformers.tree_attention import TREE_ATTENTION
 from tasks.seeding import stable_seed
 
@@ -57,6 +60,7 @@ class Updater:
             keeps no cache. A model with tree attention gets packed rows instead, always.
         longest: Response tokens that a row can have, the constant of Dr. GRPO; None for those of
             one turn.
+        folder: Of the init, for what reads images; None where there are none.
     """
 
     def __init__(
@@ -68,6 +72,7 @@ class Updater:
         critic: Critic | None = None,
         share_prefix: bool = True,
         longest: int | None = None,
+        folder: Path | None = None,
     ) -> None:
         self.accelerator = accelerator
         self.model = model
@@ -78,6 +83,7 @@ class Updater:
         self.longest = longest or config.rollout.max_tokens
         self._skipped_in_a_row = 0
         bare = accelerator.unwrap_model(model)
+        self.eyes = Eyes(folder, bare) if folder is not None and reads_images(folder) else None
         self.packs = bare.config._attn_implementation == TREE_ATTENTION
 
     @property
@@ -288,14 +294,14 @@ class Updater:
             return self._padded_batches(rows, chosen)
         tokens = self.config.optimization.micro_batch_tokens
         mine = self._mine(rows, chosen)
-        packed = pack_rows(rows, mine, tokens) if mine else []
+        packed = pack_rows(rows, mine, tokens, self.eyes) if mine else []
         return [*packed, *self._fillers(rows, len(packed))]
 
     def _padded_batches(self, rows: Sequence[Row], chosen: Sequence[int]) -> list[PaddedBatch]:
         """The same as padded rows."""
         tokens = self.config.optimization.micro_batch_tokens
         mine = self._mine(rows, chosen)
-        batches = split(rows, mine, tokens, self.share_prefix) if mine else []
+        batches = split(rows, mine, tokens, self.share_prefix, self.eyes) if mine else []
         batches += self._fillers(rows, len(batches))
         return [batch.to(self.accelerator.device) for batch in batches]
 
@@ -308,7 +314,7 @@ class Updater:
         """As many as this process has fewer micro-batches than the one that has the most."""
         if self.accelerator.num_processes == 1:
             return []
-        return [filler(rows)] * (max(gather_object([count])) - count)
+        return [filler(rows, self.eyes)] * (max(gather_object([count])) - count)
 
     def _share(self, values: Tensors) -> Tensors:
         """Put together what each process has computed."""

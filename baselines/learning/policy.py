@@ -112,15 +112,19 @@ def _forward(model: Any, batch: MicroBatch) -> torch.Tensor:
     if isinstance(batch, PackedBatch):
         logits: torch.Tensor = model(
             input_ids=batch.ids[None],
-            position_ids=batch.positions[None],
+            # (1, N), or (3, 1, N) with images.
+            position_ids=batch.positions.unsqueeze(-2),
             attention_mask=batch.nodes[None, None],
             use_cache=False,
             logits_to_keep=batch.before,
+            **batch.seen,
         ).logits
         return logits
     width = batch.input_ids.shape[1]
     length = len(batch.prefix_ids)
-    positions = torch.arange(length, length + width, device=batch.input_ids.device)[None]
+    positions = batch.positions
+    if positions is None:
+        positions = torch.arange(length, length + width, device=batch.input_ids.device)[None]
     past = _prefix(model, batch) if length else None
     # Padding on the right needs no mask: no real token looks at it.
     logits = model(
@@ -130,6 +134,7 @@ def _forward(model: Any, batch: MicroBatch) -> torch.Tensor:
         use_cache=past is not None,
         # Logits cost as much as everything else in a small network: only of what may be needed.
         logits_to_keep=_kept(batch),
+        **batch.seen,
     ).logits
     return logits
 

@@ -21,6 +21,8 @@ from benchmark.evaluation.rollout import Job, Trajectory
 from benchmark.evaluation.sequences import token_sequence
 from benchmark.logs.metrics import OF_EACH_TASK
 from tasks.base import Task
+from tasks.chat.images import Image
+from tasks.chat.messages import images_of
 from tasks.errors import UserError
 from tasks.seeding import sha256_text
 
@@ -50,6 +52,7 @@ class Row:
         step_reward: The world's reward for this turn; of a trajectory the sum.
         anchor: The bare observation before the turn, for GiGPO's step groups.
         success: The episode reached its goal.
+        images: Of the prompt, in order.
     """
 
     task: str
@@ -66,6 +69,7 @@ class Row:
     step_reward: float
     anchor: str
     success: bool
+    images: tuple[Image, ...] = ()
 
     @property
     def key(self) -> tuple[str, int, int, int]:
@@ -234,11 +238,6 @@ def _episode(trajectory: Trajectory, group: int, member: int, config: TrainConfi
 def _check_tokens(trajectory: Trajectory) -> None:
     for turn in trajectory.turns:
         made = turn.generation
-        if turn.view.images:
-            raise UserError(
-                f"{trajectory.job.task.info.name} shows images, and training reads texts alone "
-                "yet; train on the text view"
-            )
         if made.prompt_ids is None or not made.response_ids or made.token_log_probs is None:
             raise UserError(
                 "training needs an engine with token ids and log-probabilities: vllm "
@@ -271,6 +270,7 @@ def _turn_rows(trajectory: Trajectory, episode: PlayedEpisode, config: TrainConf
                 step_reward=turn.step.reward,
                 anchor=anchor.observation,
                 success=episode.success,
+                images=images_of(anchor.messages),
             )
         )
     return rows

@@ -18,6 +18,7 @@ from tasks.sokoban.env import TURN_REWARD
 from tasks.sokoban.generator import TRAINING_LENGTHS, TRAINING_SIZE, generate
 from tasks.sokoban.play import Level
 from tasks.sokoban.symmetry import room_key
+from tasks.sokoban.told import told
 from tasks.text_task import TextTask
 
 _VIEW: Final = "view"
@@ -85,6 +86,23 @@ class SokobanTask(TextTask[Level]):
     def expert(self, world: Level) -> tuple[str, str]:
         """The next move of a shortest solution."""
         return world.solver.turn(world.board)
+
+    def demonstration_response(self, episode: Episode) -> str:
+        """The expert; of an image, it first tells what it sees.
+
+        So a clone of it learns to see, cell by cell, before it learns to plan.
+        """
+        return self._telling(episode, *self.expert(self.in_play(episode).world))
+
+    def careless_response(self, episode: Episode, rng: random.Random) -> str:
+        """The next move of a player who makes straight for the target, told likewise."""
+        del rng
+        return self._telling(episode, *beeline(self.in_play(episode).world.board))
+
+    def _telling(self, episode: Episode, thought: str, action: str) -> str:
+        """A response; of an image, what is seen stands before the thought."""
+        board = self.in_play(episode).world.board
+        return format_response(f"{told(board)} {thought}" if self._sees_pixels else thought, action)
 
     def mistaken_response(self, episode: Episode, rng: random.Random) -> str:
         """The next move of a player who makes straight for the target."""

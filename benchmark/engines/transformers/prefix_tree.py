@@ -18,6 +18,8 @@ Ids = npt.NDArray[np.integer]
 
 GRAIN = 16
 """Sequences part at multiples of this number of tokens: a shorter node costs more than it saves."""
+IMAGES = 2**30
+"""Numbers from here on stand for the tokens of an image, one number for all of them."""
 LONGEST_NODE = 128
 """Longer nodes are cut into chains, because the attention kernel of CPUs computes the upper half
 of a causal block, too."""
@@ -48,10 +50,14 @@ def by_prefix(sequences: Sequence[Ids]) -> list[int]:
 
 
 def shared_tokens(first: Ids, second: Ids) -> int:
-    """Leading tokens that two sequences share in a tree, a multiple of `GRAIN`."""
+    """Leading tokens that two sequences share in a tree: a multiple of `GRAIN`, or whole images."""
     length = min(len(first), len(second))
     differ = np.flatnonzero(first[:length] != second[:length])
-    return (int(differ[0]) if len(differ) else length) // GRAIN * GRAIN
+    agree = int(differ[0]) if len(differ) else length
+    cut = agree // GRAIN * GRAIN
+    while 0 < cut < agree and first[cut] >= IMAGES and first[cut] == first[cut - 1]:
+        cut += 1
+    return cut
 
 
 def take(sequences: Sequence[Ids], ordered: Sequence[int], tokens: int) -> int:

@@ -5,18 +5,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 from torch.nn.functional import cross_entropy
 
-from baselines.cloning.bc import LOG, CloningProgress, clone
-from baselines.cloning.demonstrations import demonstrate
+from baselines.cloning.bc import LOG, CloningProgress, _start, clone
+from baselines.cloning.demonstrations import Demonstration, demonstrate
 from baselines.cloning.examples import IGNORED, collate, encode, image_inputs
 from baselines.cloning.recipe import BCRecipe
 from baselines.cloning.tiny_models import train_tokenizer
 from baselines.cloning.tiny_vision import add_image_tokens, new_vision, new_vision_model
 from benchmark.engines.core.chat import Chat
+from benchmark.engines.core.vision import Vision
 from benchmark.engines.transformers.engine import load_model
 from benchmark.engines.transformers.patches import PatchProduct
 from tasks.chat.messages import images_of
@@ -102,13 +104,9 @@ def test_a_clone_is_a_vision_language_model_and_resumes(tmp_path: Path) -> None:
 
 def test_padding_and_neighbors_change_nothing() -> None:
     turns = demonstrate(TASK, 8, 7)
+    vision, model = _new(turns)
+    chat = Chat(vision_tokenizer(turns), frozenset(), new_vision=vision)
     # The tenth turn's prompt has a digit more.
-    tokenizer = train_tokenizer([turn.response for turn in turns], _shape())
-    add_image_tokens(tokenizer)
-    assert RECIPE.model is not None and RECIPE.model.vision is not None
-    vision = new_vision(RECIPE.model.vision, tokenizer)
-    chat = Chat(tokenizer, frozenset({tokenizer.eos_token_id}), new_vision=vision)
-    model = new_vision_model(RECIPE.model, tokenizer, 0)
     whole = RECIPE.training.model_copy(update={"stages": RECIPE.training.stages[1:]})
     examples = encode(chat, [turns[0], turns[9], turns[1]], 2048, whole)
     assert examples[0].images == images_of(turns[0].messages)
@@ -133,18 +131,38 @@ def test_padding_and_neighbors_change_nothing() -> None:
     assert abs(losses(swapped)[0] - alone[0]) > 1e-3
 
 
-def test_where_a_patch_stands_counts_as_much_as_what_it_shows() -> None:
-    turns = demonstrate(TASK, 1, 7)
-    tokenizer = train_tokenizer([turn.response for turn in turns], _shape())
-    add_image_tokens(tokenizer)
-    assert RECIPE.model is not None and RECIPE.model.vision is not None
-    model = new_vision_model(RECIPE.model, tokenizer, 0)
-    vision = new_vision(RECIPE.model.vision, tokenizer)
-    picture = images_of(turns[0].messages)[0].picture()
-    pixels = torch.from_numpy(vision.patches([picture])["pixel_values"])
-    shown = model.model.visual.patch_embed(pixels).std().item()
-    assert 0.2 < shown < 2.0
-    assert model.model.visual.pos_embed.weight.std().item() == pytest.approx(1.0, abs=0.05)
+def test_what_is_seen_is_told_apart_and_so_is_where_it_stands() -> None:
+    turns = demonstrate(TASK, 8, 7)
+    vision, model = _new(turns)
+    pixels = vision.patches([images_of(turns[0].messages)[0].picture()])["pixel_values"]
+    distinct = torch.from_numpy(np.unique(pixels, axis=0))
+    shown = model.model.visual.patch_embed(distinct).detach()
+    # Pixels point the same way; what is made of them does not.
+    assert _likeness(distinct) > 0.8
+    assert abs(_likeness(shown)) < 0.2
+    assert 0.3 < shown.std().item() < 3.0
+    assert model.model.visual.pos_embed.weight.std().item() == pytest.approx(1.0, abs=0.1)
+
+
+def _likeness(vectors: torch.Tensor) -> float:
+    """Mean cosine of all pairs."""
+    unit = torch.nn.functional.normalize(vectors, dim=1)
+    count = len(unit)
+    return float(((unit @ unit.T).sum() - count) / (count * (count - 1)))
+
+
+def test_a_frozen_image_side_stays_as_it_was_made(tmp_path: Path) -> None:
+    shape = {**FIELDS["model"], "vision": {**FIELDS["model"]["vision"], "frozen": True}}
+    recipe = BCRecipe.model_validate({**FIELDS, "model": shape})
+    shown = recipe.demonstrations
+    turns = demonstrate(TASK, shown.episodes, shown.stream)
+    clone(recipe, tmp_path)
+    trained = load_file(tmp_path / "model.safetensors")
+    made = dict(_start(recipe, turns)[0].named_parameters())
+    moved = {name for name, weight in made.items() if not torch.equal(trained[name], weight)}
+    assert moved
+    assert not any("visual" in name for name in moved)
+    assert all("visual" in name for name, weight in made.items() if not weight.requires_grad)
 
 
 def test_a_product_is_the_convolution() -> None:
@@ -171,6 +189,17 @@ def test_recipes_of_texts_are_written_as_before() -> None:
     assert "vision" not in dumped["model"]
 
 
-def _shape() -> Any:
+def vision_tokenizer(turns: list[Demonstration]) -> Any:
     assert RECIPE.model is not None
-    return RECIPE.model
+    tokenizer = train_tokenizer([turn.response for turn in turns], RECIPE.model)
+    add_image_tokens(tokenizer)
+    return tokenizer
+
+
+def _new(turns: list[Demonstration]) -> tuple[Vision, Any]:
+    """The image processor and the model that cloning would start from."""
+    assert RECIPE.model is not None and RECIPE.model.vision is not None
+    tokenizer = vision_tokenizer(turns)
+    vision = new_vision(RECIPE.model.vision, tokenizer)
+    images = [image for turn in turns for image in images_of(turn.messages)]
+    return vision, new_vision_model(RECIPE.model, tokenizer, 0, vision, images)

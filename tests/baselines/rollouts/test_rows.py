@@ -28,7 +28,7 @@ from benchmark.evaluation.rollout import Job, Trajectory, Turn, play_episode
 from benchmark.hosts.inline import InlineHost
 from benchmark.logs.metrics import metric_of
 from tasks.base import Task
-from tasks.chat.messages import text_of
+from tasks.chat.messages import text_of, user_message
 from tasks.episode import Outcome, Step, View
 from tasks.errors import UserError
 from tasks.registry import load_task
@@ -387,10 +387,11 @@ def test_a_trajectory_can_have_the_tokens_of_all_its_turns() -> None:
     assert longest_row(resolve("dr_grpo", "tiny", ["sokoban"], own), sokoban) == 10
 
 
-def test_images_are_not_trained_on() -> None:
+def test_rows_have_the_images_of_their_prompts() -> None:
     played = three_turns(job())
+    assert played.start is not None
     image = draw_board(("###", "#@#", "###"))
-    shown = replace(played.turns[0], view=replace(played.turns[0].view, images=(image,)))
-    played = replace(played, turns=(shown, *played.turns[1:]))
-    with pytest.raises(UserError, match="sokoban shows images, and training reads texts alone yet"):
-        played_group([played], group=5, unit="turn", config=CONFIG)
+    start = replace(played.start, messages=(user_message("Look.", (image,)),))
+    played = replace(played, start=start)
+    rows = played_group([played], group=5, unit="turn", config=CONFIG).rows
+    assert [row.images for row in rows] == [(image,), (), ()]

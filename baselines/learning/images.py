@@ -1,0 +1,111 @@
+"""Rows with images: what a model's `forward` takes beside token ids."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from baselines.rollouts.rows import Row
+from benchmark.engines.core.vision import Vision, vision_of
+from benchmark.engines.transformers.prefix_tree import IMAGES
+from tasks.chat.images import Image
+
+Ids = npt.NDArray[np.integer]
+_GRID: Final = "image_grid_thw"
+_PIXELS: Final = "pixel_values"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seen:
+    """The images of some rows.
+
+    Attributes:
+        pixel_values: (patches, values of a patch), in the order of the images.
+        image_grid_thw: (images, 3) their sizes in patches.
+        positions: For each row, (3, tokens): in time, in rows and in columns of an image.
+    """
+
+    pixel_values: torch.Tensor
+    image_grid_thw: torch.Tensor
+    positions: list[npt.NDArray[np.int64]]
+
+
+class Eyes:
+    """Reads the images of rows for a model.
+
+    Args:
+        folder: Of the init, for its image processor.
+        model: The policy, perhaps wrapped for several processes; for its rule of positions.
+    """
+
+    def __init__(self, folder: Path, model: Any) -> None:
+        self._folder = folder
+        self._model = getattr(model, "module", model)
+
+    @property
+    def vision(self) -> Vision:
+        """The image processor.
+
+        Raises:
+            UserError: See `vision_of`.
+        """
+        return vision_of(self._folder)
+
+    def tree_ids(self, row: Row, numbers: dict[str, int]) -> Ids:
+        """A row's token ids for a prefix tree: instead of placeholders, an image's own number.
+
+        Args:
+            row: The row.
+            numbers: Of each image by its hash, from `IMAGES` on; new ones are added.
+        """
+        ids = np.concatenate([row.prompt_ids, row.response_ids])
+        for (begin, end), image in zip(self._runs(row), row.images, strict=True):
+            ids[begin:end] = numbers.setdefault(image.sha256, IMAGES + len(numbers))
+        return ids
+
+    def see(self, rows: Sequence[Row], shown: Sequence[Image]) -> Seen:
+        """Read images.
+
+        Args:
+            rows: Whose positions are wanted.
+            shown: The images, in the order of their placeholders; all that the rows have.
+        """
+        looked: dict[str, dict[str, torch.Tensor]] = {}
+        for image in shown:
+            if image.sha256 not in looked:
+                patches = self.vision.patches([image.picture()])
+                looked[image.sha256] = {
+                    name: torch.from_numpy(patches[name]) for name in (_PIXELS, _GRID)
+                }
+        pixels, grids = (
+            torch.cat([looked[image.sha256][name] for image in shown]) for name in (_PIXELS, _GRID)
+        )
+        return Seen(pixels, grids, [self._positions(row, looked) for row in rows])
+
+    def _positions(
+        self, row: Row, looked: dict[str, dict[str, torch.Tensor]]
+    ) -> npt.NDArray[np.int64]:
+        """(3, tokens) of a row."""
+        if not row.images:
+            return np.tile(np.arange(row.length), (3, 1))
+        ids = torch.from_numpy(np.concatenate([row.prompt_ids, row.response_ids]))[None].long()
+        kinds = torch.zeros_like(ids, dtype=torch.int)
+        for begin, end in self._runs(row):
+            kinds[0, begin:end] = 1
+        grids = torch.cat([looked[image.sha256][_GRID] for image in row.images])
+        positions, _ = self._model.model.get_rope_index(ids, kinds, image_grid_thw=grids)
+        found: npt.NDArray[np.int64] = positions[:, 0].numpy()
+        return found
+
+    def _runs(self, row: Row) -> list[tuple[int, int]]:
+        """Where the placeholders of each image of a row begin and end."""
+        if not row.images:
+            return []
+        places = np.flatnonzero(row.prompt_ids == self.vision.image_token)
+        begins = places[np.diff(places, prepend=-2) > 1]
+        ends = places[np.diff(places, append=row.length + 2) > 1] + 1
+        return [(int(begin), int(end)) for begin, end in zip(begins, ends, strict=True)]
