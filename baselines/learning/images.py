@@ -13,6 +13,7 @@ from baselines.rollouts.rows import Row
 from benchmark.engines.core.vision import Vision, vision_of
 from benchmark.engines.transformers.prefix_tree import IMAGES
 from tasks.chat.images import Image
+from tasks.errors import UserError
 
 Ids = npt.NDArray[np.integer]
 _GRID: Final = "image_grid_thw"
@@ -44,7 +45,11 @@ class Eyes:
 
     def __init__(self, folder: Path, model: Any) -> None:
         self._folder = folder
-        self._model = getattr(model, "module", model)
+        # Adapters and wrappers stand around it.
+        self._rule = next(
+            (part.get_rope_index for part in model.modules() if hasattr(part, "get_rope_index")),
+            None,
+        )
 
     @property
     def vision(self) -> Vision:
@@ -97,7 +102,9 @@ class Eyes:
         for begin, end in self._runs(row):
             kinds[0, begin:end] = 1
         grids = torch.cat([looked[image.sha256][_GRID] for image in row.images])
-        positions, _ = self._model.model.get_rope_index(ids, kinds, image_grid_thw=grids)
+        if self._rule is None:
+            raise UserError(f"{self._folder} is of a family whose images are not trained on")
+        positions, _ = self._rule(ids, kinds, image_grid_thw=grids)
         found: npt.NDArray[np.int64] = positions[:, 0].numpy()
         return found
 

@@ -154,8 +154,7 @@ def _likeness(vectors: torch.Tensor) -> float:
 def test_a_frozen_image_side_stays_as_it_was_made(tmp_path: Path) -> None:
     shape = {**FIELDS["model"], "vision": {**FIELDS["model"]["vision"], "frozen": True}}
     recipe = BCRecipe.model_validate({**FIELDS, "model": shape})
-    shown = recipe.demonstrations
-    turns = demonstrate(TASK, shown.episodes, shown.stream)
+    turns = demonstrate(TASK, 4, 7)
     clone(recipe, tmp_path)
     trained = load_file(tmp_path / "model.safetensors")
     made = dict(_start(recipe, turns)[0].named_parameters())
