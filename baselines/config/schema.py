@@ -178,6 +178,9 @@ class TrainConfig(Part):
         penalty_in: Penalties are part of the scores that the advantage compares, as in the released
             code, or are subtracted from the finished advantages. Where a group's rewards are equal,
             normalized scores make penalties as large as any success.
+        void_episodes: Those with a turn that breaks the format: trained on like all others, or
+            masked: their scores count in their groups, their tokens in no loss (SimpleTIR, arXiv
+            2509.02479), as in the released code of mathematics.
         unit: What a row is; None for the task's own.
         tis_cap: Truncated importance sampling against the engine's log-probabilities: the
             ratio trainer over engine weighs every token, at most this; None is off.
@@ -201,6 +204,10 @@ class TrainConfig(Part):
     penalty_for: Literal["invalid", "format"] = "invalid"
     penalty_on: Literal["turn", "episode"] = "turn"
     penalty_in: Literal["scores", "advantages"] = "scores"
+    # Not there unless it is chosen: tracks and checkpoints are older than it.
+    void_episodes: Annotated[
+        Literal["trained", "masked"], Field(exclude_if=lambda value: value == "trained")
+    ] = "trained"
     unit: Literal["turn", "trajectory"] | None = None
     tis_cap: Positive | None = None
     rollout: Rollout = Rollout()

@@ -33,7 +33,7 @@ def estimate(
     Returns:
         (T,) advantages per row, 0 where masked, and the critic's targets (GAE only).
     """
-    mask = padded([torch.from_numpy(row.response_mask) for row in rows]).float()
+    mask = padded([torch.from_numpy(row.response_mask * (not row.masked)) for row in rows]).float()
     in_scores = config.penalty_in == "scores"
     penalties = _numbers([row.penalty for row in rows])
     in_reward = config.kl.place == "reward" and config.kl.coef > 0

@@ -156,8 +156,13 @@ class Learner:
             group["lr"] = rate
 
     def plan(self, rows: Sequence[Row], number: int) -> list[list[int]]:
-        """Row numbers of each optimizer step of an update (from 1)."""
-        return mini_batches(len(rows), self.config.optimization, self.run.seed, number)
+        """Row numbers of each optimizer step of an update (from 1).
+
+        Masked rows have a place in a step and are then left out of it, as in the released code.
+        """
+        dealt = mini_batches(len(rows), self.config.optimization, self.run.seed, number)
+        counted = ([row for row in step if not rows[row].masked] for step in dealt)
+        return [step for step in counted if step]
 
     def values(
         self, rows: Sequence[Row], plan: Sequence[Sequence[int]], number: int
@@ -239,7 +244,8 @@ class Learner:
             said if trainer is None else trainer
             for trainer, said in zip(plain, values.old, strict=True)
         ]
-        drawn = torch.cat([torch.from_numpy(row.response_mask) for row in rows]) > 0
+        counted = [torch.from_numpy(row.response_mask * (not row.masked)) for row in rows]
+        drawn = torch.cat(counted) > 0
         of_drawn = torch.cat(advantages.of_tokens)[drawn]
         metrics = (
             staleness_metrics(rows, number - 1)
@@ -276,8 +282,8 @@ class Learner:
             return self.updater.values_of(
                 rows, range(len(rows)), entropy=config.advantage.needs_entropies
             )
-        first = set(plan[0])
-        later = [row for row in range(len(rows)) if row not in first]
+        first = set(plan[0]) if plan else set()
+        later = sorted(set().union(*plan) - first)
         exact = self.engine_is_exact and config.rollout.temperature == 1.0
         known = [row for row in later if exact and rows[row].versions == (version, version)]
         old, plain, entropies = self.updater.values_of(rows, sorted({*later} - {*known}))

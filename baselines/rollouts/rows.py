@@ -53,6 +53,7 @@ class Row:
         anchor: The bare observation before the turn, for GiGPO's step groups.
         success: The episode reached its goal.
         images: Of the prompt, in order.
+        masked: Its tokens count in no loss; its score does in its group.
     """
 
     task: str
@@ -70,6 +71,7 @@ class Row:
     anchor: str
     success: bool
     images: tuple[Image, ...] = ()
+    masked: bool = False
 
     @property
     def key(self) -> tuple[str, int, int, int]:
@@ -104,6 +106,7 @@ class PlayedEpisode:
         error: Why it could not be played to its end; None if it was. Nothing is learned from it.
         lost_turns: Turns that are not in its row of a whole trajectory: the chat template took the
             response out of the next prompt, or the server tokenized it again.
+        masked: It has a turn that breaks the format, and such episodes are masked.
     """
 
     task: str
@@ -122,6 +125,7 @@ class PlayedEpisode:
     response_tokens: tuple[int, ...]
     error: str | None
     lost_turns: int = 0
+    masked: bool = False
 
     @property
     def episode_return(self) -> float:
@@ -232,6 +236,7 @@ def _episode(trajectory: Trajectory, group: int, member: int, config: TrainConfi
         prompt_tokens=sum(turn.generation.prompt_tokens or 0 for turn in turns),
         response_tokens=tuple(turn.generation.response_tokens or 0 for turn in turns),
         error=trajectory.error,
+        masked=config.void_episodes == "masked" and not all(turn.step.format_ok for turn in turns),
     )
 
 
@@ -271,6 +276,7 @@ def _turn_rows(trajectory: Trajectory, episode: PlayedEpisode, config: TrainConf
                 anchor=anchor.observation,
                 success=episode.success,
                 images=images_of(anchor.messages),
+                masked=episode.masked,
             )
         )
     return rows
@@ -309,6 +315,7 @@ def _trajectory_row(trajectory: Trajectory, episode: PlayedEpisode) -> tuple[Row
         step_reward=episode.reward,
         anchor=trajectory.start.observation,
         success=episode.success,
+        masked=episode.masked,
     )
     return row, len(generations) - len(joined.turns)
 
@@ -374,6 +381,7 @@ def _metrics_of(drawn: Sequence[PlayedGroup], tries: int) -> dict[str, float | N
         "rollout/tries": tries,
         "rollout/errors": sum(e.error is not None for e in episodes),
         "rollout/lost_turns": sum(e.lost_turns for e in episodes),
+        "rollout/masked": sum(e.masked for e in episodes),
         "rollout/repeated": per_turn(sum(e.repeated for e in episodes)),
         "response/tokens_mean": mean(lengths) if lengths else None,
         "response/tokens_max": max(lengths, default=None),

@@ -197,7 +197,8 @@ class Trainer:
             stats = learner.steps(rows, plan, values, advantages)
             found = learner.metrics(rows, values, advantages, stats, number)
             made = (found["policy/optimizer_steps"] or 0) / len(plan)
-            self._speed.note(rows, made * self.config.optimization.epochs)
+            trained = [row for row in rows if not row.masked]
+            self._speed.note(trained, made * self.config.optimization.epochs)
             return found | {"policy/learning_rate": rate}
 
         metrics = rollout_metrics(rollout.drawn, rollout.tries)
@@ -208,7 +209,8 @@ class Trainer:
                 number,
                 metrics["rollout/lost_turns"],
             )
-        metrics |= await self._beside_play(learn) if rows else NOTHING_LEARNED
+        counted = any(not row.masked for row in rows)
+        metrics |= await self._beside_play(learn) if counted else NOTHING_LEARNED
         if number == 1:
             check_first_update(metrics)
         self.state = replace(self.state, update=number, position=collector.position)

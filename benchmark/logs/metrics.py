@@ -55,6 +55,7 @@ METRICS: Final[Mapping[str, Metric]] = {
     "rollout/tries": Metric("count", "sampling attempts per update, 1 without resampling"),
     "rollout/errors": Metric("count", "episodes that ended in an error"),
     "rollout/lost_turns": Metric("count", "turns left out of their episode's row"),
+    "rollout/masked": Metric("count", "episodes in no loss, for a turn without a valid format"),
     "rollout/repeated": Metric("share", "responses with more than half repeated 4-grams"),
     "response/tokens_mean": Metric("tokens", "length of a response, mean"),
     "response/tokens_max": Metric("tokens", "length of the longest response"),

@@ -26,7 +26,7 @@ class RowBatch:
         step_rewards: (N,) float64: what the world paid for the row's turn.
         step_penalties: (N,) float64: the row's own penalty, 0 where it is no part of scores.
         anchors: N observations that turns began at, without history and instructions.
-        mask: (N, T) floats, 1 for counted tokens.
+        mask: (N, T) floats, 1 for counted tokens; a masked row has none.
         token_costs: (N, T): what each token costs, KL in the reward; 0 where there is none.
         entropies: (T,) a row, of the old policy; only where `needs_entropies`.
         values: (T,) a row, by the critic; only where `needs_critic`.
@@ -46,10 +46,14 @@ class RowBatch:
 
     @cached_property
     def token_rewards(self) -> Tensor:
-        """(N, T): the row's score on its last counted token, minus what each token costs."""
+        """(N, T): the row's score on its last counted token, minus what each token costs.
+
+        Of a row without counted tokens, all are 0.
+        """
         rewards = -self.token_costs * self.mask
         for place, score in enumerate(self.scores.tolist()):
-            rewards[place, int(self.mask[place].nonzero()[-1])] += score
+            if len(counted := self.mask[place].nonzero()):
+                rewards[place, int(counted[-1])] += score
         return rewards
 
 

@@ -298,3 +298,15 @@ def test_a_batch_in_which_all_fared_alike_teaches_nothing(recipe: str) -> None:
     rows = [row(group, member, 0, -0.6, [1, 1]) for group in range(3) for member in range(4)]
     advantages, _ = estimate(choose(recipe), rows, [None] * 12, [None] * 12, [None] * 12)
     assert not torch.cat(advantages).any()
+
+
+def test_a_masked_row_counts_in_its_group_and_nowhere_else() -> None:
+    rows = [row(0, 0, 0, 1.0, [1, 1]), replace(row(0, 1, 0, 0.0, [1]), masked=True)]
+    config = resolve("rloo", "tiny", ["sokoban"])
+    (first, second), _ = estimate(config, rows, NOTHING, NOTHING, NOTHING)
+    # The other one's score is the baseline: 1 - 0.
+    assert first.tolist() == [1.0, 1.0] and second.tolist() == [0.0]
+    # Whitened over counted tokens alone: two equal ones.
+    config = resolve("reinforce_pp", "tiny", ["sokoban"], ["kl.coef=0"])
+    (first, second), _ = estimate(config, rows, NOTHING, NOTHING, NOTHING)
+    assert first.tolist() == [0.0, 0.0] and second.tolist() == [0.0]

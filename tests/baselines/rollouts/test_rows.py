@@ -147,6 +147,19 @@ def test_a_penalty_falls_on_its_turn_or_on_all_turns_of_the_episode() -> None:
         assert episode.episode_return == pytest.approx(10.7 - 2 * PENALTY)
 
 
+def test_an_episode_with_a_void_turn_is_masked_where_that_is_chosen() -> None:
+    void = three_turns(job())
+    admitted = turn(generation((1,), (2,)), ok=(True, False), outcome=WON)
+    fine = Trajectory(job(), view(""), (admitted,), WON, None)
+    kept = played_group([void, fine], 5, "turn", CONFIG)
+    assert not any(row.masked for row in kept.rows)
+    masked = played_group([void, fine], 5, "turn", config("void_episodes=masked"))
+    # All turns of the first episode, not the one alone that breaks the format.
+    assert [row.masked for row in masked.rows] == [True, True, True, False]
+    assert [row.reward for row in masked.rows] == [row.reward for row in kept.rows]
+    assert rollout_metrics([masked], 1)["rollout/masked"] == 1
+
+
 def conversation(of: Job) -> Trajectory:
     """Prompts that go on from each other; the second one drops the end of the first response."""
     return Trajectory(
@@ -346,6 +359,7 @@ def test_numbers_of_what_was_played() -> None:
         "rollout/tries": 2,
         "rollout/errors": 1,
         "rollout/lost_turns": 0,
+        "rollout/masked": 0,
         "rollout/repeated": pytest.approx(1 / 7),
         "response/tokens_mean": pytest.approx((1 + 2 + 3 + 10 + 3 * 2) / 7),
         "response/tokens_max": 10,

@@ -143,6 +143,29 @@ def test_recipes_train(recipe: str, tmp_path: Path) -> None:
     read_training_log(tmp_path / "run" / LOG)
 
 
+def test_masked_episodes_are_in_no_loss(tmp_path: Path) -> None:
+    # Two tokens fewer than some responses need.
+    own = ("optimization.updates=1", "optimization.mini_batches=1", "rollout.groups=4")
+    own += ("rollout.max_tokens=26",)
+    lines = [
+        train(tmp_path / how, "rloo", (*own, f"void_episodes={how}"), task="tir_math")[0]
+        for how in ("trained", "masked")
+    ]
+    # The same episodes are played; those of void ones are not trained on.
+    all_of_them, some = lines
+    assert all_of_them["rollout/masked"] == 0 < some["rollout/masked"] < some["rollout/episodes"]
+    assert all_of_them["tokens/response"] == some["tokens/response"]
+    assert 0 < some["tokens/trained"] < all_of_them["tokens/trained"] == some["tokens/response"]
+    assert some["policy/grad_norm"] != all_of_them["policy/grad_norm"]
+
+
+def test_an_update_whose_episodes_are_all_masked_learns_nothing(tmp_path: Path) -> None:
+    own = ("optimization.updates=1", "rollout.max_tokens=1", "void_episodes=masked")
+    line = train(tmp_path / "run", "grpo", own, task="tir_math")[0]
+    assert line["rollout/masked"] == line["rollout/episodes"] == 8
+    assert line["policy/optimizer_steps"] == 0
+
+
 class Doubtful(Learner):
     """Runs its own pass for every old log-probability, whatever the engine is."""
 
