@@ -17,7 +17,7 @@ def test_the_recipes_are_those_of_the_paper_and_its_neighbors() -> None:
     expected = "agentrl cispo cispo_sm dapo_gigpo dapo_grpo dr_grpo empg gigpo grpo grpo_sm grpo_st"
     expected += " gspo ppo reinforce_pp rloo sampo sapo sapo_sm"
     assert names(RECIPES) == tuple(expected.split())
-    assert names(SCALES) == ("paper", "paper_released", "tiny")
+    assert names(SCALES) == ("paper", "paper_released", "smoke", "tiny")
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -146,3 +146,12 @@ def test_the_scale_of_the_released_scripts_differs_where_they_do() -> None:
     assert [getattr(norm, "step_norm", None) for norm in norms] == ["mean_std", "mean"]
     # Both are for GPUs, whose engine is not the trainer.
     assert released("grpo", "alfworld").tis_cap == paper("grpo", "alfworld").tis_cap == 2.0
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("recipe", names(RECIPES))
+def test_every_recipe_can_be_tried_in_minutes(recipe: str, task: str) -> None:
+    config = shipped(recipe, "smoke", task)
+    episodes = config.rollout.groups * config.rollout.group_size * config.optimization.updates
+    assert episodes <= 50 and config.validation.every is None
+    assert config.optimization.mixed_precision == "bf16"

@@ -145,10 +145,14 @@ def test_recipes_train(recipe: str, tmp_path: Path) -> None:
 
 def test_masked_episodes_are_in_no_loss(tmp_path: Path) -> None:
     # Two tokens fewer than some responses need.
-    own = ("optimization.updates=1", "optimization.mini_batches=1", "rollout.groups=4")
-    own += ("rollout.max_tokens=26",)
+    own = ("optimization.updates=1", "optimization.mini_batches=1", "rollout.max_tokens=26")
     lines = [
-        train(tmp_path / how, "rloo", (*own, f"void_episodes={how}"), task="tir_math")[0]
+        train(
+            tmp_path / how,
+            "rloo",
+            (*own, "rollout.groups=4", f"void_episodes={how}"),
+            task="tir_math",
+        )[0]
         for how in ("trained", "masked")
     ]
     # The same episodes are played; those of void ones are not trained on.
