@@ -36,6 +36,8 @@ _CONFIG: Final[Spec] = {
     "axisX": {"grid": False, "domain": True, "ticks": True, "tickCount": 8},
     "legend": {
         "labelColor": INK, "labelFontSize": 13, "labelLimit": 260, "title": None, "orient": "top",
+        # One line of all names would be cut off where a figure is narrow.
+        "columns": 4,
         "symbolStrokeWidth": 3, "symbolOpacity": 1,
     },
     "text": {"color": INK, "fontSize": 12},

@@ -1,6 +1,7 @@
 """What the board says first: who leads, how surely, and success against stability as a picture."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Container, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -93,12 +94,14 @@ def _sentence(
     size = f"{cells.number(first.parameters, 'parameters')} parameters" if first.parameters else ""
     about = joined([line(first.base_model), f", {size}" if size else ""])
     ties = [row for row, rank in others if rank.first == 1]
+    counts = Counter(row.recipe for row, _ in rows)
+    alike = frozenset(recipe for recipe, count in counts.items() if count > 1)
     said = joined(
         [
-            element("span", joined([f"{where}, track ", element("em", line(track)), ": ", about]),
-                    "lb-sub"),
+            element("span", joined([f"{where[0].upper()}{where[1:]}, track ",
+                                    element("em", line(track)), ": ", about]), "lb-sub"),
             "No clear leader: " if ties else "",
-            element("strong", _entry(first, state)), " leads with " if others and not ties
+            element("strong", _entry(first, state, alike)), " leads with " if others and not ties
             else " has ",
             element("strong", f"{cells.percent(success.value)}%"),
             " [", explained("interval", "95% CI"),
@@ -106,7 +109,7 @@ def _sentence(
             "" if start is None else f", {_from(start, success.value)} before training",
         ]
     )  # fmt: skip
-    margin = _margin(board, state, panels, first, others, ties)
+    margin = _margin(board, state, panels, (first, others, ties), alike)
     return joined(
         [said, margin, ". ", _collapses(first), _dependable(first, panels), _proof(first, state)]
     )
@@ -141,31 +144,40 @@ def _dependable(row: BoardRow, panels: Sequence[PanelKey]) -> Markup:
     return joined([" ", name, f": {cells.percent(found.value)}% {ends}{last}."])
 
 
-def _entry(row: BoardRow, state: State) -> Markup:
+def _entry(row: BoardRow, state: State, alike: Container[str]) -> Markup:
+    """A link to an entry, by its recipe; by its own name where another one has that recipe."""
     query = query_of(State(tab="entry", protocol=state.protocol, entry=row.id))
-    return link(query, line(row.recipe))
+    return link(query, line(row.name if row.recipe in alike else row.recipe))
 
 
 def _margin(
     board: Board,
     state: State,
     panels: Sequence[PanelKey],
-    first: BoardRow,
-    others: Sequence[tuple[BoardRow, Rank]],
-    ties: Sequence[BoardRow],
+    placed: tuple[BoardRow, Sequence[tuple[BoardRow, Rank]], Sequence[BoardRow]],
+    alike: Container[str],
 ) -> Markup:
-    """The distance to the second, and who ties."""
+    """The distance to the second, and who ties.
+
+    Args:
+        board: The board.
+        state: What is shown.
+        panels: Over these.
+        placed: The first, all others, and those of them that tie with it.
+        alike: See `_entry`.
+    """
+    first, others, ties = placed
     if not others:
         return Markup("; it is the only entry of this track")
     second, _ = others[0]
     found = mean_difference(board, first, second, panels)
     by = cells.points(found) if found else cells.UNKNOWN
-    parts: list[Piece] = [f"; {by} points ahead of ", _entry(second, state)]
+    parts: list[Piece] = [f"; {by} points ahead of ", _entry(second, state, alike)]
     if second in ties:
         parts.append(", a tie")
     further = [row for row in ties if row is not second]
     if further:
-        names = joined([_entry(row, state) for row in further[:3]], ", ")
+        names = joined([_entry(row, state, alike) for row in further[:3]], ", ")
         more = f" and {len(further) - 3} more" if len(further) > 3 else ""
         parts += ["; also tied: ", names, more]
     return joined(parts)

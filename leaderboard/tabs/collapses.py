@@ -29,7 +29,7 @@ from leaderboard.page.state import State, query_of
 from leaderboard.table import cells
 from leaderboard.table.autopsies import Autopsy, Warned, autopsies, lost_level, warned
 from leaderboard.tabs.answer import init_of_entry
-from leaderboard.tabs.curve_charts import axis_of
+from leaderboard.tabs.curve_charts import axis_of, not_measured
 from tasks.texts import counted
 
 BEFORE, AFTER = 30, 10
@@ -200,9 +200,10 @@ def aligned_chart(name: str, board: Board, state: State) -> charts.Value:
             for step, value in zip(series.steps, series.values, strict=True)
             if -BEFORE <= step - each.step <= AFTER and math.isfinite(value)
         }
-    if not any(lines.values()):
-        return charts.NOTHING
     title = kind.title + charts.unit_of(kind.unit)
+    if not any(lines.values()):
+        fallen = autopsies(board, state.protocol)
+        return not_measured(title, kind.text) if fallen else charts.NOTHING
     return charts.value_of(
         _spec(lines, recipes, title, kind.text, kind.log_scale),
         f"{title} of {counted(len(lines), 'run')} around the collapse, which is at 0",

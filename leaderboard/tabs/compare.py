@@ -97,8 +97,11 @@ def _headline(first: BoardRow, second: BoardRow, found: dict[str, EntryCompariso
     else:
         ties = sum(each.difference.low <= 0 <= each.difference.high for each in found.values())
         count = counted(len(found), "panel")
-        tied = f"; {ties} of them a tie" if ties else ""
-        text = joined([names[0], " minus ", names[1], f" on {count} that both have played", tied])
+        several = "all are ties" if ties == len(found) else f"{ties} are ties"
+        tied = f"; {'1 is a tie' if ties == 1 else several}" if ties else ""
+        text = joined(
+            [names[0], " minus ", names[1], f" on {count} that both have played{tied}."]
+        )  # fmt: skip
     return element("p", text, "lb-answer", role="status")
 
 
@@ -196,11 +199,7 @@ def _listed(
         Head(explained("panel", "panel")),
         Head("first (%)", number=True),
         Head("second (%)", number=True),
-        Head(
-            "difference (points)",
-            number=True,
-            text="with its 95% interval",
-        ),
+        Head("difference (points, 95% CI)", number=True),
         Head("interval", text="what it covers: episodes, and seeds where an entry has several"),
         Head("p", number=True, text="of no difference between these very checkpoints"),
         Head("test"),
@@ -246,9 +245,9 @@ def _while_training(
         return NOTHING
     heads = [
         Head("after"),
-        Head("first (%)", number=True, text="mean over its seeds"),
-        Head("second (%)", number=True, text="mean over its seeds"),
-        Head("difference (points)", number=True, text=f"with its 95% interval, {NOT_PAIRED}"),
+        Head("first (%)", number=True),
+        Head("second (%)", number=True),
+        Head("difference (points, 95% CI)", number=True),
     ]
     rows = [
         [
@@ -260,7 +259,8 @@ def _while_training(
         for each in means
     ]
     about = (
-        "Up to the end of the shortest of their training runs; interpolated between validations. "
+        "Means over seeds, up to the end of the shortest of their training runs; interpolated "
+        f"between validations. Interval: {NOT_PAIRED}. "
     )
     same = first.track == second.track and first.track != OPEN
     apart = "" if same else "They are not on one track: more than their methods may differ."

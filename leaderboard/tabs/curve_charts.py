@@ -83,7 +83,7 @@ def curve_chart(name: str, board: Board, state: State) -> charts.Value:
             said.append(f"{label} ends at {cells.number(middle[-1][1] / scale, kind.unit)}")
     title = kind.title + charts.unit_of(kind.unit)
     if not lines:
-        return _nothing(title, kind.text)
+        return not_measured(title, kind.text)
     values = [line["y"] for line in lines] + [b[end] for b in bands for end in ("low", "high")]
     axis = axis_of(values, kind.log_scale and not state.linear)
     parts = _Parts(lines, bands, marks, beyond)
@@ -106,7 +106,7 @@ def survival_chart(board: Board, state: State) -> charts.Value:
         bands += [{"label": label, "x": x, "low": 100 * a, "high": 100 * b} for x, a, b in band]
     title, about = "survival (%)", "seeds that have not collapsed, by Kaplan and Meier"
     if not lines:
-        return _nothing(title, about)
+        return not_measured(title, about)
     axis = {"scale": {"domain": [0, 100]}}
     spec = _spec(drawn, _Parts(lines, bands, [], []), title, about, "update", axis, step=True)
     return charts.value_of(spec, f"{title}: {about}")
@@ -125,7 +125,8 @@ class _Parts:
         self.lines, self.bands, self.marks, self.beyond = lines, bands, marks, beyond
 
 
-def _nothing(title: str, about: str) -> charts.Value:
+def not_measured(title: str, about: str) -> charts.Value:
+    """What stands where no log has a number."""
     spec = {
         "title": {"text": title, "subtitle": about}, "width": "container", "height": 60,
         "data": {"values": [{"text": "Not measured"}]},
@@ -144,7 +145,7 @@ def _spec(
     step: bool = False,
 ) -> charts.Spec:
     labels = labels_of(drawn)
-    room = min(_NAME_LIMIT, 7 * max(map(len, labels))) + 10 if len(labels) > 1 else 8
+    room = min(_NAME_LIMIT, 6 * max(map(len, labels))) + 8 if len(labels) > 1 else 8
     return {
         "title": {"text": title, "subtitle": about},
         "data": {"values": parts.lines},

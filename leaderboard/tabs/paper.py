@@ -81,7 +81,7 @@ def _of_task(each: TaskGains, state: State) -> Markup:
     heads = [
         Head("method"),
         Head("paper (points)", number=True),
-        Head("here (points)", number=True, text="with its 95% interval"),
+        Head("here (points, 95% CI)", number=True),
         Head("direction"),
     ]
     rows: list[list[Piece]] = [

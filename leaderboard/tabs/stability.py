@@ -298,11 +298,11 @@ def _contrasts(dimension: Dimension) -> Markup:
     heads = [
         Head("choice"),
         Head("over"),
-        Head("gain (points)", number=True, text="with its 95% interval"),
+        Head("gain (points, 95% CI)", number=True),
         Head("interval"),
         Head("runs"),
-        Head("collapsed", number=True, text="seeds of the choice that collapsed"),
-        Head("collapsed (other)", number=True, text="seeds of the other choice that collapsed"),
+        Head("collapsed", number=True),
+        Head("collapsed (other)", number=True),
         Head("setting"),
     ]
     rows: list[list[Piece]] = [

@@ -4,6 +4,7 @@ import json
 
 from leaderboard.board.rows import FullRow
 from leaderboard.board.training_rows import EventCount, SeedCurves, Stability, StoredSeries
+from leaderboard.page.charts import NOTHING
 from leaderboard.page.state import State
 from leaderboard.table.autopsies import autopsies, lost_level, warned
 from leaderboard.tabs.collapses import aligned_chart, collapses_lead, collapses_page
@@ -65,6 +66,11 @@ def test_the_page_says_it(boards: Boards) -> None:
     assert "No training run on this board has collapsed yet" in text_of(
         collapses_lead(boards(HELD), STATE)
     )
+
+
+def test_a_signal_that_no_log_has_is_said_to_be_missing(boards: Boards) -> None:
+    assert "Not measured" in aligned_chart("ratio", boards(FALLEN), STATE)["plot"]
+    assert aligned_chart("ratio", boards(HELD), STATE) == NOTHING
 
 
 def test_a_collapse_before_the_sixth_update_is_not_judged(boards: Boards) -> None:

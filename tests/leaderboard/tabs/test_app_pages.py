@@ -313,9 +313,7 @@ def test_compare_by_hand(boards: Boards) -> None:
     assert "no panel in common" not in page
     lead = compare_lead(board, replace(state, second="20260103_three"))
     assert "one minus three on alfworld/builtin: 0.0 [" in text_of(lead) and "a tie." in lead
-    assert "on 2 panels that both have played; 1 of them a tie" in text_of(
-        compare_lead(board, state)
-    )
+    assert "on 2 panels that both have played; 1 is a tie." in text_of(compare_lead(board, state))
     assert "two different entries" in compare_lead(board, replace(state, second=state.first))
     assert compare_page(board, replace(state, second=state.first)) == ""
 
