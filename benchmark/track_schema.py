@@ -6,7 +6,7 @@ what a log says of a track and how the two are compared.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
@@ -16,6 +16,9 @@ from benchmark.logs.lines import Start, TrackClaim, Word
 from tasks.seeding import canonical_json, sha256_text
 from tasks.strict import Strict
 from tasks.texts import cut, digest_text
+
+if TYPE_CHECKING:
+    from tasks.base import Task
 
 __all__ = [
     "FREE",
@@ -126,7 +129,8 @@ class Track(Strict):
         name: Name of its file.
         description: One line for people.
         init: Where weights start.
-        tasks: Names of the tasks whose training streams are played, with their standard settings.
+        tasks: Names of the tasks whose training streams are played.
+        task_settings: Their settings, by task, that are not the standard ones.
         settings: The trainer's configuration without `METHOD` and the learning rate, each resolved.
         learning_rate: Which rates a run may have, and how one is chosen.
         recipes: Constants that the track's source gives shipped recipes, by recipe.
@@ -140,6 +144,10 @@ class Track(Strict):
     tasks: Annotated[tuple[Word, ...], Field(min_length=1, strict=False)]
     settings: dict[str, Any]
     learning_rate: RateRule
+    # Left out where there are none, so that older tracks keep their hash.
+    task_settings: dict[Word, dict[Word, str]] = Field(
+        default_factory=dict, exclude_if=lambda chosen: not chosen
+    )
     recipes: dict[Word, dict[str, Any]] = Field(default_factory=dict)
     added: dict[str, Any] = Field(default_factory=dict)
 
@@ -168,6 +176,12 @@ class Track(Strict):
         return recipes
 
     @model_validator(mode="after")
+    def _of_its_tasks(self) -> Self:
+        if others := sorted(set(self.task_settings) - set(self.tasks)):
+            raise ValueError(f"task_settings has {others[0]}, which is not one of its tasks")
+        return self
+
+    @model_validator(mode="after")
     def _each_once(self) -> Self:
         twice = sorted(flat(self.settings).keys() & flat(self.added).keys())
         if twice:
@@ -183,6 +197,19 @@ class Track(Strict):
         apart = {"name", "description", "settings", "added"}
         pinned = self.model_dump(mode="json", exclude=apart)
         return sha256_text(canonical_json(pinned | {"settings": self.pinned}))
+
+    def load_tasks(self) -> "tuple[Task, ...]":
+        """The tasks, with their settings.
+
+        Raises:
+            UserError: A task is unknown or has no such setting.
+        """
+        # Who reads a board needs names of tracks, and no task.
+        from tasks.registry import load_task
+
+        return tuple(
+            load_task(name).configured(self.task_settings.get(name, {})) for name in self.tasks
+        )
 
     @property
     def claim(self) -> TrackClaim:
@@ -205,9 +232,6 @@ def deviations(track: Track, start: Start) -> list[str]:
     Returns:
         One text for every difference, with both values; none means that the run is on the track.
     """
-    # Who reads a board needs names of tracks, and no task.
-    from tasks.registry import load_task
-
     found = []
     tasks = "+".join(track.tasks)
     if start.task != tasks:
@@ -222,7 +246,7 @@ def deviations(track: Track, start: Start) -> list[str]:
     configuration = {k: v for k, v in start.configuration.items() if k not in ("seed", *METHOD)}
     theirs, ours = flat(configuration), dict(track.pinned)
     ours |= {name: value for name, value in flat(track.added).items() if name in theirs}
-    ours |= flat({"tasks": {task: load_task(task).settings() for task in track.tasks}})
+    ours |= flat({"tasks": {task.info.name: task.settings() for task in track.load_tasks()}})
     rate = theirs.pop(LEARNING_RATE, None)
     if rate not in track.learning_rate.rates:
         allowed = " or ".join(f"{each:g}" for each in track.learning_rate.rates)

@@ -7,12 +7,11 @@ from pathlib import Path
 from baselines.config.run import TrainingRun
 from baselines.study.schema import Cell
 from baselines.tracks.registry import load_track, resolve_on_track
-from baselines.training.validation import validation_options, validation_plan
+from baselines.training.validation import chosen_settings, validation_options, validation_plan
 from benchmark.evaluation.evaluate import Plan
 from benchmark.models import ModelIdentity, ModelSource
 from benchmark.track_schema import Track
 from tasks.errors import UserError
-from tasks.registry import load_task
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,12 @@ class Ground:
         panels: list[str] = []
         for planned in self.validation.panels:
             panels += ["--task", f"{planned.protocol.task}/{planned.protocol.panel}"]
-        return [*panels, *validation_options(self.validation, self.track.settings["validation"])]
+        chosen = [part for each in chosen_settings(self.validation) for part in ("--set", each)]
+        return [
+            *panels,
+            *chosen,
+            *validation_options(self.validation, self.track.settings["validation"]),
+        ]
 
 
 def grounds_of(cells: Iterable[Cell], where: str) -> Mapping[str, Ground]:
@@ -60,7 +64,7 @@ def grounds_of(cells: Iterable[Cell], where: str) -> Mapping[str, Ground]:
     for track_name, recipe in dict.fromkeys((cell.track, cell.recipe) for cell in cells):
         try:
             track = grounds[track_name].track if track_name in grounds else load_track(track_name)
-            tasks = tuple(load_task(name) for name in track.tasks)
+            tasks = track.load_tasks()
             config = resolve_on_track(track, recipe, track.learning_rate.rates[0])
             # Refuses what cannot be trained; where weights start does not matter to that.
             nowhere = ModelSource(ModelIdentity(name=track.init.name, kind="init"), None)

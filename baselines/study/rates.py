@@ -11,7 +11,6 @@ from baselines.tracks.tuning import TUNING, best_rate, tuning_runs, tuning_succe
 from benchmark.files import write_atomically
 from benchmark.track_schema import RateGrid, Track
 from tasks.errors import UserError
-from tasks.registry import load_task
 
 SHARED: Final = "tuning"
 """End of the name of the folder that the short trainings of a recipe's seeds are shared in."""
@@ -110,7 +109,7 @@ def _trials(track: Track, rule: RateGrid, folder: Path, recipe: str) -> Mapping[
     run = TrainingRun(
         recipe=recipe,
         config=resolve_on_track(track, recipe, rule.grid[0]),
-        tasks=tuple(load_task(name) for name in track.tasks),
+        tasks=track.load_tasks(),
         init=find_model(track.init.name),
         seed=rule.seed,
         folder=folder,

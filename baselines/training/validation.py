@@ -59,6 +59,17 @@ def validation_options(plan: Plan, validation: Mapping[str, Any]) -> list[str]:
     return options if once else [*options, "--repeats", "1"]
 
 
+def chosen_settings(plan: Plan) -> list[str]:
+    """The settings of the tasks of a plan that are not the default, as `--set` takes them."""
+    tasks = [planned.task for planned in plan.panels]
+    return [
+        f"{task.info.name}.{name}={value}"
+        for task in tasks
+        for name, value in task.settings().items()
+        if value != task.info.settings[name].default
+    ]
+
+
 class Validator:
     """The panels that a run is judged on.
 

@@ -87,14 +87,16 @@ _KEPT: Final = Kept()
 
 
 def size_of(play: Play) -> int:
-    """Characters that an episode consists of."""
+    """Characters that an episode consists of, images included."""
     seen = sum(len(view.observation) for view in play.views)
+    # As text: four characters for three bytes.
+    seen += sum(4 * len(image.data) // 3 for view in play.views for image in view.images)
     return len(play.record.model_dump_json()) + seen + len(play.asked)
 
 
 def without_prompts(play: Play) -> Play:
     """An episode without prompts and tokens, which are many times what is shown of it."""
-    views = tuple(View((), view.observation) for view in play.views)
+    views = tuple(View((), view.observation, images=view.images) for view in play.views)
     return replace(play, record=play.record.model_copy(update={"sequence": None}), views=views)
 
 

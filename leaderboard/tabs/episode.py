@@ -10,6 +10,7 @@ from benchmark.evaluation.records import EpisodeRecord, TurnRecord
 from leaderboard.episodes.plays import Play
 from leaderboard.page.markup import NOTHING, Piece, block, element, folded, joined, line, note
 from leaderboard.table import cells
+from tasks.chat.images import Image
 from tasks.episode import View
 from tasks.presentation import Tile
 from tasks.texts import counted, without_middle
@@ -143,8 +144,11 @@ def _first_line(action: str) -> str:
 
 
 def _seen(view: View, tiles: Mapping[str, Tile], when: str) -> Markup:
-    """What is seen, as a drawing if it consists of tiles."""
+    """What is seen: its images, a drawing if it consists of tiles, or else a text."""
     rows = board_of(view.observation, tiles)
+    if view.images:
+        about = shortened(view.observation) if rows is None else _told(rows, tiles, when)
+        return joined([_image(image, about) for image in view.images])
     if rows is not None:
         return drawn(rows, tiles, when)
     return element("p", when, "lb-sub") + block(shortened(view.observation))
@@ -161,26 +165,39 @@ def board_of(observation: str, tiles: Mapping[str, Tile]) -> list[str] | None:
     return rows or None
 
 
+def _image(image: Image, about: str) -> Markup:
+    """What the model saw, pixel for pixel."""
+    return Markup('<img class="lb-tiles" src="{}" alt="{}">').format(image.data_url, about)
+
+
+def _told(rows: Sequence[str], tiles: Mapping[str, Tile], when: str) -> str:
+    """A board in words."""
+    places: dict[str, list[str]] = {}
+    for y, row in enumerate(rows):
+        for x, symbol in enumerate(row):
+            if tiles[symbol].glyph:
+                places.setdefault(tiles[symbol].kind, []).append(f"row {y} column {x}")
+    pieces = "; ".join(f"{kind} at {' and '.join(found)}" for kind, found in places.items())
+    size = f"{len(rows)} rows and {max(map(len, rows))} columns, counted from 0"
+    return f"Board {when}, {size}: {pieces}"
+
+
 def drawn(rows: Sequence[str], tiles: Mapping[str, Tile], when: str) -> Markup:
     """A board as a drawing of one unit a tile."""
     width = max(map(len, rows))
-    marks, places = [], dict[str, list[str]]()
+    marks = []
     for y, row in enumerate(rows):
         for x, symbol in enumerate(row):
             tile = tiles[symbol]
             marks.append(_rect(x, y, tile.fill))
             marks += [_glyph(name, x, y) for name in tile.glyph.split()]
-            if tile.glyph:
-                places.setdefault(tile.kind, []).append(f"row {y} column {x}")
-    pieces = "; ".join(f"{kind} at {' and '.join(found)}" for kind, found in places.items())
-    size = f"{len(rows)} rows and {width} columns, counted from 0"
     return element(
         "svg",
         joined(marks),
         "lb-tiles",
         viewBox=f"0 0 {width} {len(rows)}",
         role="img",
-        aria_label=f"Board {when}, {size}: {pieces}",
+        aria_label=_told(rows, tiles, when),
     )
 
 

@@ -4,11 +4,11 @@ import json
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from baselines.tracks.registry import load_track, resolve_on_track
 from benchmark.logs.lines import Start, parse_line
 from benchmark.track_schema import Track, deviations
-from tasks.registry import load_task
 from tests.support.training.logs import Line, start_line
 from tests.support.training.small_track import small, small_track
 
@@ -18,7 +18,7 @@ TRACK = small()
 def start_on(track: Track, recipe: str = "sampo", **changes: Any) -> Line:
     """The first line of a run on a track."""
     config = resolve_on_track(track, recipe, track.learning_rate.rates[0])
-    tasks = {task: dict(load_task(task).settings()) for task in track.tasks}
+    tasks = {task.info.name: dict(task.settings()) for task in track.load_tasks()}
     return start_line(
         recipe,
         configuration={**config.model_dump(mode="json"), "tasks": tasks},
@@ -111,6 +111,20 @@ def test_a_setting_that_came_later_may_be_missing_and_must_not_differ() -> None:
     assert found(line, track) == ["entropy_coef is 0.5, the track has 0.0"]
     del line["configuration"]["entropy_coef"]
     assert found(line, track) == []
+
+
+def test_settings_of_tasks_are_pinned_and_their_absence_moves_no_hash() -> None:
+    assert "task_settings" not in TRACK.model_dump()
+    pixels = small({"task_settings": {"sokoban": {"view": "pixels"}}})
+    assert pixels.sha256 != TRACK.sha256
+    assert [dict(task.settings()) for task in pixels.load_tasks()] == [{"view": "pixels"}]
+    assert found(start_on(pixels), pixels) == []
+    (text,) = found(start_on(TRACK), pixels)
+    assert text == "tasks.sokoban.view is not in the log (the other has pixels)"
+    (text,) = found(start_on(pixels))
+    assert text == "tasks.sokoban.view is not in the track (the other has pixels)"
+    with pytest.raises(ValidationError, match="task_settings has webshop, which is not one"):
+        small({"task_settings": {"webshop": {"compat": "on"}}})
 
 
 def test_another_init_and_another_task_are_named() -> None:

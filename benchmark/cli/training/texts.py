@@ -158,12 +158,18 @@ def _eval_command(
     training: "TrainingRun", arguments: argparse.Namespace, of_tasks: Sequence[str], model: str
 ) -> tuple[str, ...]:
     """The command that plays what was validated, under the same protocol."""
-    from baselines.training.validation import validation_options, validation_plan
+    from baselines.training.validation import (
+        chosen_settings,
+        validation_options,
+        validation_plan,
+    )
 
     plan = validation_plan(training.config, training.tasks)
     panels = [f"{planned.protocol.task}/{planned.protocol.panel}" for planned in plan.panels]
     options: list[str] = []
-    for name, values in (("--set", of_tasks), ("--data", arguments.data)):
+    # A track's own are not the user's.
+    settings = list(dict.fromkeys([*chosen_settings(plan), *of_tasks]))
+    for name, values in (("--set", settings), ("--data", arguments.data)):
         options += [part for value in values for part in (name, value)]
     options += validation_options(plan, training.config.validation.model_dump())
     return eval_words(str(training.folder / model), panels, options)

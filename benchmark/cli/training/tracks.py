@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rich.table import Table
@@ -92,7 +92,7 @@ def _show(track: Track, minutes: float | None, as_json: bool) -> None:
         ("description", track.description),
         ("SHA-256", track.sha256),
         ("init", init),
-        ("tasks", ", ".join(track.tasks)),
+        ("tasks", ", ".join(map(_with_settings(track), track.tasks))),
         ("learning rate", _rule_in_full(track)),
         ("cost", cost),
         ("results", results or "none in baselines/results"),
@@ -103,6 +103,16 @@ def _show(track: Track, minutes: float | None, as_json: bool) -> None:
     print(track.name)
     for name, value in rows:
         print(f"  {name:<{width}}  {value}")
+
+
+def _with_settings(track: Track) -> Callable[[str], str]:
+    """How a task of a track is written: with its settings, if it has any."""
+
+    def text(task: str) -> str:
+        chosen = [f"{name}={value}" for name, value in track.task_settings.get(task, {}).items()]
+        return f"{task} ({', '.join(chosen)})" if chosen else task
+
+    return text
 
 
 def _trained(track: Track) -> dict[str, list[int]]:
@@ -127,6 +137,7 @@ def _facts(track: Track, minutes: float | None) -> dict[str, Any]:
         "name": track.name,
         "description": track.description,
         "tasks": list(track.tasks),
+        "task_settings": track.task_settings,
         "init": track.init.model_dump(),
         "updates": track.settings["optimization"]["updates"],
         "episodes_per_update": rollout["groups"] * rollout["group_size"],

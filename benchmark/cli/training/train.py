@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -42,7 +43,7 @@ from benchmark.models import ModelSource, folder_sha256
 from benchmark.track_schema import OPEN, Track, TrackClaim
 from tasks.base import Task
 from tasks.errors import UserError
-from tasks.options import parse_settings
+from tasks.options import Settings, parse_settings
 from tasks.registry import load_task
 from tasks.seeding import sha256_text
 from tasks.texts import digest_text
@@ -135,7 +136,7 @@ def _track_run(arguments: argparse.Namespace, track: Track) -> "tuple[TrainingRu
     own, of_tasks = _split_settings(arguments, track.tasks)
     results = None if arguments.results is None else Path(arguments.results)
     config, origin = track_config(track, arguments.recipe, own, results)
-    tasks = _tasks(track.tasks, of_tasks)
+    tasks = _tasks(track.tasks, of_tasks, track.task_settings)
     training = _run_of(arguments, track_init(track), config, tasks)
     if leaving := leaves_track(own, of_tasks):
         _note(f"open run, not on track {track.name}: changed {', '.join(leaving)}")
@@ -143,10 +144,15 @@ def _track_run(arguments: argparse.Namespace, track: Track) -> "tuple[TrainingRu
     return replace(training, track=track.claim), origin
 
 
-def _tasks(names: Sequence[str], of_tasks: Sequence[str]) -> tuple[Task, ...]:
-    """The tasks, configured; all of them can be played here."""
+def _tasks(
+    names: Sequence[str], of_tasks: Sequence[str], pinned: Settings = MappingProxyType({})
+) -> tuple[Task, ...]:
+    """The tasks, with what a track pins and the user's settings on top; all can be played here."""
     settings = parse_settings(of_tasks)
-    tasks = tuple(load_task(name).configured(settings.get(name, {})) for name in names)
+    tasks = tuple(
+        load_task(name).configured({**pinned.get(name, {}), **settings.get(name, {})})
+        for name in names
+    )
     for task in tasks:
         task.require()
     return tasks

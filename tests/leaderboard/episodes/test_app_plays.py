@@ -1,5 +1,6 @@
 """Single episodes, read from a submission when somebody asks for them."""
 
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from leaderboard.tabs.episodes import episodes_page
 from tasks.episode import View
 from tasks.errors import UserError
 from tasks.presentation import Tile
+from tasks.sokoban.pixels import draw_board
 
 KEY = ("sokoban", "builtin")
 
@@ -108,6 +110,24 @@ def test_what_was_not_played_is_not_there(real: tuple[Board, Path]) -> None:
 
 def asked(number: int) -> Asked:
     return Path("submissions"), "entry", "0" * 64, 0, KEY, f"episode-{number}", 0
+
+
+def test_images_are_shown_as_the_model_saw_them(real: tuple[Board, Path]) -> None:
+    drawn_play = play(real, "20260102_policy", 0, 0)
+    views = [
+        replace(view, images=(draw_board(tuple(view.observation.split("\n"))),))
+        for view in drawn_play.views
+    ]
+    seen = without_prompts(replace(drawn_play, views=tuple(views)))
+    assert [view.images for view in seen.views] == [view.images for view in views]
+    page = str(turns(seen))
+    assert "<svg" not in page
+    for view in views:
+        assert page.count(f'src="{view.images[0].data_url}"') >= 1
+    # In words, it is the same to who cannot see it.
+    (told,) = re.findall(r'alt="(Board before the first turn[^"]*)"', page)
+    assert f'aria-label="{told}"' in str(turns(drawn_play))
+    assert size_of(seen) > size_of(drawn_play) + sum(len(v.images[0].data) for v in views)
 
 
 def longer(found: Play, characters: int) -> Play:
