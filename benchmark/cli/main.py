@@ -23,6 +23,7 @@ from benchmark.cli.arguments import (
     training,
 )
 from benchmark.cli.parser import Parser
+from benchmark.cli.say import PlainFormatter, say
 from tasks.errors import UserError
 from tasks.texts import on_one_line
 
@@ -50,16 +51,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         debug = argparse.Namespace(debug="--debug" in words, command=_named(words))
         return _fail(debug, str(error), EXIT_USER_ERROR)
-    logging.basicConfig(
-        level=logging.DEBUG if arguments.debug else logging.WARNING, format="%(message)s"
-    )
+    handler = logging.StreamHandler()
+    handler.setFormatter(PlainFormatter())
+    level = logging.DEBUG if arguments.debug else logging.WARNING
+    logging.basicConfig(level=level, handlers=[handler])
     from benchmark.engines.core.base import EngineDown
 
     try:
         if arguments.command == "completion":
             import shtab
 
-            print(shtab.complete(command_line(), shell=arguments.shell))
+            # A program for the shell, from this one's own texts: not a letter may change.
+            sys.stdout.write(shtab.complete(command_line(), shell=arguments.shell) + "\n")
             return 0
         prepare(arguments)
         module = arguments.command.replace("-", "_")
@@ -120,7 +123,7 @@ def _fail(arguments: argparse.Namespace, message: str, code: int) -> int:
     # Messages quote files and servers: nothing in them may move the terminal, or hide their end.
     text = on_one_line(message, MAX_MESSAGE)
     named = (PROGRAM, arguments.command, getattr(arguments, "action", None))
-    print(f"{' '.join(filter(None, named))}: {text}", file=sys.stderr)
+    say(f"{' '.join(filter(None, named))}: {text}", file=sys.stderr)
     return code
 
 
@@ -158,5 +161,5 @@ class _Version(argparse.Action):
     def __call__(self, *_: object) -> None:
         from benchmark.versions import versions
 
-        print(f"{PROGRAM} {versions()[PROGRAM]}")
+        say(f"{PROGRAM} {versions()[PROGRAM]}")
         sys.exit(0)

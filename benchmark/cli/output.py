@@ -7,6 +7,7 @@ from typing import Final
 
 from rich.console import Console
 
+from benchmark.cli.say import say
 from benchmark.evaluation.evaluate import Session
 from benchmark.evaluation.notes import notes_of
 from benchmark.evaluation.protocol import THINKING
@@ -75,7 +76,7 @@ def print_what_is_not_shown(folder: Path) -> None:
         try:
             installed_panel(protocol)
         except UserError as error:
-            print(f"the report shows no observations of {protocol.task}/{protocol.panel}: {error}")
+            say(f"the report shows no observations of {protocol.task}/{protocol.panel}: {error}")
 
 
 def print_summary(
@@ -84,9 +85,9 @@ def print_summary(
     """Print a run's numbers, a block for each panel, and where everything is."""
     manifest = read_manifest(folder)
     if manifest.limit:
-        print(f"\n{manifest.part}: a quick look, not the panel's result")
+        say(f"\n{manifest.part}: a quick look, not the panel's result")
     elif manifest.shard:
-        print(
+        say(
             f"\n{manifest.part}: these numbers cover a part of the panel; join the parts with merge"
         )
     if manifest.overrides:
@@ -96,20 +97,20 @@ def print_summary(
             f"{name} = {value}" + (f" ({protocol}: {usual[name]})" if name in usual else "")
             for name, value in manifest.overrides.items()
         )
-        print(f"\nnot the {protocol} protocol: {changed}")
+        say(f"\nnot the {protocol} protocol: {changed}")
     panels = outputs.summary.panels
     for panel in panels:
-        print(f"\n{panel.task}/{panel.panel}")
+        say(f"\n{panel.task}/{panel.panel}")
         for name, value in _facts(panel):
-            print(f"  {name:<16} {value}")
+            say(f"  {name:<16} {value}")
     if len(panels) > 1:
         _print_table(panels)
-    print()
+    say()
     for note in outputs.notes:
-        print(f"note: {note}")
+        say(f"note: {note}")
     if session:
-        print(_speed(session))
-    print(f"report: {report or folder / REPORT}")
+        say(_speed(session))
+    say(f"report: {report or folder / REPORT}")
 
 
 def protocol_name(name: str) -> str:
@@ -119,14 +120,12 @@ def protocol_name(name: str) -> str:
 
 def _print_table(panels: Sequence[PanelSummary]) -> None:
     """One line for every panel."""
-    print()
+    say()
     width = max(len(f"{panel.task}/{panel.panel}") for panel in panels)
     for panel in panels:
         rate = panel.success.percent if panel.records else "-"
         place = f"{panel.task}/{panel.panel}"
-        print(
-            f"{place:<{width}}  success {rate:<22} valid format {percent_text(panel.format_valid)}"
-        )
+        say(f"{place:<{width}}  success {rate:<22} valid format {percent_text(panel.format_valid)}")
 
 
 def _facts(panel: PanelSummary) -> Iterator[tuple[str, str]]:

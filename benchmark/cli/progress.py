@@ -19,6 +19,7 @@ from rich.progress import (
     Progress as Bar,
 )
 
+from benchmark.cli.say import say
 from benchmark.engines.core.metered import MeteredEngine
 from benchmark.evaluation.notes import FIRST_LOOK
 from benchmark.evaluation.records import EpisodeRecord
@@ -107,12 +108,12 @@ class Progress:
             self._shown = now
             left = (now - self._began) / self._played * (self._total - self._done)
             text += f", {left:,.0f} s left" if self._done < self._total else ""
-            print(f"{self._done} of {self._total} episodes: {text}", file=sys.stderr, flush=True)
+            say(f"{self._done} of {self._total} episodes: {text}", file=sys.stderr, flush=True)
         if self._played <= FIRST_LOOK < self._total:
             self._first.append(record)
             if self._played == FIRST_LOOK:
                 for note in self._look(self._first):
-                    print(f"note, after {FIRST_LOOK} episodes: {note}", file=sys.stderr, flush=True)
+                    say(f"note, after {FIRST_LOOK} episodes: {note}", file=sys.stderr, flush=True)
 
 
 def _log_to(stream: TextIO) -> None:

@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from benchmark.cli.say import say
 from benchmark.task_template.write import new_task
 
 
@@ -12,18 +13,18 @@ def run(arguments: argparse.Namespace) -> int:
     new_task(arguments.name, parent)
     shown = parent / arguments.name
     given = str(shown) if shown.is_absolute() else f"./{shown}"
-    print(f"{shown} is a small task that passes; make it yours:")
+    say(f"{shown} is a small task that passes; make it yours:")
     for file, what in (
         ("task.py", "world, expert, training entries"),
         ("prompt.md", "what the model is told"),
         ("make_panels.py", "writes the panel: the episodes that are evaluated"),
         ("README.md", "the rules, for people"),
     ):
-        print(f"  {file:<15} {what}")
+        say(f"  {file:<15} {what}")
     for command, what in (
         (f"arlarena-bench play {given}", "play it yourself"),
         (f"arlarena-bench validate {given} --pin", "after a change: write hashes and bands, check"),
         (f"arlarena-bench eval --engine expert --task {given}", "evaluate"),
     ):
-        print(f"{command}\n    {what}")
+        say(f"{command}\n    {what}")
     return 0

@@ -3,6 +3,7 @@
 import argparse
 import time
 
+from benchmark.cli.say import say
 from benchmark.task_checks.pin import pin
 from benchmark.task_checks.validate import validate
 from tasks.base import Task
@@ -20,16 +21,16 @@ def run(arguments: argparse.Namespace) -> int:
         task.panel(panel)
     for panel in arguments.panel or tuple(task.panels()):
         if arguments.panel is None and not task.available(panel):
-            print(f"{task.info.name}/{panel}: data missing or incomplete, not checked")
+            say(f"{task.info.name}/{panel}: data missing or incomplete, not checked")
             continue
         began = time.monotonic()
-        print(f"{task.info.name}/{panel}")
+        say(f"{task.info.name}/{panel}")
         checks = validate(task, panel, arguments.training_entries, arguments.env_processes)
         for check in checks:
             failed += not check.ok
-            print(f"  {'ok  ' if check.ok else 'FAIL'} {check.name}: {check.detail}")
-        print(f"  {time.monotonic() - began:.1f} s")
-    print(f"{failed} checks failed" if failed else "all checks passed")
+            say(f"  {'ok  ' if check.ok else 'FAIL'} {check.name}: {check.detail}")
+        say(f"  {time.monotonic() - began:.1f} s")
+    say(f"{failed} checks failed" if failed else "all checks passed")
     return 1 if failed else 0
 
 
@@ -38,4 +39,4 @@ def _pin(task: Task, arguments: argparse.Namespace) -> None:
         raise UserError("--pin measures a task as it is by default; remove --set")
     changes = list(pin(task, arguments.env_processes))
     for line in changes or ("nothing to pin: the index says what was measured",):
-        print(line)
+        say(line)

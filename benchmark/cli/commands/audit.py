@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmark.cli.from_baselines import find_model
+from benchmark.cli.say import say
 from benchmark.models import ModelIdentity, same_weights
 from benchmark.stats.formatting import percent_text
 from benchmark.submissions.check import read_accepted
@@ -48,16 +49,16 @@ def run(arguments: argparse.Namespace) -> int:
                 audits.append(audit)
                 if not audit.credible:
                     name = "/".join(map(str, audit.key))
-                    print(on_one_line(f"{name}: {'; '.join(_objections(audit))}"))
+                    say(on_one_line(f"{name}: {'; '.join(_objections(audit))}"))
     flagged = sum(not audit.credible for audit in audits)
     evidence = evidence_of(audits) or 0.0
     if unlikely := evidence >= EVIDENCE:
-        print(f"all sampled tokens together are unlikely (evidence {evidence:.1f} nats)")
+        say(f"all sampled tokens together are unlikely (evidence {evidence:.1f} nats)")
     unscored = sum(audit.unscored for audit in audits)
     if hidden := too_many_unscored(audits):
-        print("too many turns have token counts that do not match their texts")
+        say("too many turns have token counts that do not match their texts")
     turns = sum(audit.turns for audit in audits)
-    print(
+    say(
         f"{len(audits)} episodes scored under {source.identity.text}: {flagged} not "
         f"plausible, {unscored} of {turns} turns not scored"
     )

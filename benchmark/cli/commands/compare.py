@@ -6,9 +6,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-
 from benchmark.cli.output import table_console
+from benchmark.cli.say import say
+from benchmark.cli.tables import PlainTable
 from benchmark.evaluation.compare import RunComparison, compare, comparison_text
 from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.records import EpisodeRecord
@@ -32,10 +32,10 @@ def run(arguments: argparse.Namespace) -> int:
             raise UserError(f"{name} is given twice; compare different runs")
     runs = {name: read_run(Path(name)) for name in names}
     if arguments.json:
-        print(json.dumps(_facts(runs), indent=2, sort_keys=True, allow_nan=False))
+        say(json.dumps(_facts(runs), indent=2, sort_keys=True, allow_nan=False))
     elif len(names) == 2:
         one, other = runs.values()
-        print(comparison_text(compare(one, other), *names))
+        say(comparison_text(compare(one, other), *names))
     else:
         _print_table(runs)
     return 0
@@ -65,7 +65,7 @@ def _compared(one: Read, other: Read) -> RunComparison | None:
 def _print_table(runs: dict[str, Read]) -> None:
     """Success of every run on every panel, and the differences from the first run."""
     found = RunTable.of([(name, *read) for name, read in runs.items()])
-    table = Table(box=None, pad_edge=False)
+    table = PlainTable(box=None, pad_edge=False)
     for column in ("run", "model", *("/".join(key) for key in found.columns)):
         table.add_column(column)
     for row in found.rows:
@@ -75,14 +75,14 @@ def _print_table(runs: dict[str, Read]) -> None:
     console = table_console()
     console.print(table)
     first, *others = runs
-    print(f"\nDifferences from {first}, in points, paired over episodes, with 95% intervals:")
+    say(f"\nDifferences from {first}, in points, paired over episodes, with 95% intervals:")
     for other in others:
         comparison = _compared(runs[first], runs[other])
         if comparison is None:
-            print(f"{other}: no common episode")
+            say(f"{other}: no common episode")
             continue
         for panel in comparison.panels:
-            print(
+            say(
                 f"{other}: {panel.task}/{panel.panel} {points_text(panel.success.difference)}, "
                 f"{p_text(panel.success.p_value)}, {panel.episodes} episodes"
             )

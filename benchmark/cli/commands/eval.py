@@ -7,6 +7,7 @@ once; `eval_run.py` does the work.
 import argparse
 import re
 
+from benchmark.cli.say import say
 from benchmark.engines.core.scripted import POLICIES
 from tasks.base import Task
 from tasks.errors import UserError
@@ -36,7 +37,7 @@ def check_words(arguments: argparse.Namespace) -> None:
     _check_model(arguments)
     shard_of(arguments.shard)
     if arguments.task or arguments.panel:
-        panels_of(arguments.task, arguments.panel, None, say=False)
+        panels_of(arguments.task, arguments.panel, None, aloud=False)
 
 
 def _check_model(arguments: argparse.Namespace) -> None:
@@ -51,7 +52,7 @@ def _check_model(arguments: argparse.Namespace) -> None:
 
 
 def panels_of(
-    chosen: list[str] | None, panel: str | None, own_task: str | None, say: bool = True
+    chosen: list[str] | None, panel: str | None, own_task: str | None, aloud: bool = True
 ) -> list[tuple[str, str]]:
     """Resolve --task and --panel to (task, panel) pairs.
 
@@ -59,7 +60,7 @@ def panels_of(
         chosen: What --task was given, each one or several names with commas between them.
         panel: What --panel was given.
         own_task: What is played where no task is named; None for all tasks.
-        say: Print which panels are played in the place of those that are not here.
+        aloud: Print which panels are played in the place of those that are not here.
 
     Raises:
         UserError: A name is unknown, or given twice.
@@ -72,14 +73,14 @@ def panels_of(
             raise UserError("--task all already includes every task; remove the others")
         named = []
         own_task = None
-    names = [task_name(name) for name in named] or ([own_task] if own_task else _own_tasks(say))
+    names = [task_name(name) for name in named] or ([own_task] if own_task else _own_tasks(aloud))
     if panel is not None and (len(names) > 1 or "/" in names[0]):
         raise UserError("--panel needs exactly one --task; for several, use --task TASK/PANEL")
     pairs: list[tuple[str, str]] = []
     for name in names:
         base, _, panel_name = name.partition("/")
         task = load_task(base)
-        pair = (base, panel_name or panel or _default_panel(task, say))
+        pair = (base, panel_name or panel or _default_panel(task, aloud))
         if pair[1] not in task.panels():
             task.panel(pair[1])  # says which there are
         if pair in pairs:
@@ -88,25 +89,25 @@ def panels_of(
     return pairs
 
 
-def _own_tasks(say: bool) -> list[str]:
+def _own_tasks(aloud: bool) -> list[str]:
     """The benchmark's tasks; one that somebody has begun and not finished is left out."""
     names = []
     for name in own_names():
         try:
             load_task(name).panels()
         except UserError as error:
-            if say:
-                print(f"not played: {error}")
+            if aloud:
+                say(f"not played: {error}")
         else:
             names.append(name)
     return names
 
 
-def _default_panel(task: Task, say: bool) -> str:
+def _default_panel(task: Task, aloud: bool) -> str:
     """The task's default; where the field's own panel is not here, that is said."""
     default = task.default_panel()
-    if say and task.info.field_panel not in {None, default}:
-        print(
+    if aloud and task.info.field_panel not in {None, default}:
+        say(
             f"{task.info.name}/{task.info.field_panel} is not on this machine; "
             f"playing {default} instead (choose a panel with --task "
             f"{task.info.name}/PANEL)"

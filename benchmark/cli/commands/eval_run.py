@@ -17,6 +17,7 @@ from benchmark.cli.commands.eval import panels_of, shard_of
 from benchmark.cli.from_baselines import find_model, init_task
 from benchmark.cli.output import protocol_name
 from benchmark.cli.progress import Progress
+from benchmark.cli.say import say
 from benchmark.engines.choose import EngineOptions, build_engine, choose_kind, idle_gpu
 from benchmark.engines.core.base import Engine, Generation, Request
 from benchmark.engines.core.scripted import POLICIES
@@ -63,7 +64,7 @@ def play(
     options = _engine_options(arguments, plan)
     kind = choose_kind(options)
     if kind == "transformers" and arguments.engine == "auto" and idle_gpu():
-        print("note: there is a GPU here, and vLLM is not installed: `make install-vllm` adds it")
+        say("note: there is a GPU here, and vLLM is not installed: `make install-vllm` adds it")
     out = given
     try:
         source = _source(arguments, kind)
@@ -78,7 +79,7 @@ def play(
                 out.rmdir()
         raise
     except (asyncio.CancelledError, KeyboardInterrupt):
-        print(
+        say(
             f"\nstopped; finished episodes are in {out}: run the same command again to resume",
             file=sys.stderr,
         )
@@ -122,17 +123,17 @@ async def _evaluate(
     _announce(plan, source)
     if arguments.show_prompts:
         engine = WatchedEngine(engine, arguments.show_prompts, _show)
-    print(f"loading {source.identity.text} with {engine.name}", flush=True)
+    say(f"loading {source.identity.text} with {engine.name}", flush=True)
     async with engine:
         manifest = plan.manifest(source.identity, engine, command)
         with RunFolder(out, manifest, plan.keys()) as folder:
             _say_what_runs(folder, plan, engine)
             if folder.dropped_bytes:
-                print(f"dropped {folder.dropped_bytes} bytes of a record that a crash cut off")
+                say(f"dropped {folder.dropped_bytes} bytes of a record that a crash cut off")
             if arguments.retry_errors and (retried := folder.drop_errors()):
-                print(f"playing {retried} episodes that ended in an error again")
+                say(f"playing {retried} episodes that ended in an error again")
             if folder.records:
-                print(f"resuming {out}: {len(folder.records)} episodes are there")
+                say(f"resuming {out}: {len(folder.records)} episodes are there")
             sys.stdout.flush()
             records = folder.records.values()
             with Progress(
@@ -152,14 +153,12 @@ def _announce(plan: Plan, source: ModelSource) -> None:
     """Say what is going to be played, and what about that is odd."""
     for planned in plan.panels:
         protocol = planned.protocol
-        print(f"{protocol.task}/{protocol.panel}: {planned.panel.info.description}")
+        say(f"{protocol.task}/{protocol.panel}: {planned.panel.info.description}")
         if protocol.repeats > 1 and protocol.sampling.temperature == 0:
-            print(
-                "note: greedy repeats of an episode are identical; set --temperature to vary them"
-            )
+            say("note: greedy repeats of an episode are identical; set --temperature to vary them")
     played = {planned.protocol.task for planned in plan.panels}
     if source.task is not None and source.task not in played:
-        print(
+        say(
             f"note: {source.identity.name} was made for {source.task} and was not trained on "
             f"{', '.join(sorted(played))}"
         )
@@ -176,15 +175,15 @@ def _say_what_runs(folder: RunFolder, plan: Plan, engine: Engine) -> None:
         shown.insert(0, f"{facts['server']} server")
     engine_text = ", ".join(str(fact) for fact in (engine.name, *shown) if fact)
     protocol = protocol_name(manifest.panels[0].name)
-    print(
+    say(
         f"{manifest.model.text} on {engine_text}; {protocol} protocol {plan.fingerprint[:8]}, "
         f"{counted(len(plan.keys()), 'episode')} -> {folder.path}"
     )
     if facts.get("opened"):
-        print("note: the chat template opens <think>; responses begin with that tag")
+        say("note: the chat template opens <think>; responses begin with that tag")
     longest = max(map(_room, plan.panels))
     if context is not None and context <= longest:
-        print(
+        say(
             f"note: the model's context of {context} tokens leaves less than the "
             f"protocol's {longest} for responses: some may be truncated"
         )
@@ -197,8 +196,8 @@ def _show(number: int, request: Request, prompt: str | None, generation: Generat
         prompt = "\n".join(f"[{one['role']}]\n{shown_text(one)}" for one in request.messages)
     else:
         head = f"prompt {number}, as the model got it"
-    print(f"--- {head}\n{prompt}\n--- response {number} ({generation.finish_reason})")
-    print(f"{generation.text}\n---", flush=True)
+    say(f"--- {head}\n{prompt}\n--- response {number} ({generation.finish_reason})")
+    say(f"{generation.text}\n---", flush=True)
 
 
 def _room(planned: PlannedPanel) -> int:

@@ -3,6 +3,7 @@
 import argparse
 
 from benchmark.cli.from_baselines import find_model
+from benchmark.cli.say import say
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -10,5 +11,5 @@ def run(arguments: argparse.Namespace) -> int:
     for name in arguments.model:
         identity = find_model(name).identity
         revision = f" at {identity.revision}" if identity.revision else ""
-        print(f"{identity.sha256}  {identity.name} ({identity.kind}{revision})")
+        say(f"{identity.sha256}  {identity.name} ({identity.kind}{revision})")
     return 0

@@ -13,6 +13,7 @@ from benchmark.cli.from_baselines import (
     shipped_weights,
     train_command,
 )
+from benchmark.cli.say import say
 from benchmark.submissions.format.texts import check_link
 from tasks.errors import UserError
 from tasks.texts import counted, on_one_line
@@ -33,7 +34,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     from leaderboard.board.board import load
 
     def ready(address: str) -> None:
-        print(f"the leaderboard is at {address} (press Ctrl-C to stop)", flush=True)
+        say(f"the leaderboard is at {address} (press Ctrl-C to stop)", flush=True)
 
     # Before Gradio is imported, which takes seconds: a wrong file is said at once.
     board = load(Path(arguments.board))
@@ -75,15 +76,15 @@ def _build(arguments: argparse.Namespace) -> int:
     )
     parquet, json = write(built, Path(arguments.out))
     for name in built.archived:
-        print(f"{name}: older protocol, shown from the archive")
+        say(f"{name}: older protocol, shown from the archive")
     for name in built.dropped:
-        print(f"{name}: archived but not shown, because its folder is missing or has changed")
+        say(f"{name}: archived but not shown, because its folder is missing or has changed")
     for refused in built.refused:
         more = f" (and {len(refused.reasons) - 1} more)" if len(refused.reasons) > 1 else ""
-        print(f"{refused.id}: rejected: {refused.reasons[0]}{more}", file=sys.stderr)
+        say(f"{refused.id}: rejected: {refused.reasons[0]}{more}", file=sys.stderr)
     odd = _write_results(built, source, Path(arguments.eval_results)) if source else 0
-    print(f"{len(built.accepted)} entries: {parquet} and {json}")
-    print(f"show them: arlarena-bench leaderboard serve --board {parquet}")
+    say(f"{len(built.accepted)} entries: {parquet} and {json}")
+    say(f"show them: arlarena-bench leaderboard serve --board {parquet}")
     return 1 if built.refused or odd else 0
 
 
@@ -103,7 +104,7 @@ def _grid() -> "Grid":
             plays = read_plays(found) if found else {}
         except UserError as error:
             # A damaged file of the study takes no entry off the board.
-            print(f"{cell.track}/{cell.stem}: left out: {error}", file=sys.stderr)
+            say(f"{cell.track}/{cell.stem}: left out: {error}", file=sys.stderr)
             continue
         if found is None or found.log is None:
             continue
@@ -134,7 +135,7 @@ def _verdicts() -> "tuple[StudyVerdict, ...]":
         judged = verdicts(read_claims(claims), results_by_track(cells, finished, grounds))
     except UserError as error:
         # A damaged file of the study takes no entry off the board.
-        print(f"verdicts of the study: left out: {error}", file=sys.stderr)
+        say(f"verdicts of the study: left out: {error}", file=sys.stderr)
         return ()
     return tuple(
         StudyVerdict(each.claim.claim, each.claim.track, each.outcome, each.numbers)
@@ -155,7 +156,7 @@ def _tell(verdict: "CheckResult", number: int, count: int) -> None:
     """Say how far it is: replays take a while."""
     said = "accepted" if verdict.accepted else "not accepted"
     name = on_one_line(verdict.folder.name)
-    print(f"{number} of {count}: {name} {said}", file=sys.stderr, flush=True)
+    say(f"{number} of {count}: {name} {said}", file=sys.stderr, flush=True)
 
 
 def _source(arguments: argparse.Namespace) -> "Source | None":
@@ -186,6 +187,6 @@ def _write_results(built: "Built", source: "Source", out: Path) -> int:
     files, odd = result_files(built.content, source)
     write_files(files, out)
     for text in odd:
-        print(on_one_line(text), file=sys.stderr)
-    print(f"{counted(len(files), 'file')} for models on the hub: {out}")
+        say(on_one_line(text), file=sys.stderr)
+    say(f"{counted(len(files), 'file')} for models on the hub: {out}")
     return len(odd)

@@ -6,9 +6,10 @@ import sys
 from collections.abc import Mapping
 
 from rich.console import Console
-from rich.markup import escape
 from rich.text import Text
 
+from benchmark.cli.say import say
+from benchmark.cli.tables import plain
 from benchmark.stats.formatting import with_unit
 from tasks.base import Task
 from tasks.chat.messages import shown_text
@@ -31,10 +32,10 @@ def run(arguments: argparse.Namespace) -> int:
     entry = _entry(panel, arguments.episode)
     console = Console(highlight=False)
     about = task.info.presentation
-    console.print(f"{about.title}, episode {entry.id} of {panel.name}: {about.summary}")
+    console.print(plain(f"{about.title}, episode {entry.id} of {panel.name}: {about.summary}"))
     if asked := task.describe(entry):
-        console.print(Text(f"asked for: {asked}"))
-    console.print(_help(task))
+        console.print(plain(f"asked for: {asked}"))
+    console.print(plain(_help(task)))
     episode = task.episode(entry, panel.info.max_turns)
     reward = 0.0
     try:
@@ -48,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
             step = episode.step(task.typed_response(action))
             reward += step.reward
             valid = "" if step.action_ok else "  (not a valid action)"
-            console.print(f"{escape(action)}{valid}  reward {step.reward:+.1f}\n")
+            console.print(plain(f"{action}{valid}  reward {step.reward:+.1f}\n"))
             view = step.view
             if step.outcome is not None:
                 _show(console, task, view, whole_prompt=False)
@@ -56,9 +57,9 @@ def run(arguments: argparse.Namespace) -> int:
                 score = (
                     f"{about.score_name} {with_unit(f'{step.outcome.score:.1f}', about.score_unit)}"
                 )
-                console.print(f"{verdict} in {turn} turns, return {reward:.1f}, {score}")
+                console.print(plain(f"{verdict} in {turn} turns, return {reward:.1f}, {score}"))
                 for name, value in step.info.items():
-                    console.print(Text(f"  {name}: {value}"))
+                    console.print(plain(f"  {name}: {value}"))
                 break
     finally:
         episode.close()
@@ -92,7 +93,7 @@ def _help(task: Task) -> str:
 def _show(console: Console, task: Task, view: View, whole_prompt: bool) -> None:
     if whole_prompt:
         for message in view.messages:
-            console.print(Text(shown_text(message)))
+            console.print(plain(shown_text(message)))
         return
     tiles = task.info.presentation.tiles
     # Without colors the symbols themselves tell more.
@@ -101,9 +102,9 @@ def _show(console: Console, task: Task, view: View, whole_prompt: bool) -> None:
         if colors and tiles and line and set(line) <= set(tiles):
             console.print(_drawn(line, task))
         else:
-            console.print(Text(line))
+            console.print(plain(line))
     if view.admissible and not tiles:
-        console.print(Text("actions: " + ", ".join(view.admissible)))
+        console.print(plain("actions: " + ", ".join(view.admissible)))
 
 
 def _drawn(line: str, task: Task) -> Text:
@@ -123,7 +124,7 @@ def _ask(prompt: str, keys: Mapping[str, str]) -> str | None:
         The action; None to stop.
     """
     if keys and sys.stdin.isatty():
-        print(prompt, end="", flush=True)
+        say(prompt, end="", flush=True)
         while True:
             key = _read_key()
             if key in keys:

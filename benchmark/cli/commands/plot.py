@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from benchmark.cli.say import say
 from benchmark.files import write_atomically
 from benchmark.logs.curves import run_curves_of
 from benchmark.logs.equal_progress import SUCCESS, equal_text
@@ -31,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     logs = [read_training_log(path, allow_torn=True) for path in _found(arguments.logs)]
     for log in logs:
         if log.torn:
-            print(f"{printable(str(log.path))}: the last line is incomplete and was skipped")
+            say(f"{printable(str(log.path))}: the last line is incomplete and was skipped")
     curves = curves_of(logs, arguments.by)
     names = arguments.metrics.split(",") if arguments.metrics else DEFAULT_METRICS
     plots = plotted([name.strip() for name in names], logs)
@@ -44,9 +45,9 @@ def run(arguments: argparse.Namespace) -> int:
         write_atomically(out, content)
     except OSError as error:
         raise UserError(f"{out} cannot be written: {error.strerror or error}") from error
-    print(f"curves of {counted(len(logs), 'run')}: {out.absolute()}")
+    say(f"curves of {counted(len(logs), 'run')}: {out.absolute()}")
     if text := _compared(curves):
-        print(text)
+        say(text)
     return 0
 
 
@@ -76,5 +77,5 @@ def _found(names: Sequence[str]) -> list[Path]:
     passed = without if len(paths) > 1 else []
     found = [find_log(path) for path in paths if path not in passed]
     for path in passed:
-        print(f"{printable(str(path))}: has no {LOG} and was skipped")
+        say(f"{printable(str(path))}: has no {LOG} and was skipped")
     return found

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmark.cli.say import say
 from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.evaluation.replay import replay_run
@@ -33,26 +34,26 @@ def run(arguments: argparse.Namespace) -> int:
             continue
         differing += 1
         if differing <= _SHOWN:
-            print(printable(name))
+            say(printable(name))
             for difference in replay.differences:
-                print(f"  {printable(str(difference))}")
+                say(f"  {printable(str(difference))}")
     if differing > _SHOWN:
-        print(f"... and {differing - _SHOWN} more")
+        say(f"... and {differing - _SHOWN} more")
     if doubts:
-        print(f"{len(doubts)} turns are inconclusive:")
+        say(f"{len(doubts)} turns are inconclusive:")
         for doubt in doubts[:_SHOWN]:
-            print(f"  {printable(doubt)}")
+            say(f"  {printable(doubt)}")
         if len(doubts) > _SHOWN:
-            print(f"  ... and {len(doubts) - _SHOWN} more")
+            say(f"  ... and {len(doubts) - _SHOWN} more")
     seconds = time.monotonic() - began
     turns = sum(len(record.turns) for record in records)
     verdict = f"{differing} differ" if differing else "all hold"
     if doubts:
         verdict += f", {len(doubts)} turns inconclusive"
-    print(f"{len(records)} records, {turns} turns replayed in {seconds:.1f} s: {verdict}")
+    say(f"{len(records)} records, {turns} turns replayed in {seconds:.1f} s: {verdict}")
     claimed = list(_claims(folder, manifest, records))
     for claim in claimed:
-        print(printable(claim))
+        say(printable(claim))
     return 1 if differing or claimed else 0
 
 

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmark.cli.say import say
 from benchmark.files import write_atomically
 from benchmark.logs.foreign import Format, own_words
 from benchmark.stability.recipes import LogReadingOptions, compared, comparisons_of
@@ -39,15 +40,15 @@ def run(arguments: argparse.Namespace) -> int:
     named = [(name, _logs(logs, choices.format)) for name, *logs in arguments.recipe]
     rows = compared(_logs(arguments.logs, choices.format), named, choices)
     comparisons = comparisons_of(rows)
-    print(table_text(rows))
-    print(f"\n{legend_text() if arguments.legend else SHORT_LEGEND}")
+    say(table_text(rows))
+    say(f"\n{legend_text() if arguments.legend else SHORT_LEGEND}")
     if text := comparisons_text(comparisons):
-        print(f"\n{text}")
+        say(f"\n{text}")
     if text := equal_lines(rows, comparisons):
-        print(f"\n{text}")
+        say(f"\n{text}")
     pairs = [pair for row in rows for pair in zip(row.runs, row.stability.runs, strict=True)]
     if texts := [text for one, stability in pairs if (text := log_text(one, stability))]:
-        print("\n" + "\n".join(texts))
+        say("\n" + "\n".join(texts))
     if arguments.json:
         _write(Path(arguments.json), json_text(rows, comparisons))
     if page is not None:
@@ -86,4 +87,4 @@ def _write(path: Path, text: str) -> None:
         write_atomically(path, text.encode())
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror or error}") from error
-    print(f"\nwritten: {path}")
+    say(f"\nwritten: {path}")

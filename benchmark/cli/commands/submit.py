@@ -20,6 +20,7 @@ from benchmark.cli.from_baselines import (
     registered_tracks,
     shipped_weights,
 )
+from benchmark.cli.say import say
 from benchmark.evaluation.run_folder import MANIFEST
 from benchmark.evaluation.summarize import summarize
 from benchmark.files import write_atomically
@@ -92,7 +93,7 @@ def _to_hub(arguments: argparse.Namespace) -> int:
         raise UserError(f"{folder}: {rejected}") from rejected
     except ValidationError as error:
         raise UserError(f"--dataset {arguments.dataset}: {first_fault(error)}") from error
-    print(f"{counted(count, 'file')} of {folder} moved to the hub; check the folder again")
+    say(f"{counted(count, 'file')} of {folder} moved to the hub; check the folder again")
     return 0
 
 
@@ -109,8 +110,8 @@ def _init(arguments: argparse.Namespace) -> int:
     seeds = ["--seeds", ",".join(map(str, arguments.seeds))] if arguments.seeds else []
     out = f"submissions/{datetime.now(UTC):%Y%m%d}_my-method"
     words = [*arguments.run, *logs, *maps, *seeds, "--about", str(path), "--out", out]
-    print(f"{path}: {text.count(FILL_IN) - 1} lines to fill in, then:")
-    print(f"arlarena-bench submit prepare {shlex.join(words)}")
+    say(f"{path}: {text.count(FILL_IN) - 1} lines to fill in, then:")
+    say(f"arlarena-bench submit prepare {shlex.join(words)}")
     return 0
 
 
@@ -151,15 +152,15 @@ def _prepare(arguments: argparse.Namespace) -> int:
         prepare(parts, about, folder, lambda fresh: _objections(fresh, folder.parent))
     except NotAccepted as refused:
         for finding in refused.findings:
-            print(_of_author(finding, file).text)
-        print(f"{folder} was not created: {refused} to fix first")
+            say(_of_author(finding, file).text)
+        say(f"{folder} was not created: {refused} to fix first")
         return 1
-    print(_table(PART_HEAD, [_part_row(part) for part in parts]))
+    say(_table(PART_HEAD, [_part_row(part) for part in parts]))
     runs = counted(sum(len(part.runs) for part in parts), "run")
-    print(f"{folder}: {counted(len(parts), 'checkpoint')}, {runs}")
+    say(f"{folder}: {counted(len(parts), 'checkpoint')}, {runs}")
     if note := init_note(about):
-        print(note)
-    print(f"review {folder / SUBMISSION}, then run: arlarena-bench submit check {folder}")
+        say(note)
+    say(f"review {folder / SUBMISSION}, then run: arlarena-bench submit check {folder}")
     return 0
 
 
@@ -234,15 +235,15 @@ def _check(arguments: argparse.Namespace) -> int:
     if arguments.comment:
         _write(Path(arguments.comment), comment(verdict, badges, compared))
     for finding in verdict.findings:
-        print(finding.text)
+        say(finding.text)
     for note in verdict.notes:
-        print(f"note: {note}")
+        say(f"note: {note}")
     if badges is None or verdict.entry is None:
-        print(f"{on_one_line(folder.name)}: rejected, {counted(len(verdict.findings), 'finding')}")
+        say(f"{on_one_line(folder.name)}: rejected, {counted(len(verdict.findings), 'finding')}")
         return 1
-    print(_numbers(verdict.entry, badges, compared))
+    say(_numbers(verdict.entry, badges, compared))
     doubts = f", {verdict.doubts} turns inconclusive" if verdict.doubts else ""
-    print(f"{folder.name}: accepted, {verdict.replayed} episodes replayed, all match{doubts}")
+    say(f"{folder.name}: accepted, {verdict.replayed} episodes replayed, all match{doubts}")
     return 0
 
 

@@ -5,10 +5,10 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from rich.table import Table
-
 from benchmark.cli.from_baselines import registered_inits
 from benchmark.cli.output import table_console
+from benchmark.cli.say import say
+from benchmark.cli.tables import PlainTable
 from tasks.base import Task
 from tasks.errors import UserError
 from tasks.registry import load_task, task_names
@@ -19,10 +19,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     tasks, unfinished = _tasks()
     if arguments.json:
-        print(json.dumps(_facts(tasks), indent=2, sort_keys=True))
+        say(json.dumps(_facts(tasks), indent=2, sort_keys=True))
         return 0
     console = table_console()
-    panels = Table(title="Panels", title_justify="left", box=None, pad_edge=False)
+    panels = PlainTable(title="Panels", title_justify="left", box=None, pad_edge=False)
     rows = [
         (
             name,
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     for row in rows:
         panels.add_row(*row[:-1], cut(row[-1], left))
     console.print(panels)
-    settings = Table(
+    settings = PlainTable(
         title="\nSettings (--set TASK.NAME=VALUE)", title_justify="left", box=None, pad_edge=False
     )
     for column in ("setting", "standard", "others", "what"):
@@ -55,14 +55,14 @@ def run(arguments: argparse.Namespace) -> int:
             settings.add_row(f"{name}.{setting}", facts.default, others, facts.description)
     if settings.row_count:
         console.print(settings)
-    inits = Table(title="\nInits", title_justify="left", box=None, pad_edge=False)
+    inits = PlainTable(title="\nInits", title_justify="left", box=None, pad_edge=False)
     for column in ("init", "task", "role", "where"):
         inits.add_column(column)
     for name, init in registered_inits().items():
         inits.add_row(name, init.task, init.role, "shipped" if init.folder else str(init.hub))
     console.print(inits)
     for fault in unfinished:
-        print(f"\nnot listed: {fault}")
+        say(f"\nnot listed: {fault}")
     return 0
 
 

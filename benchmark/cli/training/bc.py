@@ -13,6 +13,8 @@ from rich.progress import Progress as Bar
 
 from benchmark.cli.output import print_summary, write_outputs
 from benchmark.cli.progress import INTERVAL_S, Progress
+from benchmark.cli.say import say
+from benchmark.cli.tables import plain
 from benchmark.evaluation.evaluate import Plan, evaluate
 from benchmark.evaluation.run_folder import RunFolder
 from benchmark.evaluation.summary import RunSummary
@@ -50,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
         steps, shown = recipe.training.steps, time.monotonic()
         line = bar.add_task("demonstrations", total=steps)
         if bar.disable:
-            print("playing demonstrations", flush=True)
+            say("playing demonstrations", flush=True)
 
         def show(progress: "BCProgress") -> None:
             nonlocal shown
@@ -59,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
             now = time.monotonic()
             if bar.disable and (now - shown >= INTERVAL_S or progress.step == steps):
                 shown = now
-                print(f"step {progress.step} of {steps}: {text}", file=sys.stderr, flush=True)
+                say(f"step {progress.step} of {steps}: {text}", file=sys.stderr, flush=True)
 
         try:
             cloned = clone(recipe, out, tuple(arguments.tracker), show, arguments.env_processes)
@@ -67,9 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
             why = error.strerror or error
             raise UserError(f"{out} cannot be written: {why}; the same command resumes") from error
         except KeyboardInterrupt:
-            bar.console.print(
-                f"stopped; run the same command to resume from the checkpoint in {out}"
-            )
+            said = f"stopped; run the same command to resume from the checkpoint in {out}"
+            bar.console.print(plain(said))
             raise
     if not cloned.main_process:
         return 0
@@ -79,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     write_atomically(out / "recipe.yaml", path.read_bytes())
     remove_checkpoint(out)
     identity = from_folder(out).identity
-    print(f"model: {out}, SHA-256 {identity.sha256}")
+    say(f"model: {out}, SHA-256 {identity.sha256}")
     return 0
 
 

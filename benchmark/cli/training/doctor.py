@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmark.cli.from_baselines import find_model
+from benchmark.cli.say import say
 from benchmark.cli.training.engines import ENGINE_SHARE
 from benchmark.cli.training.train import set_threads
 from benchmark.engines.choose import EngineOptions, build_engine, choose_kind
@@ -36,9 +37,9 @@ def run(arguments: argparse.Namespace) -> int:
     if smoke is not None and smoke.failure is not None:
         problems.append(Diagnosis(True, f"{smoke.doing}: {smoke.failure}"))
     if arguments.json:
-        print(json.dumps(as_json(machine, needs, smoke, problems), indent=1))
+        say(json.dumps(as_json(machine, needs, smoke, problems), indent=1))
     else:
-        print(page(machine, needs, smoke, problems))
+        say(page(machine, needs, smoke, problems))
     return int(any(one.fatal for one in problems))
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from benchmark.cli.say import say
 from tasks.errors import UserError
 
 if TYPE_CHECKING:
@@ -82,10 +83,10 @@ def _show(training: "TrainingRun", plan: "GpuPlan", commands: Any) -> int:
     """Print the configuration, the memory of a training GPU, and what would be started."""
     from baselines.training.dry_run import computed
 
-    print(yaml.safe_dump(training.configuration, sort_keys=False))
+    say(yaml.safe_dump(training.configuration, sort_keys=False))
     count = len(plan.training)
-    print(computed(training, count, sharded=count > 1))
+    say(computed(training, count, sharded=count > 1))
     for command in commands:
         variables = [f"{name}={shlex.quote(value)}" for name, value in command.environment.items()]
-        print("\n" + " ".join([*variables, shlex.join(command.words)]))
+        say("\n" + " ".join([*variables, shlex.join(command.words)]))
     return 0

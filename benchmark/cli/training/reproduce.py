@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmark.cli.from_baselines import check_init, train_command
+from benchmark.cli.say import say
 from benchmark.commands_of_entry import (
     Commands,
     command_text,
@@ -36,10 +37,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         problems = []
         for point, commands in plans:
-            print("\n".join(commands.lines))
+            say("\n".join(commands.lines))
             problems += _problems(point, commands)
         for problem in dict.fromkeys(problems):
-            print(f"note: {problem}", file=sys.stderr)
+            say(f"note: {problem}", file=sys.stderr)
         return 1 if problems else 0
     for point, commands in plans:
         # What cannot work is said before hours of training.
@@ -118,12 +119,12 @@ def _reproduce(point: ReadCheckpoint, commands: Commands) -> bool:
         _call(commands.train_words)
     for words, out in commands.runs:
         _call((*words, "--out", out))
-    print(f"\nseed {commands.seed}")
+    say(f"\nseed {commands.seed}")
     equal = commands.train is not None and _compare_weights(point, commands)
     tied = True
     for run, (_, out) in zip(point.runs, commands.runs, strict=True):
         found = compare((run.manifest, run.records), read_run(Path(out)))
-        print(comparison_text(found, "the entry", out))
+        say(comparison_text(found, "the entry", out))
         ends = [panel.success.difference for panel in found.panels]
         tied &= all(each.low <= 0 <= each.high for each in ends)
     return equal or tied
@@ -133,12 +134,12 @@ def _compare_weights(point: ReadCheckpoint, commands: Commands) -> bool:
     """Say whether the weights are the entry's, and if not, where the logs part."""
     theirs, ours = point.checkpoint.model.sha256, folder_sha256(Path(str(commands.model)))
     if ours == theirs:
-        print(f"the weights are identical: SHA-256 {ours}")
+        say(f"the weights are identical: SHA-256 {ours}")
         return True
-    print(f"the weights differ: SHA-256 {theirs} (entry), {ours} (here)")
+    say(f"the weights differ: SHA-256 {theirs} (entry), {ours} (here)")
     assert point.log is not None  # there is no command without one
     for line in _log_lines(point.log, read_training_log(Path(commands.out) / LOG)):
-        print(line)
+        say(line)
     return False
 
 
@@ -175,7 +176,7 @@ def _call(words: Sequence[str]) -> None:
         UserError: It failed; it has said why.
         KeyboardInterrupt: It was stopped.
     """
-    print(f"$ {command_text(words)}", flush=True)
+    say(f"$ {command_text(words)}", flush=True)
     program = [sys.executable, "-m", "benchmark.cli", *words[1:]]
     # Threads add in another order: weights are equal to the bit on one alone.
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}

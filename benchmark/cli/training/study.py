@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
-
 from benchmark.cli.output import table_console
+from benchmark.cli.say import say
+from benchmark.cli.tables import PlainTable
 from benchmark.stats.formatting import points_digits
 from tasks.errors import UserError
 
@@ -49,7 +49,7 @@ def _run(_arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
     done = list(found.finished)
     failures = 0
     _say_outdated(found.outdated, setting)
-    print(f"{len(done)} of {len(cells)} runs are finished; {_left(found.missing, done, setting)}")
+    say(f"{len(done)} of {len(cells)} runs are finished; {_left(found.missing, done, setting)}")
     sys.stdout.flush()
     left = list(found.missing)
 
@@ -58,21 +58,21 @@ def _run(_arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
         done.append(result)
         took = duration(sum(result.facts.cpu_seconds.values()))
         head = f"{len(done)} of {len(cells)}: {cell.text}, {took} of CPU time"
-        print(f"{head}; {_left(left, done, setting)}" if left else head, flush=True)
+        say(f"{head}; {_left(left, done, setting)}" if left else head, flush=True)
 
     def failed(cell: "Cell", reason: str) -> None:
         nonlocal failures
         failures += 1
         left.remove(cell)
-        print(f"{cell.text} failed: {reason}", file=sys.stderr, flush=True)
+        say(f"{cell.text} failed: {reason}", file=sys.stderr, flush=True)
 
     try:
         run_cells(found.missing, setting, finished, failed)
     except KeyboardInterrupt:
-        print("stopped; run the same command to resume from the last checkpoints", file=sys.stderr)
+        say("stopped; run the same command to resume from the last checkpoints", file=sys.stderr)
         raise
     if failures:
-        print(f"{failures} of {len(cells)} runs failed; run the same command to retry them")
+        say(f"{failures} of {len(cells)} runs failed; run the same command to retry them")
     return 1 if failures or found.outdated else 0
 
 
@@ -81,7 +81,7 @@ def _say_outdated(outdated: "Mapping[Cell, str]", setting: "StudySetting") -> No
 
     for cell, reason in outdated.items():
         path = CellFiles(setting.results, cell).facts
-        print(f"{cell.text} is outdated: {reason}; remove {path} to run it again", file=sys.stderr)
+        say(f"{cell.text} is outdated: {reason}; remove {path} to run it again", file=sys.stderr)
 
 
 def _left(
@@ -106,9 +106,9 @@ def _status(
     rows = rows_of(cells, found, setting)
     left = _left(found.missing, list(found.finished), setting)
     if arguments.json:
-        print(json.dumps({"left": left, "rows": rows}, indent=1))
+        say(json.dumps({"left": left, "rows": rows}, indent=1))
         return 0
-    table = Table(box=None, pad_edge=False)
+    table = PlainTable(box=None, pad_edge=False)
     for column in ("track", "recipe", "finished", "running", "missing", "collapsed", "gain"):
         table.add_column(column)
     for row in rows:
@@ -126,8 +126,8 @@ def _status(
     for row in rows:
         for kind in ("failed", "outdated"):
             for seed, reason in row[kind].items():
-                print(f"{row['track']} {row['recipe']} seed {seed} {kind}: {reason}")
-    print(f"{len(found.finished)} of {len(cells)} runs are finished; {left}")
+                say(f"{row['track']} {row['recipe']} seed {seed} {kind}: {reason}")
+    say(f"{len(found.finished)} of {len(cells)} runs are finished; {left}")
     return 0
 
 
@@ -163,8 +163,8 @@ def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
     judged = read_claims(claims) if claims.exists() else ()
     results = results_by_track(cells, found.finished, setting.grounds)
     for path in write_pages(results, setting, judged):
-        print(path)
+        say(path)
     if arguments.readme:
         write_overview(results, setting.grounds, setting.results, Path(arguments.readme))
-        print(arguments.readme)
+        say(arguments.readme)
     return 0

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rich.table import Table
-
 from benchmark.cli.output import table_console
+from benchmark.cli.say import say
+from benchmark.cli.tables import PlainTable
 from benchmark.flat import flat
 from benchmark.track_schema import RateGrid, Track
 from tasks.errors import UserError
@@ -35,17 +35,17 @@ def run(arguments: argparse.Namespace) -> int:
         except UserError as error:
             faults.append(str(error))
     if arguments.json:
-        print(json.dumps([_facts(*each) for each in tracks], indent=2))
+        say(json.dumps([_facts(*each) for each in tracks], indent=2))
     else:
         _list(tracks)
     for fault in faults:
-        print(f"arlarena-bench tracks: {fault}", file=sys.stderr)
+        say(f"arlarena-bench tracks: {fault}", file=sys.stderr)
     return 1 if faults else 0
 
 
 def _list(tracks: Sequence[tuple[Track, float | None]]) -> None:
     console = table_console()
-    table = Table(box=None, pad_edge=False)
+    table = PlainTable(box=None, pad_edge=False)
     table.add_column("track", no_wrap=True)
     for column in ("init", "updates", "episodes", "learning rate"):
         table.add_column(column)
@@ -76,7 +76,7 @@ def _show(track: Track, minutes: float | None, as_json: bool) -> None:
     if as_json:
         facts = _facts(track, minutes)
         facts |= {"settings": track.settings, "recipes": track.recipes, "results": trained}
-        print(json.dumps(facts, indent=2))
+        say(json.dumps(facts, indent=2))
         return
     init = track.init.name
     if track.init.sha256 is not None:
@@ -100,9 +100,9 @@ def _show(track: Track, minutes: float | None, as_json: bool) -> None:
         *((f"{recipe} sets", _value(constants)) for recipe, constants in track.recipes.items()),
     ]
     width = max(len(name) for name, _ in rows)
-    print(track.name)
+    say(track.name)
     for name, value in rows:
-        print(f"  {name:<{width}}  {value}")
+        say(f"  {name:<{width}}  {value}")
 
 
 def _with_settings(track: Track) -> Callable[[str], str]:

@@ -18,6 +18,7 @@ import yaml
 
 from benchmark.cli.arguments.training import DEFAULT_SCALE
 from benchmark.cli.from_baselines import find_model
+from benchmark.cli.say import say
 from benchmark.cli.training.engines import (
     TIS_CAP,
     engine_options,
@@ -200,7 +201,7 @@ def _train(training: "TrainingRun", arguments: argparse.Namespace) -> str | None
             raise KeyboardInterrupt from None
         begun = (training.folder / "last").exists()
         how = f"resumes from the last checkpoint in {training.folder}" if begun else "starts over"
-        print(f"\nstopped; the same command {how}", file=sys.stderr)
+        say(f"\nstopped; the same command {how}", file=sys.stderr)
         raise KeyboardInterrupt from None
 
 
@@ -209,21 +210,21 @@ def _close(training: "TrainingRun", arguments: argparse.Namespace, reason: str |
     if not _is_main():
         return 0
     if reason is not None:
-        print(f"stopped early: {reason}")
+        say(f"stopped early: {reason}")
     _, of_tasks = _split_settings(arguments, [task.info.name for task in training.tasks])
     for line in closing_lines(training, arguments, of_tasks):
-        print(line)
+        say(line)
     if (last := training.folder / "last").is_dir():
         # The same run made elsewhere is told from this one by it.
-        print(f"weights of last: SHA-256 {folder_sha256(last)}")
-    print(f"log and checkpoints: {training.folder}")
+        say(f"weights of last: SHA-256 {folder_sha256(last)}")
+    say(f"log and checkpoints: {training.folder}")
     return 0
 
 
 def _note(text: str) -> None:
     """Say something beside the output; the main process does."""
     if _is_main():
-        print(text, file=sys.stderr, flush=True)
+        say(text, file=sys.stderr, flush=True)
 
 
 def _is_main() -> bool:
@@ -370,11 +371,11 @@ def _dry_run(training: "TrainingRun", arguments: argparse.Namespace) -> int:
     from baselines.training.dry_run import computed, measure
     from baselines.training.processes import make_accelerator
 
-    print(yaml.safe_dump(training.configuration, sort_keys=False), end="")
+    say(yaml.safe_dump(training.configuration, sort_keys=False), end="")
     accelerator = make_accelerator(training)
     # Before anything is loaded that may not fit.
     said = computed(training, accelerator.num_processes, is_sharded(accelerator))
-    print(f"\n{said}", flush=True)
+    say(f"\n{said}", flush=True)
 
     async def measured() -> str:
         async with contextlib.AsyncExitStack() as stack:
@@ -384,5 +385,5 @@ def _dry_run(training: "TrainingRun", arguments: argparse.Namespace) -> int:
             estimate = await measure(training, engine, accelerator)
             return estimate.text()
 
-    print(asyncio.run(measured()))
+    say(asyncio.run(measured()))
     return 0
