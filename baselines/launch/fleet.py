@@ -132,6 +132,8 @@ def _asked_to_stop() -> Iterator[list[int]]:
 
 def _wait(servers: Sequence[_Server], asked: Sequence[int]) -> None:
     """Wait until all servers answer."""
+    if not servers:
+        return
     deadline = time.monotonic() + HEALTHY_SECONDS
     waiting = list(servers)
     log.warning(

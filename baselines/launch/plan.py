@@ -16,11 +16,12 @@ _SERVED: Final = 4
 _SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a file system, not a file
 _STOP_SECONDS: Final = 1800
 """That a trainer may take for its last checkpoint before torch's launcher kills it."""
-_OWN: Final = (
-    *("--gpus", "--serve-gpus", "--engine"),
+_OWN: Final = (*("--gpus", "--serve-gpus", "--engine"),)
+"""Options that are not the trainer's, but of the plan."""
+_SERVERS: Final = (
     *("--dtype", "--gpu-memory-utilization", "--max-model-len", "--tensor-parallel-size"),
 )
-"""Options that are not the trainer's: of the plan, and of vLLM."""
+"""Options of vLLM, which are not the trainer's where servers have them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,8 @@ def plan_gpus(count: int, serving: int | None, visible: Sequence[str]) -> GpuPla
 
     Args:
         count: GPUs of the run.
-        serving: Of them, those that serve; None for a quarter, and one at least.
+        serving: Of them, those that serve; None for a quarter, and one at least; 0 for vLLM in
+            every process of the trainer.
         visible: GPUs that are there.
 
     Returns:
@@ -80,8 +82,8 @@ def plan_gpus(count: int, serving: int | None, visible: Sequence[str]) -> GpuPla
             raise UserError("--serve-gpus needs --gpus 2 or more: one GPU does both")
         return GpuPlan((), tuple(visible[:1]))
     servers = max(count // _SERVED, 1) if serving is None else serving
-    if not 0 < servers < count:
-        raise UserError(f"--serve-gpus {servers}: of {count} GPUs, 1 to {count - 1} can serve")
+    if servers >= count:
+        raise UserError(f"--serve-gpus {servers}: of {count} GPUs, at most {count - 1} can serve")
     return GpuPlan(tuple(visible[count - servers : count]), tuple(visible[: count - servers]))
 
 
@@ -116,13 +118,18 @@ def trainer_command(
     Args:
         plan: From `plan_gpus`.
         words: Of the `train` command that is run.
-        endpoints: Addresses of the servers.
+        endpoints: Addresses of the servers; where there are none, each process has an engine,
+            whose memory is free while it learns.
         model: Name that they serve.
         exchange: Folder through which they get new weights.
     """
-    train = ["-m", "benchmark.cli", *without_own(words), "--served-model", model]
-    train += [part for address in endpoints for part in ("--endpoint", address)]
-    train += ["--weights-folder", str(exchange)]
+    train = ["-m", "benchmark.cli", *without_own(words, bool(plan.serving))]
+    if plan.serving:
+        train += ["--served-model", model]
+        train += [part for address in endpoints for part in ("--endpoint", address)]
+        train += ["--weights-folder", str(exchange)]
+    else:
+        train += ["--engine", "vllm", *([] if "--sleep" in train else ["--sleep"])]
     environment = {DEVICES: ",".join(plan.training)}
     count = len(plan.training)
     if count == 1:
@@ -139,16 +146,22 @@ def trainer_command(
     return Command((*launcher, *train), environment)
 
 
-def without_own(words: Sequence[str]) -> list[str]:
-    """A command line without the options that are not the trainer's."""
+def without_own(words: Sequence[str], served: bool = True) -> list[str]:
+    """A command line without the options that are not the trainer's.
+
+    Args:
+        words: The command line.
+        served: There are servers, which have the options of vLLM.
+    """
+    own = (*_OWN, *_SERVERS) if served else _OWN
     left: list[str] = []
     skip = False
     for word in words:
         if skip:
             skip = False
-        elif word in _OWN:
+        elif word in own:
             skip = True
-        elif not word.startswith(tuple(f"{name}=" for name in _OWN)):
+        elif not word.startswith(tuple(f"{name}=" for name in own)):
             left.append(word)
     return left
 

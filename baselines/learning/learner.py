@@ -145,10 +145,10 @@ class Learner:
             everywhere: See `whole_weights`.
             dtype: That they are given in.
         """
+        if not has_updates(self.model):
+            return whole_weights(self.accelerator, self.model, everywhere, dtype)
         weights = whole_weights(self.accelerator, self.model, everywhere)
-        if has_updates(self.model):
-            return merged(self.model, weights, dtype) if weights else {}
-        return {name: weight.to(dtype) for name, weight in weights.items()}
+        return merged(self.model, weights, dtype)
 
     def set_learning_rate(self, rate: float) -> None:
         """Set the rate of the policy's next steps."""

@@ -11,7 +11,6 @@ from accelerate.utils import (
     enable_fsdp_ram_efficient_loading,
 )
 from accelerate.utils.fsdp_utils import fsdp2_prepare_model
-from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
 from torch.distributed.fsdp import MixedPrecisionPolicy
 from torch.distributed.tensor import DTensor
 
@@ -108,7 +107,10 @@ def narrow_frozen(model: Any, sharded: bool) -> None:
 
 
 def whole_weights(
-    accelerator: Accelerator, model: Any, everywhere: bool = True
+    accelerator: Accelerator,
+    model: Any,
+    everywhere: bool = True,
+    dtype: torch.dtype | None = None,
 ) -> Mapping[str, torch.Tensor]:
     """A model's weights by name, whole; all processes must ask.
 
@@ -116,25 +118,33 @@ def whole_weights(
         accelerator: Processes and devices.
         model: Prepared.
         everywhere: Every process gets them, since each has an engine that wants them; otherwise
-            sharded ones go to the main process alone, and to its host memory: no GPU has more
-            than one whole tensor at a time.
+            sharded ones go to the main process alone, and to its host memory.
+        dtype: That they are given in; None for as they are. Of sharded weights, no GPU has more
+            than one whole tensor in another type at a time.
     """
-    if any(isinstance(weight, DTensor) for weight in model.parameters()):
-        options = StateDictOptions(full_state_dict=True, cpu_offload=not everywhere)
-        whole: dict[str, Any] = get_model_state_dict(model, options=options)
-        return _tied(model, whole)
-    weights: Mapping[str, torch.Tensor] = accelerator.get_state_dict(model)
-    return weights
+    bare = accelerator.unwrap_model(model)
+    weights: Mapping[str, torch.Tensor] = bare.state_dict()
 
+    def put_together(weight: torch.Tensor) -> torch.Tensor | None:
+        wanted = dtype or weight.dtype
+        if not isinstance(weight, DTensor):
+            return weight.to(wanted)
+        one = weight.full_tensor()
+        if everywhere:
+            return one.to(wanted)
+        return one.to("cpu", wanted) if accelerator.is_main_process else None
 
-def _tied(model: Any, weights: dict[str, Any]) -> dict[str, Any]:
-    """Let names of one parameter have one tensor again; on processes without weights, nothing."""
-    first: dict[int, str] = {}
-    for name, weight in model.named_parameters(remove_duplicate=False):
-        known = first.setdefault(id(weight), name)
-        if known != name and known in weights and name in weights:
-            weights[name] = weights[known]
-    return weights
+    # Tied names have one tensor, which is put together once.
+    owners = dict(bare.named_parameters(remove_duplicate=False))
+    made: dict[int, torch.Tensor | None] = {}
+    whole: dict[str, torch.Tensor] = {}
+    for name, weight in weights.items():
+        owner = id(owners.get(name, weight))
+        if owner not in made:
+            made[owner] = put_together(weight)
+        if (one := made[owner]) is not None:
+            whole[name] = one
+    return whole
 
 
 def whole_norm(norm: Any) -> float:

@@ -69,13 +69,14 @@ class RunCost:
         )
 
 
-def computed(run: "TrainingRun", processes: int, sharded: bool) -> str:
+def computed(run: "TrainingRun", processes: int, sharded: bool, everywhere: bool = False) -> str:
     """What follows from the model's configuration alone, for people; nothing is loaded.
 
     Args:
         run: What is to be estimated.
         processes: That train.
         sharded: Whether FSDP spreads the models over them.
+        everywhere: Whether each of them has an engine that gets whole weights.
     """
     from transformers import AutoConfig
 
@@ -84,7 +85,7 @@ def computed(run: "TrainingRun", processes: int, sharded: bool) -> str:
         run.init.path, local_files_only=True, trust_remote_code=False
     )
     longest = longest_row(run.config, run.tasks)
-    memory = estimate_memory(config, run.config, processes, sharded, longest)
+    memory = estimate_memory(config, run.config, processes, sharded, longest, everywhere)
     size = f"{memory.parameters:,} parameters, {counted(processes, 'process')}"
     return f"policy: {size}\n{memory.text()}"
 

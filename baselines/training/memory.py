@@ -67,7 +67,12 @@ class Memory:
 
 
 def estimate_memory(
-    model: "PretrainedConfig", config: TrainConfig, processes: int, sharded: bool, longest: int
+    model: "PretrainedConfig",
+    config: TrainConfig,
+    processes: int,
+    sharded: bool,
+    longest: int,
+    everywhere: bool = False,
 ) -> Memory:
     """Estimate what a process needs.
 
@@ -77,6 +82,7 @@ def estimate_memory(
         processes: That train.
         sharded: Whether FSDP spreads the models over them.
         longest: Response tokens that a row can have.
+        everywhere: Each process has an engine that gets whole weights.
     """
     optimization, lora = config.optimization, config.optimization.lora
     sizes = _sizes(model, None if lora is None else lora.rank)
@@ -103,13 +109,15 @@ def estimate_memory(
         parts["gathered"] = _gathered(model, 2 if narrow else 4)
     parts["micro-batch"] = _micro_batch(model, config, (rows, length, longest), sharded)
     lasting = sum(parts.get(name, 0) for name in ("weights", "moments", "reference"))
-    # Each tensor is whole for a moment; without FSDP none is made but bfloat16 copies for vLLM.
-    # Those with an update are always new.
+    # Without FSDP none is made but bfloat16 copies for vLLM. Those with an update are always new.
     copies = 2 * count if narrow else 0 if lora is None else 4 * sizes.linear
+    if sharded:
+        # Each tensor is whole for a moment.
+        copies = parts["gathered"] + (2 if narrow else 4) * count * everywhere
     phases = {
         "playing": lasting,
         "learning": sum(parts.values()),
-        "hand-over": lasting + (parts["gathered"] if sharded else copies),
+        "hand-over": lasting + copies,
     }
     return Memory(
         {name: size / GIB for name, size in parts.items()},

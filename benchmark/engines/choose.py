@@ -41,6 +41,7 @@ class EngineOptions:
         chat: How messages become prompts and answers become responses.
         sampling: How tokens are drawn; servers are tried out with it.
         sleeps: vLLM: memory is freed while nothing is generated.
+        beside_trainer: vLLM: in a trainer's process, which gives it new weights.
     """
 
     kind: str = "auto"
@@ -59,6 +60,7 @@ class EngineOptions:
     chat: ChatOptions = PLAIN_CHAT
     sampling: Sampling = GREEDY
     sleeps: bool = False
+    beside_trainer: bool = False
 
 
 def choose_kind(options: EngineOptions) -> str:
@@ -163,6 +165,7 @@ def build_engine(kind: str, options: EngineOptions, source: ModelSource) -> Engi
             model_args=options.model_args,
             chat=options.chat,
             sleeps=options.sleeps,
+            beside_trainer=options.beside_trainer,
         )
     from benchmark.engines.transformers.engine import TransformersEngine
 

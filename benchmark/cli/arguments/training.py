@@ -143,9 +143,10 @@ def _add_conduct(parser: argparse.ArgumentParser) -> None:
     )
     gpus.add_argument(
         "--serve-gpus",
-        type=count,
+        type=seed,
         metavar="K",
-        help="of --gpus, those with a vLLM server (default: a quarter)",
+        help="of --gpus, those with a vLLM server (default: a quarter); 0: vLLM beside the trainer "
+        "on every GPU, in turns",
     )
 
 

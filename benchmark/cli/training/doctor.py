@@ -54,6 +54,7 @@ def _options(arguments: argparse.Namespace) -> EngineOptions:
         if share is None and torch.cuda.is_available() and not arguments.endpoint
         else share,
         steady=True,
+        beside_trainer=True,
     )
 
 

@@ -35,7 +35,7 @@ def engine_options(training: "TrainingRun", arguments: argparse.Namespace) -> En
     rollout = training.config.rollout
     several = int(os.environ.get("WORLD_SIZE", "1")) > 1
     alone = arguments.engine == "auto" and not arguments.endpoint and several
-    # vLLM in process does not go with several.
+    # In-process vLLM in several processes has never run on GPUs: it must be asked for.
     bare = EngineOptions("transformers" if alone else arguments.engine, tuple(arguments.endpoint))
     share = arguments.gpu_memory_utilization
     if share is None and has_gpu() and choose_kind(bare) == "vllm":
@@ -49,6 +49,7 @@ def engine_options(training: "TrainingRun", arguments: argparse.Namespace) -> En
         max_model_len=arguments.max_model_len,
         response_room=longest_row(training.config, training.tasks),
         sleeps=arguments.sleep,
+        beside_trainer=True,
         steady=rollout.max_staleness is None,
     )
 
@@ -104,15 +105,23 @@ def has_engine(
         UserError: The engine does not go with several processes.
     """
     kind = choose_kind(engine_options(training, arguments))
-    if accelerator.num_processes == 1:
+    if accelerator.num_processes == 1 or kind == "transformers":
         return True
-    if kind == "vllm":
+    if kind != "vllm":
+        return accelerator.is_main_process
+    contradiction = None
+    if arguments.tensor_parallel_size:
+        contradiction = "--tensor-parallel-size: each process has an engine of its own"
+    elif training.config.sampling.cross_policy is not None:
+        contradiction = "cross-policy sampling, which needs two engines"
+    elif training.config.rollout.max_staleness is not None:
+        contradiction = "--async-rollouts: its GPU learns and plays in turns"
+    if contradiction is not None:
         raise UserError(
-            "in-process vLLM needs its own process group, but there are several "
-            "training processes: serve the init with vLLM (--engine openai "
-            "--endpoint URL), or use --engine transformers"
+            f"in-process vLLM in several training processes does not go with {contradiction}; "
+            "use vLLM servers (--endpoint URL) or --engine transformers"
         )
-    return kind == "transformers" or accelerator.is_main_process
+    return True
 
 
 def make_engine(training: "TrainingRun", arguments: argparse.Namespace) -> Engine:

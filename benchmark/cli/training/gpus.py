@@ -30,6 +30,10 @@ def check_gpus(arguments: argparse.Namespace) -> int:
             "--gpus starts one server on each serving GPU: leave out --tensor-parallel-size, or "
             "start servers yourself and name them with --endpoint"
         )
+    if arguments.serve_gpus == 0 and arguments.async_rollouts is not None:
+        raise UserError(
+            "--serve-gpus 0: every GPU plays and learns in turns, so --async-rollouts has no effect"
+        )
     _plan(arguments)
     return int(arguments.gpus)
 
@@ -85,7 +89,7 @@ def _show(training: "TrainingRun", plan: "GpuPlan", commands: Any) -> int:
 
     say(yaml.safe_dump(training.configuration, sort_keys=False))
     count = len(plan.training)
-    say(computed(training, count, sharded=count > 1))
+    say(computed(training, count, count > 1, everywhere=not plan.serving))
     for command in commands:
         variables = [f"{name}={shlex.quote(value)}" for name, value in command.environment.items()]
         say("\n" + " ".join([*variables, shlex.join(command.words)]))

@@ -11,7 +11,8 @@ stays:
 | `TORCHDYNAMO_DISABLE` | 1 | no compilation of helpers (2 to 15 s) in the first step |
 
 Everywhere `VLLM_NO_USAGE_STATS=1` (nothing is sent), and `VLLM_LOGGING_LEVEL=ERROR` and
-`TORCH_CPP_LOG_LEVEL=ERROR`, for a quiet terminal. On CUDA the rest is left to vLLM.
+`TORCH_CPP_LOG_LEVEL=ERROR`, for a quiet terminal. On CUDA the rest is left to vLLM, but for
+`VLLM_ENABLE_V1_MULTIPROCESSING=0` beside a trainer.
 """
 
 import logging
@@ -99,14 +100,17 @@ def needed_context(folder: Path, response_room: int) -> dict[str, int]:
     return {"max_model_len": needed} if isinstance(own, int) and own > needed else {}
 
 
-def set_environment(cuda: bool) -> None:
+def set_environment(cuda: bool, beside_trainer: bool = False) -> None:
     """Set what vLLM reads from the environment when it is imported; the user's values stay.
 
     Args:
         cuda: Whether there is a CUDA device.
+        beside_trainer: vLLM is in a trainer's process, which gives it tensors.
     """
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+    if beside_trainer:
+        os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
     if cuda:
         return
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -114,6 +118,21 @@ def set_environment(cuda: bool) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", str(min(max(memory // 4 // GIB, 1), 4)))
     os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
+
+
+def process_group() -> dict[str, str]:
+    """What vLLM must know if this process is one of several that a launcher has started.
+
+    Each of them has an engine of its own, on its own GPU (`LOCAL_RANK`). vLLM would make a process
+    group for it, and there is one already.
+
+    Returns:
+        The argument `distributed_executor_backend`; nothing for a process that is alone.
+    """
+    import torch.distributed as dist
+
+    several = dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
+    return {"distributed_executor_backend": "external_launcher"} if several else {}
 
 
 def build_engine(folder: Path, dtype: str, cuda: bool, options: dict[str, Any]) -> Any:

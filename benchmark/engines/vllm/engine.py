@@ -16,6 +16,7 @@ from benchmark.engines.vllm.build import (
     build_engine,
     check_model_args,
     needed_context,
+    process_group,
     set_environment,
 )
 from benchmark.engines.vllm.lora import load_lora, lora_arguments
@@ -58,6 +59,8 @@ class VllmEngine(WorkerEngine):
         lora: An adapter that every request uses.
         sleeps: `sleep` frees the GPU's memory, by vLLM's sleep mode. On a CPU the same calls are
             made, and vLLM frees nothing. Not run on CUDA.
+        beside_trainer: It is in a trainer's process, which gives it tensors: no process of vLLM's
+            own; where the trainer has several processes, each has an engine. Not run on CUDA.
 
     Raises:
         UserError: vLLM is not installed, or `dtype` is unknown.
@@ -78,9 +81,12 @@ class VllmEngine(WorkerEngine):
         chat: ChatOptions = PLAIN_CHAT,
         lora: Adapter | None = None,
         sleeps: bool = False,
+        beside_trainer: bool = False,
     ) -> None:
         super().__init__(chat=chat)
         self._sleeps = sleeps
+        self._beside_trainer = beside_trainer
+        self._shared_group = False
         self._asleep = False
         if dtype not in DTYPES:
             raise UserError(f"unknown dtype {dtype!r}; choose from {', '.join(DTYPES)}")
@@ -137,7 +143,7 @@ class VllmEngine(WorkerEngine):
         import torch
 
         cuda = torch.cuda.is_available()
-        set_environment(cuda)
+        set_environment(cuda, self._beside_trainer)
         if self._batch_invariant:
             be_batch_invariant(cuda)
         chat = Chat.load(self._folder)
@@ -148,6 +154,10 @@ class VllmEngine(WorkerEngine):
         if self._response_room is not None and "max_model_len" not in options:
             options |= needed_context(self._folder, self._response_room)
         options |= lora_arguments(self._lora)
+        if self._beside_trainer:
+            shared = process_group()
+            self._shared_group = bool(shared)
+            options |= shared
         if self._sleeps and cuda:
             options["enable_sleep_mode"] = True
         self._llm = build_engine(self._folder, self._dtype, cuda, options)
@@ -250,7 +260,13 @@ class VllmEngine(WorkerEngine):
         if self._llm is not None:
             core = self._llm.engine_core
             _LEFT_OPEN.append(getattr(core, "ctx", None))  # there in a process of its own
-            core.shutdown()
+            if self._shared_group:
+                # vLLM would also end the process group, which the trainer still needs; so would it
+                # when its client is forgotten.
+                core._finalizer.detach()
+                core.engine_core.model_executor.shutdown()
+            else:
+                core.shutdown()
             self._llm = None
 
 

@@ -33,6 +33,7 @@ WORDS = ["train", "--recipe", "sampo", "--init", "CKPT", "--gpus", "8", "--scale
         (2, None, GpuPlan(("1",), ("0",))),
         (8, None, GpuPlan(("6", "7"), tuple("012345"))),
         (4, 2, GpuPlan(("2", "3"), ("0", "1"))),
+        (4, 0, GpuPlan((), tuple("0123"))),
     ],
 )
 def test_gpus_are_dealt_out(count: int, serving: int | None, plan: GpuPlan) -> None:
@@ -43,7 +44,7 @@ def test_gpus_are_dealt_out(count: int, serving: int | None, plan: GpuPlan) -> N
     ("count", "serving", "said"),
     [
         (9, None, "--gpus 9: this machine has 8 NVIDIA GPUs"),
-        (4, 4, "--serve-gpus 4: of 4 GPUs, 1 to 3 can serve"),
+        (4, 4, "--serve-gpus 4: of 4 GPUs, at most 3 can serve"),
         (1, 1, "--serve-gpus needs --gpus 2 or more"),
     ],
 )
@@ -70,6 +71,17 @@ def test_accelerate_takes_the_trainers_command(monkeypatch: pytest.MonkeyPatch) 
     train = parse(parsed.training_script_args)
     assert (train.command, train.scale, train.gpus) == ("train", "paper", None)
     assert train.endpoint == addresses and train.served_model == "ckpt"
+
+
+def test_without_servers_every_process_plays_and_keeps_the_options_of_vllm() -> None:
+    words = [*WORDS, "--serve-gpus", "0", "--gpu-memory-utilization", "0.3"]
+    made = trainer_command(plan_gpus(8, 0, EIGHT), words, [], "ckpt", Path("unused"))
+    assert made.environment[DEVICES] == "0,1,2,3,4,5,6,7"
+    parsed, _, _ = _validate_launch_command(launch_command_parser().parse_args(made.words[3:]))
+    assert parsed.num_processes == 8
+    train = parse(parsed.training_script_args)
+    assert (train.engine, train.sleep, train.gpu_memory_utilization) == ("vllm", True, 0.3)
+    assert not train.endpoint and train.weights_folder is None and train.gpus is None
 
 
 def test_one_training_gpu_needs_no_launcher() -> None:
@@ -136,3 +148,9 @@ def test_the_command_line_refuses_and_plans(
     assert "6 processes" in said and said.count("vllm.entrypoints.openai.api_server") == 2
     assert "CUDA_VISIBLE_DEVICES=0,1,2,3,4,5" in said and "accelerate.commands.launch" in said
     assert not (tmp_path / "run").exists()
+    everywhere = [*words, "--gpus", "8", "--serve-gpus", "0"]
+    assert main([*everywhere, "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "8 processes" in said and "api_server" not in said and "--engine vllm --sleep" in said
+    assert main([*everywhere, "--async-rollouts", "--dry-run"]) == 2
+    assert "plays and learns in turns" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -108,3 +109,30 @@ def test_a_sharded_run_goes_on_with_more_processes_but_not_unsharded(
     assert "was written with FSDP" in said and "remove" not in said
     run_together(SCRIPT, *more, count=3, environment=sharded)
     assert len(updates(folder)) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.vllm
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(find_spec("vllm") is None, reason="vllm is not installed")
+def test_every_sharded_process_has_a_vllm_engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two, one = tmp_path / "two", tmp_path / "one"
+    monkeypatch.setenv("VLLM_CPU_KVCACHE_SPACE", "1")
+    words = [*RECOMPUTED, "rollout.groups=4"]
+    sharded = launcher_environment(monkeypatch)
+    beside = [*arguments(two, "grpo", *words), "--engine", "vllm", "--sleep"]
+    run_together(SCRIPT, *beside, environment=sharded)
+    log = read_training_log(two / LOG)
+    assert log.start.engine["kind"] == "vllm" and len(log.updates) == 2
+    # Each engine has the whole weights, before and after an update.
+    for line in log.updates:
+        assert (line.values["engine/k3"] or 0) < 1e-9
+    AcceleratorState._reset_state(reset_partial_state=True)
+    assert main([*arguments(one, "grpo", *words), "--engine", "vllm"]) == 0
+    # Which process plays an episode does not matter.
+    alone, together = updates(one)[0], updates(two)[0]
+    for name in ("rollout/success", "tokens/response", "rollout/uniform_groups"):
+        assert together[name] == alone[name]
+    assert together["policy/grad_norm"] == pytest.approx(alone["policy/grad_norm"], rel=1e-3)

@@ -2,6 +2,7 @@
 
 import argparse
 from importlib.util import find_spec
+from typing import Any
 
 import pytest
 
@@ -72,3 +73,20 @@ def test_on_a_gpu_only_vllm_beside_the_trainer_gets_a_share(
     assert options.response_room == 64  # of a turn at scale tiny
     # Servers have chosen theirs: an option of vLLM's would be refused.
     assert engines.engine_options(*server).gpu_memory_utilization is None
+
+
+@needs_vllm
+def test_several_processes_with_engines_play_and_learn_in_turns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Several:
+        num_processes, is_main_process = 2, False
+
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    accelerator: Any = Several()
+    assert engines.has_engine(*chosen("--engine", "vllm"), accelerator)
+    assert engines.has_engine(*chosen(), accelerator)  # transformers
+    assert not engines.has_engine(*chosen(*SERVER), accelerator)
+    for own in (("--tensor-parallel-size", "2"), ("--async-rollouts",)):
+        with pytest.raises(UserError, match=f"does not go with {own[0]}"):
+            engines.has_engine(*chosen("--engine", "vllm", *own), accelerator)
