@@ -110,7 +110,7 @@ def estimate_memory(
     parts["micro-batch"] = _micro_batch(model, config, (rows, length, longest), sharded)
     lasting = sum(parts.get(name, 0) for name in ("weights", "moments", "reference"))
     # Without FSDP none is made but bfloat16 copies for vLLM. Those with an update are always new.
-    copies = 2 * count if narrow else 0 if lora is None else 4 * sizes.linear
+    copies: float = 2 * count if narrow else 0 if lora is None else 4 * sizes.linear
     if sharded:
         # Each tensor is whole for a moment.
         copies = parts["gathered"] + (2 if narrow else 4) * count * everywhere

@@ -108,7 +108,7 @@ def has_engine(
     if accelerator.num_processes == 1 or kind == "transformers":
         return True
     if kind != "vllm":
-        return accelerator.is_main_process
+        return bool(accelerator.is_main_process)
     contradiction = None
     if arguments.tensor_parallel_size:
         contradiction = "--tensor-parallel-size: each process has an engine of its own"
