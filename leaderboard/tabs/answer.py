@@ -104,8 +104,8 @@ def _sentence(
             element("strong", _entry(first, state, alike)), " leads with " if others and not ties
             else " has ",
             element("strong", f"{cells.percent(success.value)}%"),
-            " [", explained("interval", "95% CI"),
-            f" {cells.percent(success.low)}\u2013{cells.percent(success.high)}]",
+            " ", element("span", joined(["[", explained("interval", "95% CI"), " ",
+                                         _ends(success), "]"]), "lb-whole"),
             "" if start is None else f", {_from(start, success.value)} before training",
         ]
     )  # fmt: skip
@@ -139,9 +139,13 @@ def _dependable(row: BoardRow, panels: Sequence[PanelKey]) -> Markup:
     if found is None:
         single = len(row.checkpoints) == 1
         return joined([" ", name, ": not known from one seed."]) if single else NOTHING
-    ends = f"[{cells.percent(found.low)}\u2013{cells.percent(found.high)}]"
+    ends = element("span", f"[{_ends(found)}]", "lb-whole")
     last = f"; worst seed {cells.percent(worst)}%" if worst is not None else ""
-    return joined([" ", name, f": {cells.percent(found.value)}% {ends}{last}."])
+    return joined([" ", name, f": {cells.percent(found.value)}% ", ends, f"{last}."])
+
+
+def _ends(found: Interval) -> str:
+    return f"{cells.percent(found.low)}\u2013{cells.percent(found.high)}"
 
 
 def _entry(row: BoardRow, state: State, alike: Container[str]) -> Markup:

@@ -11,6 +11,7 @@ from leaderboard.page.markup import (
     NOTHING,
     Head,
     Piece,
+    copied,
     element,
     folded,
     joined,
@@ -35,7 +36,8 @@ def submit_lead(board: Board, state: State) -> str:
         return page(note("This board does not name its repository, so the queue is not known."))
     address = outside(f"{repository}/compare", "open a pull request")
     said = joined(["Follow the five steps below, then ", address, "."])
-    return page(element("p", said, "lb-answer"), _queue(board, repository))
+    clone = copied(f"git clone {repository}", "clone the repository")
+    return page(element("p", said, "lb-answer"), clone, _queue(board, repository))
 
 
 def _queue(board: Board, repository: str) -> Markup:

@@ -11,7 +11,7 @@ from leaderboard.board.rows import BoardRow, PanelNumbers
 from leaderboard.page import charts
 from leaderboard.page.glossary import ONE_SEED, explained
 from leaderboard.page.marks import collapse_chip, interval_bar
-from leaderboard.page.markup import NOTHING, Piece, copied, element, joined, line, page
+from leaderboard.page.markup import NOTHING, Piece, copied, element, joined, line, outside, page
 from leaderboard.page.state import State
 from leaderboard.table import cells
 from leaderboard.table.columns import Line, dependable_of, worst_of
@@ -39,7 +39,8 @@ def _reproduce(board: Board, row: BoardRow) -> Markup:
     """The line that runs an entry again, and what it takes."""
     minutes = _minutes(board, row)
     cost = "" if minutes is None else f": {counted(len(row.checkpoints), 'seed')}, {minutes} each"
-    said = joined(["Reproduce it in a clone of the repository", cost, "."])
+    where = outside(board.facts.repository, "the repository") or "the repository"
+    said = joined(["Reproduce it in a clone of ", where, cost, "."])
     return element("p", said, "lb-note lb-above") + copied(
         f"arlarena-bench reproduce submissions/{row.id}", "reproduce it"
     )

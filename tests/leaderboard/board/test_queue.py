@@ -74,6 +74,7 @@ def test_the_page_lists_what_waits(boards: Boards) -> None:
     ]
     assert f'href="{REPOSITORY}/pull/7"' in page and f'href="{REPOSITORY}/compare"' in page
     assert "2 submissions waiting as of 2027-01-02" in text_of(page) and "<b>" not in page
+    assert f"git clone {REPOSITORY} Copy" in text_of(page)
     assert "Queue of submissions (2)" in text_of(header(board))
     many = with_queue(boards, *[first] * (FEW + 1))
     assert "All of them" in submit_lead(many, STATE) and "All of them" not in page

@@ -44,6 +44,7 @@ def test_numbers_at_a_glance(boards: Boards) -> None:
     # 10 and 20 minutes.
     assert "training 15 min a seed" in said
     assert "arlarena-bench reproduce submissions/20260101_a Copy" in said
+    assert "Reproduce it in a clone of the repository: 2 seeds, 15 min each." in said
     spec = json.loads(entry_curve(board, STATE)["plot"])
     assert [each["y"] for each in spec["data"]["values"]] == [20, 50]
 
