@@ -43,8 +43,8 @@ test: system-packages $(DEV) lint ## install, then run ruff, mypy and pytest
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS); tests=$$?; \
 	wait $$types || { cat $(VENV)/mypy.log; exit 1; }; exit $$tests
 
-test-fast: $(DEV) ## the tests for the daily loop: none marked slow, vllm or browser
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal \
+test-fast: $(DEV) ## the daily loop: no test marked slow, vllm or browser, fewer examples
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --hypothesis-profile fast \
 	    -m 'not slow and not vllm and not browser' $(ARGS)
 
 install: $(BASE) ## the environment for evaluations

@@ -1,7 +1,9 @@
 """Settings from before vLLM or torch is imported, and submissions that many tests read."""
 
+import gc
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,7 +24,19 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # A busy machine is no reason to fail.
 settings.register_profile("no-deadline", deadline=None)
+settings.register_profile("fast", deadline=None, max_examples=20)
 settings.load_profile("no-deadline")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect without the garbage collector, which would look at all tests over and over."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(scope="session")

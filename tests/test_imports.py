@@ -6,6 +6,7 @@ leaderboard -> benchmark -> tasks, baselines -> benchmark -> tasks.
 import ast
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -19,6 +20,11 @@ MAY_IMPORT = {
     "leaderboard": {"leaderboard", "benchmark", "tasks"},
 }
 HEAVY = {"tasks": {"torch", "transformers", "vllm", "gradio", "aiohttp"}}
+
+
+@cache
+def parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text("utf-8"))
 
 
 def imported(tree: ast.AST) -> Iterator[tuple[str, bool]]:
@@ -43,7 +49,7 @@ def imported(tree: ast.AST) -> Iterator[tuple[str, bool]]:
 @pytest.mark.parametrize("package", MAY_IMPORT)
 def test_imports_point_one_way(package: str) -> None:
     for file in sorted((ROOT / package).rglob("*.py")):
-        for name, at_top in imported(ast.parse(file.read_text("utf-8"))):
+        for name, at_top in imported(parsed(file)):
             # The command line reaches into other packages, but only when a command is called.
             lazy = not at_top and "cli" in file.parts
             assert name not in MAY_IMPORT or name in MAY_IMPORT[package] or lazy, (file, name)
@@ -89,7 +95,7 @@ def test_imports_between_folders_have_no_circle(place: Callable[[str, Path], str
     room = {name: place(name, file) for name, file in known.items()}
     needs = defaultdict(set)
     for name, file in known.items():
-        for other in imported_modules(ast.parse(file.read_text("utf-8")), known):
+        for other in imported_modules(parsed(file), known):
             if room[other] != room[name]:
                 needs[room[name]].add(room[other])
     order = list(TopologicalSorter(needs).static_order())

@@ -84,6 +84,7 @@ def test_the_command_of_every_entry_is_its_logged_configuration(
             assert without != config, f"{setting} changes nothing"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ENTRIES, ids=lambda folder: folder.name)
 def test_the_readme_of_every_entry_says_how_to_reproduce_it(folder: Path) -> None:
     entry = read_accepted(folder)
@@ -137,6 +138,7 @@ def test_importance_weights_that_were_off_stay_off(write: Write) -> None:
     assert "tis_cap=null" in settings_of(write("grpo", "rollout.max_staleness=1"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", names(SCALES))
 @pytest.mark.parametrize("task", ["sokoban", "alfworld", "webshop", "tir_math"])
 def test_the_nearest_scale_is_named(write: Write, scale: str, task: str) -> None:
@@ -146,6 +148,7 @@ def test_the_nearest_scale_is_named(write: Write, scale: str, task: str) -> None
     assert words.count("--set") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("recipe", "own"),
     [

@@ -49,6 +49,7 @@ def as_merged(found: list[Generation], merged: list[Generation], base: list[Gene
     assert same <= 2
 
 
+@pytest.mark.slow
 @needs_peft
 async def test_transformers_answers_as_the_merged_model(folders: Path) -> None:
     adapter = find_adapter(str(folders / "adapter"))

@@ -85,6 +85,7 @@ def test_what_holds_more_than_its_content_is_refused(tmp_path: Path, content: by
         read_compressed(tmp_path / "x.zst", 7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [1, 3, 19])
 @pytest.mark.parametrize("size", [0, 1, 255, 256, 70_000, 3 * MIB])
 def test_frames_of_every_size_are_read(tmp_path: Path, level: int, size: int) -> None:

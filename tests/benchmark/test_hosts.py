@@ -95,6 +95,7 @@ async def test_a_worker_imports_the_tasks_and_little_else() -> None:
     assert ours == {"benchmark", "benchmark.api", "benchmark.hosts", "benchmark.hosts.worker"}
 
 
+@pytest.mark.slow
 async def test_processes_are_started_when_they_are_needed_and_no_more() -> None:
     async with ProcessHost(3) as host:
         assert not host.used
@@ -122,6 +123,7 @@ async def test_workers_get_the_environment_as_it_is_when_they_start(
         assert await host.run(variable, WorkerSokoban(), "SOME_DATA") == "/some/folder"
 
 
+@pytest.mark.slow
 async def test_what_a_world_raises_is_recorded_as_if_it_lived_here() -> None:
     expected = await records(InlineBroken(), 8, 1, 4)
     assert await records(Broken(), 8, 2, 4) == expected
@@ -203,6 +205,7 @@ async def test_long_messages_in_both_directions_at_once() -> None:
         await busy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("order", "how"),
     [
@@ -271,6 +274,7 @@ async def test_workers_that_are_killed_once_change_nothing(
     assert len(os.listdir(tmp_path)) == 10  # noqa: PTH208
 
 
+@pytest.mark.slow
 async def test_a_worker_killed_from_outside_is_replaced() -> None:
     async with ProcessHost(2) as host:
         task = WorkerSokoban()
@@ -295,6 +299,7 @@ async def test_workers_leave_signals_to_their_parent() -> None:
         assert await host.run(process_of, task) == pid
 
 
+@pytest.mark.slow
 async def test_a_worker_that_does_not_end_is_ended() -> None:
     async with ProcessHost(1) as host:
         pid = await host.run(process_of, WorkerSokoban())
@@ -329,6 +334,7 @@ def test_processes_by_default() -> None:
         ProcessHost(0)
 
 
+@pytest.mark.slow
 def test_spread_work_keeps_its_order() -> None:
     tasks: list[Task] = [WorkerSokoban(), TASK]
     numbers = [number for number in range(60) if number != 13]

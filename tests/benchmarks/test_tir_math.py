@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from math_verify import parse, verify
 
 from tasks.registry import load_task
@@ -37,6 +38,7 @@ def test_tir_math_turns(beside: Beside) -> None:
     beside(play, write, "json.dumps of conversations, 10 x")
 
 
+@pytest.mark.slow
 def test_tir_math_answers(beside: Beside) -> None:
     def ours() -> list[str]:
         return [Pair(truth, answer).compare() for truth, answer in ANSWERS]

@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tasks.registry import load_task
 from tasks.webshop.data.catalogues import open_catalogue
@@ -57,6 +58,7 @@ def test_webshop_products(beside: Beside) -> None:
     )
 
 
+@pytest.mark.slow
 @needs_recordings
 def test_webshop_searches(beside: Beside, tmp_path: Path) -> None:
     """Beside BM25 as plain matrices over the same terms; both find what Lucene found."""

@@ -120,6 +120,7 @@ def other_weights(copy: Copy, number: int, run: str) -> None:
     copy.manifest(lambda manifest: manifest["model"].update(model), run)
 
 
+@pytest.mark.slow
 def test_the_comparison_is_with_what_the_base_has_by_now(
     clone: Path, entries: dict[str, Path]
 ) -> None:
@@ -155,6 +156,7 @@ def test_a_name_that_is_taken_by_now(clone: Path, entries: dict[str, Path]) -> N
     assert f"submissions/{FOLDER}/ already exists" in problems
 
 
+@pytest.mark.slow
 def test_a_broken_entry_of_somebody_else_is_left_out(clone: Path, entries: dict[str, Path]) -> None:
     put(clone, "submissions/20260101_broken/README.md")
     commit(clone)

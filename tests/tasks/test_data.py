@@ -73,6 +73,7 @@ def test_a_mistake_changes_nothing(options: list[str], message: str) -> None:
     assert os.environ[VARIABLE] == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [

@@ -29,6 +29,7 @@ def panels() -> list[str]:
     return [name for name in PINNED if "/" in name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", panels())
 def test_protocol_and_world_of_a_panel(name: str) -> None:
     task_name, _, panel_name = name.partition("/")

@@ -148,6 +148,7 @@ def test_the_learning_rate_starts_again_where_a_stage_says_so() -> None:
         Training.model_validate({**fields, "stages": stages[2:]})
 
 
+@pytest.mark.slow
 def test_the_weights_of_the_last_ends_are_averaged(tmp_path: Path) -> None:
     stages = [{"steps": 3}, {"steps": 2, "learning_rate": 2e-3}, {"steps": 2}]
     fields: dict[str, Any] = {**TRAINING, "stages": stages, "average_ends": 2}

@@ -74,6 +74,7 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
+@pytest.mark.slow
 def test_a_clone_is_a_vision_language_model_and_resumes(tmp_path: Path) -> None:
     def stop(progress: CloningProgress) -> None:
         if progress.step == 3:
@@ -102,6 +103,7 @@ def test_a_clone_is_a_vision_language_model_and_resumes(tmp_path: Path) -> None:
     assert isinstance(model.model.visual.patch_embed.proj, PatchProduct)
 
 
+@pytest.mark.slow
 def test_padding_and_neighbors_change_nothing() -> None:
     turns = demonstrate(TASK, 8, 7)
     vision, model = _new(turns)
@@ -131,6 +133,7 @@ def test_padding_and_neighbors_change_nothing() -> None:
     assert abs(losses(swapped)[0] - alone[0]) > 1e-3
 
 
+@pytest.mark.slow
 def test_what_is_seen_is_told_apart_and_so_is_where_it_stands() -> None:
     turns = demonstrate(TASK, 8, 7)
     vision, model = _new(turns)
@@ -151,6 +154,7 @@ def _likeness(vectors: torch.Tensor) -> float:
     return float(((unit @ unit.T).sum() - count) / (count * (count - 1)))
 
 
+@pytest.mark.slow
 def test_a_frozen_image_side_stays_as_it_was_made(tmp_path: Path) -> None:
     shape = {**FIELDS["model"], "vision": {**FIELDS["model"]["vision"], "frozen": True}}
     recipe = BCRecipe.model_validate({**FIELDS, "model": shape})

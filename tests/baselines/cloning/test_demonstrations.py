@@ -27,6 +27,7 @@ def _did(turn: Demonstration) -> list[str]:
     return re.findall(r"You did: (.*)", _shown(turn))
 
 
+@pytest.mark.slow
 def test_the_searcher_is_cloned_not_the_expert() -> None:
     turns = demonstrate(load_task("alfworld"), 6, 5)
     assert all(_listed(turn) for turn in turns)

@@ -135,6 +135,7 @@ def test_weights_go_through_memory_where_they_fit(tmp_path: Path) -> None:
     assert exchange_folder(tmp_path, tmp_path) == tmp_path / "weights"
 
 
+@pytest.mark.slow
 def test_the_command_line_refuses_and_plans(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -50,6 +50,7 @@ def found(
     return [value.detach() for value in said] + [grad for grad in gradients if grad is not None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["padded", "shared", "packed"])
 @pytest.mark.parametrize(("chunk", "temperature"), [(1, 1.0), (7, 0.6), (10_000, 1.0)])
 @pytest.mark.parametrize("entropy_gradient", [False, True])

@@ -44,6 +44,7 @@ def assert_same(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor
         torch.testing.assert_close(found[name], value, rtol=TOLERANCE, atol=ABSOLUTE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", WITHOUT_CRITIC)
 def test_micro_batches_add_up_to_the_step(recipe: str) -> None:
     whole = once(recipe, tokens=100_000)
@@ -51,11 +52,13 @@ def test_micro_batches_add_up_to_the_step(recipe: str) -> None:
     assert_same(once(recipe, tokens=150), whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", ["grpo", "sapo_sm", "sampo"])
 def test_a_shared_prefix_changes_nothing_but_the_time(recipe: str) -> None:
     assert_same(once(recipe, 400, share_prefix=True), once(recipe, 400, share_prefix=False))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tokens", [300, 100_000])
 @pytest.mark.parametrize("recipe", ["grpo", "sapo_sm", "sampo"])
 def test_packed_rows_change_nothing_but_the_time(recipe: str, tokens: int) -> None:
@@ -71,6 +74,7 @@ def test_two_processes_make_the_step_of_one(recipe: str, tmp_path: Path) -> None
     assert_same(load_file(out), once(recipe, 100_000))
 
 
+@pytest.mark.slow
 def test_kl_and_entropy_may_have_another_mean_than_the_losses() -> None:
     tokens, by_tokens = 400, "aggregation=token-mean"
 

@@ -62,6 +62,7 @@ def of_row(values: torch.Tensor, batch: MicroBatch, number: int) -> torch.Tensor
     return values[batch.rows.index(number), : len(ROWS[number].response_ids)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("way", ["padded", "shared", "packed"])
 @pytest.mark.parametrize(("tokens", "temperature"), [(1, 1.0), (600, 1.0), (600, 0.6)])

@@ -85,6 +85,7 @@ def loss(values: torch.Tensor) -> torch.Tensor:
     return (values * torch.arange(1, values.numel() + 1).view_as(values)).sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tokens", [1, 130, 10_000])
 @pytest.mark.parametrize("way", ["padded", "packed"])
 def test_values_are_those_of_the_models_own_forward(
@@ -109,6 +110,7 @@ def test_values_are_those_of_the_models_own_forward(
         assert evaluate_tokens(model, nothing).log_probs.abs().sum() == 0
 
 
+@pytest.mark.slow
 def test_gradients_reach_the_image_side_and_are_the_same(folder: Path, rows: list[Row]) -> None:
     chosen, found = [0, 1, 2, 3, 4], []
     for packed in (False, True):

@@ -49,6 +49,7 @@ def study(folder: Path, action: str, *options: str) -> int:
     return main(["study", action, str(folder / "study.yaml"), *places, *options])
 
 
+@pytest.mark.slow
 def test_a_page_has_table_curves_verdicts_and_what_is_missing(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -110,6 +111,7 @@ def test_the_overview_stands_between_its_marks(
     assert (readme.read_bytes(), (folder / "results" / FIGURE).read_bytes()) == before
 
 
+@pytest.mark.slow
 def test_a_readme_without_marks_is_left_alone(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -122,6 +124,7 @@ def test_a_readme_without_marks_is_left_alone(
     assert "none.md cannot be read: No such file" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_readme_shows_what_the_committed_cells_say() -> None:
     planned = cells_of(read_study(STUDIES / "table.yaml"))
     cells, grounds = with_inits(planned), grounds_of(planned, "table.yaml")
@@ -153,6 +156,7 @@ def test_what_another_study_has_finished_stays_on_the_page(folder: Path) -> None
     assert "- gspo: seeds 0, 1\n" in text
 
 
+@pytest.mark.slow
 def test_an_outdated_cell_is_named_and_not_used(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

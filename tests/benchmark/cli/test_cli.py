@@ -41,6 +41,7 @@ def test_help_imports_nothing_heavy() -> None:
     assert "evaluate a model" in done.stdout
 
 
+@pytest.mark.slow
 def test_importing_the_packages_imports_neither_torch_nor_vllm() -> None:
     code = (
         "import sys, benchmark, benchmark.evaluation.evaluate, benchmark.evaluation.replay\n"
@@ -135,6 +136,7 @@ def test_what_a_command_imports_adds_no_line_to_a_mistake(
     assert message in line
 
 
+@pytest.mark.slow
 def test_debug_shows_the_traceback() -> None:
     done = cli("--debug", "replay", "/no/such/run")
     assert done.returncode == 2
@@ -249,6 +251,7 @@ def test_validate_proves_sokoban() -> None:
     assert "all checks passed" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_person_plays_by_lines() -> None:
     done = cli("play", "sokoban", "--episode", "one-box-000", stdin="nonsense\nup\n\n")
     assert done.returncode == 0, done.stderr

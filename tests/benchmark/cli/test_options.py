@@ -165,6 +165,7 @@ def test_another_package_of_tasks_is_named(tmp_path: Path) -> None:
     subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True)
 
 
+@pytest.mark.slow
 def test_a_gpu_without_vllm_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -162,6 +162,7 @@ def test_a_run_that_another_process_is_at_work_on_is_left_alone(
     assert {path: after[path] for path in before} == before
 
 
+@pytest.mark.slow
 def test_a_run_that_begins_again_keeps_the_old_log(trained: Path, tmp_path: Path) -> None:
     out = tmp_path / "copy"
     shutil.copytree(trained, out)
@@ -202,6 +203,7 @@ def test_a_longer_run_goes_on(trained: Path, tmp_path: Path) -> None:
     assert [line["update"] for line in updates(out)] == [1, 2, 3]
 
 
+@pytest.mark.slow
 def test_the_checkpoint_is_a_model_for_eval(trained: Path, tmp_path: Path) -> None:
     from benchmark.cli.from_baselines import find_model
 
@@ -357,6 +359,7 @@ def _init() -> Path:
     return Path(__file__).parents[3] / "baselines" / "inits" / "tiny-sokoban"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

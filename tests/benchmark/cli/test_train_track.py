@@ -141,6 +141,7 @@ def test_a_setting_that_moves_no_result_leaves_the_run_on_its_track(tmp_path: Pa
     assert start.configuration["optimization"]["micro_batch_tokens"] == 2048
 
 
+@pytest.mark.slow
 def test_an_open_run_does_not_go_on_as_one_of_a_track(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

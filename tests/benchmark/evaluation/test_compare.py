@@ -133,6 +133,7 @@ def test_errors_are_failures_and_shown() -> None:
     assert "0 of A's plays and 1 of B's ended in an error" in comparison_text(comparison)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(st.tuples(*[st.integers(0, 12)] * 4).filter(any), st.randoms(use_true_random=False))
 def test_swapped_runs_give_the_negated_difference(table: Table, order: random.Random) -> None:

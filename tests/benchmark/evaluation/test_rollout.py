@@ -71,6 +71,7 @@ async def records(engine: Engine, count: int, concurrency: int) -> list[EpisodeR
     return kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["expert", "random"])
 async def test_records_do_not_depend_on_concurrency(policy: str) -> None:
     runs = [await records(ScriptedEngine(policy), 256, n) for n in (1, 8, 64)]

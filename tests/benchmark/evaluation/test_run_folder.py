@@ -55,6 +55,7 @@ def run(played: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(played, tmp_path / "run"))
 
 
+@pytest.mark.slow
 def test_a_run_is_byte_identical_at_any_concurrency(tmp_path: Path) -> None:
     for concurrency in (1, 8, 64):
         assert play(tmp_path / str(concurrency), concurrency=concurrency) == 256
@@ -235,6 +236,7 @@ def test_another_engine_is_refused(run: Path, fact: str, value: object) -> None:
         RunFolder(run, other, PLAN.keys())
 
 
+@pytest.mark.slow
 def test_edited_overrides_are_refused(tmp_path: Path) -> None:
     warm = Plan.of([("sokoban", "builtin")], SamplingOverrides(temperature=1))
     play(tmp_path, warm)
@@ -286,6 +288,7 @@ def test_errors_are_played_again_on_request(run: Path) -> None:
     assert (run / RECORDS).read_bytes() == whole
 
 
+@pytest.mark.slow
 def test_sessions_say_what_was_done(tmp_path: Path) -> None:
     play(tmp_path, concurrency=8)
     (line,) = (tmp_path / "sessions.jsonl").read_text().splitlines()

@@ -219,6 +219,7 @@ def test_without_task_facts_those_of_the_installed_task_are_used() -> None:
         summarize(make_manifest(make_protocol("chess")), [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 600])
 def test_shards_expect_what_they_play(count: int) -> None:
     panels = [("sokoban", "builtin"), ("sokoban", "two_boxes")]

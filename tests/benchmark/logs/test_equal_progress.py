@@ -115,6 +115,7 @@ BY_HAND = (
 )
 
 
+@pytest.mark.slow
 def test_plot_says_both_and_draws_along_episodes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

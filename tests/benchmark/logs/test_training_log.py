@@ -160,6 +160,7 @@ def test_two_processes_cannot_write_one_log(tmp_path: Path) -> None:
     TrainingLogWriter(path).close()
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_said_and_nothing_is_lost(tmp_path: Path) -> None:
     """A file size limit stands for the disk: the kernel refuses the write in the same place."""
     script = f"""

@@ -237,6 +237,7 @@ def test_what_was_not_measured_is_said_and_the_rest_is_drawn(tmp_path: Path) -> 
     assert figure_bytes(curves_of([log]), plots).startswith(b"<?xml")
 
 
+@pytest.mark.slow
 def test_hard_numbers_can_be_drawn(tmp_path: Path) -> None:
     """Zeros on a logarithmic axis, a single value, 1e38, and one that is negative."""
     values = [
@@ -355,6 +356,7 @@ def test_a_run_that_was_killed_can_be_drawn(
     assert "the last line is incomplete and was skipped" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_logs_are_read_without_torch_and_matplotlib() -> None:
     code = (
         "import sys, benchmark.logs.training_log, benchmark.logs.groups\n"

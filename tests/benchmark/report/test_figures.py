@@ -142,6 +142,7 @@ def test_repeats_have_no_interval_that_takes_them_for_independent() -> None:
     assert all(low == high for _, low, *_, high in intervals(svg))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 12, 40, 200])
 def test_labels_have_room_and_marks_stay_inside(count: int) -> None:
     categories = tuple(

@@ -251,6 +251,7 @@ def test_boards_are_those_of_the_world(model: Run, page: str) -> None:
         assert model.records[place] is record
 
 
+@pytest.mark.slow
 def test_a_record_that_does_not_replay_is_marked(small: Run) -> None:
     records = list(small.records)
     records[2] = records[2].model_copy(update={"score": 3.25})
@@ -263,6 +264,7 @@ def test_a_record_that_does_not_replay_is_marked(small: Run) -> None:
     assert differences[4] == ["the panel has no such episode"]
 
 
+@pytest.mark.slow
 def test_without_the_run_s_protocol_the_report_says_why_and_has_no_boards(small: Run) -> None:
     panels = tuple(
         dataclasses.replace(panel, prompt_sha256="0" * 64) for panel in small.manifest.panels
@@ -301,6 +303,7 @@ def test_a_shard_is_no_whole_run(small: Run) -> None:
     assert "complete run" not in text
 
 
+@pytest.mark.slow
 def test_every_panel_has_its_section(small: Run) -> None:
     html = report_html(*small.arguments)
     identifiers = [a["id"] for _, a in Page(html).elements if "id" in a]
@@ -355,6 +358,7 @@ def test_a_record_of_another_panel_is_refused(small: Run) -> None:
         report_html(small.manifest, [other], small.summary, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sessions", "expected"),
     [

@@ -47,6 +47,7 @@ def rows_of(paths: Sequence[Path]) -> list[Compared]:
     return compared(paths, [], LogReadingOptions())
 
 
+@pytest.mark.slow
 def test_two_recipes_of_two_seeds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, page = tmp_path / "s.json", tmp_path / "s.html"
     text = run(capsys, *logs(tmp_path), "--json", out, "--out", page)
@@ -71,6 +72,7 @@ def test_two_recipes_of_two_seeds(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "Not compared" not in content
 
 
+@pytest.mark.slow
 def test_the_profiles_are_drawn(tmp_path: Path) -> None:
     rows = rows_of(logs(tmp_path))
     comparisons = comparisons_of(rows)

@@ -99,6 +99,7 @@ def test_broken_lines_are_read_alike(content: bytes) -> None:
     both(content)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(
     st.sampled_from(["update", "validation"]),
@@ -113,6 +114,7 @@ def test_strange_lines_are_read_alike(kind: str, changes: dict[str, Any]) -> Non
     both(json.dumps(line | changes).encode())
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.data())
 def test_damaged_lines_are_read_alike(data: st.DataObject) -> None:

@@ -100,6 +100,7 @@ def test_a_single_checkpoint_stands_for_itself() -> None:
     )
 
 
+@pytest.mark.slow
 def test_two_recipes_that_are_one_are_seldom_called_different() -> None:
     """Seeds spread by 0.15 on the scale of log odds: three of them a side, 256 episodes."""
     rng = np.random.default_rng(0)

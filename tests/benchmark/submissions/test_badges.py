@@ -21,6 +21,7 @@ def test_a_policy_has_no_logs_and_no_init(policy: Path) -> None:
     assert badges_of(check(policy), {}) == Badges(True, "none", None, False)
 
 
+@pytest.mark.slow
 def test_a_training_from_a_registered_init(trained: Path) -> None:
     assert badges_of(check(trained), {}) == Badges(True, "logs", "fixed", False)
 
@@ -47,6 +48,7 @@ def test_a_training_without_logs(copies: Copies) -> None:
     assert badges_of(check(copy.folder), {}) == Badges(True, "none", "fixed", False)
 
 
+@pytest.mark.slow
 def test_logs_without_validations_say_nothing_of_stability(copies: Copies) -> None:
     """The configuration says that there are none: such a log is whole, and judges nothing."""
     copy = copies("trained")
@@ -60,6 +62,7 @@ def test_logs_without_validations_say_nothing_of_stability(copies: Copies) -> No
     assert badges_of(check(copy.folder), {}) == Badges(True, "none", "fixed", False)
 
 
+@pytest.mark.slow
 def test_a_training_from_an_init_whose_hash_nobody_has_pinned(copies: Copies) -> None:
     """Its weights are named as what they are; the log calls them by the registry's name."""
     copy = copies("trained")
@@ -70,6 +73,7 @@ def test_a_training_from_an_init_whose_hash_nobody_has_pinned(copies: Copies) ->
     assert badges_of(check(copy.folder), {}) == Badges(True, "logs", "open", False)
 
 
+@pytest.mark.slow
 def test_what_is_not_accepted_has_no_badges(copies: Copies) -> None:
     copy = copies("trained")
     flipped_success(copy)
@@ -77,6 +81,7 @@ def test_what_is_not_accepted_has_no_badges(copies: Copies) -> None:
         badges_of(check(copy.folder), {})
 
 
+@pytest.mark.slow
 def test_maintainers_say_what_they_have_repeated(tmp_path: Path, policy: Path) -> None:
     assert read_reruns(tmp_path) == {}
     (tmp_path / RERUN).write_text("")

@@ -192,6 +192,7 @@ def perturb(records: list[Json]) -> None:
             turn["log_prob"] -= 0.25
 
 
+@pytest.mark.slow
 def test_a_broken_neighbor_stops_nobody(
     entries: Path, policy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -258,6 +259,7 @@ def test_a_name_that_no_file_can_have(entries: Path, capsys: pytest.CaptureFixtu
     assert "the folder: cannot be read: File name too long" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_an_author_who_deletes_a_dataset_stops_nobody(
     entries: Path, policy: Path, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -391,6 +393,7 @@ def test_mistakes_of_the_user(
     assert "Traceback" not in err
 
 
+@pytest.mark.slow
 def test_no_folder_and_the_folder_one_is_in(
     entries: Path,
     policy: Path,

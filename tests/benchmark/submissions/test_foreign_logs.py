@@ -38,6 +38,7 @@ def copy(made: Path, tmp_path: Path) -> Copy:
     return copied(made / "20260102_trl", tmp_path)
 
 
+@pytest.mark.slow
 def test_a_badge_and_numbers_of_their_own(made: Path) -> None:
     verdict = check(made / "20260102_trl")
     assert verdict.findings == ()
@@ -59,6 +60,7 @@ def test_a_badge_and_numbers_of_their_own(made: Path) -> None:
     assert "a log of trl names no protocol" in text
 
 
+@pytest.mark.slow
 def test_the_board_keeps_them_apart(made: Path) -> None:
     verdict = check(made / "20260102_trl")
     assert verdict.entry is not None
@@ -82,6 +84,7 @@ def without(number: int) -> Any:
     return change
 
 
+@pytest.mark.slow
 def test_all_seeds_have_a_log_or_none(copy: Copy) -> None:
     (copy.folder / "training/s1.log.zst").unlink()
     copy.about(without(1))
@@ -89,6 +92,7 @@ def test_all_seeds_have_a_log_or_none(copy: Copy) -> None:
     assert finding.problem == "seeds [1] have no log of trl"
 
 
+@pytest.mark.slow
 def test_one_log_for_two_trainings(copy: Copy) -> None:
     copy.write("training/s1.log.zst", copy.read("training/s0.log.zst"))
     (finding,) = check(copy.folder).findings
@@ -106,6 +110,7 @@ def test_the_log_of_another_entry(made: Path, copy: Copy) -> None:
     assert any(wanted in text for text in texts)
 
 
+@pytest.mark.slow
 def test_a_log_without_validations(copy: Copy) -> None:
     def change(said: Json) -> None:
         for point in said["checkpoints"]:

@@ -53,12 +53,14 @@ def test_what_is_prepared_is_accepted_and_lists_every_file(policy: Path, trained
         assert listed == {name: size for name, size in there.items() if name != "submission.json"}
 
 
+@pytest.mark.slow
 def test_the_same_runs_give_the_same_bytes(tmp_path: Path, policy: Path, expert_run: Path) -> None:
     again = policy_submission(tmp_path, expert_run)
     for name in list_files(policy):
         assert (again / name).read_bytes() == (policy / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_the_readme_says_what_was_done(tmp_path: Path, expert_run: Path) -> None:
     manifest, records = read_run(expert_run)
     part = RunUpload(0, manifest.model, (Played(expert_run, manifest, records),), None)
@@ -149,6 +151,7 @@ def test_two_checkpoints_of_one_training_are_no_seeds(
         parts_of(runs, [log, folder])
 
 
+@pytest.mark.slow
 def test_seeds_are_never_invented(tmp_path: Path, expert_run: Path, random_run: Path) -> None:
     one = rewritten(expert_run, tmp_path / "one", name="a")
     two = rewritten(random_run, tmp_path / "two", name="b")

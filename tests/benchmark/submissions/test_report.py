@@ -76,6 +76,7 @@ def test_markup_of_a_submission_comes_out_escaped(copies: Copies) -> None:
     )
 
 
+@pytest.mark.slow
 def test_what_authors_say_comes_out_escaped(copies: Copies) -> None:
     def change(about: dict[str, Any]) -> None:
         about |= {"contact": "<img src=x>", "authors": ["Ada @octocat", "| Bob |"]}

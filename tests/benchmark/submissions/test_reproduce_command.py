@@ -114,6 +114,7 @@ def test_what_is_not_there_is_named(policy: Path, capsys: pytest.CaptureFixture[
     )
 
 
+@pytest.mark.slow
 def test_weights_of_the_authors_own_cannot_be_played(
     trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -71,6 +71,7 @@ def sample(**changes: object) -> RerunSample:
     return RerunSample.model_validate(fields | changes)
 
 
+@pytest.mark.slow
 def test_the_record_is_what_the_badge_is_made_of(copies: Copies) -> None:
     older, entry = copies("trained").folder, copies("policy").folder
     add_rerun(older, "Ada", DAY, sample(what="updates", equal=32))
@@ -85,6 +86,7 @@ def test_the_record_is_what_the_badge_is_made_of(copies: Copies) -> None:
     assert not badges_of(verdict, read_reruns(entry.parent)).rerun
 
 
+@pytest.mark.slow
 def test_a_record_does_not_pass_to_another_entry_of_the_name(copies: Copies) -> None:
     """An entry that takes the place of a removed one has to earn its own badge."""
     copy = copies("policy")

@@ -233,6 +233,7 @@ class Talkative(SmallTask):
 TRACE = "texts, rewards and outcomes match this version"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "found"),
     [
@@ -251,6 +252,7 @@ def test_a_broken_promise_is_found(make: Callable[[], SmallTask], found: set[str
     assert found <= failures(make()).keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "name", "detail"),
     [

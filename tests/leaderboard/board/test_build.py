@@ -164,6 +164,7 @@ def test_the_curves_are_those_of_the_logs(built: Built, submissions: Path) -> No
         assert curves.of("kl_init") is None  # these logs have the clipped mean alone
 
 
+@pytest.mark.slow
 def test_the_same_submissions_give_the_same_bytes(built: Built, submissions: Path) -> None:
     again = build(submissions, INITS, env_processes=2)
     assert parquet_bytes(again.content) == parquet_bytes(built.content)
@@ -221,6 +222,7 @@ def test_what_is_not_accepted_is_named(
     assert main(["leaderboard", "build", *options]) == 0
 
 
+@pytest.mark.slow
 def test_of_two_that_are_the_same_the_first_stays(submissions: Path, folder: Path) -> None:
     copied(submissions / POLICY, folder)
     shutil.copytree(folder / POLICY, folder / "20260102_zeal")
@@ -319,6 +321,7 @@ def two_tables(submissions: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     return root
 
 
+@pytest.mark.slow
 def test_another_protocol_has_a_table_of_its_own(two_tables: Path, tmp_path: Path) -> None:
     found = build(two_tables, INITS, env_processes=1)
     assert found.refused == ()
@@ -363,6 +366,7 @@ def test_reruns_are_on_the_board(submissions: Path, folder: Path) -> None:
     assert (row.badges.rerun, row.badges.rerun_note) == (True, "2026-02-01, Ada: the same")
 
 
+@pytest.mark.slow
 def test_an_entry_whose_check_breaks_is_refused_and_the_others_are_shown(
     submissions: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

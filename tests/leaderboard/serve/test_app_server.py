@@ -148,6 +148,7 @@ def test_without_gradio_it_says_what_to_install(tmp_path: Path) -> None:
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken(
     board: Board, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

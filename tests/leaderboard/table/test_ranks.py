@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,6 +50,7 @@ def test_a_range_holds_the_place_by_score(scores: list[float], apart: float) -> 
         assert 1 <= found[entry].first <= place <= found[entry].last <= len(scores)
 
 
+@pytest.mark.slow
 def test_ranks_say_what_comparisons_say(boards: Boards) -> None:
     rng = np.random.default_rng(0)
     rows = [

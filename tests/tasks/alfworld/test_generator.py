@@ -114,6 +114,7 @@ def test_the_task_can_be_asked_and_is_not_begun(household: Household) -> None:
         assert len(targets) >= 2
 
 
+@pytest.mark.slow
 def test_households_vary() -> None:
     made = [generate(*KINDS[number % len(KINDS)], random.Random(number)) for number in range(700)]
     targets = [

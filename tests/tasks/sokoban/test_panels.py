@@ -71,6 +71,7 @@ def test_an_unknown_panel_names_the_near_ones() -> None:
         TASK.panel("bultin")
 
 
+@pytest.mark.slow
 def test_training_never_shares_a_room_with_a_panel() -> None:
     panels = [entry.data["board"] for n in TASK.panels() for entry in TASK.panel(n).entries]
     rooms, levels = {room_key(b) for b in panels}, {level_key(b) for b in panels}

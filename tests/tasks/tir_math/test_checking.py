@@ -192,6 +192,7 @@ def test_different(checker: Checker, truth: str, answer: str) -> None:
     assert verdict.reason in {"different", "unreadable"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("truth", sorted({truth for truth, _ in EQUAL + DIFFERENT}))
 def test_every_right_answer_is_its_own(checker: Checker, truth: str) -> None:
     assert checker.check(truth, truth).equal
@@ -311,6 +312,7 @@ def test_a_kill_from_outside_is_no_wrong_answer(monkeypatch: pytest.MonkeyPatch)
         assert checker.check("5", "5").equal
 
 
+@pytest.mark.slow
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     hide = "import sys; sys.modules['math_verify'] = None; "
     monkeypatch.setattr(process, "_START", hide + process._START)

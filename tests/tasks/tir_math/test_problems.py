@@ -194,6 +194,7 @@ def test_panel_answers_by_other_means(kind: str) -> None:
             assert sympy.simplify(value_of(entry.data["answer"]) - expected) == 0, entry
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(KINDS)))
 def test_training_answers_by_other_means(number: int) -> None:
     for index in range(number, 30 * len(KINDS), len(KINDS)):

@@ -154,6 +154,7 @@ LARGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LARGE)
 def test_a_megabyte_is_read_in_linear_time(name: str) -> None:
     begin = time.process_time()

@@ -86,6 +86,7 @@ def test_any_change_of_a_goal_changes_its_hash() -> None:
     assert len({goal_sha256(one) for one in goals}) == len(goals)
 
 
+@pytest.mark.slow
 @needs_recordings
 def test_the_public_goals_are_the_originals_but_for_the_limit() -> None:
     """All 6,910 synthetic and 13 human goals, with text, attributes and options."""

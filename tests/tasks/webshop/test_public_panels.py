@@ -98,6 +98,7 @@ def test_an_episode_of_the_full_set() -> None:
     assert step.outcome.success
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_full")
 @pytest.mark.parametrize(
     ("changes", "message"),

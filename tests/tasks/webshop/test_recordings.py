@@ -118,6 +118,7 @@ def test_every_ranking(catalogue: Catalogue) -> None:
         assert list(found) == [asin for asin, _ in case["hits"]], f"line {number + 1}, {case['q']}"
 
 
+@pytest.mark.slow
 def test_the_goals_own_product_is_not_always_enough(
     catalogue: Catalogue, worlds: dict[str, Any]
 ) -> None:

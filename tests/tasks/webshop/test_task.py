@@ -270,6 +270,7 @@ def test_the_public_panels_hold(panel: str) -> None:
         assert check.ok, f"{check.name}: {check.detail}"
 
 
+@pytest.mark.slow
 @needs_recordings
 def test_the_public_split_is_by_product() -> None:
     test, train = (TASK.panel(name).entries for name in ("small_1000", "small_1000_train"))

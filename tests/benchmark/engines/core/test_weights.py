@@ -141,6 +141,7 @@ async def test_responses_are_those_of_the_new_weights(
     assert (before.weights_versions, after.weights_versions) == ((0, 0), (1, 1))
 
 
+@pytest.mark.slow
 @in_module_loop
 async def test_an_engine_of_the_new_files_answers_the_same(
     engine: TransformersEngine, folder: Path, tmp_path: Path

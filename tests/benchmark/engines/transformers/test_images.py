@@ -65,6 +65,7 @@ def own_log_probs(folder: Path, one: Request, answer: Generation) -> list[float]
     return found
 
 
+@pytest.mark.slow
 def test_answers_have_the_log_probabilities_of_the_whole_model(folder: Path) -> None:
     asked = [
         request("look", SMALL),
@@ -77,6 +78,7 @@ def test_answers_have_the_log_probabilities_of_the_whole_model(folder: Path) -> 
         assert answer.token_log_probs == pytest.approx(own_log_probs(folder, one, answer), abs=2e-4)
 
 
+@pytest.mark.slow
 def test_company_changes_no_answer(qwen3: Path) -> None:
     asked = [request("look", image) for image in (SMALL, WIDE, SOLVED)] + [request("look")]
     together, alone = answers(qwen3, asked), answers(qwen3, asked, max_batch=1)

@@ -102,6 +102,7 @@ async def test_a_batch_of_mixed_lengths_equals_singles(folder: Path) -> None:
     assert len({g.response_ids for g in singles}) > 32
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("temperature", [0.0, 0.7, 1.5])
 async def test_log_probs_equal_a_teacher_forced_forward(
     folder: Path, reference: PreTrainedModel, temperature: float

@@ -72,6 +72,7 @@ def test_a_run_from_episodes_of_several_others_is_a_copy(copies: Copies, trained
     ]
 
 
+@pytest.mark.slow
 def test_logs_of_another_submission(copies: Copies, trained: Path, other_plays: OtherPlays) -> None:
     """Twenty updates: ten may be alike, eleven are a copy."""
     copy = copies("trained")
@@ -142,6 +143,7 @@ def test_weights_play_a_panel_once_whatever_they_are_called(copies: Copies, trai
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

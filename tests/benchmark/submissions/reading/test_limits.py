@@ -18,6 +18,7 @@ from tests.support.submissions.small import Copy, Json, check, trainer_line
 from tests.support.training.logs import Line
 
 
+@pytest.mark.slow
 def test_a_log_whose_counts_are_forged_consistently(copies: Copies) -> None:
     """Every rate is a count and has its interval: nothing in it contradicts anything."""
 
@@ -34,6 +35,7 @@ def test_a_log_whose_counts_are_forged_consistently(copies: Copies) -> None:
     assert check(copy.folder).accepted
 
 
+@pytest.mark.slow
 def test_a_log_without_the_failures_of_its_engine(copies: Copies) -> None:
     """Numbers that are no counts can be anything within their range."""
     copy = copies("trained")
@@ -78,6 +80,7 @@ def test_a_log_of_another_entry_with_every_number_changed(
     assert check(copy.folder, [Known.of(read_accepted(trained))]).accepted
 
 
+@pytest.mark.slow
 def test_a_date_of_the_past(copies: Copies) -> None:
     """Runs and logs must be older, which whoever sends them can write into them, too."""
     copy = copies("trained")
@@ -105,6 +108,7 @@ def test_answers_that_another_player_gave(copies: Copies) -> None:
     assert check(copy.folder).accepted
 
 
+@pytest.mark.slow
 def test_a_description_that_is_not_true(copies: Copies) -> None:
     def change(about: Json) -> None:
         about["parameters"] = 1

@@ -97,6 +97,7 @@ def test_what_is_not_as_stated_is_refused(hub: LocalServer, reply: Reply, messag
     assert "\n" not in text
 
 
+@pytest.mark.slow
 def test_what_unpacks_on_its_way_is_bounded(hub: LocalServer) -> None:
     bomb = gzip.compress(bytes(2**27))
     hub.answer = lambda asked: Reply(bomb, 200, {"Content-Encoding": "gzip"})
@@ -211,6 +212,7 @@ def stored(copy_folder: Path, dataset: str) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 def test_records_move_to_the_hub(
     hub: LocalServer, copies: Copies, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -22,6 +22,7 @@ def problems(verdict: CheckResult) -> Sequence[str]:
     return [finding.problem for finding in verdict.findings]
 
 
+@pytest.mark.slow
 def test_what_held_is_known_and_nothing_else_is(
     policy: Path, copies: Copies, tmp_path: Path
 ) -> None:

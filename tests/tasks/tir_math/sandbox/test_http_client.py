@@ -220,6 +220,7 @@ def test_trouble_is_met_with_one_more_attempt(server: Server, misdeed: Any, mess
         assert len(server.requests) == before + 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("misdeed", "message"),
     [

@@ -52,6 +52,7 @@ def test_kinds_have_about_as_many_products() -> None:
     assert set(counts.values()) == {16, 17}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_limits(seed: int) -> None:
     for product in generate_catalogue(seed, COUNT):

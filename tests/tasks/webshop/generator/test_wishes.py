@@ -126,6 +126,7 @@ def test_wishes_vary() -> None:
     assert 0.05 < terse / len(GOALS) < 0.4
 
 
+@pytest.mark.slow
 def test_the_search_helps_and_does_not_do_the_work(tmp_path: Path) -> None:
     """With the instruction as the query, the product is often first, mostly among the first ten."""
     documents = (

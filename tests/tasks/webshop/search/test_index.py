@@ -59,6 +59,7 @@ def test_a_repeated_word_counts_again(folder: Path) -> None:
     assert _ids(index.search("hat blue blue blue"))[0] == "B1"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "query",
     [

@@ -9,6 +9,7 @@ from tasks.webshop.search.index import Index, build_index
 from tests.tasks.webshop.search.public import public_documents, recorded_rankings
 
 
+@pytest.mark.slow
 def test_recorded_rankings(tmp_path: Path) -> None:
     folder = os.environ.get("WEBSHOP_RECORDINGS")
     if folder is None:
