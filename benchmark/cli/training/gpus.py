@@ -3,16 +3,21 @@
 import argparse
 import os
 import shlex
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
 from benchmark.cli.say import say
+from benchmark.cli.training.engines import engine_options, has_gpu
 from tasks.errors import UserError
 
 if TYPE_CHECKING:
     from baselines.config.run import TrainingRun
     from baselines.launch.plan import GpuPlan
+
+_ASLEEP: Final = 2.0
+"""GiB that a sleeping vLLM may keep: its context, its graphs."""
 
 
 def check_gpus(arguments: argparse.Namespace) -> int:
@@ -94,3 +99,55 @@ def _show(training: "TrainingRun", plan: "GpuPlan", commands: Any) -> int:
         variables = [f"{name}={shlex.quote(value)}" for name, value in command.environment.items()]
         say("\n" + " ".join([*variables, shlex.join(command.words)]))
     return 0
+
+
+def fit(training: "TrainingRun", arguments: argparse.Namespace) -> "tuple[TrainingRun, str | None]":
+    """Make micro-batches smaller where a GPU has too little memory; no result depends on them.
+
+    Args:
+        training: The run.
+        arguments: Of the command. A size that the user has chosen stays.
+
+    Returns:
+        The run, and what is to be said of it.
+    """
+    from baselines.training.dry_run import fitting
+
+    room = gpu_room(training, arguments)
+    chosen = training.config.optimization.micro_batch_tokens
+    if room is None or any("micro_batch_tokens=" in text for text in arguments.set):
+        return training, None
+    count = int(os.environ.get("WORLD_SIZE", "1"))
+    sharded = os.environ.get("ACCELERATE_USE_FSDP") == "true" and count > 1
+    tokens, peak = fitting(training, count, sharded, not arguments.endpoint, room)
+    said = None
+    if peak > room:
+        said = (
+            f"computed: this run needs {peak:.1f} GiB of each GPU, and {room:.1f} GiB are there "
+            "beside the engine: use more GPUs, optimization.lora.rank=32 or "
+            "optimization.optimizer=adamw_8bit (--dry-run shows the parts)"
+        )
+    elif tokens != chosen:
+        said = (
+            f"optimization.micro_batch_tokens={tokens}: computed to need {peak:.1f} of "
+            f"{room:.1f} GiB, and {chosen} does not fit; results do not depend on it"
+        )
+    optimization = training.config.optimization.model_copy(update={"micro_batch_tokens": tokens})
+    config = training.config.model_copy(update={"optimization": optimization})
+    return replace(training, config=config), said
+
+
+def gpu_room(training: "TrainingRun", arguments: argparse.Namespace) -> float | None:
+    """GiB of each GPU that the trainer may have; None without a GPU."""
+    if not has_gpu():
+        return None
+    import torch
+
+    options = engine_options(training, arguments)
+    whole = min(
+        torch.cuda.get_device_properties(number).total_memory / 2**30
+        for number in range(torch.cuda.device_count())
+    )
+    if arguments.sleep:
+        return whole - _ASLEEP
+    return whole * (1 - (options.gpu_memory_utilization or 0.0))

@@ -27,6 +27,7 @@ from benchmark.cli.training.engines import (
     weighs_by_default,
     weights_dtype,
 )
+from benchmark.cli.training.gpus import check_gpus, fit, launch
 from benchmark.cli.training.on_track import (
     find_track,
     leaves_track,
@@ -71,11 +72,11 @@ def run(arguments: argparse.Namespace) -> int:
     if track is not None:
         rate = f"learning rate: {training.config.optimization.learning_rate:g}, {origin}"
         _note(tuning_text(track) if untuned else rate)
-    if arguments.gpus is not None:
-        from benchmark.cli.training.gpus import check_gpus, launch
-
-        if check_gpus(arguments) > 1:
-            return launch(training, arguments)
+    if arguments.gpus is not None and check_gpus(arguments) > 1:
+        return launch(training, arguments)
+    training, smaller = fit(training, arguments)
+    if smaller is not None:
+        _note(smaller)
     if arguments.dry_run:
         return _dry_run(training, arguments)
     if track is not None and untuned:

@@ -1,14 +1,18 @@
 """What `train` chooses of an engine, and of how it gets weights."""
 
 import argparse
+import shutil
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
+from transformers import Qwen3Config
 
 from baselines.config.run import TrainingRun
+from baselines.inits.registry import find_model
 from benchmark.cli.main import parse
-from benchmark.cli.training import engines
+from benchmark.cli.training import engines, gpus
 from benchmark.cli.training.train import _open_run
 from tasks.errors import UserError
 
@@ -90,3 +94,53 @@ def test_several_processes_with_engines_play_and_learn_in_turns(
     for own in (("--tensor-parallel-size", "2"), ("--async-rollouts",)):
         with pytest.raises(UserError, match=f"does not go with {own[0]}"):
             engines.has_engine(*chosen("--engine", "vllm", *own), accelerator)
+
+
+def large(folder: Path) -> Path:
+    """A folder that says it has Qwen3-4B; its weights are never looked at."""
+    init = find_model("tiny-sokoban").path
+    assert init is not None
+    shutil.copytree(init, folder)
+    config = Qwen3Config(
+        vocab_size=151_936,
+        hidden_size=2560,
+        intermediate_size=9728,
+        num_hidden_layers=36,
+        num_attention_heads=32,
+        num_key_value_heads=8,
+        head_dim=128,
+        tie_word_embeddings=True,
+        architectures=["Qwen3ForCausalLM"],
+    )
+    config.save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.slow
+def test_micro_batches_are_as_large_as_a_gpu_has_room_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = ("--init", str(large(tmp_path / "4b")), "--task", "alfworld", "--scale", "paper")
+
+    def fitted(room: float, *own: str) -> tuple[int, str | None]:
+        monkeypatch.setattr(gpus, "gpu_room", lambda training, arguments: room)
+        training, said = gpus.fit(*chosen(*policy, *own))
+        return training.config.optimization.micro_batch_tokens, said
+
+    # README: 90.0 GiB with 16,384 tokens.
+    assert fitted(91.0) == (16_384, None)
+    tokens, said = fitted(85.0)
+    assert tokens == 4_096 and said is not None
+    assert said.startswith("optimization.micro_batch_tokens=4096: computed to need 8")
+    tokens, said = fitted(47.0)
+    assert tokens == 2_048 and said is not None
+    assert "GiB of each GPU, and 47.0 GiB are there" in said and "optimization.lora.rank" in said
+    assert fitted(47.0, "--set", "optimization.lora.rank=32") == (16_384, None)
+    # What the user has chosen stays.
+    assert fitted(47.0, "--set", "optimization.micro_batch_tokens=16384") == (16_384, None)
+
+
+def test_without_a_gpu_nothing_is_fitted() -> None:
+    training, arguments = chosen()
+    assert gpus.gpu_room(training, arguments) is None
+    assert gpus.fit(training, arguments) == (training, None)
