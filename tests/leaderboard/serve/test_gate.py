@@ -276,7 +276,7 @@ def test_the_events_of_the_page_pass(client: TestClient) -> None:
     assert answer.status_code == 200 and "good" in answer.text
     link = {"href": "?tab=entry&entry=nobody"}
     said = client.post(PREDICT, json=call(LINK, ["v1"], event_data=link)).text
-    assert "though the address asks for it: entry nobody" in said
+    assert "not on the board: entry nobody" in said
     assert client.post(PREDICT, json=call(LOAD, ["v1"], event_data=None)).status_code == 200
     slow = call(SLOW, [], event_data={"href": "?tab=entry&entry=20260101_good"})
     assert "Episodes" in client.post(PREDICT, json=slow).text
