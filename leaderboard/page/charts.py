@@ -37,7 +37,7 @@ _CONFIG: Final[Spec] = {
     "legend": {
         "labelColor": INK, "labelFontSize": 13, "labelLimit": 260, "title": None, "orient": "top",
         # One line of all names would be cut off where a figure is narrow.
-        "columns": 4,
+        "columns": 3,
         "symbolStrokeWidth": 3, "symbolOpacity": 1,
     },
     "text": {"color": INK, "fontSize": 12},

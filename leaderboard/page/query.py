@@ -30,6 +30,12 @@ MAX_LINK: Final = 16_000
 TOO_LONG: Final = "too-long"
 """Stands in a parsed query that was longer than `MAX_LINK`."""
 _MAX_SHOWN: Final = 3
+_CALLED: Final = {
+    "panels": "task", "kinds": "kind", "bases": "base model", "base": "base model",
+    "inits": "init", "badges": "badge", "columns": "column", "entries": "entry",
+    "first": "entry", "second": "entry", "measure": "stability measure", "x": "axis",
+}  # fmt: skip
+"""What people call a field, where that is not its name."""
 _MAX_WORD: Final = 60
 """Characters of an unknown value that are repeated."""
 
@@ -106,7 +112,8 @@ def open_query(board: Board, asked: Asked) -> Opened:
         else:
             offered = _offered(board, name, found, known)
             right = tuple(dict.fromkeys(value for value in values if value in offered))
-            unknown += [f"{name} {text(cut(v, _MAX_WORD))}" for v in values if v not in offered]
+            called = _CALLED.get(name, name)
+            unknown += [f"{called} {text(cut(v, _MAX_WORD))}" for v in values if v not in offered]
             first = right[0] if right else getattr(DEFAULTS, name)
             found[name] = right if name in MANY else first
     if len(found["entries"]) > MOST_CURVES:

@@ -196,7 +196,12 @@ def _collapses(row: BoardRow) -> Markup:
         [
             f"{event.happened} of {counted(event.known, 'seed')} ",
             explained("collapse", "collapsed"),
-            f" (95% CI {whole_percent(event.low)}\u2013{whole_percent(event.high)}%).",
+            " ",
+            element(
+                "span",
+                f"(95% CI {whole_percent(event.low)}\u2013{whole_percent(event.high)}%).",
+                "lb-whole",
+            ),
         ]
     )
 

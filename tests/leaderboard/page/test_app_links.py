@@ -164,12 +164,12 @@ def test_what_is_not_there_is_said(board: Board) -> None:
     assert found.state == State(protocol="v1", panels="built-in")
     said = found.ignored.text
     assert said == (
-        "This link asks for something that is not on the board: tab x, protocol v9, kinds policy "
+        "This link asks for something that is not on the board: tab x, protocol v9, kind policy "
         "and 2 more."
     )
     assert Ignored().text == ""
     long = open_query(board, parsed(f"panels={'b' * 500}")).ignored.text
-    assert long.endswith(f"not on the board: panels {'b' * 59}\u2026.")
+    assert long.endswith(f"not on the board: task {'b' * 59}\u2026.")
 
 
 def test_a_seed_and_an_episode_belong_to_what_is_shown(board: Board) -> None:
