@@ -3,21 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from baselines.rollouts.rows import Row
-from benchmark.engines.core.vision import Vision, vision_of
+from benchmark.engines.core.vision import INPUTS, Vision, patches_of, vision_of
 from benchmark.engines.transformers.prefix_tree import IMAGES
 from tasks.chat.images import Image
 from tasks.errors import UserError
 
 Ids = npt.NDArray[np.integer]
-_GRID: Final = "image_grid_thw"
-_PIXELS: Final = "pixel_values"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,12 +80,10 @@ class Eyes:
         looked: dict[str, dict[str, torch.Tensor]] = {}
         for image in shown:
             if image.sha256 not in looked:
-                patches = self.vision.patches([image.picture()])
-                looked[image.sha256] = {
-                    name: torch.from_numpy(patches[name]) for name in (_PIXELS, _GRID)
-                }
+                patches = patches_of(self.vision, image)
+                looked[image.sha256] = {name: torch.from_numpy(patches[name]) for name in INPUTS}
         pixels, grids = (
-            torch.cat([looked[image.sha256][name] for image in shown]) for name in (_PIXELS, _GRID)
+            torch.cat([looked[image.sha256][name] for image in shown]) for name in INPUTS
         )
         return Seen(pixels, grids, [self._positions(row, looked) for row in rows])
 
@@ -101,7 +97,7 @@ class Eyes:
         kinds = torch.zeros_like(ids, dtype=torch.int)
         for begin, end in self._runs(row):
             kinds[0, begin:end] = 1
-        grids = torch.cat([looked[image.sha256][_GRID] for image in row.images])
+        grids = torch.cat([looked[image.sha256][INPUTS[1]] for image in row.images])
         if self._rule is None:
             raise UserError(f"{self._folder} is of a family whose images are not trained on")
         positions, _ = self._rule(ids, kinds, image_grid_thw=grids)

@@ -13,6 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from benchmark.engines.core.files import read_json
 from tasks.chat.images import Image
 from tasks.errors import UserError
@@ -24,6 +26,11 @@ if TYPE_CHECKING:
 FAMILIES: Final = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe")
 """`model_type` of the models whose images are read here."""
 PROCESSOR: Final = "preprocessor_config.json"
+INPUTS: Final = ("pixel_values", "image_grid_thw")
+"""What a model's `forward` takes for images: see `Sight.inputs`."""
+_KEPT: Final = 32
+"""Images whose patches are kept: those of a board of Sokoban take 2 MB, those of a large image of a
+whole model 25."""
 _OTHERWISE: Final = "serve it and give --endpoint, or choose the task's text view"
 
 
@@ -33,14 +40,14 @@ class Sight:
 
     Attributes:
         bare_ids: Token ids of the prompt with one placeholder an image, which vLLM writes out.
-        pictures: The images in order, decoded.
+        images: The images in order.
         inputs: What the model's `forward` takes beside the ids, as arrays: `pixel_values`
             (patches, values of a patch) and `image_grid_thw` (images, 3).
         image_token: The placeholder.
     """
 
     bare_ids: list[int]
-    pictures: "tuple[Picture, ...]"
+    images: tuple[Image, ...]
     inputs: Mapping[str, Any]
     image_token: int
 
@@ -79,8 +86,9 @@ class Vision:
             UserError: See `write_out`.
         """
         ids = self.write_out(bare_ids, images)
-        pictures = tuple(image.picture() for image in images)
-        return ids, Sight(list(bare_ids), pictures, self.patches(pictures), self.image_token)
+        seen = [patches_of(self, image) for image in images]
+        inputs = {name: np.concatenate([each[name] for each in seen]) for name in INPUTS}
+        return ids, Sight(list(bare_ids), tuple(images), inputs, self.image_token)
 
     def write_out(self, bare_ids: Sequence[int], images: Sequence[Image]) -> list[int]:
         """Token ids as the model gets them: a placeholder for each token of an image.
@@ -120,6 +128,15 @@ class Vision:
     def patches(self, pictures: "Sequence[Picture]") -> Mapping[str, Any]:
         """What a model's `forward` takes for images, as `Sight.inputs` has it."""
         return dict(self.processor(images=list(pictures), return_tensors="np"))
+
+
+@lru_cache(_KEPT)
+def patches_of(vision: Vision, image: Image) -> Mapping[str, Any]:
+    """`Vision.patches` of one image; those of the last ones are kept.
+
+    The episodes of a group begin alike, and many prompts of a rollout show the same image.
+    """
+    return vision.patches([image.picture()])
 
 
 @lru_cache(8)

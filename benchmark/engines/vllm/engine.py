@@ -203,7 +203,7 @@ class VllmEngine(WorkerEngine):
             # vLLM writes the placeholders out itself, and its prefix cache knows the pixels.
             prompt = TokensPrompt(
                 prompt_token_ids=sight.bare_ids,
-                multi_modal_data={"image": list(sight.pictures)},
+                multi_modal_data={"image": [image.picture() for image in sight.images]},
             )
         if self._updates:
             # Requests under other weights may have left keys and values of the same prompt.
