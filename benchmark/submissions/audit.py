@@ -31,13 +31,14 @@ import torch
 
 from benchmark.engines.core.base import Sampling
 from benchmark.engines.core.chat import Chat
+from benchmark.engines.core.vision import Sight
 from benchmark.engines.transformers.engine import context_of
+from benchmark.engines.transformers.images import image_inputs
 from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.records import EpisodeRecord, SequenceRecord, TurnRecord
 from benchmark.evaluation.replay import Claim, Replay, installed_panel, replay_records
 from benchmark.submissions.reading.entry import ReadRun
 from tasks.chat.messages import Message, text_of
-from tasks.errors import UserError
 from tasks.seeding import stable_seed
 
 if TYPE_CHECKING:
@@ -164,12 +165,14 @@ class _Part:
         stated: Responses whose log-probability is stated, each with the range of `chosen` that
             holds its tokens.
         ends: Tokens one of which ended the response after `ids`; nobody knows which.
+        sight: The images in `ids`; None without any.
     """
 
     ids: list[int]
     chosen: list[int]
     stated: tuple[tuple[slice, float], ...]
     ends: tuple[int, ...] = ()
+    sight: Sight | None = None
 
 
 def audit_run(
@@ -185,14 +188,12 @@ def audit_run(
         seed: Of the choice.
 
     Raises:
-        UserError: The run shows images.
+        UserError: The run shows images, and the model cannot read them.
     """
     playable = [record for record in run.records if record.turns]
     chosen = random.Random(stable_seed("audit", run.path, seed)).sample(
         playable, min(episodes, len(playable))
     )
-    if any(record.images for record in chosen):
-        raise UserError(f"{run.path} shows images, and an audit scores texts alone yet")
     exact = run.manifest.engine.get("dtype") == "float32" and model.dtype == torch.float32
     tolerance = EXACT if exact else ROUGH
     context = context_of(model)
@@ -238,7 +239,7 @@ def _parts(
             return [], False
         return [_sequence_part(record, record.sequence)], True
     pairs = zip(shown, record.turns, strict=False)
-    turns = [_turn_part(chat.render(messages, variables), turn, chat) for messages, turn in pairs]
+    turns = [_turn_part(*chat.read(messages, variables), turn, chat) for messages, turn in pairs]
     known = [part for part in turns if part is not None and len(part.ids) <= context]
     return known, 2 * len(known) >= len(record.turns)
 
@@ -288,7 +289,9 @@ def _sequence_part(record: EpisodeRecord, sequence: SequenceRecord) -> _Part:
     return _Part(list(sequence.token_ids), chosen, tuple(stated))
 
 
-def _turn_part(prompt: list[int], turn: TurnRecord, chat: Chat) -> _Part | None:
+def _turn_part(
+    prompt: list[int], sight: Sight | None, turn: TurnRecord, chat: Chat
+) -> _Part | None:
     """One turn; None if its text was drawn as other tokens than those that it is encoded to."""
     text = turn.response.removeprefix(chat.opened(prompt))
     response = chat.tokenizer.encode(text, add_special_tokens=False)
@@ -298,7 +301,7 @@ def _turn_part(prompt: list[int], turn: TurnRecord, chat: Chat) -> _Part | None:
     ids = [*prompt, *response, *(stops if len(stops) == 1 else [])]
     chosen = list(range(len(prompt), len(ids)))
     stated = () if turn.log_prob is None else ((slice(0, len(chosen)), turn.log_prob),)
-    return _Part(ids, chosen, stated, tuple(stops) if len(stops) > 1 else ())
+    return _Part(ids, chosen, stated, tuple(stops) if len(stops) > 1 else (), sight)
 
 
 def _audit(
@@ -365,7 +368,10 @@ def _scores(
     begin = min(part.chosen, default=len(part.ids)) - 1
     with torch.inference_mode():
         kept = len(part.ids) - begin
-        logits = model(input_ids=tokens, logits_to_keep=kept).logits[0, -kept:]
+        inputs = {"input_ids": tokens}
+        if part.sight is not None:
+            inputs = image_inputs(model, tokens, [part.sight])
+        logits = model(**inputs, logits_to_keep=kept).logits[0, -kept:]
     log_probs, far, bets = [torch.zeros(0, device=model.device)], 0, torch.zeros(len(BETS))
     for start in range(0, len(part.chosen), _ROWS):
         chosen = torch.tensor(part.chosen[start : start + _ROWS], device=model.device)

@@ -383,7 +383,22 @@ def test_weights_that_a_submission_does_not_name(
     assert "1 episodes scored under model (folder" in capsys.readouterr().out
 
 
-def test_a_run_with_images_is_not_scored(tiny: Weights, runs: dict[str, ReadRun]) -> None:
-    seen = [record.model_copy(update={"images": ("0" * 16,)}) for record in runs["greedy"].records]
-    with pytest.raises(UserError, match="runs/r0 shows images"):
-        audited(replace(runs["greedy"], records=tuple(seen)), tiny)
+def test_a_run_with_images_is_scored_with_what_it_saw(tmp_path: Path, tiny: Weights) -> None:
+    folder = find_model("tiny-sokoban-pixels").path
+    assert folder is not None
+    pixels = {"sokoban": {"view": "pixels"}}
+    shard = Shard(index=1, count=64)
+    seen = play(
+        tmp_path / "run", folder, Plan.of([("sokoban", "builtin")], settings=pixels, shard=shard)
+    )
+    model, chat = weights(folder)
+    found = audited(seen, (model, chat))
+    assert len(found) == 4
+    assert all(audit.credible and audit.unscored == 0 for audit in found)
+    assert all(audit.off is not None and audit.off < 1e-4 for audit in found)
+    # Whoever sees other cells says something else.
+    with torch.no_grad():
+        model.model.visual.pos_embed.weight.zero_()
+    assert not any(audit.credible for audit in audited(seen, (model, chat)))
+    with pytest.raises(UserError, match="reads texts alone"):
+        audited(seen, tiny)
