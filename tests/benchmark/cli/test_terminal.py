@@ -133,6 +133,7 @@ CHANGES: dict[str, Callable[[Json, list[Json]], None]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_what_a_run_says_holds_no_escape(
     change: Callable[[Json, list[Json]], None],

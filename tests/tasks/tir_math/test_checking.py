@@ -180,11 +180,13 @@ def ended(pid: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("truth", "answer"), EQUAL)
 def test_equal(checker: Checker, truth: str, answer: str) -> None:
     assert checker.check(answer, truth).reason == "equal"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("truth", "answer"), DIFFERENT)
 def test_different(checker: Checker, truth: str, answer: str) -> None:
     verdict = checker.check(answer, truth)

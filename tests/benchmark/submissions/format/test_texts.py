@@ -109,6 +109,7 @@ def test_every_text_fits_on_a_line(text: str, limit: int) -> None:
     assert len(shown) <= limit
 
 
+@pytest.mark.slow
 @given(st.text(st.characters(codec="utf-8")))
 @example("a\u1680")  # a space that is not the plain one
 @example("a\u00a0b")
