@@ -16,6 +16,7 @@ from baselines.config.schema import TrainConfig
 from baselines.inits.registry import find_model, read_registry
 from baselines.tracks.registry import load_track, read_rates, resolve_on_track, track_names
 from benchmark.commands_of_entry import TrainCommand, Words
+from benchmark.engines.core.names import FLOATS, LOADING
 from benchmark.flat import flat
 from benchmark.logs.lines import Start, TrackClaim
 from benchmark.logs.training_log import TrainingLog
@@ -112,7 +113,7 @@ def logged_configuration(start: Start) -> tuple[TrainConfig, Mapping[str, Mappin
 
 
 def check_init(start: Start) -> None:
-    """Check that the weights which a training started from are here, the very same.
+    """Check that the weights which a training started from are available here, with the same hash.
 
     Raises:
         UserError: They are not.
@@ -132,7 +133,7 @@ def _init_word(init: ModelIdentity) -> str:
     """What `--init` names.
 
     Raises:
-        UserError: The weights were a folder of the authors' own.
+        UserError: The weights were a folder of one's own.
     """
     if init.kind == "init":
         registry = read_registry()
@@ -151,7 +152,7 @@ def _init_word(init: ModelIdentity) -> str:
 
 
 def _recipe(name: str, config: TrainConfig, folder: str) -> tuple[str, dict[str, str]]:
-    """What `--recipe` names; a recipe of the authors' own is written from the log."""
+    """What `--recipe` names; a recipe of one's own is written from the log."""
     if name in names(RECIPES):
         return name, {}
     method = config.model_dump(mode="json", include=set(METHOD))
@@ -216,7 +217,7 @@ def _open_words(
         UserError: There is none.
     """
     target = flat(config.model_dump(mode="json"))
-    # A recipe of the authors' own is not written yet, and is GRPO with the four choices replaced.
+    # A recipe of one's own is not written yet, and is GRPO with the four choices replaced.
     known = "grpo" if files else recipe
     method = _as_settings({k: config.model_dump(mode="json")[k] for k in METHOD}) if files else ()
     found = {scale: _needed(known, scale, list(tasks), target, method) for scale in names(SCALES)}
@@ -243,9 +244,9 @@ def _open_words(
 def _engine(engine: Mapping[str, Any]) -> Words:
     """The options that choose the engine of the rollouts, where it was in process."""
     kind, dtype = engine.get("kind"), engine.get("dtype")
-    if kind not in ("transformers", "vllm"):
+    if kind not in LOADING:
         return ()
-    known = isinstance(dtype, str) and dtype in ("float32", "bfloat16", "float16")
+    known = isinstance(dtype, str) and dtype in FLOATS
     return ("--engine", str(kind), *(("--dtype", str(dtype)) if known else ()))
 
 

@@ -93,7 +93,9 @@ def _from_folder(path: Path, name: str, revision: str | None = None) -> Adapter:
         raise UserError(f"--lora {path}: no {WEIGHTS} there{fix}")
     check_pulled(path / WEIGHTS)
     if config.stat().st_size > MAX_CONFIG:
-        raise UserError(f"{config} is longer than {MAX_CONFIG:,} bytes; it is no adapter's")
+        raise UserError(
+            f"{config} is longer than {MAX_CONFIG:,} bytes; it is not an adapter's configuration"
+        )
     try:
         read = _Config.model_validate_json(config.read_bytes())
     except ValidationError as error:

@@ -12,6 +12,7 @@ from itertools import zip_longest
 from pathlib import PurePosixPath
 from typing import Final
 
+from benchmark.engines.core.names import LOADING
 from benchmark.evaluation.manifest import Manifest
 from benchmark.logs.lines import Update, Validation
 from benchmark.logs.training_log import TrainingLog
@@ -21,8 +22,6 @@ from tasks.errors import UserError
 
 BEST, LAST = "best", "last"
 """Folders of a training's checkpoints."""
-_LOADED: Final = ("transformers", "vllm")
-"""Engines that load a model in a type of numbers that can be chosen."""
 _MEASURED: Final = ("seconds", "memory", "speed")
 """Beginnings of the names of numbers that differ from machine to machine."""
 
@@ -162,7 +161,7 @@ def _engine(manifest: Manifest) -> Words:
     if manifest.model.kind == "policy":
         return ("--engine", manifest.model.name)
     kind, dtype = manifest.engine.get("kind"), manifest.engine.get("dtype")
-    if kind not in _LOADED:
+    if kind not in LOADING:
         return ()
     return ("--engine", str(kind), *(("--dtype", dtype) if isinstance(dtype, str) else ()))
 

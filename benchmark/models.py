@@ -55,7 +55,7 @@ class Adapter:
 
 
 class ModelIdentity(Strict):
-    """Which weights answered.
+    """Identity of the weights that produced the responses.
 
     Attributes:
         name: An init's name, a folder's name, a hub id, a served model's name or a policy.

@@ -70,7 +70,7 @@ class FixedRate(Strict):
     """One learning rate for all methods.
 
     Attributes:
-        fixed: It.
+        fixed: The learning rate.
     """
 
     fixed: _Rate

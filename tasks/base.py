@@ -30,7 +30,7 @@ BUILTIN = "builtin"
 
 @dataclass(frozen=True, slots=True)
 class Worst:
-    """What the worst failure of a task comes to.
+    """Score and reward of the worst possible failure.
 
     Attributes:
         score: The task's score.

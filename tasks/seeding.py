@@ -2,7 +2,11 @@
 
 import hashlib
 import json
-from typing import Any
+import random
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+_Item = TypeVar("_Item")
 
 
 def canonical_json(value: Any) -> str:
@@ -32,3 +36,8 @@ def stable_seed(*parts: str | int, bits: int = 63) -> int:
     """
     digest = hashlib.sha256(canonical_json([*parts]).encode()).digest()
     return int.from_bytes(digest[:8], "big") >> (64 - bits)
+
+
+def pick(items: Sequence[_Item], rng: random.Random) -> _Item:
+    """One of the items; unlike `random.choice`, the same in every version of Python."""
+    return items[int(rng.random() * len(items))]

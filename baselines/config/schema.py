@@ -66,8 +66,7 @@ class Rollout(Part):
 class LoRA(Part):
     """Low-rank updates of all linear layers but the last (Hu et al., arXiv 2106.09685).
 
-    There is no dropout: a policy that drew its own weights anew in every pass would be another one
-    than played.
+    There is no dropout: a policy with dropout would differ from the one that was sampled from.
 
     Attributes:
         rank: Of an update.

@@ -26,7 +26,7 @@ class Peaks:
         self._phase: str | None = None
 
     def begin(self, phase: str | None, done: int = 0, total: int = 0) -> None:
-        """A phase begins, or with None the last one ends; that it goes on is no news."""
+        """A phase begins, or with None the last one ends; calls within a phase are ignored."""
         del done, total
         if phase == self._phase:
             return

@@ -11,7 +11,7 @@ from baselines.config.schema import TrainConfig
 from baselines.rollouts.rows import Row
 
 _MOST, _UPDATES_ABOVE = 0.5, 3
-"""Share of the advantages that penalties may have, and for how many updates more is no accident."""
+"""Warn when penalties are more than this share of the advantages in this many updates."""
 
 
 def estimate(

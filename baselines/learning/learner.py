@@ -380,7 +380,7 @@ class Learner:
         )
         policy, prepared_optimizer = self.accelerator.prepare(model, optimizer)
         if self.lora is not None:
-            freeze(policy)  # FSDP makes weights anew
+            freeze(policy)  # FSDP recreates the weights
         critic = None
         chosen = self.config.advantage
         if isinstance(chosen, GAE):

@@ -42,11 +42,11 @@ class Row:
         group: Place of its group in the task's training stream.
         member: Number of the episode within the group.
         turn: Number of the turn, from 0; of a trajectory 0.
-        prompt_ids: What stands before the first token that the model drew.
+        prompt_ids: Tokens before the first sampled token.
         response_ids: Everything from there on.
-        response_mask: 1 for tokens that the model drew, 0 for what the world said in between.
-        engine_log_probs: Log-probabilities as the engine drew the tokens; 0 where masked.
-        versions: Weights that the first and the last token were drawn from.
+        response_mask: 1 for sampled tokens, 0 for the environment's text in between.
+        engine_log_probs: Log-probabilities from the engine, as sampled; 0 where masked.
+        versions: Versions of the weights that sampled the first and the last token.
         reward: The episode's return without format penalties.
         penalty: Format penalties that fall on this row.
         step_reward: The world's reward for this turn; of a trajectory the sum.

@@ -197,7 +197,8 @@ def _check_format(accelerator: Accelerator, saved: Path) -> None:
     how = {True: "with FSDP (accelerate launch --use_fsdp)", False: "without FSDP"}
     raise UserError(
         f"the checkpoint {saved.parent} was written {how[sharded]}, and this run is {how[wanted]}: "
-        "it goes on as it began, on any number of processes; the model in it can be used anywhere"
+        "resume it the way it was started, on any number of processes; the model in it can be used "
+        "anywhere"
     )
 
 

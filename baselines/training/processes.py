@@ -19,7 +19,7 @@ from baselines.learning.sharding import configure_sharding
 from tasks.errors import UserError
 
 _LONGEST: Final = timedelta(days=1)
-"""That a collective may wait: whoever has played its share waits for the others."""
+"""Timeout of a collective: processes that finish early wait for the others."""
 _BROKEN: Final = ("Connection closed by peer", "Connection reset by peer", "Broken pipe")
 """What collectives say whose other end is gone."""
 _LOOK: Final = 1.0
@@ -101,7 +101,7 @@ def ended_together(accelerator: Accelerator) -> Iterator[None]:
             time.sleep(2 * _LOOK)
         if isinstance(error, RuntimeError) and any(text in str(error) for text in _BROKEN):
             raise UserError(
-                "another process of this run has ended without a word (killed, or out of host "
+                "another process of this run ended without a message (killed, or out of host "
                 "memory: see the system's log); the same command goes on from the last checkpoint"
             ) from error
         raise

@@ -1,6 +1,5 @@
 """The terminal view of a training run: progress, time, metrics."""
 
-import logging
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -8,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
 from types import TracebackType
-from typing import Any, Self, TextIO
+from typing import Any, Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -16,6 +15,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from benchmark.console import log_to
 from benchmark.stats.formatting import percent_text, rate_text
 
 Line = Mapping[str, Any]
@@ -134,7 +134,7 @@ class LiveView:
             self._live.start()
             # The view redirects sys.stderr so that lines appear above it; handlers made before
             # hold the old one.
-            _log_to(sys.stderr)
+            log_to(sys.stderr)
             return self
         if self._title:
             self._print(self._title)
@@ -152,7 +152,7 @@ class LiveView:
         if self._live:
             self._phase = "done" if exc_type is None else "stopped"
             self._live.stop()
-            _log_to(sys.stderr)
+            log_to(sys.stderr)
 
     def phase(self, name: str, done: int = 0, total: int = 0) -> None:
         """Say what is being done, and how much of it, where that can be counted."""
@@ -306,9 +306,3 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 def _clock(seconds: float) -> str:
     return str(timedelta(seconds=round(seconds)))
-
-
-def _log_to(stream: TextIO) -> None:
-    for handler in logging.getLogger().handlers:
-        if type(handler) is logging.StreamHandler:
-            handler.setStream(stream)

@@ -356,7 +356,7 @@ class Trainer:
         }
 
     def _write(self, line: Line) -> None:
-        """Append a line to the log and tell who listens; the main process does."""
+        """Append a line to the log and tell the watcher, on the main process only."""
         if self._log is not None:
             line = self._log.append(line)
             self.watch.line(line)

@@ -135,7 +135,7 @@ def command_line() -> Parser:
         epilog=f"{PROGRAM} COMMAND --help shows options and examples.",
     )
     parser.add_argument("--debug", action="store_true", help="show tracebacks and debug messages")
-    parser.add_argument("--version", action=_Version, help="print the version, and end")
+    parser.add_argument("--version", action=_Version, help="print the version and exit")
     commands = parser.add_subparsers(
         title="commands", dest="command", required=True, metavar="COMMAND"
     )

@@ -1,11 +1,10 @@
 """Progress of a run: a bar on a terminal, lines in a log; success so far, tokens/s, time left."""
 
-import logging
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Self, TextIO
+from typing import Self
 
 from rich.console import Console
 from rich.progress import (
@@ -20,6 +19,7 @@ from rich.progress import (
 )
 
 from benchmark.cli.say import say
+from benchmark.console import log_to
 from benchmark.engines.core.metered import MeteredEngine
 from benchmark.evaluation.notes import FIRST_LOOK
 from benchmark.evaluation.records import EpisodeRecord
@@ -75,7 +75,7 @@ class Progress:
             self._bar.start()
             # The bar redirects sys.stderr so that lines appear above it; handlers made before
             # hold the old one.
-            _log_to(sys.stderr)
+            log_to(sys.stderr)
         return self
 
     def __exit__(
@@ -87,7 +87,7 @@ class Progress:
         """Clear the bar."""
         if self._bar:
             self._bar.stop()
-            _log_to(sys.stderr)
+            log_to(sys.stderr)
 
     def update(self, record: EpisodeRecord, meter: MeteredEngine) -> None:
         """Count one more episode."""
@@ -114,9 +114,3 @@ class Progress:
             if self._played == FIRST_LOOK:
                 for note in self._look(self._first):
                     say(f"note, after {FIRST_LOOK} episodes: {note}", file=sys.stderr, flush=True)
-
-
-def _log_to(stream: TextIO) -> None:
-    for handler in logging.getLogger().handlers:
-        if type(handler) is logging.StreamHandler:
-            handler.setStream(stream)

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmark.engines.core.base import GREEDY, PLAIN_CHAT, ChatOptions, Engine, Sampling
-from benchmark.engines.core.scripted import POLICIES, ScriptedEngine
+from benchmark.engines.core.names import ENGINES, LOADING, POLICIES
+from benchmark.engines.core.scripted import ScriptedEngine
 from benchmark.models import ModelSource
 from tasks.errors import UserError
 
 MAX_BATCH = 64
 """Responses that transformers runs at once, at most; its memory grows with their number."""
-KINDS = ("auto", "vllm", "transformers", "openai", *POLICIES)
+KINDS = ("auto", *ENGINES, *POLICIES)
 _NVIDIA: Final = Path("/proc/driver/nvidia/version")
 """There where the driver of an NVIDIA GPU is loaded."""
 
@@ -98,11 +99,11 @@ def _refuse_idle_options(kind: str, options: EngineOptions) -> None:
     }
     idle = [name for name, value in of_vllm.items() if value is not None and kind != "vllm"]
     why = "only vLLM in this process has it"
-    if not idle and options.dtype != "auto" and kind not in ("vllm", "transformers"):
+    if not idle and options.dtype != "auto" and kind not in LOADING:
         idle, why = ["--dtype"], "the server has chosen it" if kind == "openai" else "no model runs"
-    if not idle and options.data_parallel_size and kind not in ("vllm", "transformers"):
+    if not idle and options.data_parallel_size and kind not in LOADING:
         idle, why = ["--data-parallel-size"], "no model runs in this program"
-    if not idle and options.lora is not None and kind not in ("vllm", "transformers"):
+    if not idle and options.lora is not None and kind not in LOADING:
         of_server = "load it there (vllm serve --lora-modules) and name it with --model"
         idle, why = ["--lora"], of_server if kind == "openai" else "no model runs"
     if not idle and options.chat.extra_body and kind != "openai":

@@ -130,7 +130,7 @@ class SequenceRecord(Strict):
 
     @property
     def response_mask(self) -> list[int]:
-        """1 for every token that the model drew, 0 for the others."""
+        """1 for every sampled token, 0 for the others."""
         mask = [0] * len(self.token_ids)
         for start, stop in self.written:
             mask[start:stop] = [1] * (stop - start)

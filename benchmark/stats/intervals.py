@@ -54,7 +54,7 @@ def wilson(successes: int, trials: int, confidence: float = CONFIDENCE) -> Inter
 
 
 def wilson_rate(rate: float, trials: float, confidence: float = CONFIDENCE) -> Interval:
-    """Wilson's score interval of a rate that is no count of its trials, such as a mean of rates.
+    """Wilson's score interval of a rate that is not a count of successes, such as a mean of rates.
 
     Args:
         rate: In [0, 1].

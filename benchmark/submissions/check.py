@@ -96,7 +96,7 @@ def check_submission(
     except Rejected as rejected:
         findings.append(rejected.finding)
     if base is not None:
-        # Before anything is replayed: who touches something else is told at once.
+        # Before anything is replayed: changes to other files are reported immediately.
         findings += check_changes(folder, base, head, repository)
     if entry is not None:
         for check in CHECKS:

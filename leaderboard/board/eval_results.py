@@ -67,10 +67,10 @@ def result_files(content: BoardContent, source: Source) -> tuple[dict[Path, byte
         no repository can be called, which have no file.
 
     Raises:
-        UserError: `source.dataset` can be no dataset.
+        UserError: `source.dataset` cannot be a dataset.
     """
     if not _is_repository(source.dataset):
-        raise UserError(f"--dataset {source.dataset}: no dataset of the hub, which is OWNER/NAME")
+        raise UserError(f"--dataset {source.dataset}: not a dataset on the hub; give OWNER/NAME")
     standard = content.facts.protocols[0].name
     items: dict[Path, list[dict[str, Any]]] = {}
     odd = []
@@ -82,7 +82,7 @@ def result_files(content: BoardContent, source: Source) -> tuple[dict[Path, byte
             if repository is None:
                 continue
             if not _is_repository(repository):
-                odd.append(f"{row.id}: {repository} is no repository of the hub")
+                odd.append(f"{row.id}: {repository} is not a repository on the hub")
                 continue
             path = Path(repository) / FOLDER / f"{row.id}.yaml"
             items.setdefault(path, []).extend(_items(row, point, source))

@@ -45,7 +45,8 @@ def read_queue(path: Path) -> Queue:
     except (ValueError, TypeError) as error:
         said = on_one_line(str(error))
         raise UserError(
-            f"--queue {path} is no queue: {said}; make it with scripts/queue_of_submissions.py"
+            f"--queue {path} is not a queue file: {said}; make it with "
+            "scripts/queue_of_submissions.py"
         ) from error
 
 

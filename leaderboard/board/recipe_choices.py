@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from benchmark.logs.training_log import TrainingLog
+from benchmark.track_schema import METHOD
 from leaderboard.board.rows import RecipeChoices
 from tasks.seeding import canonical_json, sha256_text
 from tasks.texts import counted
@@ -15,9 +16,7 @@ PLAIN: Final = "plain"
 """Sampling without anything beyond drawing groups."""
 MASKED: Final = " + sequence mask"
 """What the name of a clipping with a sequence mask ends on."""
-PARTS: Final = ("advantage", "clipping", "aggregation", "sampling")
-"""The paper's four dimensions: fields of `RecipeChoices`, and parts of a configuration."""
-_NOT_SETTING: Final = (*PARTS, "validation", "checkpoint_every", "seed")
+_NOT_SETTING: Final = (*METHOD, "validation", "checkpoint_every", "seed")
 _WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+@-]{0,39}")
 
 
@@ -54,7 +53,7 @@ def _hashes(configuration: Mapping[str, Any], task: str) -> tuple[str, ...]:
     rest = {name: part for name, part in configuration.items() if name not in _NOT_SETTING}
     optimization = dict(rest["optimization"])
     optimization.pop("learning_rate", None)
-    parts = [configuration[name] for name in PARTS]
+    parts = [configuration[name] for name in METHOD]
     parts.append([task, rest | {"optimization": optimization}])
     return tuple(sha256_text(canonical_json(part)) for part in parts)
 

@@ -172,7 +172,7 @@ def _replayed(manifest: Manifest, record: EpisodeRecord) -> Play:
     views += [step.view for step in replay.steps]
     reason = None
     if replay.differences:
-        reason = f"The world did not do the same again: {replay.differences[0]}"
+        reason = f"The replay differs from the record: {replay.differences[0]}"
     return Play(
         record, tuple(views), dict(task.info.presentation.tiles), reason, task.describe(entry)
     )

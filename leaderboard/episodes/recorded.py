@@ -93,7 +93,7 @@ def _lines(folder: Path, submission: Submission, run: str) -> Iterable[bytes]:
     if file is None:
         raise UserError(f"the submission lists no {name}")
     if file.url is not None:
-        raise UserError("the records lie on the hub and are not fetched by this page")
+        raise UserError("the records are on the hub and are not fetched by this page")
     if _sha256(folder, name) != file.sha256:
         raise UserError(f"{name} is not the file that the submission lists")
     return lines_of(read_content(folder, file), MAX_LINE)

@@ -1,6 +1,6 @@
 """The page's own HTML: Gradio's, with what other sites show of a link to it, made once and kept.
 
-Gradio paints nothing before all of its scripts have run. So the page's header is no component of
+Gradio paints nothing before all of its scripts have run. So the page's header is not a component of
 it: it is part of the HTML and there at once, with the board's answer below it, which
 `assets/page.js` removes when Gradio has drawn its own.
 

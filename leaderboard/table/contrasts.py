@@ -21,8 +21,9 @@ from typing import Final
 
 from benchmark.stats.intervals import Interval, mean_interval, mean_of
 from benchmark.stats.paired import Side, difference, method_of
+from benchmark.track_schema import METHOD
 from leaderboard.board.board import Board
-from leaderboard.board.recipe_choices import MASKED, PARTS
+from leaderboard.board.recipe_choices import MASKED
 from leaderboard.board.rows import BoardRow, PanelKey
 from leaderboard.table.paired import side
 from leaderboard.table.view import init_of
@@ -85,7 +86,7 @@ class Dimension:
     """One dimension of the recipes.
 
     Attributes:
-        name: One of `PARTS`.
+        name: One of `METHOD`.
         contrasts: Choices against each other, GRPO's own first, then by name.
         alone: Choices that are in no contrast, by name.
         unknown: Trained entries whose choice is not known.
@@ -116,7 +117,7 @@ def dimensions(
         and (base is None or row.base_model == base)
         and all(row.panel(key) for key in panels)
     ]
-    return tuple(_dimension(board, rows, panels, name) for name in PARTS)
+    return tuple(_dimension(board, rows, panels, name) for name in METHOD)
 
 
 def _dimension(
@@ -142,7 +143,7 @@ def _dimension(
 
 def _names(rows: Sequence[BoardRow], name: str) -> dict[str, str]:
     """What each entry's choice is called; those of one name and other constants are told apart."""
-    place = PARTS.index(name)
+    place = METHOD.index(name)
     hashes: dict[str, set[str]] = {}
     for row in rows:
         known = hashes.setdefault(getattr(row.choices, name), set())
@@ -157,7 +158,7 @@ def _names(rows: Sequence[BoardRow], name: str) -> dict[str, str]:
 
 def _alike(rows: Sequence[BoardRow], name: str, names: dict[str, str]) -> list[dict[str, BoardRow]]:
     """Entries that differ in a dimension alone, by their choice in it; the latest of twins."""
-    place = PARTS.index(name)
+    place = METHOD.index(name)
     found: dict[tuple[str, ...], dict[str, BoardRow]] = {}
     for row in sorted(rows, key=lambda row: row.id):
         hashes = row.choices.hashes

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
+from benchmark.track_schema import METHOD
 from leaderboard.board.board import Board
 from leaderboard.board.rows import BoardRow
 from leaderboard.page import charts
@@ -27,7 +28,7 @@ from leaderboard.page.markup import (
 from leaderboard.page.shown import frame_of, panels_of_name
 from leaderboard.page.state import State, query_of
 from leaderboard.table import cells
-from leaderboard.table.columns import SUCCESS, Column, Line, columns_of, success_of
+from leaderboard.table.columns import COLUMNS, SUCCESS, Column, Line, columns_of, success_of
 from leaderboard.table.contrasts import Contrast, Dimension, dimensions
 from leaderboard.table.ranks import RANKED
 from leaderboard.tabs.plane import MOST_NAMED
@@ -36,12 +37,7 @@ from tasks.texts import counted
 _MOST_FALLEN: Final = 3
 """Entries that are named for their collapses."""
 _LOW, _HIGH = f"{SUCCESS}:low", f"{SUCCESS}:high"
-_ABOUT: Final = {
-    "advantage": "how advantages are computed",
-    "clipping": "how the importance ratio is computed and clipped",
-    "aggregation": "how token losses are combined into one",
-    "sampling": "which episodes an update learns from",
-}
+_ABOUT: Final = {column.name: column.text for column in COLUMNS if column.name in METHOD}
 
 
 @lru_cache(maxsize=64)

@@ -31,6 +31,7 @@ from tasks.alfworld.rooms import (
     targets_of,
 )
 from tasks.alfworld.walkthrough import shortest_walkthrough
+from tasks.seeding import pick
 
 T = TypeVar("T")
 
@@ -67,11 +68,11 @@ def _attempt(task_type: str, room: str, rng: random.Random) -> Household | None:
     if not FEWEST_RECEPTACLES <= len(receptacles) <= MOST_RECEPTACLES:
         return None
     present = tuple(item.type for item in receptacles)
-    target = _pick(targets_of(task_type, room), rng)
+    target = pick(targets_of(task_type, room), rng)
     destinations = destinations_of(task_type, target, present)
     if not destinations:
         return None
-    destination = _pick(destinations, rng)
+    destination = pick(destinations, rng)
     shelves = _Shelves(receptacles, rng)
     if not _place_goal(shelves, task_type, target, destination, rng):
         return None
@@ -195,7 +196,3 @@ def _weighted(items: Sequence[T], weights: Sequence[float], rng: random.Random) 
         if left < 0:
             return item
     return items[-1]
-
-
-def _pick(items: Sequence[T], rng: random.Random) -> T:
-    return items[int(rng.random() * len(items))]

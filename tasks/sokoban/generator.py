@@ -1,13 +1,10 @@
 """Levels by reverse play: carve a room, solve it backward, pick a state at a given distance."""
 
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
+from tasks.seeding import pick
 from tasks.sokoban.solver import Room, distances
-
-T = TypeVar("T")
 
 _TURN_PROBABILITY = 0.35
 _STEPS_PER_SIDE = 1.7
@@ -50,7 +47,7 @@ def generate(size: Size, length: int, rng: random.Random) -> tuple[str, ...] | N
     cells = sorted(floor)
     targets: list[int] = []
     while len(targets) < size.boxes:
-        cell = _pick(cells, rng)
+        cell = pick(cells, rng)
         if cell not in targets:
             targets.append(cell)
     room = Room(size.width, size.height, frozenset(floor), tuple(sorted(targets)))
@@ -59,7 +56,7 @@ def generate(size: Size, length: int, rng: random.Random) -> tuple[str, ...] | N
         for (player, boxes), distance in distances(room).items()
         if distance == length and not set(boxes) & set(targets)
     )
-    return room.board(_pick(states, rng)) if states else None
+    return room.board(pick(states, rng)) if states else None
 
 
 def _carve(size: Size, rng: random.Random) -> set[int]:
@@ -67,19 +64,15 @@ def _carve(size: Size, rng: random.Random) -> set[int]:
     inside = [
         (row, column) for row in range(1, size.height - 1) for column in range(1, size.width - 1)
     ]
-    row, column = _pick(inside, rng)
-    direction = _pick(_OFFSETS, rng)
+    row, column = pick(inside, rng)
+    direction = pick(_OFFSETS, rng)
     floor: set[int] = set()
     for _ in range(int(_STEPS_PER_SIDE * (size.height + size.width))):
         if rng.random() < _TURN_PROBABILITY:
-            direction = _pick(_OFFSETS, rng)
+            direction = pick(_OFFSETS, rng)
         row = min(max(row + direction[0], 1), size.height - 2)
         column = min(max(column + direction[1], 1), size.width - 2)
-        for down, right in _pick(_BRUSHES, rng):
+        for down, right in pick(_BRUSHES, rng):
             if 0 < row + down < size.height - 1 and 0 < column + right < size.width - 1:
                 floor.add((row + down) * size.width + column + right)
     return floor
-
-
-def _pick(items: Sequence[T], rng: random.Random) -> T:
-    return items[int(rng.random() * len(items))]

@@ -95,7 +95,7 @@ class SokobanTask(TextTask[Level]):
         return self._telling(episode, *self.expert(self.in_play(episode).world))
 
     def careless_response(self, episode: Episode, rng: random.Random) -> str:
-        """The next move of a player who makes straight for the target, told likewise."""
+        """The next move of a player who heads straight for the target, in the same words."""
         del rng
         return self._telling(episode, *beeline(self.in_play(episode).world.board))
 

@@ -9,7 +9,17 @@ import json
 from collections.abc import Iterable
 
 from tasks.webshop.data.products import Product
-from tasks.webshop.visit import SUB_PAGES, Button, Click, Link, OptionChoice, Page, Place, Visit
+from tasks.webshop.visit import (
+    SUB_PAGES,
+    Button,
+    Click,
+    Link,
+    OptionChoice,
+    Page,
+    Place,
+    Visit,
+    buttons_of,
+)
 
 SEPARATOR = " [SEP] "
 
@@ -84,17 +94,17 @@ def page_of(visit: Visit, reward: float | None = None) -> Page:
         ]
         for product in products:
             body += [product.asin, product.title, price_text(product)]
-        clicks = _buttons(Button.BACK, *more)
+        clicks = buttons_of(Button.BACK, *more)
         clicks |= {product.asin.lower(): Link(product.asin) for product in products}
         return _page(head, body, clicks)
     way_back = (Button.BACK, Button.PREVIOUS)
     product = visit.looked_at
     if visit.place is not Place.ITEM:
         body = [*(_TITLES[button] for button in way_back), *_sub_page(visit.place, product)]
-        return _page(head, body, _buttons(*way_back))
+        return _page(head, body, buttons_of(*way_back))
     pages = tuple(SUB_PAGES)
     body = [_TITLES[button] for button in way_back]
-    clicks = _buttons(*way_back, *pages, Button.BUY)
+    clicks = buttons_of(*way_back, *pages, Button.BUY)
     for option, values in product.options.items():
         body += [option, *values]
         clicks |= {value: OptionChoice(option, value) for value in values}
@@ -114,10 +124,6 @@ def _sub_page(place: Place, product: Product) -> Iterable[str]:
     # The original never loads any reviews.
     # The page's own spaces stand around each line.
     return (f" {bullet} " for bullet in product.bullets) if place is Place.FEATURES else ()
-
-
-def _buttons(*buttons: Button) -> dict[str, Click]:
-    return {button.value: button for button in buttons}
 
 
 def _last_page(visit: Visit, reward: float | None) -> list[str]:

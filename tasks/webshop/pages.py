@@ -14,6 +14,7 @@ from tasks.webshop.visit import (
     Page,
     Place,
     Visit,
+    buttons_of,
 )
 
 _ACTION = re.compile(r"(search|click) ?\[(.*)\]", re.DOTALL)
@@ -75,7 +76,7 @@ def _results(visit: Visit) -> Page:
         clicks[product.asin.lower()] = Link(product.asin)
     turns = [Button.PREVIOUS] if visit.number > 1 else []
     turns += [Button.NEXT] if visit.number < pages else []
-    return _page("\n".join(lines), clicks | _buttons(*turns, Button.BACK))
+    return _page("\n".join(lines), clicks | buttons_of(*turns, Button.BACK))
 
 
 def _item(visit: Visit) -> Page:
@@ -94,7 +95,7 @@ def _item(visit: Visit) -> Page:
             if counts[name] > 1 or name in _BUTTONS:
                 name = normalize_action(f"{option}: {value}")
             clicks.setdefault(name, OptionChoice(option, value))
-    buttons = _buttons(Button.BUY, *_SUB_PAGES, Button.PREVIOUS, Button.BACK)
+    buttons = buttons_of(Button.BUY, *_SUB_PAGES, Button.PREVIOUS, Button.BACK)
     return _page("\n".join(lines), clicks | buttons)
 
 
@@ -102,11 +103,7 @@ def _sub_page(visit: Visit) -> Page:
     product = visit.looked_at
     lines = (product.description,) if visit.place is Place.DESCRIPTION else product.bullets
     text = "\n".join(_line(line) for line in lines if line.strip()) or "There is nothing here."
-    return _page(f"{_line(product.title)}\n{text}", _buttons(Button.PREVIOUS, Button.BACK))
-
-
-def _buttons(*buttons: Button) -> dict[str, Click]:
-    return {button.value: button for button in buttons}
+    return _page(f"{_line(product.title)}\n{text}", buttons_of(Button.PREVIOUS, Button.BACK))
 
 
 def _page(text: str, clicks: dict[str, Click], searchable: bool = False) -> Page:

@@ -91,11 +91,11 @@ class Visit:
         catalogue: The shop.
         goal: What is to be bought.
         place: Where the shopper is.
-        query: Of the last search.
+        query: Words of the last search.
         hits: Numbers of the products that it found, best first.
-        number: Of the results page, from 1.
-        product: That is looked at.
-        chosen: Its options' values, by name.
+        number: Number of the results page, from 1.
+        product: Product on the current page.
+        chosen: Values of its options, by name.
     """
 
     catalogue: Catalogue
@@ -158,3 +158,8 @@ class Visit:
     def _leave_product(self) -> None:
         self.product = None
         self.chosen = {}
+
+
+def buttons_of(*buttons: Button) -> dict[str, Click]:
+    """What a click on each of these buttons is, by its text."""
+    return {button.value: button for button in buttons}

@@ -1,6 +1,6 @@
 """GiGPO: advantages of whole episodes plus advantages of single turns.
 
-Trajectories of one group often come by the same observation. The turns that started from it form a
+Trajectories of one group often visit the same observation. The turns that started from it form a
 step group, and the discounted rewards that followed tell which of them were the better actions.
 Source: Feng et al. (arXiv 2505.10978).
 """

@@ -71,7 +71,7 @@ def group_relative(
         (N,), in the type of `scores`, without a gradient.
 
     Raises:
-        ValueError: Shapes differ, scores are no floats, or a trajectory stands in two groups.
+        ValueError: Shapes differ, scores are not floats, or a trajectory is in two groups.
     """
     check_rows(scores, groups, trajectories)
     names, row_group = torch.unique(groups, return_inverse=True)
@@ -159,7 +159,7 @@ def check_rows(scores: Tensor, groups: Tensor, trajectories: Tensor) -> None:
     """Check the arguments of `group_relative`.
 
     Raises:
-        ValueError: Shapes differ, or scores are no floats.
+        ValueError: Shapes differ, or scores are not floats.
     """
     if scores.ndim != 1 or not (scores.shape == groups.shape == trajectories.shape):
         shapes = [tuple(part.shape) for part in (scores, groups, trajectories)]

@@ -5,6 +5,7 @@ import json
 import os
 from typing import Any
 
+from benchmark.engines.core.names import DTYPES
 from tasks.errors import UserError
 
 PROCESSES_PER_CORE = 4
@@ -71,7 +72,7 @@ def add_model_options(engine: "argparse._ArgumentGroup") -> None:
     engine.add_argument(
         "--dtype",
         default="auto",
-        choices=("auto", "float32", "bfloat16", "float16"),
+        choices=DTYPES,
         help="type of weights and activations (default: float32 on a CPU, else the checkpoint's)",
     )
     engine.add_argument(

@@ -10,6 +10,7 @@ from benchmark.cli.arguments.common import (
     count,
     json_object,
 )
+from benchmark.engines.core.names import ENGINES, POLICIES
 
 PROTOCOLS = ("standard", "thinking")
 EXAMPLES = """examples:
@@ -92,7 +93,7 @@ def _add_engine(group: "argparse._ArgumentGroup") -> None:
     group.add_argument(
         "--engine",
         default="auto",
-        choices=("auto", "vllm", "transformers", "openai", "expert", "random"),
+        choices=("auto", *ENGINES, *POLICIES),
         help="inference engine (default: openai with --endpoint; vllm on a GPU; otherwise "
         "transformers). expert and random are scripted and need no model",
     )

@@ -3,6 +3,7 @@
 import argparse
 
 from benchmark.cli.arguments.common import count, env_options, seed
+from benchmark.engines.core.names import DTYPES
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -133,7 +134,7 @@ def _add_audit(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "--dtype",
         default="auto",
-        choices=("auto", "float32", "bfloat16", "float16"),
+        choices=DTYPES,
         help="type of weights and activations (default: float32 on a CPU, else the checkpoint's)",
     )
 

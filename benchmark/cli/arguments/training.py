@@ -3,6 +3,7 @@
 import argparse
 
 from benchmark.cli.arguments.common import add_model_options, count, env_options, seed, task
+from benchmark.engines.core.names import ENGINES
 
 DEFAULT_SCALE = "tiny"
 
@@ -183,7 +184,7 @@ def _add_engine(engine: "argparse._ArgumentGroup") -> None:
     engine.add_argument(
         "--engine",
         default="auto",
-        choices=("auto", "vllm", "transformers", "openai"),
+        choices=("auto", *ENGINES),
         help="inference engine (default: vllm on a GPU, otherwise transformers)",
     )
     engine.add_argument(

@@ -8,7 +8,7 @@ import argparse
 import re
 
 from benchmark.cli.say import say
-from benchmark.engines.core.scripted import POLICIES
+from benchmark.engines.core.names import POLICIES
 from tasks.base import Task
 from tasks.errors import UserError
 from tasks.registry import load_task, own_names, task_name

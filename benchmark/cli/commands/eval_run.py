@@ -20,7 +20,7 @@ from benchmark.cli.progress import Progress
 from benchmark.cli.say import say
 from benchmark.engines.choose import EngineOptions, build_engine, choose_kind, idle_gpu
 from benchmark.engines.core.base import Engine, Generation, Request
-from benchmark.engines.core.scripted import POLICIES
+from benchmark.engines.core.names import POLICIES
 from benchmark.engines.core.show_prompts import WatchedEngine
 from benchmark.evaluation.evaluate import Plan, PlannedPanel, Session, evaluate
 from benchmark.evaluation.manifest import Manifest, Shard

@@ -211,9 +211,9 @@ class Engine(ABC):
         return None
 
     def client(self) -> AbstractContextManager[None]:
-        """Somebody who asks one request after the other, for as long as the context is open.
+        """A client that sends one request at a time, for as long as the context is open.
 
-        An engine whose batches shall not depend on time waits for its clients; others need none.
+        An engine whose batches must not depend on time waits for its clients; others need none.
         A client has one request under way at a time, and waits for nothing that another client's
         answer brings about.
         """

@@ -3,8 +3,8 @@
 from typing import Any
 
 from benchmark.engines.core.base import Engine, Generation, Request
+from benchmark.engines.core.names import POLICIES
 
-POLICIES = ("expert", "random")
 SCRIPTED = "scripted"
 """What this engine calls its kind in a run."""
 

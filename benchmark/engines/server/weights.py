@@ -110,10 +110,10 @@ class ServerWeights:
         self._refusal = None
 
     async def verify(self, server: VllmControl, limit: float) -> None:
-        """Look whether a server that was in trouble still has the present weights.
+        """Check that a server that was in trouble still has the current weights.
 
         Args:
-            server: It.
+            server: The server to check.
             limit: Seconds to wait.
 
         Raises:

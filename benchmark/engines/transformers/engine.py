@@ -12,6 +12,7 @@ from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, PreT
 
 from benchmark.engines.core.base import PLAIN_CHAT, ChatOptions
 from benchmark.engines.core.chat import Chat, quiet_transformers
+from benchmark.engines.core.names import DTYPES
 from benchmark.engines.core.tickets import Result, Ticket
 from benchmark.engines.core.vision import reads_images
 from benchmark.engines.core.weights import checksums, layout_of
@@ -23,7 +24,6 @@ from benchmark.models import Adapter
 from tasks.errors import UserError
 from tasks.texts import first_line
 
-DTYPES = ("auto", "float32", "bfloat16", "float16")
 DEVICES = ("auto", "cpu", "cuda")
 
 

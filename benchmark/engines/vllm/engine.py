@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from benchmark.engines.core.base import PLAIN_CHAT, ChatOptions, EngineError
 from benchmark.engines.core.chat import Chat
+from benchmark.engines.core.names import DTYPES
 from benchmark.engines.core.tickets import Completion, Result, Ticket
 from benchmark.engines.core.worker import WorkerEngine
 from benchmark.engines.vllm.build import (
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     from benchmark.engines.core.weights import WeightLayout
 
-DTYPES = ("auto", "float32", "bfloat16", "float16")
 NO_ARGS: Final[Mapping[str, Any]] = MappingProxyType({})
 SPEED: Final = frozenset(
     {"max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization", "swap_space"}

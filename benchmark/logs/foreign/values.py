@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from benchmark.files import open_no_link
 from benchmark.logs.metrics import FLOAT32_MAX
@@ -135,3 +135,12 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def short(value: Any) -> str:
     """Something foreign on one line of a message, and no more of it than tells what it is."""
     return cut(repr(value), 80)
+
+
+def fail_at(path: Path, number: int, what: str) -> NoReturn:
+    """Say what is wrong with a line.
+
+    Raises:
+        UserError: Always.
+    """
+    raise UserError(f"{path}, line {number}: {what}")

@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from benchmark.logs.foreign.mapping import Meaning
 from benchmark.logs.foreign.rows import LogRow, Reading, RowCollector
 from benchmark.logs.foreign.values import (
     NotANumber,
     Value,
+    fail_at,
     json_value,
     numbered_lines,
     parse_json,
@@ -121,10 +121,10 @@ def _console_rows(path: Path, text: str, decimals: _Decimals) -> Iterator[LogRow
             name, colon, shown = item.rpartition(":")
             value = text_value(_bare(shown))
             if not colon or not name or value is None or isinstance(value, NotANumber):
-                _fail(path, number, f"begins like a step line, but {item[:80]!r} is not a name and "
-                    "a number; delete the line if it is not a step")  # fmt: skip
+                problem = f"begins like a step line, but {item[:80]!r} is not a name and a number"
+                fail_at(path, number, f"{problem}; delete the line if it is not a step")
             if name in values:
-                _fail(path, number, f"{name!r} appears twice in one line")
+                fail_at(path, number, f"{name!r} appears twice in one line")
             values[name] = value
             texts.append(shown)
         decimals.lines += 1
@@ -132,7 +132,7 @@ def _console_rows(path: Path, text: str, decimals: _Decimals) -> Iterator[LogRow
         try:
             step = step_of(match[1])
         except ValueError as error:
-            _fail(path, number, str(error))
+            fail_at(path, number, str(error))
         yield LogRow(f"line {number}", step, values)
     if not decimals.lines:
         raise UserError(
@@ -145,7 +145,3 @@ def _bare(shown: str) -> str:
     """A number without numpy's type around it."""
     match = _NUMPY.fullmatch(shown)
     return match[1] if match else shown
-
-
-def _fail(path: Path, number: int, what: str) -> Any:
-    raise UserError(f"{path}, line {number}: {what}")

@@ -17,13 +17,14 @@ import io
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 from benchmark.logs.foreign.mapping import Meaning, is_of_transformers
 from benchmark.logs.foreign.rows import LogRow, Reading, RowCollector
 from benchmark.logs.foreign.values import (
     MAX_ROWS,
     Value,
+    fail_at,
     json_value,
     numbered_lines,
     parse_json,
@@ -128,7 +129,7 @@ def _reading(
         try:
             place = step_of(count)
         except ValueError as error:
-            _fail(path, number, str(error))
+            fail_at(path, number, str(error))
         collector.add(LogRow(f"line {number}", place, said))
     calls = f"{step} is read as the update, which is right if the trainer logs its own step number"
     return collector.reading(run, [calls] if step in _CALLS else [])
@@ -149,13 +150,13 @@ def _check_placed(path: Path, step: str, runs: Mapping[str, Mapping[str, str]]) 
 def _json_lines(path: Path, text: str) -> Iterator[tuple[int, Cells]]:
     for number, line in numbered_lines(text):
         if len(line) > MAX_LINE:
-            _fail(path, number, f"longer than {MAX_LINE} characters")
+            fail_at(path, number, f"longer than {MAX_LINE} characters")
         try:
             fields = parse_json(line)
         except ValueError as error:
-            _fail(path, number, str(error))
+            fail_at(path, number, str(error))
         if not isinstance(fields, dict):
-            _fail(path, number, "is not an object")
+            fail_at(path, number, "is not an object")
         yield (
             number,
             {
@@ -172,7 +173,7 @@ def _csv_lines(path: Path, text: str) -> tuple[list[str], Iterator[tuple[int, Ce
     _, header = next(rows, (1, []))
     if len(set(header)) < len(header):
         twice = next(name for name in header if header.count(name) > 1)
-        _fail(path, 1, f"column {twice!r} appears twice; export one run, or rename them")
+        fail_at(path, 1, f"column {twice!r} appears twice; export one run, or rename them")
     return header, _csv_values(path, header, rows)
 
 
@@ -183,7 +184,7 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
             if cells:
                 yield reader.line_num, cells
     except csv.Error as error:
-        _fail(path, reader.line_num, f"not CSV: {error}")
+        fail_at(path, reader.line_num, f"not CSV: {error}")
 
 
 def _csv_values(
@@ -191,7 +192,7 @@ def _csv_values(
 ) -> Iterator[tuple[int, Cells]]:
     for number, cells in rows:
         if len(cells) != len(header):
-            _fail(path, number, f"{len(cells)} cells for {len(header)} columns")
+            fail_at(path, number, f"{len(cells)} cells for {len(header)} columns")
         values = {name: text_value(cell) for name, cell in zip(header, cells, strict=True)}
         _check_not_averaged(path, number, values)
         yield number, values
@@ -211,7 +212,7 @@ def _check_not_averaged(path: Path, number: int, values: Cells) -> None:
         name = column.removesuffix(_LOW)
         value, high = values.get(name), values.get(name + _HIGH)
         if name in values and name + _HIGH in values and not _same(value, low, high):
-            _fail(
+            fail_at(
                 path,
                 number,
                 f"{name!r} is a mean of several steps, between {low} and {high}: a chart's export "
@@ -235,7 +236,3 @@ def _chart_runs(columns: Sequence[str]) -> dict[str, dict[str, str]] | None:
         if name not in _OF_WANDB:
             runs.setdefault(run, {})[column] = name
     return runs
-
-
-def _fail(path: Path, number: int, what: str) -> NoReturn:
-    raise UserError(f"{path}, line {number}: {what}")

@@ -4,13 +4,12 @@ Weights and policies play a panel once under a protocol, whatever an entry is ca
 models do not give a hundred answers log-probabilities with the same first digits, and they do not
 fail in the same way: whatever the numbers beside them say, records whose answers, actions or ends
 are those of another run, failures among them, are copies. Success alone proves nothing, as an easy
-level has one best solution. An init is no one's work, and weights that hardly left it play as it
-does: a run is not compared with one of an init in this way. Answers of a policy need weights that
-anybody can load.
+level has one best solution. Inits are public, and weights close to one play like it: a run is not
+compared with one of an init in this way. Answers of a policy need weights that anybody can load.
 
-Two trainings do not have the same gradient norms either. Who changes most of the numbers in one of
-their first `DIGITS` digits (`logs`), or of an update more than a fifth, is not seen; nor who plays
-more than a seventh of the episodes, or of the failures, in another way.
+Two trainings do not have the same gradient norms either. Not detected are copies in which most
+numbers were changed in one of their first `DIGITS` digits (`logs`), or more than a fifth of those
+of an update, or that play more than a seventh of the episodes, or of the failures, differently.
 """
 
 from collections.abc import Collection, Iterator

@@ -2,7 +2,7 @@
 
 A log that ends before its collapse, or from which the bad validations were taken, shows no
 collapse. The configuration says how long the run was meant to be and how often it was validated;
-whoever changes that, too, is not seen.
+a forgery that changes the configuration as well is not detected.
 """
 
 import json

@@ -48,7 +48,7 @@ MAX_PANELS: Final = 32
 DIGITS: Final = 5
 """First digits of a number that two models, or two trainings, do not have in common by chance."""
 FEWEST_VALIDATIONS: Final = 2
-"""Validations after the init's that must be equal in two logs before it is no chance."""
+"""Validations after the init's that must be equal in two logs before it counts as a copy."""
 FEWEST_POINTS: Final = 2
 """Validations of a foreign log without which nothing can be said of stability."""
 

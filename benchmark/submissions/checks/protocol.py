@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from itertools import combinations, product
 from typing import Final
 
-from benchmark.engines.core.scripted import POLICIES, SCRIPTED
+from benchmark.engines.core.names import ENGINES, POLICIES
+from benchmark.engines.core.scripted import SCRIPTED
 from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.replay import installed_panel
 from benchmark.evaluation.summary import PanelKey
@@ -20,8 +21,6 @@ from benchmark.versions import PROGRAM
 from tasks.errors import UserError
 
 _COMMIT = re.compile("[0-9a-f]{40}")
-ENGINES: Final = ("transformers", "vllm", "openai")
-"""Of models."""
 _OF_PLACES: Final = ("--model", "--lora", "--out")
 """Options with names of folders, which may be called anything."""
 STANDARD = "play the panel as its protocol says, without --set, --temperature and the like"

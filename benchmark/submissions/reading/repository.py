@@ -78,7 +78,7 @@ class Blob:
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A clone that is trusted, with the commits of somebody who is not.
+    """A trusted clone with untrusted commits.
 
     Attributes:
         git_dir: Its `.git`, absolute.

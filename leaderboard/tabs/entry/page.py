@@ -6,6 +6,7 @@ from typing import Final
 
 from markupsafe import Markup
 
+from benchmark.track_schema import METHOD
 from leaderboard.board.board import Board
 from leaderboard.board.protocols import PanelFacts
 from leaderboard.board.rows import BoardCheckpoint, BoardRow, Model, PanelNumbers
@@ -98,8 +99,7 @@ def _about(row: BoardRow) -> Markup:
         for badge in badges_of(row)
     )
     choices = row.choices
-    named = ("advantage", "clipping", "aggregation", "sampling")
-    picked = [(name, getattr(choices, name)) for name in named if getattr(choices, name)]
+    picked = [(name, getattr(choices, name)) for name in METHOD if getattr(choices, name)]
     base = line(row.base_model) if row.base_model else NOTHING
     size = f" {cells.number(row.parameters, 'parameters')}" if row.parameters else ""
     return joined(

@@ -82,6 +82,6 @@ def _about(row: BoardRow) -> str:
     if "folder" in kinds:
         return (
             "With the weights, which the authors may offer (submission.json says where): give your "
-            "copy, whose hash stands above, in the place of the angle brackets."
+            "copy, with the hash shown above, instead of the angle brackets."
         )
     return "With the weights: play the panels again. On another device single answers may differ."

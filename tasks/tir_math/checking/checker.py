@@ -37,8 +37,9 @@ Reason: TypeAlias = Literal[
 ]
 """Why a verdict is what it is; all but the first count as not equal.
 
-`unreadable`: the answer is no mathematics, or too long. `failed`: it makes no sense together with
-the right one (infinities are subtracted, say), or its nesting is too deep, or sympy crashed.
+`unreadable`: the answer is not a mathematical expression, or too long. `failed`: it makes no sense
+together with the right one (infinities are subtracted, say), or its nesting is too deep, or sympy
+crashed.
 """
 _REASONS: dict[str, Reason] = {
     "equal": "equal",

@@ -1,14 +1,13 @@
 """Kinds of problems, and problems."""
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any
 
-from tasks.seeding import canonical_json, stable_seed
+from tasks.seeding import canonical_json, pick, stable_seed
 
-T = TypeVar("T")
 Arguments = Mapping[str, Any]
 """The numbers of a problem, by name; JSON values."""
 
@@ -75,7 +74,7 @@ class Problem:
 def pose(kind: Kind, rng: random.Random) -> Problem:
     """Draw a problem of a kind."""
     arguments = kind.draw(rng)
-    question = pick(rng, kind.wordings).format(**kind.shown(arguments))
+    question = pick(kind.wordings, rng).format(**kind.shown(arguments))
     return Problem(kind.name, kind.level, question, kind.solve(arguments), arguments)
 
 
@@ -95,11 +94,6 @@ def between(rng: random.Random, low: int, high: int) -> int:
     Only `rng.random()` is drawn from, whose sequence Python guarantees between versions.
     """
     return low + int(rng.random() * (high - low + 1))
-
-
-def pick(rng: random.Random, items: Sequence[T]) -> T:
-    """One of the items."""
-    return items[int(rng.random() * len(items))]
 
 
 def fraction_latex(value: Fraction | int) -> str:

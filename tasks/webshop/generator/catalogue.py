@@ -3,9 +3,9 @@
 import random
 from itertools import count as numbers
 
-from tasks.seeding import stable_seed
+from tasks.seeding import pick, stable_seed
 from tasks.webshop.data.products import LEVELS, Product
-from tasks.webshop.generator.draw import between, happens, pick, sample, shuffled, weighted
+from tasks.webshop.generator.draw import between, happens, sample, shuffled, weighted
 from tasks.webshop.generator.tables import Department, Form, Option, ProductKind, Trait, kinds
 from tasks.webshop.generator.texts import Design, write_bullets, write_description, write_title
 

@@ -17,11 +17,6 @@ def between(fewest: int, most: int, rng: random.Random) -> int:
     return fewest + int(rng.random() * (most - fewest + 1))
 
 
-def pick(items: Sequence[T], rng: random.Random) -> T:
-    """One of the items."""
-    return items[int(rng.random() * len(items))]
-
-
 def weighted(weights: Sequence[float], rng: random.Random) -> int:
     """The place of one of the weights, drawn in proportion to them."""
     left = rng.random() * sum(weights)

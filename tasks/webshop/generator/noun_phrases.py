@@ -4,7 +4,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tasks.webshop.generator.draw import happens, pick
+from tasks.seeding import pick
+from tasks.webshop.generator.draw import happens
 from tasks.webshop.generator.tables import Form, ProductKind, Trait
 from tasks.webshop.generator.wording import listed, with_article
 

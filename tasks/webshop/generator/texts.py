@@ -4,7 +4,8 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tasks.webshop.generator.draw import between, happens, pick, shuffled
+from tasks.seeding import pick
+from tasks.webshop.generator.draw import between, happens, shuffled
 from tasks.webshop.generator.tables import Department, Form, ProductKind, Role, Trait
 from tasks.webshop.generator.wording import (
     capitalized,

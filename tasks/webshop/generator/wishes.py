@@ -3,9 +3,10 @@
 import random
 from collections.abc import Mapping, Sequence
 
+from tasks.seeding import pick
 from tasks.webshop.data.goals import Goal
 from tasks.webshop.data.products import Product
-from tasks.webshop.generator.draw import between, happens, pick, sample, weighted
+from tasks.webshop.generator.draw import between, happens, sample, weighted
 from tasks.webshop.generator.noun_phrases import is_sort, noun_phrase, verbs, with_quantity
 from tasks.webshop.generator.phrases import phrases, with_value
 from tasks.webshop.generator.tables import ProductKind, Trait, kinds

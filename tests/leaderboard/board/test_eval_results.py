@@ -108,8 +108,8 @@ def test_who_has_no_file() -> None:
 def test_names_that_lead_elsewhere(name: str) -> None:
     files, odd = result_files(content_of(hub_row("20260102_a", name)), SOURCE)
     assert files == {}
-    assert odd == [f"20260102_a: {name} is no repository of the hub"]
-    with pytest.raises(UserError, match="no dataset of the hub"):
+    assert odd == [f"20260102_a: {name} is not a repository on the hub"]
+    with pytest.raises(UserError, match="not a dataset on the hub"):
         result_files(content_of(), Source(name))
 
 
