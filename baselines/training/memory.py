@@ -219,15 +219,17 @@ def _measured(
         bonus = config.entropy_coef != 0
         wanted = Wanted(places, targets, config.rollout.temperature, True, bonus)
         peak = _Peak([*model.parameters(), *model.buffers()])
-        with peak, torch.autocast("cpu", torch.bfloat16, enabled=narrow and not sharded):
-            if chunked:
-                head = chunked_head(model)
-                assert head is not None
-                with head.asked(wanted):
-                    values = _forward(model, ids, response)[:, 0]
-            else:
-                logits = _forward(model, ids, response)[places].float()
-                values = torch.nn.functional.cross_entropy(logits, targets, reduction="none")
+        with peak:
+            with torch.autocast("cpu", torch.bfloat16, enabled=narrow and not sharded):
+                if chunked:
+                    head = chunked_head(model)
+                    assert head is not None
+                    with head.asked(wanted):
+                        values = _forward(model, ids, response)[:, 0]
+                else:
+                    logits = _forward(model, ids, response)[places].float()
+                    values = torch.nn.functional.cross_entropy(logits, targets, reduction="none")
+            # Autocast's copies of weights are gone by now, as in the trainer.
             values.sum().backward()
         return float(peak.peak)
 
