@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
-from transformers import Qwen3Config
+from transformers import PretrainedConfig, Qwen3Config
 
 from baselines.config.layers import resolve
 from baselines.config.schema import TrainConfig
@@ -74,7 +74,7 @@ def forward(network: Any, case: Case, ids: torch.Tensor, targets: torch.Tensor) 
     return torch.nn.functional.cross_entropy(picked, targets, reduction="none")
 
 
-def passed(model: Qwen3Config, case: Case, recomputed: bool) -> float:
+def passed(model: PretrainedConfig, case: Case, recomputed: bool) -> float:
     """Bytes of a pass with whole logits, or of a critic's, without gradients of weights."""
     narrow = torch.bfloat16 if case.sharded else torch.float32
     network = _empty(model, "meta", narrow).train()
@@ -95,7 +95,7 @@ def passed(model: Qwen3Config, case: Case, recomputed: bool) -> float:
         return float(peak.peak)
 
 
-def deep(model: Qwen3Config, measure: Callable[[Qwen3Config], float]) -> float:
+def deep(model: PretrainedConfig, measure: Callable[[PretrainedConfig], float]) -> float:
     """What a model of any depth needs, from two shallow ones."""
     low, high = (measure(_cut(model, depth)) for depth in DEEP)
     return high + (high - low) / (DEEP[1] - DEEP[0]) * (model.num_hidden_layers - DEEP[1])
@@ -115,7 +115,7 @@ def after(case: Case, config: TrainConfig) -> float:
     gradients = 4 * count / (GPUS if case.sharded else 1)
     sizes = case.rows, case.prompt + case.response, case.response
 
-    def measure(model: Qwen3Config) -> float:
+    def measure(model: PretrainedConfig) -> float:
         if case.critic:
             return passed(model, case, recomputed=True)
         return _measured(model, config, sizes, case.sharded)
