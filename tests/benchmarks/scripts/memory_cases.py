@@ -98,7 +98,7 @@ def passed(model: PretrainedConfig, case: Case, recomputed: bool) -> float:
 def deep(model: PretrainedConfig, measure: Callable[[PretrainedConfig], float]) -> float:
     """What a model of any depth needs, from two shallow ones."""
     low, high = (measure(_cut(model, depth)) for depth in DEEP)
-    return high + (high - low) / (DEEP[1] - DEEP[0]) * (model.num_hidden_layers - DEEP[1])
+    return float(high + (high - low) / (DEEP[1] - DEEP[0]) * (model.num_hidden_layers - DEEP[1]))
 
 
 def before(case: Case) -> float:
