@@ -102,6 +102,8 @@ class Optimization(Part):
         optimizer: AdamW, or with moments of 8 bits, which needs the library torchao.
         lora: Train low-rank updates in the place of all weights; needs the library peft. Learning
             rates are then about ten times as high.
+        freeze_vision: Leave the image side of a vision-language model as it is. A small one that is
+            trained at the rate of the rest can lose within an update what it shows.
         max_skipped: Optimizer steps in a row that may be skipped because a loss or a gradient is
             not finite, before training stops.
     """
@@ -126,6 +128,7 @@ class Optimization(Part):
         Literal["adamw", "adamw_8bit"], Field(exclude_if=lambda value: value == "adamw")
     ] = "adamw"
     lora: Annotated[LoRA | None, Field(exclude_if=lambda value: value is None)] = None
+    freeze_vision: Annotated[bool, Field(exclude_if=lambda value: not value)] = False
     max_skipped: Count = 10
 
     @model_validator(mode="after")

@@ -13,6 +13,7 @@ from transformers import AutoModel
 from baselines.algorithms.advantage.gae import value_loss
 from baselines.config.schema import Optimization
 from baselines.learning.adamw import make_optimizer
+from baselines.learning.images import freeze_vision
 from baselines.learning.microbatches import PaddedBatch
 from baselines.learning.sharding import is_sharded, whole_norm
 
@@ -76,8 +77,10 @@ class Critic:
         network = ValueNetwork(folder).train()
         if optimization.gradient_checkpointing:
             network.body.gradient_checkpointing_enable()
+        if optimization.freeze_vision:
+            freeze_vision(network)
         kind, device = optimization.optimizer, accelerator.device
-        weights = network.parameters()
+        weights = [weight for weight in network.parameters() if weight.requires_grad]
         optimizer = make_optimizer(weights, device, kind, lr=learning_rate, weight_decay=0.01)
         prepared: Any = accelerator.prepare(network, optimizer)
         self.network, self.optimizer = prepared

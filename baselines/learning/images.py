@@ -33,6 +33,24 @@ class Seen:
     positions: list[npt.NDArray[np.int64]]
 
 
+def freeze_vision(model: torch.nn.Module) -> None:
+    """Leave the image side of a model as it is.
+
+    Args:
+        model: Perhaps wrapped for several processes.
+
+    Raises:
+        UserError: It has none.
+    """
+    sides = [part.visual for part in model.modules() if hasattr(part, "visual")]
+    if not sides:
+        raise UserError(
+            "optimization.freeze_vision: the model reads texts alone; leave the setting out"
+        )
+    for weight in sides[0].parameters():
+        weight.requires_grad_(False)
+
+
 class Eyes:
     """Reads the images of rows for a model.
 

@@ -17,6 +17,7 @@ from baselines.learning.adamw import make_optimizer
 from baselines.learning.critic import Critic
 from baselines.learning.estimation import estimate, penalty_share
 from baselines.learning.head import DEFAULT_CHUNK, use_chunked_head
+from baselines.learning.images import freeze_vision
 from baselines.learning.lora import add_updates, freeze, has_updates, merged, without_updates
 from baselines.learning.metrics import (
     Metrics,
@@ -368,6 +369,8 @@ class Learner:
         """The policy with its optimizer, prepared for all processes."""
         optimization = self.config.optimization
         model = self._load_model(updates=True).train()
+        if optimization.freeze_vision:
+            freeze_vision(model)
         if optimization.gradient_checkpointing:
             model.gradient_checkpointing_enable()
         optimizer = make_optimizer(
@@ -381,6 +384,8 @@ class Learner:
         policy, prepared_optimizer = self.accelerator.prepare(model, optimizer)
         if self.lora is not None:
             freeze(policy)  # FSDP recreates the weights
+        if optimization.freeze_vision:
+            freeze_vision(policy)
         critic = None
         chosen = self.config.advantage
         if isinstance(chosen, GAE):

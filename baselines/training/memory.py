@@ -74,7 +74,7 @@ def estimate_memory(
     longest: int,
     everywhere: bool = False,
 ) -> Memory:
-    """Estimate what a process needs.
+    """Estimate what a process needs; images in micro-batches are not counted.
 
     Args:
         model: Of the policy.
@@ -93,11 +93,12 @@ def estimate_memory(
     # Under autocast, matrices that nothing but products sees are kept in bfloat16.
     halved = count if sharded else sizes.linear
     frozen = (4 * count - (2 * halved if narrow else 0)) / share
-    trained = (count if lora is None else sizes.updates) / share
+    own = count - (sizes.vision if optimization.freeze_vision else 0)
+    trained = (own if lora is None else sizes.updates) / share
     if config.advantage.needs_critic:
         trained += count / share
     parts = {
-        "weights": 4 * trained + (0 if lora is None else frozen),
+        "weights": 4 * trained + (4 * (count - own) / share if lora is None else frozen),
         "gradients": 4 * trained,
         "moments": moments * trained,
     }
@@ -129,11 +130,19 @@ def estimate_memory(
 
 @dataclass(frozen=True, slots=True)
 class _Sizes:
-    """Parameters of a model, of its matrices that only products see, and of LoRA's updates."""
+    """Numbers of weights.
+
+    Attributes:
+        parameters: Of the model.
+        linear: Of its matrices that only products see.
+        updates: Of LoRA's updates.
+        vision: Of its image side.
+    """
 
     parameters: int
     linear: int
     updates: int
+    vision: int
 
 
 def _sizes(config: "PretrainedConfig", rank: int | None) -> _Sizes:
@@ -144,13 +153,16 @@ def _sizes(config: "PretrainedConfig", rank: int | None) -> _Sizes:
     linear = {id(m.weight): m.weight.numel() for m in layers if m.weight is not shared}
     sides = sum(m.in_features + m.out_features for m in layers if m is not last)
     count = sum(weight.numel() for weight in model.parameters())
-    return _Sizes(count, sum(linear.values()), (rank or 0) * sides)
+    visual = getattr(model.base_model, "visual", None)
+    seeing = 0 if visual is None else sum(weight.numel() for weight in visual.parameters())
+    return _Sizes(count, sum(linear.values()), (rank or 0) * sides, seeing)
 
 
 def _gathered(config: "PretrainedConfig", size: int) -> float:
     """Bytes of what FSDP has whole at a time: two layers, the embeddings and the last layer."""
     model = _empty(config, "meta", torch.float32)
-    layers: Sequence[torch.nn.Module] = model.base_model.layers
+    text = getattr(model.base_model, "language_model", model.base_model)
+    layers: Sequence[torch.nn.Module] = text.layers
     of_layers = [sum(weight.numel() for weight in layer.parameters()) for layer in layers]
     rest = sum(weight.numel() for weight in model.parameters()) - sum(of_layers)
     return float(size * (2 * max(of_layers) + rest))
@@ -158,10 +170,12 @@ def _gathered(config: "PretrainedConfig", size: int) -> float:
 
 def _empty(config: "PretrainedConfig", device: str, dtype: torch.dtype) -> Any:
     """A model without numbers."""
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 
+    seeing = hasattr(config, "vision_config")
+    loader: Any = AutoModelForImageTextToText if seeing else AutoModelForCausalLM
     with torch.device(device):
-        return AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation="sdpa")
+        return loader.from_config(config, dtype=dtype, attn_implementation="sdpa")
 
 
 def _micro_batch(

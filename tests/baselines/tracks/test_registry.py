@@ -56,8 +56,17 @@ def fault(name: str = "small") -> str:
 
 
 def test_every_task_has_a_standard_a_stress_and_a_paper_track() -> None:
-    kinds = [f"{task}-{kind}" for task in TASKS for kind in ("standard", "stress")]
+    tiny = (*TASKS, "sokoban-pixels")
+    kinds = [f"{name}-{kind}" for name in tiny for kind in ("standard", "stress")]
     assert track_names() == tuple(sorted([*kinds, *(f"paper-{task}" for task in TASKS)]))
+
+
+def test_the_tracks_of_images_show_images() -> None:
+    init = read_registry()["tiny-sokoban-pixels"]
+    for kind in ("standard", "stress"):
+        track = load_track(f"sokoban-pixels-{kind}")
+        assert (track.init.name, track.init.sha256) == ("tiny-sokoban-pixels", init.sha256)
+        assert [task.settings() for task in track.load_tasks()] == [{"view": "pixels"}]
 
 
 def test_the_index_pins_the_files_as_they_are() -> None:

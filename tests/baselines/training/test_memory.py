@@ -1,9 +1,10 @@
 """What a run is said to need: sums by hand, and a micro-batch that is measured on fake tensors."""
 
 import pytest
-from transformers import Qwen3Config
+from transformers import AutoConfig, Qwen3Config
 
 from baselines.config.layers import resolve
+from baselines.inits.registry import find_model
 from baselines.training.memory import GIB, OVERHEAD, _cut, _measured, _micro_batch, estimate_memory
 
 LONGEST = 512
@@ -101,3 +102,24 @@ def test_qwen3_4b_on_one_gpu_and_on_eight() -> None:
         longest=LONGEST,
     )
     assert alone.peak - small.peak == pytest.approx(5.9 * parameters / GIB)
+
+
+def test_a_frozen_image_side_needs_no_gradients() -> None:
+    path = find_model("tiny-sokoban-pixels").path
+    assert path is not None
+    model = AutoConfig.from_pretrained(path, local_files_only=True)
+    sizes = []
+    for frozen in ("false", "true"):
+        own = ["rollout.max_tokens=16", f"optimization.freeze_vision={frozen}"]
+        config = resolve("grpo", "tiny", ["sokoban"], [*own, "optimization.micro_batch_tokens=600"])
+        found = estimate_memory(model, config, 1, sharded=False, longest=16)
+        assert found.parameters == 740_832
+        sizes.append({name: size * GIB / 4 for name, size in found.parts.items()})
+    # Patches, their positions, a layer with attention, and what makes tokens of them.
+    embed, positions = 3 * 32 * 32 * 64 + 64, 144 * 64
+    layer = 4 * 64 + (192 + 64) * (64 + 1) + 128 * (64 + 1) + 64 * (128 + 1)
+    merger = 2 * 64 + 256 * (256 + 1) + 96 * (256 + 1)
+    side = embed + positions + layer + merger
+    assert sizes[0]["weights"] == pytest.approx(sizes[1]["weights"])
+    assert sizes[0]["gradients"] - sizes[1]["gradients"] == pytest.approx(side)
+    assert sizes[0]["moments"] - sizes[1]["moments"] == pytest.approx(2 * side)

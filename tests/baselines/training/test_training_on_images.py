@@ -10,16 +10,20 @@ from typing import Any
 import pytest
 import torch
 from accelerate import Accelerator
+from safetensors.torch import load_file
 
 from baselines.config.layers import resolve
 from baselines.config.run import TrainingCallbacks, TrainingRun
 from baselines.inits.registry import find_model
+from baselines.learning.images import freeze_vision
 from baselines.training.trainer import Trainer
 from benchmark.engines.core.chat import Chat
 from benchmark.engines.core.vision import PROCESSOR
 from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.logs.training_log import LOG
+from tasks.errors import UserError
 from tasks.registry import load_task
+from tests.support.training.synthetic_rows import random_model
 
 INIT = find_model("tiny-sokoban-pixels")
 SMALL = (
@@ -34,13 +38,13 @@ SMALL = (
 )
 
 
-def train(folder: Path, recipe: str) -> dict[str, Any]:
+def train(folder: Path, recipe: str, *own: str) -> dict[str, Any]:
     """One update, and its line of the log."""
     torch.set_num_threads(1)
     assert INIT.path is not None
     model = INIT.path
     task = load_task("sokoban").configured({"view": "pixels"})
-    config = resolve(recipe, "tiny", ["sokoban"], SMALL)
+    config = resolve(recipe, "tiny", ["sokoban"], [*SMALL, *own])
     run = TrainingRun(recipe, config, (task,), INIT, 3, folder)
     folder.mkdir()
 
@@ -57,6 +61,25 @@ def train(folder: Path, recipe: str) -> dict[str, Any]:
     lines = [json.loads(line) for line in (folder / LOG).read_text("utf-8").splitlines()]
     (update,) = (line for line in lines if line["kind"] == "update")
     return dict(update)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("frozen", [True, False])
+def test_the_image_side_stays_where_it_is_frozen(tmp_path: Path, frozen: bool) -> None:
+    line = train(tmp_path / "run", "ppo", f"optimization.freeze_vision={str(frozen).lower()}")
+    assert line["policy/grad_norm"] > 0
+    assert INIT.path is not None
+    before, after = (
+        load_file(folder / "model.safetensors") for folder in (INIT.path, tmp_path / "run" / "last")
+    )
+    moved = {name for name, weight in before.items() if not torch.equal(weight, after[name])}
+    assert any("language_model" in name for name in moved)
+    assert any("visual" in name for name in moved) != frozen
+
+
+def test_a_model_of_texts_has_no_image_side_to_freeze() -> None:
+    with pytest.raises(UserError, match="reads texts alone"):
+        freeze_vision(random_model())
 
 
 # They have every choice that any recipe makes: see `test_trainer.py`.
