@@ -42,12 +42,13 @@ def freeze_vision(model: torch.nn.Module) -> None:
     Raises:
         UserError: It has none.
     """
-    sides = [part.visual for part in model.modules() if hasattr(part, "visual")]
-    if not sides:
+    sides = [getattr(part, "visual", None) for part in model.modules()]
+    side = next((each for each in sides if isinstance(each, torch.nn.Module)), None)
+    if side is None:
         raise UserError(
             "optimization.freeze_vision: the model reads texts alone; leave the setting out"
         )
-    for weight in sides[0].parameters():
+    for weight in side.parameters():
         weight.requires_grad_(False)
 
 
