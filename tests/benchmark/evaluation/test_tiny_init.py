@@ -52,7 +52,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 def accepted_run(name: str) -> ReadRun:
-    """The whole panel as the init has played it: its entry, which other tests replay."""
+    """The whole panel as the init has played it: its entry."""
     (folder,) = SUBMISSIONS.glob(f"*_{name}")
     (run,) = read_accepted(folder).runs
     return run

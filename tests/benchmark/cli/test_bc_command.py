@@ -1,0 +1,47 @@
+"""`bc` from the command line: what it prints where the output is a file, and what it leaves."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from benchmark.cli.main import main
+from benchmark.cli.training import bc
+from tasks.sokoban.task import SokobanTask
+from tests.baselines.cloning.test_bc import RECIPE
+from tests.support.training.tiny_study import first_levels
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(RECIPE.model_dump(mode="json", exclude_none=True)), "utf-8")
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("interval", "steps"), [(0.0, range(1, 11)), (3600.0, [10])])
+def test_a_log_gets_a_line_at_every_interval(
+    interval: float,
+    steps: list[int],
+    recipe: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(bc, "INTERVAL_S", interval)
+    monkeypatch.setattr(SokobanTask, "panel", first_levels(2))
+    out = tmp_path / "model"
+    assert main(["bc", str(recipe), "--out", str(out)]) == 0
+    said = capsys.readouterr()
+    first, *lines = said.err.splitlines()
+    assert first == "playing demonstrations"
+    line = re.compile(r"step (\d+) of 10: loss \d\.\d{3}, accuracy \d+\.\d%")
+    assert [int(found[1]) for text in lines if (found := line.fullmatch(text))] == list(steps)
+    assert re.search(rf"^model: {re.escape(str(out))}, SHA-256 [0-9a-f]{{64}}$", said.out, re.M)
+    assert "on the task `sokoban` of arlarena-bench" in (out / "README.md").read_text("utf-8")
+    assert (out / "recipe.yaml").read_bytes() == recipe.read_bytes()
+    assert not (out / "checkpoint").exists()
+    assert main(["bc", str(recipe), "--out", str(out)]) == 2
+    assert "already has a finished model; choose another --out" in capsys.readouterr().err

@@ -1,0 +1,26 @@
+"""The entries of this repository, made at any time, hold under the present code."""
+
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from benchmark.evaluation.replay import replay_run
+from benchmark.submissions.check import read_accepted
+
+SUBMISSIONS = Path(__file__).parents[3] / "submissions"
+REPLAYED = 3
+"""Episodes of each run that are executed again; `submit check` executes all."""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    "folder", sorted(SUBMISSIONS.glob("2*")), ids=lambda folder: folder.name.partition("_")[2]
+)
+def test_episodes_of_an_entry_are_those_of_its_records(folder: Path) -> None:
+    for run in read_accepted(folder).runs:
+        assert run.records
+        for replay in replay_run(run.manifest, islice(run.records, REPLAYED), 1):
+            assert not replay.differences
+            assert not replay.doubts
