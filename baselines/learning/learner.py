@@ -43,6 +43,7 @@ from benchmark.engines.core.base import Engine
 from benchmark.engines.transformers.engine import load_model
 from benchmark.engines.transformers.tree_attention import use_tree_attention
 from tasks.errors import UserError
+from tasks.seeding import stable_seed
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -138,18 +139,20 @@ class Learner:
         return self.updater.diverged
 
     def weights(
-        self, everywhere: bool = True, dtype: torch.dtype = torch.float32
+        self, everywhere: bool = True, dtype: torch.dtype = torch.float32, number: int = 0
     ) -> Mapping[str, torch.Tensor]:
         """The policy's weights by name, as the init names them; all processes must ask.
 
         Args:
             everywhere: See `whole_weights`.
             dtype: That they are given in.
+            number: Updates that were made.
         """
         if not has_updates(self.model):
             return whole_weights(self.accelerator, self.model, everywhere, dtype)
         weights = whole_weights(self.accelerator, self.model, everywhere)
-        return merged(self.model, weights, dtype)
+        seed = stable_seed("hand-over", self.run.seed, number)
+        return merged(self.model, weights, dtype, seed=seed)
 
     def set_learning_rate(self, rate: float) -> None:
         """Set the rate of the policy's next steps."""

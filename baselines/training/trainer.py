@@ -269,7 +269,7 @@ class Trainer:
         Also the init's, before anything is played: a server may still have those of another run.
         """
         dtype = torch.bfloat16 if self.run.weights_dtype == "bfloat16" else torch.float32
-        weights = self.learner.weights(not self.players.main_alone, dtype)
+        weights = self.learner.weights(not self.players.main_alone, dtype, self.state.update)
         self._handed_gib = sum(one.numel() * one.element_size() for one in weights.values()) / 2**30
         await self.engine.load_weights(weights.items(), self.state.update)
 

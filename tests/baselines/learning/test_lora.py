@@ -12,7 +12,13 @@ from peft import PeftModel
 
 from baselines.config.schema import LoRA
 from baselines.inits.registry import find_model
-from baselines.learning.lora import add_updates, merged, without_updates, write_updates
+from baselines.learning.lora import (
+    add_updates,
+    merged,
+    rounded_at_random,
+    without_updates,
+    write_updates,
+)
 from baselines.learning.sharding import narrow_frozen
 from benchmark.adapters import find_adapter
 from benchmark.engines.transformers.engine import load_model
@@ -48,7 +54,27 @@ def test_weights_get_the_scaled_product() -> None:
     last = "lm_head.weight"
     assert torch.equal(new[last], old[last])
     narrow = merged(model, old, torch.bfloat16)
-    assert torch.equal(narrow[f"{name}.weight"], new[f"{name}.weight"].bfloat16())
+    assert torch.equal(narrow[last], new[last].bfloat16())
+    # Next to each other in bfloat16: 8 bits of a number.
+    apart = (narrow[f"{name}.weight"].float() - by_hand).abs() / by_hand.abs()
+    assert 0 < apart.max() <= 2**-7
+
+
+def test_rounding_at_random_keeps_small_updates() -> None:
+    generator = torch.Generator().manual_seed(0)
+    base = (0.02 * torch.randn(500, 500, generator=generator)).bfloat16().float()
+    assert torch.equal(rounded_at_random(base, 1).float(), base)
+    # 1e-6, where numbers of bfloat16 near 0.02 are 1e-4 apart.
+    update = 1e-6 * torch.randn(500, 500, generator=generator).sign()
+
+    def kept(rounded: torch.Tensor) -> float:
+        return float(((rounded.float() - base) * update).sum() / update.square().sum())
+
+    assert kept((base + update).bfloat16()) < 0.1
+    found = [rounded_at_random(base + update, seed) for seed in range(20)]
+    assert sum(map(kept, found)) / 20 == pytest.approx(1, abs=0.1)
+    assert torch.equal(found[3], rounded_at_random(base + update, 3))
+    assert not torch.equal(found[3], found[4])
 
 
 def test_peft_merges_and_reads_the_same(tmp_path: Path) -> None:
