@@ -36,7 +36,7 @@ COPIED_SHARE = 0.5
 """Of the episodes of a run: more than that with equal answers and log-probabilities are copies."""
 ALIKE_SHARE: Final = 0.85
 """Of the episodes of a run, and of its failures: from that share on they are those of another run.
-Honest runs of different weights have at most 78% of their episodes in common, and 64% of their
+Honest runs of different weights have at most 83% of their episodes in common, and 74% of their
 failures (submissions/README.md)."""
 FEWEST_ALIKE: Final = 50
 """Episodes that two runs must both have played before their likeness says anything."""

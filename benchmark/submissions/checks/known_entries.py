@@ -6,7 +6,7 @@ many submissions reads each of them once.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.models import ModelIdentity
@@ -28,6 +28,9 @@ digits of its log-probability; the same in one process alone."""
 SURE = 1e-4
 """Nats: what is more certain, any model may be as certain of."""
 
+COMMON_STATES: Final = 0.8
+"""Of the states of two episodes: from that share on they went the same way."""
+
 
 class PlayHash(NamedTuple):
     """What an episode looked like, whatever its numbers say; hashes are of one process alone.
@@ -38,12 +41,14 @@ class PlayHash(NamedTuple):
         solved: Whether it succeeded.
         end: Hash of what the world said of the last turn, where the task gives facts of every
             action, as of a program's output and an answer's verdict; None where it does not.
+        states: Hashes of what the world showed, in tasks without such facts; None in others.
     """
 
     answers: int
     actions: int | None
     solved: bool
     end: int | None = None
+    states: frozenset[int] | None = None
 
     @classmethod
     def of(cls, record: EpisodeRecord) -> Self:
@@ -52,17 +57,22 @@ class PlayHash(NamedTuple):
         return cls.made(
             [(turn.response, turn.action, turn.action_ok, turn.info) for turn in turns],
             record.success and record.error is None,
+            [record.observation_hash or "", *(turn.observation_hash for turn in turns)],
         )
 
     @classmethod
     def made(
-        cls, turns: Sequence[tuple[str, str | None, bool, Mapping[str, Any]]], solved: bool
+        cls,
+        turns: Sequence[tuple[str, str | None, bool, Mapping[str, Any]]],
+        solved: bool,
+        shown: Sequence[str] = (),
     ) -> Self:
         """Keep what is needed of an episode of any schema.
 
         Args:
             turns: Response, action, whether the world admitted it, and what it said of it.
             solved: Whether the episode succeeded.
+            shown: Hash of what the world showed first, and after each turn.
         """
         actions = tuple(action for _, action, _, _ in turns)
         acted = any(action is not None for action in actions)
@@ -73,6 +83,7 @@ class PlayHash(NamedTuple):
             hash(actions) if acted else None,
             solved,
             hash(canonical_json(dict(last))) if last else None,
+            None if told else frozenset(map(hash, shown)),
         )
 
     def is_like(self, other: "PlayHash") -> bool:
@@ -80,10 +91,21 @@ class PlayHash(NamedTuple):
         return self.acts_like(other) or (self.end is not None and self.end == other.end)
 
     def acts_like(self, other: "PlayHash") -> bool:
-        """Whether it has the answers or the actions of this one."""
-        return self.answers == other.answers or (
-            self.actions is not None and self.actions == other.actions
+        """Whether it has the answers or the actions of this one, or most of its states.
+
+        Steps that lead nowhere, or there and back, change all actions and hardly a state.
+        """
+        return (
+            self.answers == other.answers
+            or (self.actions is not None and self.actions == other.actions)
+            or self._walks_like(other)
         )
+
+    def _walks_like(self, other: "PlayHash") -> bool:
+        if not self.states or not other.states:
+            return False
+        common = len(self.states & other.states)
+        return common >= COMMON_STATES * len(self.states | other.states)
 
     def tells_with(self, other: "PlayHash") -> bool:
         """Whether one of two episodes has an action: two collapsed models are silent alike."""

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
@@ -99,6 +99,54 @@ def test_a_few_turns_are_enough_where_the_world_says_what_came_out(action: str) 
         KnownRun.of(replace(run, records=records)),
         model=first.model.model_copy(update={"sha256": sha256_text("another")}),
     )
+    (found,) = check_run(other, first, "x/runs/r0")
+    assert "failures among them, were played as in x/runs/r0" in found.problem
+
+
+def walked(way: str, states: Sequence[str]) -> PlayHash:
+    """An episode with actions of its own that saw these states."""
+    turns = [(f"{way}{state}", f"{way}{state}", True, {}) for state in states]
+    return PlayHash.made(turns, solved=False, shown=states)
+
+
+@pytest.mark.parametrize(
+    ("other", "alike"),
+    [
+        ("abcdefgh", True),
+        ("aabcdefgh", True),
+        ("abcbcdefgh", True),
+        ("abcdefghxy", True),
+        ("abcdefghxyz", False),
+        ("abcdef", False),
+        ("xyz", False),
+    ],
+)
+def test_steps_that_lead_nowhere_make_no_other_episode(other: str, alike: bool) -> None:
+    """Eight states: with two more or one less, four of five are common, with three more not."""
+    assert walked("a", "abcdefgh").is_like(walked("b", other)) == alike
+
+
+def test_states_say_nothing_where_the_world_says_what_came_out() -> None:
+    """A page without news after every program."""
+    turns = [("a", "print(3)", True, {"output": "3"})]
+    others = [("b", "print(1)", True, {"output": "1"})]
+    one = PlayHash.made(turns, solved=False, shown="s")
+    assert one.states is None
+    assert not one.is_like(PlayHash.made(others, solved=False, shown="s"))
+
+
+def test_a_copy_with_a_needless_step_in_every_episode(copies: Copies, trained: Path) -> None:
+    run = read_accepted(trained).runs[0]
+    first = KnownRun.of(run)
+
+    def longer(record: EpisodeRecord) -> EpisodeRecord:
+        """The first answer twice, as if the way were blocked once."""
+        start = record.turns[0].model_copy(update={"observation_hash": record.observation_hash})
+        return record.model_copy(update={"turns": (start, *record.turns)})
+
+    copied = replace(run, records=tuple(map(longer, run.records)))
+    model = first.model.model_copy(update={"sha256": sha256_text("another")})
+    other = replace(KnownRun.of(copied), model=model, traces={})
     (found,) = check_run(other, first, "x/runs/r0")
     assert "failures among them, were played as in x/runs/r0" in found.problem
 

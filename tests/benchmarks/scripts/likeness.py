@@ -157,6 +157,11 @@ def _key(record: dict[str, Any]) -> EpisodeKey:
     return record["task"], record["panel"], record["episode"], record["repeat"]
 
 
+def _shown(part: dict[str, Any]) -> str:
+    name = "observation_hash" if "observation_hash" in part else "observation_sha256"
+    return str(part[name])[:16]
+
+
 def _play(record: dict[str, Any]) -> PlayHash:
     """As `Play.of`, of a record of any schema."""
     return PlayHash.made(
@@ -165,6 +170,7 @@ def _play(record: dict[str, Any]) -> PlayHash:
             for turn in record["turns"]
         ],
         record["success"] and record["error"] is None,
+        [_shown(each) for each in (record, *record["turns"])],
     )
 
 
