@@ -105,7 +105,9 @@ def test_a_few_turns_are_enough_where_the_world_says_what_came_out(action: str) 
 
 def walked(way: str, states: Sequence[str]) -> PlayHash:
     """An episode with actions of its own that saw these states."""
-    turns = [(f"{way}{state}", f"{way}{state}", True, {}) for state in states]
+    turns: list[tuple[str, str | None, bool, dict[str, str]]] = [
+        (f"{way}{state}", f"{way}{state}", True, {}) for state in states
+    ]
     return PlayHash.made(turns, solved=False, shown=states)
 
 
