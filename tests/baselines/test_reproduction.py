@@ -161,6 +161,8 @@ def test_the_nearest_scale_is_named(write: Write, scale: str, task: str) -> None
         ("grpo", ["format_penalty=0.05", "optimization.betas=[0.9, 0.95]"]),
         ("grpo", ["optimization.mixed_precision='no'", "optimization.learning_rate=1.0e-07"]),
         ("grpo", ["validation.every=null", "unit=turn"]),
+        ("grpo", ["optimization.lora.rank=8", "optimization.lora.alpha=32"]),
+        ("grpo", ["void_episodes=masked"]),
     ],
 )
 def test_settings_are_those_that_differ(write: Write, recipe: str, own: list[str]) -> None:
