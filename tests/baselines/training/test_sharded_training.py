@@ -98,12 +98,16 @@ def test_two_sharded_processes_train_as_one(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("own", [(), LORA], ids=["whole", "lora"])
 def test_a_sharded_run_goes_on_with_more_processes_but_not_unsharded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    own: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     folder, sharded = tmp_path / "run", launcher_environment(monkeypatch)
-    run_together(SCRIPT, *arguments(folder, "grpo"), environment=sharded)
-    more = arguments(folder, "grpo", "optimization.updates=3")
+    run_together(SCRIPT, *arguments(folder, "grpo", *own), environment=sharded)
+    more = arguments(folder, "grpo", *own, "optimization.updates=3")
     assert main(more) != 0
     said = capsys.readouterr().err
     assert "was written with FSDP" in said and "remove" not in said
