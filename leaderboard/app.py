@@ -39,12 +39,12 @@ from leaderboard.page.events import (
     Page,
     TabPart,
     Updates,
-    fetched,
     key_of,
-    moved,
-    opened,
-    selected,
-    used,
+    on_control,
+    on_link,
+    on_panels,
+    on_slow_parts,
+    on_tab,
 )
 from leaderboard.page.header import TITLE, footer
 from leaderboard.page.markup import page, view_link
@@ -309,7 +309,7 @@ def _wire_part(whole: Page, part: TabPart) -> None:
         if controls:
             gr.on(
                 [control.input for control in controls],
-                partial(used, whole, part, start=start),
+                partial(on_control, whole, part, start=start),
                 inputs=[whole.protocol, *part.controls.values()],
                 outputs=[part.drawn_for, *contents[start:]],
                 trigger_mode="always_last",
@@ -320,14 +320,14 @@ def _wire_part(whole: Page, part: TabPart) -> None:
         others = [each.controls["panels"] for each in whole.parts
                   if each is not part and "panels" in each.controls]  # fmt: skip
         part.controls["panels"].input(
-            partial(moved, whole, part, len(others)),
+            partial(on_panels, whole, part, len(others)),
             inputs=[whole.protocol, *part.controls.values()],
             outputs=[part.drawn_for, *contents, whole.task, *others],
             trigger_mode="always_last",
             **EVENT,
         )
     part.opened_by.select(
-        partial(selected, whole, part),
+        partial(on_tab, whole, part),
         inputs=[whole.protocol, whole.task, part.drawn_for, *part.controls.values()],
         outputs=[part.drawn_for, *contents],
         **EVENT,
@@ -342,7 +342,7 @@ def _wire(demo: gr.Blocks, whole: Page) -> None:
         _wire_part(whole, part)
 
     def follow(shown: str, event: gr.EventData) -> Updates:
-        return opened(whole, parsed(str(event.href)), shown)
+        return on_link(whole, parsed(str(event.href)), shown)
 
     reading = CapacityLimiter(SLOW_AT_ONCE)
 
@@ -352,13 +352,13 @@ def _wire(demo: gr.Blocks, whole: Page) -> None:
             return {whole.slow[0]: gr.skip()}
         # Who waits holds no thread that the others need.
         asked = parsed(str(event.href))
-        return await run_sync(fetched, whole, asked, limiter=reading)
+        return await run_sync(on_slow_parts, whole, asked, limiter=reading)
 
     def open_page(shown: str, request: gr.Request) -> Updates:
-        return opened(whole, parsed(str(request.query_params)), shown)
+        return on_link(whole, parsed(str(request.query_params)), shown)
 
     def change_protocol(chosen: str) -> Updates:
-        return opened(whole, {"protocol": chosen}, "")
+        return on_link(whole, {"protocol": chosen}, "")
 
     protocol = [whole.protocol]
     followed = [component.select for component in contents]

@@ -19,7 +19,7 @@ Ids = npt.NDArray[np.integer]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Seen:
+class RowImages:
     """The images of some rows.
 
     Attributes:
@@ -89,7 +89,7 @@ class Eyes:
             ids[begin:end] = numbers.setdefault(image.sha256, IMAGES + len(numbers))
         return ids
 
-    def see(self, rows: Sequence[Row], shown: Sequence[Image]) -> Seen:
+    def see(self, rows: Sequence[Row], shown: Sequence[Image]) -> RowImages:
         """Read images.
 
         Args:
@@ -104,7 +104,7 @@ class Eyes:
         pixels, grids = (
             torch.cat([looked[image.sha256][name] for image in shown]) for name in INPUTS
         )
-        return Seen(pixels, grids, [self._positions(row, looked) for row in rows])
+        return RowImages(pixels, grids, [self._positions(row, looked) for row in rows])
 
     def _positions(
         self, row: Row, looked: dict[str, dict[str, torch.Tensor]]

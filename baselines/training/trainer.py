@@ -77,8 +77,8 @@ class Trainer:
         self.config = run.config
         self.accelerator = accelerator
         self.watch = watch
-        self.players = ProcessShards(accelerator, engine)
-        self.engine = MeteredEngine(self.players.engine)
+        self.shards = ProcessShards(accelerator, engine)
+        self.engine = MeteredEngine(self.shards.engine)
         self.older = older
         # accelerate warns at every checkpoint that tied weights are saved once, as is wanted.
         logging.getLogger("accelerate").setLevel(logging.ERROR)
@@ -117,11 +117,11 @@ class Trainer:
             init_kwargs=tracker_settings(run.folder, run.tracker_id, self.state.update),
         )
         async with EnvPool(run.env_processes) as hosts:
-            self.held_out = Validator(run, self.players, hosts, self.engine)
+            self.validator = Validator(run, self.shards, hosts, self.engine)
             collector = self._collector(hosts)
             with TrainingLogWriter(run.folder / LOG) if main else _nothing() as self._log:
                 await self._begin(resumed)
-                reason = self._early_end.reason(self.learner, self.held_out)
+                reason = self._early_end.reason(self.learner, self.validator)
                 async with collector:
                     while self.state.update < self.config.optimization.updates and reason is None:
                         try:
@@ -147,7 +147,7 @@ class Trainer:
             self.sources,
             engine,
             hosts,
-            self.players,
+            self.shards,
             self.state.position,
             self._count("rollout"),
         )
@@ -158,7 +158,7 @@ class Trainer:
             self._write(self._start_line())
         else:
             earlier = read_training_log(self.run.folder / LOG)
-            self.held_out.recall(earlier.validations)
+            self.validator.recall(earlier.validations)
             self._early_end.recall(earlier)
         await self._hand_over()
         if self.older is not None and self.older_weights is not None:
@@ -171,7 +171,7 @@ class Trainer:
 
         `train` then raises `asyncio.CancelledError`, on all processes of the run.
         """
-        self.players.stopping.set()
+        self.shards.stopping.set()
 
     async def update(self, collector: Collector) -> str | None:
         """Make one update: rollout, values, advantages, optimizer steps, weights, log.
@@ -222,7 +222,7 @@ class Trainer:
         every = self.config.validation.every
         if every is not None and (last or number % every == 0):
             with self._phase("validation"):
-                validations = await self.held_out.play(number, self._count("validation"))
+                validations = await self.validator.play(number, self._count("validation"))
             if self.accelerator.is_main_process:
                 write_samples(self.run.folder, number, rows, self.chat)
         metrics["seconds/engine_idle"] = self.engine.usage().idle_seconds - idle
@@ -230,7 +230,7 @@ class Trainer:
         self._early_end.note(number, metrics)
         self._write(self._update_line(number, metrics))
         better = self._note_validations(validations)
-        reason = self._early_end.reason(learner, self.held_out)
+        reason = self._early_end.reason(learner, self.validator)
         if better or last or reason or number % self.config.checkpoint_every == 0:
             self._save(better)
         return reason
@@ -269,7 +269,7 @@ class Trainer:
         Also the init's, before anything is played: a server may still have those of another run.
         """
         dtype = torch.bfloat16 if self.run.weights_dtype == "bfloat16" else torch.float32
-        weights = self.learner.weights(not self.players.main_alone, dtype, self.state.update)
+        weights = self.learner.weights(not self.shards.main_alone, dtype, self.state.update)
         self._handed_gib = sum(one.numel() * one.element_size() for one in weights.values()) / 2**30
         await self.engine.load_weights(weights.items(), self.state.update)
 
@@ -286,7 +286,7 @@ class Trainer:
     async def _validate(self, number: int) -> None:
         self._clock.begin()
         with self._phase("validation"):
-            lines = await self.held_out.play(number, self._count("validation"))
+            lines = await self.validator.play(number, self._count("validation"))
         self.state = replace(self.state, seconds=self._clock.total)
         self._note_validations(lines)
 
@@ -348,7 +348,7 @@ class Trainer:
             "configuration": self.run.configuration,
             "task": "+".join(self.sources),
             "init": self.run.init.identity.model_dump(),
-            "fingerprint": self.held_out.fingerprint,
+            "fingerprint": self.validator.fingerprint,
             "seed": self.run.seed,
             "engine": self.engine.describe(),
             "versions": versions(),

@@ -87,7 +87,7 @@ def key_of(board: Board, part: TabPart, state: State) -> str:
     return query_of(open_query(board, asked | {"tab": part.tab, "protocol": state.protocol}).state)
 
 
-def used(page: Page, part: TabPart, protocol: str, *values: Any, start: int = 0) -> list[Any]:
+def on_control(page: Page, part: TabPart, protocol: str, *values: Any, start: int = 0) -> list[Any]:
     """A control of a tab was used: redraw the tab.
 
     Args:
@@ -106,7 +106,7 @@ def used(page: Page, part: TabPart, protocol: str, *values: Any, start: int = 0)
     return [query_of(state), *(draw(state) for _, draw in part.contents[start:])]
 
 
-def moved(page: Page, part: TabPart, others: int, protocol: str, *values: Any) -> list[Any]:
+def on_panels(page: Page, part: TabPart, others: int, protocol: str, *values: Any) -> list[Any]:
     """Panels were chosen in a tab: the others choose them too, and are drawn when they are opened.
 
     Args:
@@ -117,10 +117,10 @@ def moved(page: Page, part: TabPart, others: int, protocol: str, *values: Any) -
         values: Of all of the tab's controls, in order.
     """
     panels = dict(zip(part.controls, values, strict=True))["panels"]
-    return [*used(page, part, protocol, *values), panels, *[panels] * others]
+    return [*on_control(page, part, protocol, *values), panels, *[panels] * others]
 
 
-def selected(
+def on_tab(
     page: Page, part: TabPart, protocol: str, task: str, drawn_for: str, *values: Any
 ) -> list[Any]:
     """A tab was opened: draw it, unless it shows what its controls say already.
@@ -140,10 +140,10 @@ def selected(
     state = open_query(page.board, asked | {"tab": part.tab, "protocol": protocol}).state
     if query_of(state) == drawn_for:
         return [gr.skip()] * (len(part.contents) + 1)
-    return used(page, part, protocol, *values)
+    return on_control(page, part, protocol, *values)
 
 
-def opened(page: Page, asked: Mapping[str, Sequence[str] | str], shown: str) -> Updates:
+def on_link(page: Page, asked: Mapping[str, Sequence[str] | str], shown: str) -> Updates:
     """A link was followed, from outside or within: show what it asks for.
 
     Args:
@@ -185,7 +185,7 @@ def opened(page: Page, asked: Mapping[str, Sequence[str] | str], shown: str) -> 
     return changes
 
 
-def fetched(page: Page, asked: Mapping[str, Sequence[str] | str]) -> Updates:
+def on_slow_parts(page: Page, asked: Mapping[str, Sequence[str] | str]) -> Updates:
     """What takes its time of a view that is shown already."""
     state = filled(page.board, open_query(page.board, asked).state)
     changes: Updates = {

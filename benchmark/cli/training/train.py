@@ -322,7 +322,7 @@ def _on_sigterm(trainer: "Trainer | None") -> None:
     assert task is not None
 
     def stop() -> None:
-        if trainer is None or trainer.players.stopping.is_set():
+        if trainer is None or trainer.shards.stopping.is_set():
             task.cancel()
         else:
             trainer.stop()

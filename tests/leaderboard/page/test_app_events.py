@@ -14,7 +14,15 @@ from leaderboard.app import TABS, build
 from leaderboard.board.board import Board
 from leaderboard.board.protocols import BoardFacts, Protocol
 from leaderboard.board.rows import FullRow
-from leaderboard.page.events import Page, fetched, key_of, moved, opened, selected, used
+from leaderboard.page.events import (
+    Page,
+    key_of,
+    on_control,
+    on_link,
+    on_panels,
+    on_slow_parts,
+    on_tab,
+)
 from leaderboard.page.query import open_query, parsed
 from leaderboard.page.shown import filled
 from leaderboard.page.state import State
@@ -95,7 +103,7 @@ def use(page: Page, tab: str, protocol: str = "v2", **values: Any) -> Any:
     """Use the controls of a tab: those that are named, the others as they are at first."""
     own = part(page, tab)
     given = [values.get(name, control.value) for name, control in own.controls.items()]
-    return used(page, own, protocol, *given)[1:]
+    return on_control(page, own, protocol, *given)[1:]
 
 
 def test_controls_draw_their_tab_again(page: Page) -> None:
@@ -115,7 +123,7 @@ def test_panels_are_those_of_all_tabs(page: Page) -> None:
     board = part(page, "board")
     given = [control.value for control in board.controls.values()]
     given[list(board.controls).index("panels")] = "alfworld/builtin"
-    drawn_for, _, _, content, _, asked, other = moved(page, board, 1, "v2", *given)
+    drawn_for, _, _, content, _, asked, other = on_panels(page, board, 1, "v2", *given)
     assert asked == "alfworld/builtin"
     assert "panels=alfworld%2Fbuiltin" in drawn_for and other == "alfworld/builtin"
     assert "ALFWorld" in content and "Sokoban" not in content
@@ -124,7 +132,7 @@ def test_panels_are_those_of_all_tabs(page: Page) -> None:
 def choose_tab(page: Page, tab: str, drawn_for: str, task: str = "", **values: Any) -> list[Any]:
     own = part(page, tab)
     given = [values.get(name, control.value) for name, control in own.controls.items()]
-    return selected(page, own, "v2", task, drawn_for, *given)
+    return on_tab(page, own, "v2", task, drawn_for, *given)
 
 
 def test_a_tab_is_drawn_when_it_is_opened_and_only_then(page: Page) -> None:
@@ -149,7 +157,7 @@ def test_the_first_tab_is_there_at_once(page: Page) -> None:
 def test_an_episode_stays_when_its_tab_is_opened(page: Page) -> None:
     query = parsed("tab=entry&entry=20260101_v2-1&panel=sokoban/builtin&episode=builtin-0001")
     entry = part(page, "entry")
-    changes = opened(page, query, "v2")
+    changes = on_link(page, query, "v2")
     value = changes[entry.controls["entry"]]
     drawn_for = changes[entry.drawn_for]
     assert choose_tab(page, "entry", drawn_for, entry=value) == [gr.skip()] * 5
@@ -178,7 +186,7 @@ def values_of(page: Page, changes: dict[Any, Any]) -> dict[str, Any]:
 
 def test_a_link_sets_controls_and_content_of_its_tab(page: Page) -> None:
     query = "tab=board&protocol=v2&panels=sokoban/builtin&search=v2&reverse=1&columns=date"
-    changes = opened(page, parsed(query), "v2")
+    changes = on_link(page, parsed(query), "v2")
     assert changes[page.tabs].selected == "board"
     assert changes[page.notice] == ""
     values = values_of(page, changes)
@@ -194,17 +202,17 @@ def test_a_link_sets_controls_and_content_of_its_tab(page: Page) -> None:
 
 
 def test_a_link_in_vain_says_so(page: Page) -> None:
-    changes = opened(page, parsed("tab=entry&entry=%3Cscript%3E"), "v2")
+    changes = on_link(page, parsed("tab=entry&entry=%3Cscript%3E"), "v2")
     assert "something that is not on the board: entry &lt;script&gt;" in changes[page.notice]
     assert changes[page.tabs].selected == "entry"
 
 
 def test_no_query_changes_nothing(page: Page) -> None:
-    assert list(opened(page, {}, "v2")) == [page.notice]
+    assert list(on_link(page, {}, "v2")) == [page.notice]
 
 
 def test_another_protocol_changes_all_tabs_and_what_they_offer(page: Page) -> None:
-    changes = opened(page, parsed("tab=entry&protocol=v1&entry=20260102_v1-2"), "v2")
+    changes = on_link(page, parsed("tab=entry&protocol=v1&entry=20260102_v1-2"), "v2")
     assert changes[page.protocol] == "v1"
     control = part(page, "entry").controls["entry"]
     assert [value for _, value in changes[control]["choices"]] == [
@@ -216,31 +224,31 @@ def test_another_protocol_changes_all_tabs_and_what_they_offer(page: Page) -> No
     (content, _) = board.contents[2]
     assert content not in changes
     given = [control.value for control in board.controls.values()]
-    *_, drawn, _ = selected(page, board, "v1", "", board.drawn_for.value, *given)
+    *_, drawn, _ = on_tab(page, board, "v1", "", board.drawn_for.value, *given)
     assert "v1-3" in drawn and "v2-3" not in drawn
-    back = opened(page, {"protocol": "v2"}, "")
+    back = on_link(page, {"protocol": "v2"}, "")
     assert "v2-3" in back[content]
 
 
 def test_an_episode_comes_by_an_event_of_its_own(page: Page) -> None:
     query = parsed("tab=entry&entry=20260101_v2-1&panel=sokoban/builtin&episode=builtin-0001")
     ((slow, _),) = part(page, "entry").slow
-    waiting = opened(page, query, "v2")[slow]
+    waiting = on_link(page, query, "v2")[slow]
     assert "Reading the episode" in waiting
     found = re.search('data-query="([^"]*)"', waiting)
     assert found is not None
-    shown = fetched(page, parsed(unescape(found[1])))[slow]
+    shown = on_slow_parts(page, parsed(unescape(found[1])))[slow]
     # The folder of the submission is not there.
     assert "the submission&#39;s folder is not here" in shown
     assert 'aria-current="true">builtin-0001' in shown
     assert "Reading" not in shown
-    assert list(fetched(page, parsed("tab=board"))) == [slow]
+    assert list(on_slow_parts(page, parsed("tab=board"))) == [slow]
 
 
 def test_what_a_link_may_change_is_among_the_outputs(page: Page) -> None:
     for query in ("tab=board", "tab=curves", "tab=compare&protocol=v1", "tab=about"):
-        assert set(opened(page, parsed(query), "v2")) <= set(page.all)
-        assert set(fetched(page, parsed(query))) <= set(page.slow)
+        assert set(on_link(page, parsed(query), "v2")) <= set(page.all)
+        assert set(on_slow_parts(page, parsed(query))) <= set(page.slow)
 
 
 def test_the_key_of_a_tab_is_what_its_controls_say(page: Page) -> None:
