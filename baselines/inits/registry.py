@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import ModelSource, from_folder, from_hub
@@ -23,6 +23,8 @@ class Init(BaseModel):
 
     Attributes:
         task: Task that it was cloned for.
+        settings: Of the task, which it was cloned with; where they are not chosen, it plays with
+            them.
         role: `tiny` (shipped with this project) or `paper` (published with ARLArena).
         folder: Where its files are; None if it lives on the hub.
         hub: Hub id; None if it lives in a folder.
@@ -33,6 +35,7 @@ class Init(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     task: str
+    settings: dict[str, str] = Field(default_factory=dict)
     role: Literal["tiny", "paper"]
     folder: Path | None = None
     hub: str | None = None

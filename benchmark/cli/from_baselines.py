@@ -1,14 +1,16 @@
 """What commands need from `baselines`: inits, tracks, and how to repeat a training log."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from benchmark.cli.say import say
 from benchmark.commands_of_entry import TrainCommand
 from benchmark.logs.lines import Start
 from benchmark.logs.training_log import TrainingLog
 from benchmark.models import ModelSource, weights_in
 from benchmark.track_schema import Track
+from tasks.options import Settings
 
 if TYPE_CHECKING:
     from baselines.inits.registry import Init
@@ -71,6 +73,24 @@ def init_task(name: str) -> str | None:
     """The task that an init was made for; None for any other model."""
     init = registered_inits().get(name)
     return None if init is None else init.task
+
+
+def with_init_settings(name: str, chosen: Settings, tasks: Collection[str]) -> Settings:
+    """Settings of tasks, with those that an init was made with where they are not chosen.
+
+    Args:
+        name: What `--model` or `--init` names.
+        chosen: What the user has chosen, by task.
+        tasks: Names of the tasks that are played.
+    """
+    init = registered_inits().get(name)
+    if init is None or init.task not in tasks:
+        return chosen
+    here = chosen.get(init.task, {})
+    missing = {key: value for key, value in init.settings.items() if key not in here}
+    for setting, value in missing.items():
+        say(f"note: {name} was made for --set {init.task}.{setting}={value}, which is used")
+    return {**chosen, init.task: {**missing, **here}} if missing else chosen
 
 
 def train_command(log: TrainingLog, folder: str) -> TrainCommand:

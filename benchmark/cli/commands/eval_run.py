@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmark.adapters import find_adapter, with_adapter
 from benchmark.cli.commands.eval import panels_of, shard_of
-from benchmark.cli.from_baselines import find_model, init_task
+from benchmark.cli.from_baselines import find_model, init_task, with_init_settings
 from benchmark.cli.output import protocol_name
 from benchmark.cli.progress import Progress
 from benchmark.cli.say import say
@@ -210,11 +210,15 @@ def _room(planned: PlannedPanel) -> int:
 def _plan(arguments: argparse.Namespace) -> Plan:
     own = init_task(arguments.model) if arguments.model and not arguments.endpoint else None
     part = shard_of(arguments.shard)
+    panels = panels_of(arguments.task, arguments.panel, own)
+    settings = parse_settings(arguments.set)
+    if own is not None:
+        settings = with_init_settings(arguments.model, settings, {task for task, _ in panels})
     return Plan.of(
-        panels_of(arguments.task, arguments.panel, own),
+        panels,
         _choices(arguments),
         None if part is None else Shard(index=part[0], count=part[1]),
-        parse_settings(arguments.set),
+        settings,
         arguments.limit,
     )
 

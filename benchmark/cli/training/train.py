@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from benchmark.cli.arguments.training import DEFAULT_SCALE
-from benchmark.cli.from_baselines import find_model
+from benchmark.cli.from_baselines import find_model, with_init_settings
 from benchmark.cli.say import say
 from benchmark.cli.training.engines import (
     TIS_CAP,
@@ -107,7 +107,8 @@ def _open_run(arguments: argparse.Namespace) -> "tuple[TrainingRun, None]":
         raise UserError("--task is missing: the init belongs to no particular task")
     own, of_tasks = _split_settings(arguments, names)
     config = resolve(arguments.recipe, arguments.scale or DEFAULT_SCALE, names, [*mixture, *own])
-    training = _run_of(arguments, init, config, _tasks(names, of_tasks))
+    made_for = with_init_settings(arguments.init, parse_settings(of_tasks), names)
+    training = _run_of(arguments, init, config, _tasks(names, of_tasks, made_for))
     if weighs_by_default(training, choose_kind(engine_options(training, arguments)), own):
         _note(f"tis_cap={TIS_CAP:g}: the engine is not the trainer (--set tis_cap=null: off)")
         training = replace(training, config=config.model_copy(update={"tis_cap": TIS_CAP}))
@@ -149,7 +150,7 @@ def _track_run(arguments: argparse.Namespace, track: Track) -> "tuple[TrainingRu
 def _tasks(
     names: Sequence[str], of_tasks: Sequence[str], pinned: Settings = MappingProxyType({})
 ) -> tuple[Task, ...]:
-    """The tasks, with what a track pins and the user's settings on top; all can be played here."""
+    """The tasks, with what track or init ask for and the user's settings on top; all are here."""
     settings = parse_settings(of_tasks)
     tasks = tuple(
         load_task(name).configured({**pinned.get(name, {}), **settings.get(name, {})})
