@@ -90,6 +90,8 @@ WORDS: Final[Mapping[str, Word]] = {
         (
             "The checkpoint that training started from. Its own success is the tick on the bar, "
             "and a row of its own below the ranked entries.",
+            "An init called mixed has also learned from a careless player, which lowers its "
+            "success: it leaves room for training.",
         ),
     ),
     "interval": Word(

@@ -18,6 +18,8 @@ from leaderboard.table import cells
 _WIDTH: Final = 130
 _HEIGHT: Final = 18
 _SPARK: Final = (84, 22)
+_FEWEST_SEEDS: Final = 3
+"""Of which none may have collapsed before that is shown as good."""
 
 
 def interval_bar(
@@ -83,11 +85,20 @@ def sparkline(sparks: Sequence[Spark], recipe: str) -> Markup:
     return _svg("; ".join(said), parts, f"lb-spark lb-c{hue}", width, height)
 
 
+def below_init_chip(success: float, init: float | None) -> Markup:
+    """That training made it worse; nothing where it did not, or where nobody knows."""
+    worse = init is not None and success < init
+    return element("span", "below init", "lb-chip lb-bad") if worse else NOTHING
+
+
 def collapse_chip(happened: int, known: int, low: float, high: float, step: int | None) -> Markup:
-    """How many seeds collapsed, when the first did, and what is known of the share."""
-    state = "bad" if happened else "good"
+    """How many seeds collapsed, when the first did, and what is known of the share.
+
+    That none of one or two did is no good news yet, and has no color.
+    """
+    state = " lb-bad" if happened else " lb-good" if known >= _FEWEST_SEEDS else ""
     when = f" @{step}" if step is not None and happened else ""
-    chip = element("span", f"{happened}/{known} collapsed{when}", f"lb-chip lb-{state}")
+    chip = element("span", f"{happened}/{known} collapsed{when}", f"lb-chip{state}")
     ends = f"95% CI {whole_percent(low)}\u2013{whole_percent(high)}%"
     return element("div", joined([chip, element("span", ends, "lb-sub")]))
 

@@ -106,7 +106,7 @@ def _sentence(
             element("strong", f"{cells.percent(success.value)}%"),
             " ", element("span", joined(["[", explained("interval", "95% CI"), " ",
                                          _ends(success), "]"]), "lb-whole"),
-            "" if start is None else f", {_from(start, success.value)} before training",
+            NOTHING if start is None else _from(start, success.value),
         ]
     )  # fmt: skip
     margin = _margin(board, state, panels, (first, others, ties), alike)
@@ -115,10 +115,14 @@ def _sentence(
     )
 
 
-def _from(start: float, end: float) -> str:
-    """Where training led."""
+def _from(start: float, end: float) -> Markup:
+    """Where training led; that it made things worse must not be overlooked."""
     shown, other = (f"{cells.percent(each)}%" for each in (start, end))
-    return "the same as" if shown == other else f"{'up' if end > start else 'down'} from {shown}"
+    if shown == other:
+        return joined([", the same as before training"])
+    if end > start:
+        return joined([f", up from {shown} before training"])
+    return joined([", ", element("strong", f"down from {shown} before training")])
 
 
 def _proof(row: BoardRow, state: State) -> Markup:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from leaderboard.board.board import Board
 from leaderboard.board.rows import BoardRow
 from leaderboard.page.glossary import ONE_SEED, WORDS, explained
-from leaderboard.page.marks import collapse_chip, interval_bar, sparkline
+from leaderboard.page.marks import below_init_chip, collapse_chip, interval_bar, sparkline
 from leaderboard.page.markup import (
     NOTHING,
     Piece,
@@ -303,7 +303,7 @@ def _success(
     ends = f"{cells.percent(low)}\u2013{cells.percent(high)}"
     shown = element("span", joined([cells.percent(value), element("span", ends, "lb-sub")]))
     bar = interval_bar(low, high, value, seeds, init)
-    return element("div", joined([shown, bar]), "lb-measured")
+    return element("div", joined([shown, bar, below_init_chip(value, init)]), "lb-measured")
 
 
 def _dependable(row: BoardRow, values: dict[str, Any]) -> Piece:

@@ -82,7 +82,7 @@ def collapses_page(board: Board, state: State) -> str:
 
 def _answer(found: tuple[Autopsy, ...], signals: tuple[Warned, ...]) -> Markup:
     best, *_ = signals
-    runs = counted(len(found), "training run")
+    runs = f"Over all tasks, {counted(len(found), 'training run')}"
     if not best.known:
         return joined([f"{runs} collapsed, so early that no signal can be judged."])
     if best.known < LEAST_RUNS:

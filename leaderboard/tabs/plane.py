@@ -28,7 +28,8 @@ def plane(board: Board, state: State) -> charts.Value:
     known = _trained(board, state, panels)
     if not known:
         return charts.NOTHING
-    points = [_point(board, state, panels, row) for row in known]
+    several = len({row.track for row in known}) > 1
+    points = [_point(board, state, panels, row, several) for row in known]
     seeds = [each for row in known for each in _seeds(row, panels)]
     front, paper = _front(points), _paper(panels)
     channels = {
@@ -165,17 +166,22 @@ def _trained(board: Board, state: State, panels: Sequence[PanelKey]) -> list[Boa
     ]
 
 
-def _point(board: Board, state: State, panels: Sequence[PanelKey], row: BoardRow) -> dict[str, Any]:
+def _point(
+    board: Board, state: State, panels: Sequence[PanelKey], row: BoardRow, with_track: bool
+) -> dict[str, Any]:
+    """What is drawn of an entry; its track is part of its label where there are several."""
     success = success_of(row, panels)
     assert success is not None  # `_trained` has looked
     retention = row.stability_column("retention") or 0.0
     event = Line(row, (), None).collapse
     start = init_success(board, row, panels)
     model = cells.text(row.base_model)
+    recipe = cells.text(row.recipe)
+    label = f"{recipe}, {cells.text(row.track)}" if with_track else recipe
     return {
         "name": cells.text(row.name),
-        "label": cut(cells.text(row.recipe), 18),
-        "recipe": cells.text(row.recipe),
+        "label": cut(label, 30),
+        "recipe": recipe,
         "track": cells.text(row.track),
         "model": f"{model}, {cells.number(row.parameters, 'parameters')}",
         "size": row.parameters or 0,

@@ -65,14 +65,14 @@ def stability_lead(board: Board, state: State) -> str:
     happened = sum(event.happened for _, event in fallen)
     parts: list[Piece] = [
         element("strong", f"{happened} of {counted(known, 'training run')}"),
-        " ", explained("collapse", "collapsed"),
+        " ", explained("collapse", "collapsed"), " on the panels shown",
     ]  # fmt: skip
     names = [
         joined([_entry(row, state), f" ({event.happened} of {event.known})"])
         for row, event in sorted(fallen, key=lambda pair: -pair[1].happened)[:_MOST_FALLEN]
     ]
     more = f" and {len(fallen) - _MOST_FALLEN} more" if len(fallen) > _MOST_FALLEN else ""
-    parts += [": ", joined(names, ", "), more, "."] if fallen else [", in all entries together."]
+    parts += [": ", joined(names, ", "), more, "."] if fallen else ["."]
     return page(element("p", joined(parts), "lb-answer"))
 
 

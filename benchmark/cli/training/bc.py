@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
         steps, shown = recipe.training.steps, time.monotonic()
         line = bar.add_task("demonstrations", total=steps)
         if bar.disable:
-            say("playing demonstrations", file=sys.stderr, flush=True)
+            say("playing demonstrations", flush=True)
 
         def show(progress: "BCProgress") -> None:
             nonlocal shown

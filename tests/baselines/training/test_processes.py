@@ -26,7 +26,7 @@ SMALL = "rollout.groups=2 rollout.group_size=4 rollout.max_turns=4 validation.ev
     ("how", "codes", "said"),
     [
         ("error", {FAILED_ELSEWHERE, 1}, "error: the disk is full"),
-        ("vanish", {1, -signal.SIGKILL}, "error: another process of this run has ended without a"),
+        ("vanish", {1, -signal.SIGKILL}, "error: another process of this run ended without a"),
     ],
 )
 def test_an_error_of_one_process_ends_all_with_one_message(

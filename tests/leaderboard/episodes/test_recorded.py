@@ -91,7 +91,7 @@ def test_records_on_the_hub_are_not_fetched(entry: tuple[BoardRow, Path, str], r
             file["url"] = f"{base}{'0' * 40}/{file['path']}"
     path.write_text(json.dumps(content), "utf-8")
     moved = replace(row, submission_sha256=sha256_of(path)[0])
-    with pytest.raises(UserError, match="lie on the hub"):
+    with pytest.raises(UserError, match="are on the hub"):
         READERS[reader](folder.parent, moved, episode)
 
 

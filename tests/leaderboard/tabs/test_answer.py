@@ -11,7 +11,7 @@ from leaderboard.board.file import PARQUET, BoardContent, parquet_bytes
 from leaderboard.board.protocols import BoardFacts, Grid, StudyRun
 from leaderboard.board.rows import DependableSuccess, FullRow, Model
 from leaderboard.board.training_rows import EventCount, NamedValue, Spark, Stability
-from leaderboard.page.marks import collapse_chip, interval_bar, sparkline
+from leaderboard.page.marks import below_init_chip, collapse_chip, interval_bar, sparkline
 from leaderboard.page.state import State
 from leaderboard.table.columns import dependable_of, worst_of
 from leaderboard.tabs.answer import answer, init_success, order_of_track
@@ -59,7 +59,7 @@ def test_who_leads_by_how_much_and_what_collapsed(boards: Boards) -> None:
     assert "0 of 3 seeds collapsed (95% CI 0\u201356%)." in said
     assert said.endswith("Checked : replayed, stability: logs, init: fixed. Reproduce it .")
     worse = text_of(answer(boards(trained("b", "cispo", 10, 3, 0.1), start()), STATE))
-    assert ", down from 20.0% before training; it is the only entry of this track" in worse
+    assert ", down from 20.0% before training ; it is the only entry of this track" in worse
     same = text_of(answer(boards(trained("b", "cispo", 20, 3, 0.1), start()), STATE))
     assert ", the same as before training;" in same
     assert "Dependable" not in said
@@ -184,6 +184,9 @@ def test_pictures_of_a_row_say_what_they_show() -> None:
     assert curve.count('class="cross"') == 1 and sparkline([], "cispo") == ""
     assert "2/3 collapsed @9" in collapse_chip(2, 3, 0.2, 0.94, 9)
     assert "lb-good" in collapse_chip(0, 3, 0.0, 0.56, None)
+    assert "lb-good" not in collapse_chip(0, 1, 0.0, 0.79, None)
+    assert "below init" in below_init_chip(0.2, 0.3)
+    assert below_init_chip(0.3, 0.3) == below_init_chip(0.3, None) == ""
 
 
 def test_holes_name_the_command_and_its_cost(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_what_a_reader_can_do_with_a_training() -> None:
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
-        ("folder", "in the place of the angle brackets"),
+        ("folder", "instead of the angle brackets"),
         ("hub", "On another device single answers may differ."),
         ("init", "On another device single answers may differ."),
         ("policy", "Play the panels again by the same program."),

@@ -408,8 +408,8 @@ def test_stability_says_first_what_collapsed(boards: Boards) -> None:
     state = State(tab="stability", protocol="v1", panels="sokoban/builtin")
     board = boards(entry("a", 1, 3), entry("b", 2, 2), entry("c", 0, 1))
     said = text_of(stability_lead(board, state))
-    assert said == "3 of 6 training runs collapsed : b (2 of 2), a (1 of 3)."
+    assert said == "3 of 6 training runs collapsed on the panels shown: b (2 of 2), a (1 of 3)."
     assert text_of(stability_lead(boards(entry("c", 0, 1)), state)) == (
-        "0 of 1 training run collapsed , in all entries together."
+        "0 of 1 training run collapsed on the panels shown."
     )
     assert "has training logs yet" in stability_lead(boards(), state)
