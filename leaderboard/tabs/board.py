@@ -301,9 +301,10 @@ def _success(
     seeds = [each.success for each in numbers.seeds] if numbers else []
     init = init_success(board, row, keys) if row.kind == "trained" else None
     ends = f"{cells.percent(low)}\u2013{cells.percent(high)}"
-    shown = element("span", joined([cells.percent(value), element("span", ends, "lb-sub")]))
+    below = below_init_chip(value, init)
+    shown = element("span", joined([cells.percent(value), element("span", ends, "lb-sub"), below]))
     bar = interval_bar(low, high, value, seeds, init)
-    return element("div", joined([shown, bar, below_init_chip(value, init)]), "lb-measured")
+    return element("div", joined([shown, bar]), "lb-measured")
 
 
 def _dependable(row: BoardRow, values: dict[str, Any]) -> Piece:

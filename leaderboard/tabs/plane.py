@@ -44,10 +44,10 @@ def plane(board: Board, state: State) -> charts.Value:
         "y": charts.quantity("success", "success (%)", scale={"domain": [0, 100]}),
     }  # fmt: skip
     named = points if len(points) <= MOST_NAMED else front
-    places = [(point["retention"], point["success"]) for point in named]
-    for point, height in zip(named, charts.apart_where_near(places, 16, 6), strict=True):
-        # On the axis a name would be struck through.
-        point["label_y"] = max(height, 4.0)
+    # On the axis a name would be struck through.
+    places = [(point["retention"], max(point["success"], 4.0)) for point in named]
+    for point, height in zip(named, charts.apart_where_near(places, 30, 6), strict=True):
+        point["label_y"] = height
     layers = [
         _paths(points, channels),
         _front_line(front, channels),
