@@ -5,11 +5,13 @@ models do not give a hundred answers log-probabilities with the same first digit
 fail in the same way: whatever the numbers beside them say, records whose answers, actions or ends
 are those of another run, failures among them, are copies. Success alone proves nothing, as an easy
 level has one best solution. Inits are public, and weights close to one play like it: a run is not
-compared with one of an init in this way. Answers of a policy need weights that anybody can load.
+compared with an earlier one of an init in this way. Answers of a policy need weights that anybody
+can load.
 
 Two trainings do not have the same gradient norms either. Not detected are copies in which most
 numbers were changed in one of their first `DIGITS` digits (`logs`), or more than a fifth of those
-of an update, or that play more than a seventh of the episodes, or of the failures, differently.
+of an update, or that play more than a seventh of the failures, and a twentieth of the episodes,
+differently.
 """
 
 from collections.abc import Collection, Iterator
@@ -21,8 +23,16 @@ from benchmark.submissions.checks.known_entries import (
     EpisodeKey,
     Known,
     KnownRun,
+    PlayHash,
     Unread,
     traces_of,
+)
+from benchmark.submissions.checks.likeness import (
+    ALIKE_SHARE,
+    FEWEST_ALIKE,
+    Likeness,
+    by_episode,
+    matched,
 )
 from benchmark.submissions.checks.logs import equal_updates
 from benchmark.submissions.format.findings import Finding
@@ -34,14 +44,6 @@ from tasks.texts import on_one_line
 PLAYED: Final = "send episodes played by the named model"
 COPIED_SHARE = 0.5
 """Of the episodes of a run: more than that with equal answers and log-probabilities are copies."""
-ALIKE_SHARE: Final = 0.85
-"""Of the episodes of a run, and of its failures: from that share on they are those of another run.
-Honest runs of different weights have at most 83% of their episodes in common, and 74% of their
-failures (submissions/README.md)."""
-FEWEST_ALIKE: Final = 50
-"""Episodes that two runs must both have played before their likeness says anything."""
-FEWEST_FAILURES: Final = 10
-"""Of these so many must have failed."""
 
 
 def check_copies(entry: Entry, context: Context) -> list[Finding]:
@@ -150,11 +152,16 @@ def as_policy(mine: KnownRun, theirs: KnownRun) -> str | None:
     """
     if theirs.model.kind != "policy" or mine.model.kind in ("policy", "init"):
         return None
-    common = mine.plays.keys() & theirs.plays.keys()
-    alike = sum(mine.plays[key].acts_like(theirs.plays[key]) for key in common)
-    if len(common) < FEWEST_ALIKE or alike < ALIKE_SHARE * len(common):
+    own, others = (
+        by_episode({key: play for key, play in run.plays.items() if play.ended})
+        for run in (mine, theirs)
+    )
+    pairs = [(own[episode], others[episode]) for episode in own.keys() & others.keys()]
+    common = sum(min(map(len, pair)) for pair in pairs)
+    alike = sum(len(matched(*pair, PlayHash.acts_like)) for pair in pairs)
+    if common < FEWEST_ALIKE or alike < ALIKE_SHARE * common:
         return None
-    return f"{alike} of {len(common)}"
+    return f"{alike} of {common}"
 
 
 def check_run(mine: KnownRun, theirs: KnownRun, name: str) -> Iterator[Finding]:
@@ -179,21 +186,17 @@ def _copied(mine: KnownRun, theirs: KnownRun, name: str) -> str | None:
 def _likeness(mine: KnownRun, theirs: KnownRun, name: str) -> str | None:
     """Whether what was played is what another run has played, successes and failures.
 
-    Episodes in which neither has acted are left out: two collapsed models say nothing alike.
+    An init is no excuse: what is called one and plays as an earlier run of trained weights does
+    has that run's records.
     """
-    if not {"init", "policy"}.isdisjoint((mine.model.kind, theirs.model.kind)):
+    if theirs.model.kind in ("init", "policy") or mine.model.kind == "policy":
         return None
-    both = mine.plays.keys() & theirs.plays.keys()
-    common = {key for key in both if mine.plays[key].tells_with(theirs.plays[key])}
-    alike = {key for key in common if mine.plays[key].is_like(theirs.plays[key])}
-    failed = {key for key in common if not mine.plays[key].solved}
-    if len(common) < FEWEST_ALIKE or len(failed) < FEWEST_FAILURES:
-        return None
-    if len(alike) < ALIKE_SHARE * len(common) or len(alike & failed) < ALIKE_SHARE * len(failed):
+    found = Likeness.of(mine.plays, theirs.plays)
+    if not found.is_copy:
         return None
     return (
-        f"{len(alike)} of {len(common)} episodes, {len(alike & failed)} of {len(failed)} failures "
-        f"among them, were played as in {name}, which is of {theirs.model.text}"
+        f"{found.alike} of {found.common} episodes, {found.alike_failed} of {found.failed} "
+        f"failures among them, were played as in {name}, which is of {theirs.model.text}"
     )
 
 
@@ -201,7 +204,12 @@ def _equal(mine: KnownRun, theirs: KnownRun) -> set[EpisodeKey]:
     """The episodes with the answers and log-probabilities of a run of other weights."""
     if same_weights(mine.model, theirs.model):
         return set()
-    return {key for key, trace in mine.traces.items() if _alike(trace, theirs.traces.get(key, ()))}
+    others = by_episode(theirs.traces)
+    return {
+        key
+        for key, trace in mine.traces.items()
+        if any(_alike(trace, other) for other in others.get(key[:3], ()))
+    }
 
 
 def _records_of(run: KnownRun) -> str:

@@ -42,6 +42,7 @@ class PlayHash(NamedTuple):
         end: Hash of what the world said of the last turn, where the task gives facts of every
             action, as of a program's output and an answer's verdict; None where it does not.
         states: Hashes of what the world showed, in tasks without such facts; None in others.
+        ended: Whether it was played to its end, and not cut off by an error.
     """
 
     answers: int
@@ -49,6 +50,7 @@ class PlayHash(NamedTuple):
     solved: bool
     end: int | None = None
     states: frozenset[int] | None = None
+    ended: bool = True
 
     @classmethod
     def of(cls, record: EpisodeRecord) -> Self:
@@ -58,6 +60,7 @@ class PlayHash(NamedTuple):
             [(turn.response, turn.action, turn.action_ok, turn.info) for turn in turns],
             record.success and record.error is None,
             [record.observation_hash or "", *(turn.observation_hash for turn in turns)],
+            bool(turns) and record.error is None,
         )
 
     @classmethod
@@ -66,6 +69,7 @@ class PlayHash(NamedTuple):
         turns: Sequence[tuple[str, str | None, bool, Mapping[str, Any]]],
         solved: bool,
         shown: Sequence[str] = (),
+        ended: bool = True,
     ) -> Self:
         """Keep what is needed of an episode of any schema.
 
@@ -73,6 +77,7 @@ class PlayHash(NamedTuple):
             turns: Response, action, whether the world admitted it, and what it said of it.
             solved: Whether the episode succeeded.
             shown: Hash of what the world showed first, and after each turn.
+            ended: Whether it was played to its end.
         """
         actions = tuple(action for _, action, _, _ in turns)
         acted = any(action is not None for action in actions)
@@ -84,6 +89,7 @@ class PlayHash(NamedTuple):
             solved,
             hash(canonical_json(dict(last))) if last else None,
             None if told else frozenset(map(hash, shown)),
+            ended,
         )
 
     def is_like(self, other: "PlayHash") -> bool:
@@ -107,10 +113,6 @@ class PlayHash(NamedTuple):
         common = len(self.states & other.states)
         return common >= COMMON_STATES * len(self.states | other.states)
 
-    def tells_with(self, other: "PlayHash") -> bool:
-        """Whether one of two episodes has an action: two collapsed models are silent alike."""
-        return self.actions is not None or other.actions is not None
-
 
 @dataclass(frozen=True, slots=True)
 class KnownRun:
@@ -120,7 +122,7 @@ class KnownRun:
         path: Its folder in the submission.
         model: The model that it names.
         traces: By episode.
-        plays: Of every episode with at least one turn.
+        plays: Of every episode; one that ended in an error is no other play, and hides none.
     """
 
     path: str
@@ -131,7 +133,7 @@ class KnownRun:
     @classmethod
     def of(cls, run: ReadRun) -> "KnownRun":
         """Keep what is needed of a run."""
-        plays = {record.key: PlayHash.of(record) for record in run.records if record.turns}
+        plays = {record.key: PlayHash.of(record) for record in run.records}
         return cls(str(run.path), run.manifest.model, _traces(run.records), plays)
 
 

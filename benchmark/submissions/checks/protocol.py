@@ -23,6 +23,9 @@ from tasks.errors import UserError
 _COMMIT = re.compile("[0-9a-f]{40}")
 _OF_PLACES: Final = ("--model", "--lora", "--out")
 """Options with names of folders, which may be called anything."""
+MOST_ERRORS: Final = 0.05
+"""Of the episodes of a run. A complete run has none; in the place of failures they could hide whose
+failures these are."""
 STANDARD = "play the panel as its protocol says, without --set, --temperature and the like"
 
 
@@ -64,6 +67,11 @@ def _check_run(run: ReadRun) -> Iterator[Finding]:
         problem = f"begins with {manifest.command[:1]}, not with {PROGRAM}"
         fix = "create the folder with submit prepare, which writes the command correctly"
         yield Finding(name, "command", problem, fix)
+    errors = sum(record.error is not None for record in run.records)
+    if errors > MOST_ERRORS * len(run.records):
+        problem = f"{errors} of {len(run.records)} episodes ended in errors"
+        fix = "run it again: the same eval command retries episodes that ended in errors"
+        yield Finding(f"{run.path}/episodes.jsonl.zst", "", problem, fix)
     yield from _check_engine(name, manifest)
     if manifest.overrides:
         changed = ", ".join(f"{key} = {value}" for key, value in manifest.overrides.items())

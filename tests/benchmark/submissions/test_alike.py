@@ -15,6 +15,7 @@ from benchmark.submissions.check import read_accepted
 from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.copies import as_policy, check_copies, check_run
 from benchmark.submissions.checks.known_entries import Known, KnownRun, PlayHash
+from benchmark.submissions.checks.likeness import Likeness, matched
 from tasks.seeding import sha256_text
 from tests.benchmark.submissions.conftest import Copies
 from tests.benchmark.submissions.stolen import other_logs, other_numbers, problems, renamed
@@ -179,7 +180,7 @@ def run_with(plays: list[PlayHash], name: str) -> KnownRun:
 
 @pytest.mark.parametrize(
     ("alike", "failed_alike", "copied"),
-    [(100, 20, True), (85, 17, True), (84, 17, False), (90, 16, False), (72, 11, False)],
+    [(100, 20, True), (85, 17, True), (84, 17, False), (90, 16, False), (95, 16, True)],
 )
 def test_likeness_is_of_episodes_and_of_failures(
     alike: int, failed_alike: int, copied: bool
@@ -194,6 +195,130 @@ def test_likeness_is_of_episodes_and_of_failures(
     ]
     found = list(check_run(run_with([*solved, *failed], "a"), run_with(other, "b"), "b"))
     assert bool(found) == copied
+
+
+@pytest.mark.parametrize(
+    ("errors", "failed", "alike", "copied"),
+    [
+        # Of 100 episodes: errors in the place of failures, failures that are left, and of all that
+        # is left so many are played alike.
+        (11, 9, 89, True),
+        (11, 9, 85, True),
+        (11, 9, 84, False),
+        (20, 0, 80, True),
+        (20, 0, 75, False),
+        (5, 15, 83, True),
+    ],
+)
+def test_errors_do_not_hide_whose_failures_these_are(
+    errors: int, failed: int, alike: int, copied: bool
+) -> None:
+    first = [PlayHash(number, number, number >= errors + failed) for number in range(100)]
+    changed = {*range(99, 99 - (100 - errors - alike), -1)}
+    other = [
+        PlayHash.made([], solved=False, ended=False)
+        if play.answers < errors
+        else play._replace(answers=-1 - play.answers, actions=-1 - play.answers)
+        if play.answers in changed
+        else play
+        for play in first
+    ]
+    for mine, theirs in ((other, first), (first, other)):
+        found = list(check_run(run_with(mine, "a"), run_with(theirs, "b"), "b"))
+        assert bool(found) == copied
+
+
+def test_errors_alone_say_nothing() -> None:
+    errors = [PlayHash.made([], solved=False, ended=False)] * 100
+    assert list(check_run(run_with(errors, "a"), run_with(errors, "b"), "b")) == []
+
+
+@pytest.mark.parametrize(
+    ("alike", "failed_alike", "copied"),
+    [(95, 15, True), (94, 14, False), (96, 16, True), (100, 20, True)],
+)
+def test_nearly_all_episodes_are_a_copy_whatever_some_failures_say(
+    alike: int, failed_alike: int, copied: bool
+) -> None:
+    """Of 100 episodes, 20 of them failures; only failures are played in another way."""
+    first = [PlayHash(number, number, number >= 20) for number in range(100)]
+    other = [
+        PlayHash(-1 - play.answers, -1 - play.answers, False)
+        if play.answers < 100 - alike
+        else play
+        for play in first
+    ]
+    assert sum(play in first for play in other[:20]) == failed_alike
+    found = list(check_run(run_with(other, "a"), run_with(first, "b"), "b"))
+    assert bool(found) == copied
+
+
+def test_strong_models_differ_in_their_failures() -> None:
+    """Of 300 episodes both solve 288 in the same way, and each fails in its own way in eight."""
+    solved = [PlayHash(number, number, True) for number in range(300)]
+
+    def failing(first: int) -> list[PlayHash]:
+        failed = [PlayHash(-1000 * first - n, -1000 * first - n, False) for n in range(8)]
+        return [*solved[:first], *failed, *solved[first + 8 :]]
+
+    one, other = run_with(failing(10), "a"), run_with(failing(14), "b")
+    assert Likeness.of(one.plays, other.plays) == Likeness(300, 288, 8, 0, 12, 12)
+    assert list(check_run(one, other, "b")) == []
+
+
+def repeated(run: KnownRun, order: Sequence[int]) -> KnownRun:
+    """Four repeats of 25 episodes, in another order."""
+    plays = {
+        (*key[:2], str(number // 4), order[number % 4]): play
+        for number, (key, play) in enumerate(run.plays.items())
+    }
+    traces = {key: (play.answers,) for key, play in plays.items()}
+    return replace(run, plays=plays, traces=traces)
+
+
+@pytest.mark.parametrize("numbers", [True, False], ids=["with numbers", "without"])
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (1, 2, 3, 0), (3, 1, 0, 2)])
+def test_repeats_in_another_order_are_a_copy(order: tuple[int, ...], numbers: bool) -> None:
+    plays = [PlayHash(number, number, number % 3 > 0) for number in range(100)]
+    one = repeated(run_with(plays, "a"), order)
+    other = repeated(run_with(plays, "b"), (0, 1, 2, 3))
+    if not numbers:
+        one = replace(one, traces={})
+    (found,) = check_run(one, other, "b")
+    said = "have the answers and log-probabilities" if numbers else "100 of 100 episodes, 34 of 34"
+    assert said in found.problem
+
+
+def test_each_repeat_is_like_one_other() -> None:
+    """Four times the same play is like one of four."""
+    plays = [PlayHash(number, number, False) for number in range(200)]
+    again = [plays[number - number % 4] for number in range(200)]
+    found = Likeness.of(
+        repeated(run_with(again, "a"), range(4)).plays,
+        repeated(run_with(plays, "b"), range(4)).plays,
+    )
+    assert (found.common, found.alike, found.failed, found.alike_failed) == (200, 50, 200, 50)
+
+
+def test_the_largest_part_of_the_repeats_is_compared() -> None:
+    """Whichever comes first, none takes the only partner of another."""
+    both, one, other = PlayHash(1, 2, True), PlayHash(1, 7, True), PlayHash(8, 2, True)
+    assert len(matched([both, one], [one, other], PlayHash.is_like)) == 2
+    assert len(matched([one, both], [one, other], PlayHash.is_like)) == 2
+    assert len(matched([one, both], [one, one], PlayHash.is_like)) == 2
+    assert len(matched([one, both], [other], PlayHash.is_like)) == 1
+
+
+def test_a_trained_run_is_not_played_again_by_an_init() -> None:
+    """Weights close to an init may play like it; an init does not play like a later training."""
+    plays = [PlayHash(number, number, number >= 20) for number in range(100)]
+    one, other = run_with(plays, "a"), run_with(plays, "b")
+    init = replace(one, model=ModelIdentity(name="i", kind="init", sha256=sha256_text("i")))
+    (found,) = check_run(init, other, "b")
+    assert "100 of 100 episodes, 20 of 20 failures among them, were played as in b" in found.problem
+    assert list(check_run(other, init, "a")) == []
+    program = replace(one, model=ModelIdentity(name="expert", kind="policy"))
+    assert list(check_run(program, other, "b")) == []
 
 
 def test_success_alone_is_no_copy() -> None:

@@ -18,8 +18,8 @@ from typing import Any
 
 from benchmark.archive import read_at_most
 from benchmark.stats.intervals import wilson
-from benchmark.submissions.checks.copies import ALIKE_SHARE, FEWEST_ALIKE, FEWEST_FAILURES
 from benchmark.submissions.checks.known_entries import EpisodeKey, PlayHash
+from benchmark.submissions.checks.likeness import ALIKE_SHARE, FEWEST_ALIKE, Likeness
 
 ROOT = Path(__file__).parents[3]
 SHOWN = 10
@@ -31,20 +31,17 @@ class Pair:
 
     files: tuple[Path, Path]
     task: str
-    common: int
-    failed: int
-    alike: float
-    alike_failures: float
+    found: Likeness
 
     @property
-    def compared(self) -> bool:
-        """Whether there are enough episodes and failures to say anything."""
-        return self.common >= FEWEST_ALIKE and self.failed >= FEWEST_FAILURES
+    def alike(self) -> float:
+        """Share of the episodes."""
+        return self.found.alike / max(1, self.found.common)
 
     @property
-    def accused(self) -> bool:
-        """Whether the check takes one for a copy of the other."""
-        return self.compared and min(self.alike, self.alike_failures) >= ALIKE_SHARE
+    def alike_failures(self) -> float:
+        """Share of the first one's failures."""
+        return self.found.alike_failed / max(1, self.found.failed)
 
 
 def main() -> None:
@@ -66,7 +63,7 @@ def main() -> None:
         pair
         for (one, mine), (other, theirs) in combinations(runs.items(), 2)
         for pair in (_pair((one, other), mine, theirs), _pair((other, one), theirs, mine))
-        if pair.common
+        if pair.found.common
     ]
     inits = [pair for pair in pairs if any(map(_is_init, pair.files))]
     _print("weights that were trained", [pair for pair in pairs if pair not in inits])
@@ -82,7 +79,8 @@ def _print_policies(
     found = []
     for file, plays in runs.items():
         for policy, theirs in policies.items():
-            common = plays.keys() & theirs.keys()
+            both = plays.keys() & theirs.keys()
+            common = {key for key in both if plays[key].ended and theirs[key].ended}
             if _is_init(file) or len(common) < FEWEST_ALIKE:
                 continue
             alike = sum(plays[key].acts_like(theirs[key]) for key in common) / len(common)
@@ -95,9 +93,9 @@ def _print_policies(
 
 
 def _print(what: str, pairs: Sequence[Pair]) -> None:
-    compared = [pair for pair in pairs if pair.compared]
+    compared = [pair for pair in pairs if pair.found.compared]
     tasks = sorted({pair.task for pair in compared})
-    count, accused = len(compared) // 2, sum(pair.accused for pair in compared)
+    count, accused = len(compared) // 2, sum(pair.found.is_copy for pair in compared)
     print(f"\n{what}: {count} pairs, each both ways, on {', '.join(tasks) or 'nothing'}")
     if not compared:
         return
@@ -107,8 +105,8 @@ def _print(what: str, pairs: Sequence[Pair]) -> None:
         ordered = sorted(compared, key=lambda pair: -getattr(pair, share))
         for pair in ordered[:SHOWN]:
             print(
-                f"  {pair.alike:.1%} of {pair.common}, failures {pair.alike_failures:.1%} of "
-                f"{pair.failed}: {pair.task}, {' and '.join(map(_name, pair.files))}"
+                f"  {pair.alike:.1%} of {pair.found.common}, failures {pair.alike_failures:.1%} of "
+                f"{pair.found.failed}: {pair.task}, {' and '.join(map(_name, pair.files))}"
             )
 
 
@@ -130,18 +128,8 @@ def _pair(
     mine: dict[EpisodeKey, PlayHash],
     theirs: dict[EpisodeKey, PlayHash],
 ) -> Pair:
-    both = mine.keys() & theirs.keys()
-    common = {key for key in both if mine[key].tells_with(theirs[key])}
-    alike = {key for key in common if mine[key].is_like(theirs[key])}
-    failed = {key for key in common if not mine[key].solved}
-    return Pair(
-        files,
-        next((key[0] for key in common), ""),
-        len(common),
-        len(failed),
-        len(alike) / max(1, len(common)),
-        len(alike & failed) / max(1, len(failed)),
-    )
+    task = next((key[0] for key in mine.keys() & theirs.keys()), "")
+    return Pair(files, task, Likeness.of(mine, theirs))
 
 
 def _plays(file: Path) -> tuple[dict[EpisodeKey, PlayHash], bool]:
@@ -150,7 +138,7 @@ def _plays(file: Path) -> tuple[dict[EpisodeKey, PlayHash], bool]:
     records = [json.loads(line) for line in content.splitlines()]
     turns = [turn for record in records for turn in record["turns"]]
     is_policy = all(turn["log_prob"] is None for turn in turns)
-    return {_key(record): _play(record) for record in records if record["turns"]}, is_policy
+    return {_key(record): _play(record) for record in records}, is_policy
 
 
 def _key(record: dict[str, Any]) -> EpisodeKey:
@@ -171,6 +159,7 @@ def _play(record: dict[str, Any]) -> PlayHash:
         ],
         record["success"] and record["error"] is None,
         [_shown(each) for each in (record, *record["turns"])],
+        bool(record["turns"]) and record["error"] is None,
     )
 
 

@@ -72,6 +72,17 @@ def win_called_error(copy: Copy) -> None:
     copy.records(lambda records: failure(records).update(error="EngineError: it was not me"))
 
 
+def failures_called_errors(copy: Copy) -> None:
+    """As an evaluation records episodes that a server did not answer; the summary fits."""
+
+    def change(records: list[Json]) -> None:
+        for record in records:
+            if not record["success"]:
+                record.update(turns=[], error="EngineError: no answer", success=False)
+
+    copy.records(change)
+
+
 def cut_short(copy: Copy) -> None:
     def change(records: list[Json]) -> None:
         failure(records)["turns"].pop()
@@ -172,6 +183,12 @@ FORGERIES = [
     ),
     Forgery("an episode of another panel", "trained", other_panel, "the run does not play it"),
     Forgery("a failure called an error", "trained", win_called_error, "ended without an error'"),
+    Forgery(
+        "failures called errors",
+        "trained",
+        failures_called_errors,
+        f"of {EPISODES} episodes ended in errors; run it again",
+    ),
     Forgery(
         "a failure cut short",
         "trained",

@@ -1,0 +1,140 @@
+"""How alike two runs are, episode by episode, whatever the numbers beside them say.
+
+Repeats of an episode are compared without their numbers: whoever shuffles them has played nothing
+else. What one of the runs did not play to its end says nothing of likeness, and takes nothing
+from the number of failures.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from benchmark.submissions.checks.known_entries import EpisodeKey, PlayHash
+
+ALIKE_SHARE: Final = 0.85
+"""Of the episodes of a run, and of its failures: from that share on they are those of another run.
+Honest runs of different weights have at most 83% of their episodes in common, and 74% of their
+failures (submissions/README.md)."""
+SAME_SHARE: Final = 0.95
+"""Of the episodes: from that share on, half of the failures are enough."""
+SAME_FAILURES: Final = 0.5
+"""That half. Two strong models hardly differ but in their failures."""
+FEWEST_ALIKE: Final = 50
+"""Episodes that two runs must both have played before their likeness says anything."""
+FEWEST_FAILURES: Final = 10
+"""Of these so many must have failed."""
+MOST_REPEATS: Final = 64
+"""Repeats of an episode that are compared; no panel has more."""
+
+Episode = tuple[str, str, str]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """What two runs have in common.
+
+    Attributes:
+        common: Episodes that both have played; without those in which neither has acted.
+        alike: Of these, those that went alike.
+        failed: Failures of the first run among `common`.
+        alike_failed: Of these, those that went alike.
+        either_failed: Failures of either run among `common`.
+        failures: As `either_failed`, with those opposite an episode that ended in an error.
+    """
+
+    common: int
+    alike: int
+    failed: int
+    alike_failed: int
+    either_failed: int
+    failures: int
+
+    @classmethod
+    def of(
+        cls, mine: Mapping[EpisodeKey, PlayHash], theirs: Mapping[EpisodeKey, PlayHash]
+    ) -> "Likeness":
+        """Compare two runs."""
+        others = by_episode(theirs)
+        counts = [
+            _counts(plays, others[episode])
+            for episode, plays in by_episode(mine).items()
+            if episode in others
+        ]
+        return cls(*map(sum, zip(*counts, strict=True))) if counts else cls(0, 0, 0, 0, 0, 0)
+
+    @property
+    def compared(self) -> bool:
+        """Whether there are enough episodes and failures to say anything."""
+        return self.common >= FEWEST_ALIKE and self.failures >= FEWEST_FAILURES
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether one run is taken for a copy of the other."""
+        if not self.compared:
+            return False
+        return (
+            self.failed >= FEWEST_FAILURES
+            and self.alike >= ALIKE_SHARE * self.common
+            and self.alike_failed >= ALIKE_SHARE * self.failed
+        ) or (
+            self.alike >= SAME_SHARE * self.common
+            and self.alike_failed >= SAME_FAILURES * self.either_failed
+        )
+
+
+def by_episode(parts: Mapping[EpisodeKey, T]) -> dict[Episode, list[T]]:
+    """What belongs to the repeats of each episode."""
+    found: defaultdict[Episode, list[T]] = defaultdict(list)
+    for (task, panel, episode, _), part in parts.items():
+        if len(repeats := found[task, panel, episode]) < MOST_REPEATS:
+            repeats.append(part)
+    return dict(found)
+
+
+def matched(
+    mine: Sequence[PlayHash],
+    theirs: Sequence[PlayHash],
+    like: Callable[[PlayHash, PlayHash], bool],
+) -> list[PlayHash]:
+    """The largest part of some plays that goes with as many different others, failures first."""
+    taken: dict[int, PlayHash] = {}
+
+    def place(play: PlayHash, tried: set[int]) -> bool:
+        for number, other in enumerate(theirs):
+            if number not in tried and like(play, other):
+                tried.add(number)
+                if number not in taken or place(taken[number], tried):
+                    taken[number] = play
+                    return True
+        return False
+
+    for play in sorted(mine, key=lambda play: play.solved):
+        place(play, set())
+    return list(taken.values())
+
+
+def _counts(mine: Sequence[PlayHash], theirs: Sequence[PlayHash]) -> tuple[int, ...]:
+    """The numbers of `Likeness`, of the repeats of one episode."""
+    ours, others = _told(mine, theirs), _told(theirs, mine)
+    common = min(len(ours), len(others))
+    pairs = matched(ours, others, PlayHash.is_like)
+    failed = sum(not play.solved for play in ours)
+    failures = max(failed, sum(not play.solved for play in others))
+    return (
+        common,
+        len(pairs),
+        min(failed, common),
+        sum(not play.solved for play in pairs),
+        min(failures, common),
+        failures,
+    )
+
+
+def _told(mine: Sequence[PlayHash], theirs: Sequence[PlayHash]) -> list[PlayHash]:
+    """What was played to its end, without silence that the other run has as well."""
+    ended = [play for play in mine if play.ended]
+    silent = [play for play in ended if play.actions is None]
+    common = sum(play.ended and play.actions is None for play in theirs)
+    return [play for play in ended if play.actions is not None] + silent[common:]
