@@ -1,6 +1,11 @@
 """The workflows: whose code runs, and on what."""
 
+import os
 import re
+import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +41,59 @@ def test_submissions_are_judged_for_the_default_branch_alone() -> None:
     (path,) = (path for path in WORKFLOWS if path.stem == "submission")
     # YAML 1.1 reads the key `on` as true.
     assert content(path)[True]["pull_request"]["branches"] == ["main"]
+
+
+PLAYING = ("ci", "rerun", "space", "submission")
+"""Workflows that play or replay episodes: some of them run programs."""
+
+
+@pytest.mark.parametrize("name", PLAYING)
+def test_who_plays_has_a_sandbox(name: str) -> None:
+    (path,) = (path for path in WORKFLOWS if path.stem == name)
+    (steps,) = (job["steps"] for job in content(path)["jobs"].values())
+    script = "\n".join(step.get("run", "") for step in steps)
+    packages, namespaces, python = (
+        re.search(pattern, script, re.MULTILINE)
+        for pattern in (
+            r"^sudo .*scripts/system-packages$",
+            r"^sudo sysctl .*kernel\.apparmor_restrict_unprivileged_userns=0$",
+            r"make install$|\.ci/run$",
+        )
+    )
+    assert packages and namespaces and python
+    assert packages.start() < namespaces.start() < python.start()
+
+
+def test_other_workflows_play_nothing() -> None:
+    playing = re.compile(r"submit check|judge_pull_request|leaderboard build|rerun_entry|\.ci/run")
+    assert {path.stem for path in WORKFLOWS if playing.search(path.read_text("utf-8"))} == {
+        *PLAYING
+    }
+
+
+def test_no_board_is_built_without_the_sandbox() -> None:
+    """Its entries would be refused, and the board published without them."""
+    (path,) = (path for path in WORKFLOWS if path.stem == "space")
+    steps = content(path)["jobs"]["upload"]["steps"]
+    names = [step.get("name", "") for step in steps]
+    trial = steps[names.index("The sandbox works")]
+    assert names.index("The sandbox works") < names.index("Build") < names.index("Upload")
+    assert not {"continue-on-error", "if"} & trial.keys()
+    assert not {"continue-on-error", "if"} & steps[names.index("Upload")].keys()
+    command = trial["run"].replace(".venv/bin/python", shlex.quote(sys.executable))
+    environment = {**os.environ, "PATH": "/nowhere"}
+    bash = shutil.which("bash") or "/bin/bash"
+    root = WORKFLOWS[0].parents[2]
+    done = subprocess.run(
+        [bash, "-e", "-c", command],
+        cwd=root,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "bwrap is not installed" in done.stderr
 
 
 def test_replays_are_kept_after_a_build_that_failed() -> None:
