@@ -1,12 +1,13 @@
-"""What maintainers run to earn an entry the badge `re-run`.
+"""What maintainers run to earn an entry the badge `re-run`, or `first updates trained again`.
 
     python scripts/rerun_entry.py ENTRY --commit COMMIT --by NAME [--model SEED=FOLDER ...]
     python scripts/rerun_entry.py ENTRY --commit COMMIT --by NAME --updates 3
 
 The first plays a random sample of the entry's episodes with its published weights (a hub model, a
 registered init, or a folder with the stated hash). The second is for entries on a track, whose runs
-repeat to the bit: it begins their trainings again and compares the first updates. Both write
-`submissions/reruns.yaml` if the result holds. Exit code 1 if it does not.
+repeat to the bit: it begins their trainings again and compares the first updates, which says
+nothing of who played the episodes and is another badge. Both write `submissions/reruns.yaml` if the
+result holds. Exit code 1 if it does not.
 """
 
 import argparse

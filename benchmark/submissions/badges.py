@@ -35,12 +35,15 @@ class Badges:
         init: `fixed`: it is a registered init with a pinned hash, or was trained from one, as its
             authors declare; `open`: from something else; null for a policy.
         rerun: Maintainers have played the checkpoints again and got the same within the interval.
+        retrained: Updates that maintainers have trained again, the first of every seed, with the
+            same numbers; 0 if none. Who chose the evaluated actions is not proven.
     """
 
     replayed: bool
     stability: Literal["logs", "foreign logs", "none"]
     init: Literal["fixed", "open"] | None
     rerun: bool
+    retrained: int = 0
 
 
 class RerunSample(Strict):
@@ -111,11 +114,14 @@ def badges_of(verdict: CheckResult, reruns: Mapping[str, Rerun]) -> Badges:
     elif submission.method.kind == "init":
         init = "fixed"
     # The check refuses an init without a pinned hash.
+    rerun = rerun_of(verdict.folder, reruns)
+    retrained = _retrained(rerun)
     return Badges(
         replayed=verdict.replayed == sum(len(run.records) for run in entry.runs),
         stability=_stability(entry),
         init=init,
-        rerun=_held(rerun_of(verdict.folder, reruns)),
+        rerun=_held(rerun) and not retrained,
+        retrained=retrained,
     )
 
 
@@ -140,6 +146,13 @@ def digest_of(folder: Path) -> str:
 def _held(rerun: Rerun | None) -> bool:
     """Whether something was repeated, and holds."""
     return rerun is not None and (rerun.sample is None or rerun.sample.holds)
+
+
+def _retrained(rerun: Rerun | None) -> int:
+    """How many updates were trained again; 0 if something else was repeated, or does not hold."""
+    if rerun is None or rerun.sample is None or rerun.sample.what != "updates":
+        return 0
+    return rerun.sample.count if rerun.sample.holds else 0
 
 
 def _stability(entry: Entry) -> Literal["logs", "foreign logs", "none"]:

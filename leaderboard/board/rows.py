@@ -173,7 +173,8 @@ class BoardBadges:
         stability: `logs`, `foreign logs` or `none`.
         init: `fixed`, `open`, or None where nothing was trained.
         rerun: Maintainers have played it again.
-        rerun_note: What came of that, with day and name; None without.
+        rerun_note: What came of that, or of a training, with day and name; None without.
+        retrained: Updates that maintainers have trained again, with the same numbers.
     """
 
     replayed: bool
@@ -181,6 +182,7 @@ class BoardBadges:
     init: str | None
     rerun: bool
     rerun_note: str | None
+    retrained: int = 0
 
 
 @dataclass(frozen=True, slots=True)

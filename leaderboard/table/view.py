@@ -16,6 +16,7 @@ BADGES: Final = (
     "init: fixed",
     "init: open",
     "re-run",
+    "first updates trained again",
 )
 """All badges that can be asked for."""
 
@@ -197,6 +198,7 @@ def badges_of(row: BoardRow) -> tuple[str, ...]:
         badges.init == "fixed",
         badges.init == "open",
         badges.rerun,
+        badges.retrained > 0,
     )
     return tuple(badge for badge, there in zip(BADGES, has, strict=True) if there)
 

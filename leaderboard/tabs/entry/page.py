@@ -54,6 +54,8 @@ _PROOFS: Final = {
     "init: fixed": "starts from a registered init (hash declared by the authors)",
     "init: open": "starts from a checkpoint that is not registered",
     "re-run": "maintainers evaluated the weights again",
+    "first updates trained again": "maintainers repeated the beginning of every training. It "
+    "doesn't prove which model chose the evaluated actions",
 }
 
 
@@ -115,7 +117,7 @@ def _about(row: BoardRow) -> Markup:
                     ("base model", joined([base, size]) if base else NOTHING),
                     (explained("init", "init"), _model(row.init) if row.init else NOTHING),
                     (explained("badges", "badges"), badges),
-                    ("re-run", line(row.badges.rerun_note) if row.badges.rerun_note else NOTHING),
+                    ("repeated", line(row.badges.rerun_note) if row.badges.rerun_note else NOTHING),
                     ("training data", _training_data(row)),
                     ("authors", joined(map(line, row.authors), ", ")),
                     ("contact", line(row.contact)),

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-import benchmark.submissions.checks.copies as copies_of_others
 from baselines.inits.registry import read_registry
 from benchmark.cli.main import main
 from benchmark.submissions.check import check_submission, read_accepted
+from benchmark.submissions.checks import likeness
 from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.known_entries import Known
 from benchmark.submissions.reading.entry import Entry
@@ -71,8 +71,8 @@ def test_an_accepted_submission(
     assert (content["report_version"], content["submission"]) == (1, "20260102_trained")
     assert (content["accepted"], content["findings"], content["notes"]) == (True, [], [])
     assert (content["replayed_episodes"], content["turns_in_doubt"]) == (512, 0)
-    badges = {"replayed": True, "stability": "logs", "init": "fixed", "rerun": False}
-    assert content["badges"] == badges
+    proven = {"replayed": True, "stability": "logs", "init": "fixed"}
+    assert content["badges"] == proven | {"rerun": False, "retrained": 0}
     (panel,) = content["panels"].values()
     assert set(content["panels"]) == {"sokoban/builtin"}
     assert panel["seeds"] == {"0": 151 / 256, "1": 156 / 256}
@@ -137,7 +137,7 @@ def test_a_submission_is_compared_with_its_init_and_with_the_best(
 ) -> None:
     """The init solves what seed 0 solves, the best other what it and seed 1 solve."""
     # All three are copies of one entry, which is not what this looks at.
-    monkeypatch.setattr(copies_of_others, "ALIKE_SHARE", 1.1)
+    monkeypatch.setattr(likeness, "FEWEST_ALIKE", 257)
     digest = read_registry()["tiny-sokoban"].sha256
     init = copied(trained, entries).folder.rename(entries / "20260102_init")
     as_init(Copy(init), digest)

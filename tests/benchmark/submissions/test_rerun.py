@@ -11,6 +11,7 @@ from benchmark.logs.training_log import parse_training_log
 from benchmark.submissions.badges import RERUN, RerunSample, badges_of, read_reruns
 from benchmark.submissions.check import read_accepted
 from benchmark.submissions.reading.entry import ReadRun
+from benchmark.submissions.report import badges_text
 from benchmark.submissions.rerun import add_rerun, drawn, play_again, same_start
 from tasks.errors import UserError
 from tests.benchmark.submissions.conftest import Copies
@@ -84,6 +85,24 @@ def test_the_record_is_what_the_badge_is_made_of(copies: Copies) -> None:
     assert badges_of(verdict, reruns).rerun
     add_rerun(entry, "maintainer", DAY, sample(holds=False, equal=0))
     assert not badges_of(verdict, read_reruns(entry.parent)).rerun
+
+
+@pytest.mark.slow
+def test_updates_that_were_trained_again_are_another_badge(copies: Copies) -> None:
+    """Nobody has asked the weights: it is not called `re-run`."""
+    entry = copies("policy").folder
+    verdict = check(entry)
+    add_rerun(entry, "maintainer", DAY, sample(what="updates", count=6, equal=6))
+    badges = badges_of(verdict, read_reruns(entry.parent))
+    assert (badges.rerun, badges.retrained) == (False, 6)
+    assert badges_text(badges) == "replayed, stability: none, first updates trained again"
+    add_rerun(entry, "maintainer", DAY, sample(what="updates", count=6, equal=3, holds=False))
+    badges = badges_of(verdict, read_reruns(entry.parent))
+    assert (badges.rerun, badges.retrained) == (False, 0)
+    add_rerun(entry, "maintainer", DAY, sample())
+    badges = badges_of(verdict, read_reruns(entry.parent))
+    assert (badges.rerun, badges.retrained) == (True, 0)
+    assert badges_text(badges) == "replayed, stability: none, re-run"
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from leaderboard.board.entries import row_of as make_row
 from leaderboard.board.file import json_bytes, parquet_bytes, read_content
 from leaderboard.board.rows import BoardCheckpoint, FullRow, RecipeChoices
 from leaderboard.table.table import table
-from leaderboard.table.view import default_view
+from leaderboard.table.view import badges_of, default_view
 from tasks.errors import UserError
 from tasks.registry import load_task
 from tasks.seeding import sha256_text
@@ -364,6 +364,14 @@ def test_reruns_are_on_the_board(submissions: Path, folder: Path) -> None:
     )
     (row,) = build(folder, INITS, env_processes=1).content.rows
     assert (row.badges.rerun, row.badges.rerun_note) == (True, "2026-02-01, Ada: the same")
+    (folder / "reruns.yaml").write_text(
+        f'{POLICY}: {{date: "2026-02-01", by: Ada, note: the same, sample: {{commit: {"a" * 40}, '
+        "what: updates, count: 6, equal: 6, holds: true}}\n"
+    )
+    (row,) = build(folder, INITS, env_processes=1).content.rows
+    assert (row.badges.rerun, row.badges.retrained) == (False, 6)
+    assert badges_of(row) == ("replayed", "first updates trained again")
+    assert row.badges.rerun_note == "2026-02-01, Ada: the same"
 
 
 @pytest.mark.slow

@@ -255,14 +255,21 @@ def test_a_new_column_is_one_entry_in_one_place(
 
 def test_reruns_come_first_at_equal_success_and_policies_last() -> None:
     content = {
-        "success": [0.5, 0.5, 0.9, 1.0],
-        "kind": ["trained", "trained", "trained", "policy"],
-        "badges": ["replayed", "replayed, re-run", "replayed", "replayed"],
+        "success": [0.5, 0.5, 0.5, 0.9, 1.0],
+        "kind": ["trained", "trained", "trained", "trained", "policy"],
+        "badges": [
+            "replayed",
+            "replayed, first updates trained again",
+            "replayed, re-run",
+            "replayed",
+            "replayed",
+        ],
     }
-    frame = pd.DataFrame(content, index=["older", "again", "best", "policy"])
+    names = ["older", "trained again", "played again", "best", "policy"]
+    frame = pd.DataFrame(content, index=names)
     assert sorted_frame(frame, "success", True).index.tolist() == [
-        *("best", "again", "older", "policy")
+        *("best", "played again", "older", "trained again", "policy")
     ]
     assert sorted_frame(frame, "success", False).index.tolist() == [
-        *("again", "older", "best", "policy")
+        *("played again", "older", "trained again", "best", "policy")
     ]
