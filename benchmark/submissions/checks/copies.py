@@ -27,17 +27,17 @@ from benchmark.submissions.checks.known_entries import (
     Unread,
     traces_of,
 )
-from benchmark.submissions.checks.likeness import (
+from benchmark.submissions.checks.logs import equal_updates
+from benchmark.submissions.format.findings import Finding
+from benchmark.submissions.format.schema import SUBMISSION
+from benchmark.submissions.format.texts import skeleton
+from benchmark.submissions.likeness import (
     ALIKE_SHARE,
     FEWEST_ALIKE,
     Likeness,
     by_episode,
     matched,
 )
-from benchmark.submissions.checks.logs import equal_updates
-from benchmark.submissions.format.findings import Finding
-from benchmark.submissions.format.schema import SUBMISSION
-from benchmark.submissions.format.texts import skeleton
 from benchmark.submissions.reading.entry import Entry
 from tasks.texts import on_one_line
 

@@ -11,8 +11,8 @@ import pytest
 
 from baselines.inits.registry import read_registry
 from benchmark.cli.main import main
+from benchmark.submissions import likeness
 from benchmark.submissions.check import check_submission, read_accepted
-from benchmark.submissions.checks import likeness
 from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.known_entries import Known
 from benchmark.submissions.reading.entry import Entry
