@@ -19,25 +19,19 @@ from typing import Final
 
 from benchmark.models import same_files, same_weights
 from benchmark.submissions.checks.context import Context
-from benchmark.submissions.checks.known_entries import (
-    EpisodeKey,
-    Known,
-    KnownRun,
-    PlayHash,
-    Unread,
-    traces_of,
-)
+from benchmark.submissions.checks.known_entries import Known, KnownRun, Unread, traces_of
 from benchmark.submissions.checks.logs import equal_updates
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.format.texts import skeleton
-from benchmark.submissions.likeness import (
+from benchmark.submissions.plays.likeness import (
     ALIKE_SHARE,
     FEWEST_ALIKE,
     Likeness,
     by_episode,
     matched,
 )
+from benchmark.submissions.plays.play_hash import EpisodeKey, PlayHash
 from benchmark.submissions.reading.entry import Entry
 from tasks.texts import on_one_line
 

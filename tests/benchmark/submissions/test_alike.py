@@ -14,8 +14,9 @@ from benchmark.models import ModelIdentity
 from benchmark.submissions.check import read_accepted
 from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.copies import as_policy, check_copies, check_run
-from benchmark.submissions.checks.known_entries import Known, KnownRun, PlayHash
-from benchmark.submissions.likeness import Likeness, matched
+from benchmark.submissions.checks.known_entries import Known, KnownRun
+from benchmark.submissions.plays.likeness import Likeness, matched
+from benchmark.submissions.plays.play_hash import PlayHash
 from tasks.seeding import sha256_text
 from tests.benchmark.submissions.conftest import Copies
 from tests.benchmark.submissions.stolen import other_logs, other_numbers, problems, renamed

@@ -11,10 +11,10 @@ import pytest
 
 from baselines.inits.registry import read_registry
 from benchmark.cli.main import main
-from benchmark.submissions import likeness
 from benchmark.submissions.check import check_submission, read_accepted
 from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.known_entries import Known
+from benchmark.submissions.plays import likeness
 from benchmark.submissions.reading.entry import Entry
 from benchmark.submissions.report import escaped
 from tests.support.submissions.local_hub import Asked, Reply, serving

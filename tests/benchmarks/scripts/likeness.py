@@ -18,8 +18,8 @@ from typing import Any
 
 from benchmark.archive import read_at_most
 from benchmark.stats.intervals import wilson
-from benchmark.submissions.checks.known_entries import EpisodeKey, PlayHash
-from benchmark.submissions.likeness import ALIKE_SHARE, FEWEST_ALIKE, Likeness
+from benchmark.submissions.plays.likeness import ALIKE_SHARE, FEWEST_ALIKE, Likeness
+from benchmark.submissions.plays.play_hash import EpisodeKey, PlayHash
 
 ROOT = Path(__file__).parents[3]
 SHOWN = 10

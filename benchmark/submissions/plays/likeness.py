@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from benchmark.submissions.checks.known_entries import EpisodeKey, PlayHash
+from benchmark.submissions.plays.play_hash import EpisodeKey, PlayHash
 
 ALIKE_SHARE: Final = 0.85
 """Of the episodes of a run, and of its failures: from that share on they are those of another run.

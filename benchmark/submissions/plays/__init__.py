@@ -1,0 +1,1 @@
+"""What was played, and how alike two runs are."""
