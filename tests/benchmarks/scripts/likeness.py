@@ -4,7 +4,7 @@ Compares every two files of records of different weights on one panel as the che
 whatever their log-probabilities say, and prints the highest shares and how many pairs reach its
 limit. By default, all entries in `submissions/` and all studies in `baselines/results/`. Records of
 older schemas are read as well. Of several equal files all but one are left out; runs of an init are
-counted apart, since the check does not compare them in this way. Last, what models have in common
+counted apart, since any run may be like an earlier one of them. Last, what models have in common
 with policies, by answers and actions alone.
 """
 
