@@ -3,7 +3,7 @@
 A replay says that actions earn their rewards, not who chose them. Whoever has the weights can ask
 them. A sample is drawn from a seed that nobody knows when an entry is sent (a later commit and a
 day), played by the published weights under the entry's own protocol, and compared with the records.
-Of a run on a track, which repeats to the bit, the first updates can be trained again (`same_start`):
+Of a run on a track, which repeats to the bit, first updates can be trained again (`same_start`):
 that says nothing of who played, and is the badge `first updates trained again`.
 
 The record of it, with day, commit, sample and result, stands in `reruns.yaml`, which maintainers
