@@ -319,6 +319,14 @@ def _wire_part(whole: Page, part: TabPart) -> None:
         # Who asks for a task in one tab asks for it in the others, too.
         others = [each.controls["panels"] for each in whole.parts
                   if each is not part and "panels" in each.controls]  # fmt: skip
+        # In the browser, before the server answers: a tab that is opened meanwhile shows it, too.
+        part.controls["panels"].input(
+            None,
+            inputs=part.controls["panels"],
+            outputs=whole.task,
+            js="panels => panels",
+            **EVENT,
+        )
         part.controls["panels"].input(
             partial(on_panels, whole, part, len(others)),
             inputs=[whole.protocol, *part.controls.values()],
