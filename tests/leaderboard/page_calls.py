@@ -9,7 +9,7 @@ from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, first
 from tests.support.board_rows import board_content, board_of, board_row
 
 PREDICT = "/gradio_api/run/predict"
-BOARD, LINK, SLOW, LOAD = 0, 18, 19, 20
+BOARD, LINK, SLOW, LOAD = 0, 20, 21, 22
 """Events by their numbers: the board's controls, a link, what takes long, and opening the page."""
 CONTROLS: list[Any] = [
     "v1", "built-in", "good", "success", [], [], [], [], "any", list(USUAL), False, "",
