@@ -21,7 +21,7 @@ from benchmark.flat import flat
 from benchmark.logs.lines import Start, TrackClaim
 from benchmark.logs.training_log import TrainingLog
 from benchmark.models import ModelIdentity
-from benchmark.submissions.checks.log_course import early_stop
+from benchmark.submissions.checks.log_schedule import early_stop
 from benchmark.track_schema import FREE, METHOD, RateGrid, Track, deviations
 from benchmark.versions import PROGRAM
 from tasks.errors import UserError, near

@@ -194,7 +194,7 @@ def _board(board: Board) -> TabPart:
             # A panel that is not shown any more cannot be sorted by.
             (controls["sort"], lambda state: state.sort),
         )
-    part = TabPart("board", tab, query, controls, drawn, steady=2)
+    part = TabPart("board", tab, query, controls, drawn, unfiltered=2)
     query.value = key_of(board, part, state)
     return part
 
@@ -305,7 +305,7 @@ def _wire_part(whole: Page, part: TabPart) -> None:
     contents = [component for component, _ in part.contents]
     own = [each for name, each in part.controls.items() if name not in ("panels", "track")]
     wide = [each for name, each in part.controls.items() if name == "track"]
-    for controls, start in ((own, part.steady), (wide, 0)):
+    for controls, start in ((own, part.unfiltered), (wide, 0)):
         if controls:
             gr.on(
                 [control.input for control in controls],

@@ -20,7 +20,7 @@ from baselines.training.checkpoints import LAST
 from benchmark.evaluation.run_folder import read_manifest
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import folder_sha256
-from benchmark.submissions.checks.log_course import early_stop
+from benchmark.submissions.checks.log_schedule import early_stop
 from benchmark.versions import versions
 from tasks.errors import UserError
 

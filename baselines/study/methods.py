@@ -17,7 +17,7 @@ from benchmark.logs.training_log import TrainingLog
 from benchmark.stability.collapse import collapse_update
 from benchmark.stats.intervals import Interval, wilson
 from benchmark.stats.paired import Side, difference
-from benchmark.submissions.checks.log_course import early_stop
+from benchmark.submissions.checks.log_schedule import early_stop
 
 PanelKey = tuple[str, str]
 

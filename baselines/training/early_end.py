@@ -10,7 +10,7 @@ from baselines.training.validation import Validator
 from benchmark.logs.training_log import TrainingLog
 from benchmark.stability.collapse import should_stop, skipped_text
 from benchmark.stats.formatting import percent_text
-from benchmark.submissions.checks.log_course import divergence
+from benchmark.submissions.checks.log_schedule import divergence
 
 log = logging.getLogger(__name__)
 

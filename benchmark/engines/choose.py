@@ -33,7 +33,7 @@ class EngineOptions:
         gpu_memory_utilization: Share of the GPU's memory that vLLM takes.
         tensor_parallel_size: GPUs that vLLM spreads one model over.
         max_model_len: Context that vLLM reserves room for; None for what responses need.
-        steady: Transformers: batches depend on the requests alone (`WorkerEngine`).
+        deterministic: Transformers: batches depend on the requests alone (`WorkerEngine`).
         data_parallel_size: Copies of the model, each on devices of its own; None for one.
         batch_invariant: vLLM: results do not depend on what runs together.
         lora: What `--lora` names; the adapter itself is part of the model's source.
@@ -52,7 +52,7 @@ class EngineOptions:
     gpu_memory_utilization: float | None = None
     tensor_parallel_size: int | None = None
     max_model_len: int | None = None
-    steady: bool = False
+    deterministic: bool = False
     data_parallel_size: int | None = None
     batch_invariant: bool = False
     lora: str | None = None
@@ -175,7 +175,7 @@ def build_engine(kind: str, options: EngineOptions, source: ModelSource) -> Engi
         lora=source.adapter,
         dtype=options.dtype,
         max_batch=min(options.concurrency, MAX_BATCH),
-        steady=options.steady,
+        deterministic=options.deterministic,
         chat=options.chat,
     )
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from benchmark.submissions.checks.accepted_entries import AcceptedEntry, UnreadableEntry
 from benchmark.submissions.checks.changes import check_changes
 from benchmark.submissions.checks.context import Check, Context
 from benchmark.submissions.checks.copies import check_copies
 from benchmark.submissions.checks.declaration import check_declaration
 from benchmark.submissions.checks.hub import check_hub
-from benchmark.submissions.checks.known_entries import Known, Unread
 from benchmark.submissions.checks.logs import check_foreign_logs, check_logs
 from benchmark.submissions.checks.protocol import check_protocol
 from benchmark.submissions.checks.replay import check_replay
@@ -130,7 +130,9 @@ def read_accepted(folder: Path) -> Entry:
     return entry
 
 
-def read_others(submissions: Path, folder: Path | None = None) -> Iterator[Known | Unread]:
+def read_others(
+    submissions: Path, folder: Path | None = None
+) -> Iterator[AcceptedEntry | UnreadableEntry]:
     """Read the submissions of a folder, one when it is asked for.
 
     An author who takes back what an entry needs must not stop everybody else's submissions: what
@@ -152,11 +154,11 @@ def read_others(submissions: Path, folder: Path | None = None) -> Iterator[Known
         if FOLDER_NAME.fullmatch(place.name):
             try:
                 if but is None or not (place.exists() and place.samefile(but)):
-                    yield Known.of(read_accepted(place))
+                    yield AcceptedEntry.of(read_accepted(place))
             except UserError as error:
-                yield Unread(place.name, str(error).removeprefix(f"{place}: "))
+                yield UnreadableEntry(place.name, str(error).removeprefix(f"{place}: "))
             except OSError as error:
-                yield Unread(place.name, f"cannot be read: {error.strerror}")
+                yield UnreadableEntry(place.name, f"cannot be read: {error.strerror}")
 
 
 def _read(folder: Path, findings: list[Finding]) -> Entry | None:

@@ -21,8 +21,8 @@ from benchmark.evaluation.protocol import NAME, THINKING
 from benchmark.files import write_atomically
 from benchmark.submissions.badges import Rerun, badges_of, read_reruns, rerun_of
 from benchmark.submissions.check import CheckResult, check_submission
+from benchmark.submissions.checks.accepted_entries import AcceptedEntry
 from benchmark.submissions.checks.context import Context, MethodFault
-from benchmark.submissions.checks.known_entries import Known
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.reading.replays import Replays
@@ -220,7 +220,7 @@ def _verdicts(
     replays: Replays | None,
 ) -> Iterator[CheckResult]:
     """Check every submission, against those accepted before it: the first one is no copy."""
-    before: list[Known] = []
+    before: list[AcceptedEntry] = []
     for folder in folders:
         context = Context(
             inits,
@@ -240,7 +240,7 @@ def _verdicts(
             finding = Finding("", "", f"the check itself failed: {why}", "tell the maintainers")
             verdict = CheckResult(folder, (finding,), None, 0, 0)
         if verdict.accepted and verdict.entry is not None:
-            before.append(Known.of(verdict.entry))
+            before.append(AcceptedEntry.of(verdict.entry))
         yield verdict
 
 

@@ -32,8 +32,8 @@ class TabPart:
         contents: What is redrawn when one of them is used, and how.
         slow: Which of the contents are not whole yet, since it may take seconds, and what draws all
             of them: by an event of its own, so that nothing waits.
-        steady: So many of the first contents change with the task and the track alone: a search
-            need not draw their figures again.
+        unfiltered: How many of the first contents depend only on the task and the track: a search
+            does not redraw them.
     """
 
     tab: str
@@ -42,7 +42,7 @@ class TabPart:
     controls: Controls
     contents: tuple[tuple[gr.components.Component, Draw], ...]
     slow: tuple[tuple[gr.HTML, Draw], ...] = ()
-    steady: int = 0
+    unfiltered: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ def _options(arguments: argparse.Namespace) -> EngineOptions:
         gpu_memory_utilization=ENGINE_SHARE
         if share is None and torch.cuda.is_available() and not arguments.endpoint
         else share,
-        steady=True,
+        deterministic=True,
         beside_trainer=True,
     )
 

@@ -50,7 +50,7 @@ def engine_options(training: "TrainingRun", arguments: argparse.Namespace) -> En
         response_room=longest_row(training.config, training.tasks),
         sleeps=arguments.sleep,
         beside_trainer=True,
-        steady=rollout.max_staleness is None,
+        deterministic=rollout.max_staleness is None,
     )
 
 

@@ -69,15 +69,15 @@ class WorkerEngine(Engine):
     only.
 
     Args:
-        steady: Between two steps the worker waits until every client (`Engine.client`) has asked
-            or has left. Which requests run together then depends on the requests and not on who is
-            quicker, and so do the last digits of batched sums: a run repeats to the bit where the
-            machine's arithmetic does. Model and worlds no longer work at the same time.
+        deterministic: Batches depend only on the requests: between two steps the worker waits
+            until every client (`Engine.client`) has asked or has left. A run then repeats to the
+            bit where the machine's arithmetic does, but model and environments no longer work at
+            the same time.
         chat: What requests will come with.
     """
 
-    def __init__(self, steady: bool = False, chat: ChatOptions = PLAIN_CHAT) -> None:
-        self._steady = steady
+    def __init__(self, deterministic: bool = False, chat: ChatOptions = PLAIN_CHAT) -> None:
+        self._deterministic = deterministic
         self._thinking = 0
         self._settled: threading.Event | None = None
         self._inbox: queue.SimpleQueue[Ticket | EngineJob | None] = queue.SimpleQueue()
@@ -211,7 +211,7 @@ class WorkerEngine(Engine):
 
     @contextlib.contextmanager
     def client(self) -> Iterator[None]:
-        """Somebody whom a steady worker waits for; see `Engine.client`."""
+        """Somebody whom a deterministic worker waits for; see `Engine.client`."""
         self._think(1)
         try:
             yield
@@ -291,14 +291,14 @@ class WorkerEngine(Engine):
     def _collect(self) -> tuple[list[Ticket], EngineJob | None]:
         """New requests, up to the next job.
 
-        An idle worker waits for the first of them, and lingers while more come in. A steady one
-        waits for all, and orders them by their seeds.
+        An idle worker waits for the first of them, and lingers while more come in. With
+        deterministic batches it waits for all, and orders them by their seeds.
         """
         arrived: list[Ticket] = []
         job: EngineJob | None = None
         idle = not self._busy()
         timeout: float | None = None
-        if self._steady and not idle:
+        if self._deterministic and not idle:
             self._settle()
         while not self._stopping.is_set():
             try:
@@ -309,12 +309,12 @@ class WorkerEngine(Engine):
             if isinstance(item, EngineJob):
                 job = item
                 break
-            if self._steady and idle:
+            if self._deterministic and idle:
                 idle = False
                 self._settle()
             if item is not None:
                 arrived.append(item)
-        if self._steady:
+        if self._deterministic:
             arrived.sort(key=lambda ticket: ticket.seed)
         return arrived, job
 

@@ -39,7 +39,7 @@ class TransformersEngine(WorkerEngine):
             that is float32).
         device: `auto` is CUDA where there is one.
         max_batch: Responses that run at once; further requests wait.
-        steady: See `WorkerEngine`.
+        deterministic: See `WorkerEngine`.
         chat: See `WorkerEngine`.
         lora: An adapter that is merged into the weights.
 
@@ -55,11 +55,11 @@ class TransformersEngine(WorkerEngine):
         dtype: str = "auto",
         device: str = "auto",
         max_batch: int = 64,
-        steady: bool = False,
+        deterministic: bool = False,
         chat: ChatOptions = PLAIN_CHAT,
         lora: Adapter | None = None,
     ) -> None:
-        super().__init__(steady, chat)
+        super().__init__(deterministic, chat)
         if dtype not in DTYPES:
             raise UserError(f"unknown dtype {dtype!r}; choose from {', '.join(DTYPES)}")
         if device not in DEVICES:
@@ -113,7 +113,7 @@ class TransformersEngine(WorkerEngine):
         decoder = self._decoder
         assert decoder is not None
         self._queue.extend(arrived)
-        if self._steady and not decoder.rows:
+        if self._deterministic and not decoder.rows:
             # What was played before decides how prompts are split, and with it the last digits.
             decoder.forget_prefixes()
         decoder.drop([i for i, row in enumerate(decoder.rows) if not row.owner.wanted])

@@ -11,7 +11,7 @@ from benchmark.submissions.reading.replays import Replays
 from benchmark.track_schema import Track
 
 if TYPE_CHECKING:
-    from benchmark.submissions.checks.known_entries import Known, Unread
+    from benchmark.submissions.checks.accepted_entries import AcceptedEntry, UnreadableEntry
     from benchmark.submissions.checks.results import Peer
 
 REPLAY_S: Final = 1200.0
@@ -44,7 +44,7 @@ class Context:
     """
 
     inits: Mapping[str, str | None]
-    others: "Iterable[Known | Unread]" = ()
+    others: "Iterable[AcceptedEntry | UnreadableEntry]" = ()
     shipped: Mapping[str, int] = field(default_factory=dict)
     tracks: Mapping[str, Track] = field(default_factory=dict)
     method_fault: MethodFault | None = None

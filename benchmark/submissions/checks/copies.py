@@ -18,8 +18,13 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from benchmark.models import same_files, same_weights
+from benchmark.submissions.checks.accepted_entries import (
+    AcceptedEntry,
+    AcceptedRun,
+    UnreadableEntry,
+    traces_of,
+)
 from benchmark.submissions.checks.context import Context
-from benchmark.submissions.checks.known_entries import Known, KnownRun, Unread, traces_of
 from benchmark.submissions.checks.logs import equal_updates
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION
@@ -42,7 +47,7 @@ COPIED_SHARE = 0.5
 
 def check_copies(entry: Entry, context: Context) -> list[Finding]:
     """Compare a submission's names, weights, records and logs with those of others."""
-    mine = [KnownRun.of(run) for run in entry.runs]
+    mine = [AcceptedRun.of(run) for run in entry.runs]
     logs = traces_of(entry)
     findings: list[Finding] = []
     taken: dict[str, set[EpisodeKey]] = {run.path: set() for run in mine}
@@ -73,7 +78,7 @@ def check_copies(entry: Entry, context: Context) -> list[Finding]:
     ]
 
 
-def check_taken(run: KnownRun, taken: Collection[EpisodeKey]) -> Iterator[Finding]:
+def check_taken(run: AcceptedRun, taken: Collection[EpisodeKey]) -> Iterator[Finding]:
     """Look for a run that was put together from episodes of several others.
 
     Args:
@@ -88,17 +93,17 @@ def check_taken(run: KnownRun, taken: Collection[EpisodeKey]) -> Iterator[Findin
         yield Finding(_records_of(run), "", problem, PLAYED)
 
 
-def _compared(context: Context) -> Iterator[Known]:
+def _compared(context: Context) -> Iterator[AcceptedEntry]:
     """Hand on the others one by one; of each only the results stay."""
     for other in context.others:
-        if isinstance(other, Unread):
+        if isinstance(other, UnreadableEntry):
             context.notes.append(on_one_line(f"not compared with {other.folder}: {other.reason}"))
         else:
             context.peers.append(other.peer)
             yield other
 
 
-def _check_said(entry: Entry, other: Known) -> Iterator[Finding]:
+def _check_said(entry: Entry, other: AcceptedEntry) -> Iterator[Finding]:
     """Compare names and weights."""
     mine, peer = entry.submission, other.peer
     if skeleton(mine.name) == skeleton(peer.name):
@@ -122,7 +127,7 @@ def _check_said(entry: Entry, other: Known) -> Iterator[Finding]:
 
 
 def _check_policy(
-    entry: Entry, mine: KnownRun, theirs: KnownRun, context: Context
+    entry: Entry, mine: AcceptedRun, theirs: AcceptedRun, context: Context
 ) -> Iterator[Finding]:
     """Look for a program's answers under the name of a model.
 
@@ -139,7 +144,7 @@ def _check_policy(
         yield Finding(_records_of(mine), "", said, fix)
 
 
-def as_policy(mine: KnownRun, theirs: KnownRun) -> str | None:
+def as_policy(mine: AcceptedRun, theirs: AcceptedRun) -> str | None:
     """How many of how many episodes of a model are those of a policy, if these are most of them.
 
     What the world said last is left out: who solves a problem has its answer.
@@ -158,7 +163,7 @@ def as_policy(mine: KnownRun, theirs: KnownRun) -> str | None:
     return f"{alike} of {common}"
 
 
-def check_run(mine: KnownRun, theirs: KnownRun, name: str) -> Iterator[Finding]:
+def check_run(mine: AcceptedRun, theirs: AcceptedRun, name: str) -> Iterator[Finding]:
     """Compare the records of a run with those of another run, which is called `name`."""
     if same_weights(theirs.model, mine.model):
         return
@@ -166,7 +171,7 @@ def check_run(mine: KnownRun, theirs: KnownRun, name: str) -> Iterator[Finding]:
         yield Finding(_records_of(mine), "", problem, PLAYED)
 
 
-def _copied(mine: KnownRun, theirs: KnownRun, name: str) -> str | None:
+def _copied(mine: AcceptedRun, theirs: AcceptedRun, name: str) -> str | None:
     """Whether answers and their log-probabilities are those of another run."""
     equal = len(_equal(mine, theirs))
     if equal <= COPIED_SHARE * len(mine.traces):
@@ -177,7 +182,7 @@ def _copied(mine: KnownRun, theirs: KnownRun, name: str) -> str | None:
     )
 
 
-def _likeness(mine: KnownRun, theirs: KnownRun, name: str) -> str | None:
+def _likeness(mine: AcceptedRun, theirs: AcceptedRun, name: str) -> str | None:
     """Whether what was played is what another run has played, successes and failures.
 
     An init is no excuse: what is called one and plays as an earlier run of trained weights does
@@ -194,7 +199,7 @@ def _likeness(mine: KnownRun, theirs: KnownRun, name: str) -> str | None:
     )
 
 
-def _equal(mine: KnownRun, theirs: KnownRun) -> set[EpisodeKey]:
+def _equal(mine: AcceptedRun, theirs: AcceptedRun) -> set[EpisodeKey]:
     """The episodes with the answers and log-probabilities of a run of other weights."""
     if same_weights(mine.model, theirs.model):
         return set()
@@ -206,7 +211,7 @@ def _equal(mine: KnownRun, theirs: KnownRun) -> set[EpisodeKey]:
     }
 
 
-def _records_of(run: KnownRun) -> str:
+def _records_of(run: AcceptedRun) -> str:
     return f"{run.path}/episodes.jsonl.zst"
 
 

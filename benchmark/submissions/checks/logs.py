@@ -29,8 +29,8 @@ from benchmark.submissions.checks.log_counts import (
     check_counts,
     numbers_of,
 )
-from benchmark.submissions.checks.log_course import check_course, check_settings
 from benchmark.submissions.checks.log_panels import check_panels
+from benchmark.submissions.checks.log_schedule import check_schedule, check_settings
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
@@ -64,7 +64,7 @@ def check_logs(entry: Entry, _context: Context) -> list[Finding]:
             problem = f"have {len(log.panels)} panels, but at most {MAX_PANELS} are read"
             findings.append(Finding(str(log.path), "validations", problem, AS_WRITTEN))
             continue
-        findings += check_course(log)
+        findings += check_schedule(log)
         findings += check_settings(log)
         findings += check_panels(point, log)
     findings += _check_seeds(entry, [log for _, log in logs])

@@ -14,8 +14,8 @@ from benchmark.stability.seeds import EventSummary, RecipeStability, recipe_stab
 from benchmark.stats.intervals import clustered_wilson, wilson
 from benchmark.stats.paired import PairedDifference, Side
 from benchmark.stats.survival import EventOutcome, kaplan_meier
-from benchmark.submissions.checks.log_course import course_of, early_stop
 from benchmark.submissions.checks.log_panels import tied_panels
+from benchmark.submissions.checks.log_schedule import early_stop, schedule_of
 from benchmark.submissions.checks.tracks import track_of
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
 
@@ -125,7 +125,7 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
-    """What the log of a training says of its course.
+    """What a training log says about its run.
 
     Attributes:
         recipe: Name of the recipe in the log.
@@ -146,11 +146,11 @@ class TrainingResult:
     @classmethod
     def of(cls, point: ReadCheckpoint, log: TrainingLog) -> "TrainingResult":
         """Read it off a log."""
-        course = course_of(log)
+        schedule = schedule_of(log)
         return cls(
             recipe=log.start.recipe,
             updates=log.updates[-1].update if log.updates else 0,
-            planned=None if course is None else course.updates,
+            planned=None if schedule is None else schedule.updates,
             validations=len({line.update for line in log.validations}),
             agreement=_agreement(point, log),
         )

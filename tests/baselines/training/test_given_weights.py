@@ -14,7 +14,7 @@ async def test_weights_in_bfloat16_are_half_as_much_and_round(tmp_path: Path) ->
     run = replace(smoke_run(tmp_path), weights_dtype="bfloat16")
     init = run.init.path
     assert init is not None
-    found = await run_smoke(run, lambda: TransformersEngine(init, steady=True))
+    found = await run_smoke(run, lambda: TransformersEngine(init, deterministic=True))
     assert found.failure is None and found.hand_over is not None
     for line in found.updates:
         assert line["weights/gib"] == pytest.approx(found.hand_over.gib / 2)

@@ -23,7 +23,7 @@ from baselines.training.trainer import Trainer
 from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import from_folder
-from benchmark.submissions.checks.log_course import early_stop
+from benchmark.submissions.checks.log_schedule import early_stop
 from tasks.errors import UserError
 from tasks.registry import load_task
 from tests.support.training.logs import validation_line, write_log
@@ -77,10 +77,14 @@ def train(
 
     async def main() -> None:
         async with AsyncExitStack() as stack:
-            engine = await stack.enter_async_context(TransformersEngine(weights, steady=True))
+            engine = await stack.enter_async_context(
+                TransformersEngine(weights, deterministic=True)
+            )
             older = None
             if config.sampling.cross_policy is not None:
-                older = await stack.enter_async_context(TransformersEngine(weights, steady=True))
+                older = await stack.enter_async_context(
+                    TransformersEngine(weights, deterministic=True)
+                )
             accelerator = Accelerator(cpu=True, project_dir=folder)
             watch = TrainingCallbacks(keep, said or TrainingCallbacks().phase)
             await Trainer(run, engine, accelerator, watch, older, learner).train()

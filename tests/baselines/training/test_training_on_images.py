@@ -50,10 +50,12 @@ def train(folder: Path, recipe: str, *own: str) -> dict[str, Any]:
 
     async def main() -> None:
         async with AsyncExitStack() as stack:
-            engine = await stack.enter_async_context(TransformersEngine(model, steady=True))
+            engine = await stack.enter_async_context(TransformersEngine(model, deterministic=True))
             older = None
             if config.sampling.cross_policy is not None:
-                older = await stack.enter_async_context(TransformersEngine(model, steady=True))
+                older = await stack.enter_async_context(
+                    TransformersEngine(model, deterministic=True)
+                )
             accelerator = Accelerator(cpu=True, project_dir=folder)
             await Trainer(run, engine, accelerator, TrainingCallbacks(), older).train()
 

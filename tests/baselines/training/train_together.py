@@ -46,7 +46,9 @@ def train(folder: Path, each: bool, recipe: str, own: list[str]) -> None:
         async with AsyncExitStack() as stack:
             engine = None
             if each or accelerator.is_main_process:
-                engine = await stack.enter_async_context(TransformersEngine(weights, steady=True))
+                engine = await stack.enter_async_context(
+                    TransformersEngine(weights, deterministic=True)
+                )
             await Trainer(run, engine, accelerator, TrainingCallbacks()).train()
 
     asyncio.run(trained())

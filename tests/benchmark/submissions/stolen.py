@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmark.submissions.check import read_accepted
-from benchmark.submissions.checks.known_entries import Known
+from benchmark.submissions.checks.accepted_entries import AcceptedEntry
 from tasks.seeding import sha256_text
 from tests.support.submissions.small import Copy, Json, check
 from tests.support.training.logs import Line
@@ -51,5 +51,5 @@ def other_logs(copy: Copy, share: float = 1.0) -> None:
 
 
 def problems(copy: Copy, *others: Path) -> list[str]:
-    verdict = check(copy.folder, [Known.of(read_accepted(other)) for other in others])
+    verdict = check(copy.folder, [AcceptedEntry.of(read_accepted(other)) for other in others])
     return [f"{finding.file}: {finding.problem}" for finding in verdict.findings]

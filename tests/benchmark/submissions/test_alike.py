@@ -12,9 +12,9 @@ import pytest
 from benchmark.evaluation.records import EpisodeRecord, TurnRecord
 from benchmark.models import ModelIdentity
 from benchmark.submissions.check import read_accepted
+from benchmark.submissions.checks.accepted_entries import AcceptedEntry, AcceptedRun
 from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.copies import as_policy, check_copies, check_run
-from benchmark.submissions.checks.known_entries import Known, KnownRun
 from benchmark.submissions.plays.likeness import Likeness, matched
 from benchmark.submissions.plays.play_hash import PlayHash
 from tasks.seeding import sha256_text
@@ -57,7 +57,7 @@ def test_other_words_for_the_same_actions_are_a_copy(
     renamed(copy)
     other_logs(copy)
     entry = read_accepted(trained)
-    mine = [KnownRun.of(run) for run in entry.runs]
+    mine = [AcceptedRun.of(run) for run in entry.runs]
     (first,) = {run.path: run for run in mine if run.path == "runs/r0"}.values()
 
     def other_words(play: PlayHash) -> PlayHash:
@@ -90,7 +90,7 @@ def reworded(turn: TurnRecord, action: str) -> TurnRecord:
 def test_a_few_turns_are_enough_where_the_world_says_what_came_out(action: str) -> None:
     run = read_accepted(ROOT / "submissions/20261123_gspo-tir-math-standard").runs[0]
     assert max(len(record.turns) for record in run.records) == 2
-    first = KnownRun.of(run)
+    first = AcceptedRun.of(run)
 
     def changed(record: EpisodeRecord) -> EpisodeRecord:
         *before, last = record.turns
@@ -98,7 +98,7 @@ def test_a_few_turns_are_enough_where_the_world_says_what_came_out(action: str) 
 
     records = tuple(map(changed, run.records))
     other = replace(
-        KnownRun.of(replace(run, records=records)),
+        AcceptedRun.of(replace(run, records=records)),
         model=first.model.model_copy(update={"sha256": sha256_text("another")}),
     )
     (found,) = check_run(other, first, "x/runs/r0")
@@ -141,7 +141,7 @@ def test_states_say_nothing_where_the_world_says_what_came_out() -> None:
 
 def test_a_copy_with_a_needless_step_in_every_episode(copies: Copies, trained: Path) -> None:
     run = read_accepted(trained).runs[0]
-    first = KnownRun.of(run)
+    first = AcceptedRun.of(run)
 
     def longer(record: EpisodeRecord) -> EpisodeRecord:
         """The first answer twice, as if the way were blocked once."""
@@ -150,7 +150,7 @@ def test_a_copy_with_a_needless_step_in_every_episode(copies: Copies, trained: P
 
     copied = replace(run, records=tuple(map(longer, run.records)))
     model = first.model.model_copy(update={"sha256": sha256_text("another")})
-    other = replace(KnownRun.of(copied), model=model, traces={})
+    other = replace(AcceptedRun.of(copied), model=model, traces={})
     (found,) = check_run(other, first, "x/runs/r0")
     assert "failures among them, were played as in x/runs/r0" in found.problem
 
@@ -173,10 +173,10 @@ def test_a_silent_end_says_nothing() -> None:
     assert not walls[0].is_like(walls[1])
 
 
-def run_with(plays: list[PlayHash], name: str) -> KnownRun:
+def run_with(plays: list[PlayHash], name: str) -> AcceptedRun:
     model = ModelIdentity(name=name, kind="folder", sha256=sha256_text(name))
     keys = [("sokoban", "builtin", str(number), 0) for number in range(len(plays))]
-    return KnownRun(f"runs/{name}", model, {}, dict(zip(keys, plays, strict=True)))
+    return AcceptedRun(f"runs/{name}", model, {}, dict(zip(keys, plays, strict=True)))
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_strong_models_differ_in_their_failures() -> None:
     assert list(check_run(one, other, "b")) == []
 
 
-def repeated(run: KnownRun, order: Sequence[int]) -> KnownRun:
+def repeated(run: AcceptedRun, order: Sequence[int]) -> AcceptedRun:
     """Four repeats of 25 episodes, in another order."""
     plays = {
         (*key[:2], str(number // 4), order[number % 4]): play
@@ -336,7 +336,7 @@ def test_a_policys_answers_need_weights_that_can_be_loaded(policy: Path, copies:
     expert = [json.loads(x) for x in Copy(policy).read("runs/r0/episodes.jsonl.zst").splitlines()]
     for seed in (0, 1):
         copy.records(lambda records: with_answers(records, expert), f"runs/r{seed}")
-    context = Context(INITS, [Known.of(read_accepted(policy))])
+    context = Context(INITS, [AcceptedEntry.of(read_accepted(policy))])
     found = [finding.text for finding in check_copies(read_accepted(copy.folder), context)]
     said = "256 of 256 episodes were played as the policy expert plays them"
     texts = [text for text in found if "policy expert" in text]
@@ -347,7 +347,7 @@ def test_a_policys_answers_need_weights_that_can_be_loaded(policy: Path, copies:
         f"runs/r{seed}: {said}; rerun the entry before it is merged" for seed in (0, 1)
     ]
     copy.about(lambda about: about.update(weights="https://example.org/weights"))
-    context = Context(INITS, [Known.of(read_accepted(policy))])
+    context = Context(INITS, [AcceptedEntry.of(read_accepted(policy))])
     found = [finding.text for finding in check_copies(read_accepted(copy.folder), context)]
     assert not any("policy expert" in text for text in found)
     assert len([note for note in context.notes if said in note]) == 2

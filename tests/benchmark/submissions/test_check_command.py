@@ -12,8 +12,8 @@ import pytest
 from baselines.inits.registry import read_registry
 from benchmark.cli.main import main
 from benchmark.submissions.check import check_submission, read_accepted
+from benchmark.submissions.checks.accepted_entries import AcceptedEntry
 from benchmark.submissions.checks.context import Context
-from benchmark.submissions.checks.known_entries import Known
 from benchmark.submissions.plays import likeness
 from benchmark.submissions.reading.entry import Entry
 from benchmark.submissions.report import escaped
@@ -291,9 +291,9 @@ def test_the_others_are_read_one_by_one(policy: Path, trained: Path) -> None:
     """Whatever there is of them, none stays in memory with its records."""
     alive = []
 
-    def others() -> Iterator[Known]:
+    def others() -> Iterator[AcceptedEntry]:
         for _ in range(6):
-            yield Known.of(read_accepted(trained))
+            yield AcceptedEntry.of(read_accepted(trained))
             alive.append(sum(isinstance(each, Entry) for each in gc.get_objects()))
 
     verdict = check_submission(policy, Context({}, others()))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchmark.submissions.badges import badges_of
-from benchmark.submissions.checks.known_entries import Known
+from benchmark.submissions.checks.accepted_entries import AcceptedEntry
 from benchmark.submissions.checks.results import foreign_stability_of, stability_of
 from benchmark.submissions.parts import parts_of
 from benchmark.submissions.prepare import prepare
@@ -105,7 +105,9 @@ def test_one_log_for_two_trainings(copy: Copy) -> None:
 def test_the_log_of_another_entry(made: Path, copy: Copy) -> None:
     verdict = check(made / "20260102_trl")
     assert verdict.entry is not None
-    texts = [finding.text for finding in check(copy.folder, [Known.of(verdict.entry)]).findings]
+    texts = [
+        finding.text for finding in check(copy.folder, [AcceptedEntry.of(verdict.entry)]).findings
+    ]
     wanted = "3 updates have the numbers of 20260102_trl/training/s0.log.zst"
     assert any(wanted in text for text in texts)
 

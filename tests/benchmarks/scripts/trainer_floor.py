@@ -130,7 +130,7 @@ def train(config: TrainConfig, after: After) -> None:
     async def main(out: Path) -> None:
         assert init.path is not None
         run = TrainingRun("floor", config, (load_task(TASK),), init, 0, out)
-        async with TransformersEngine(init.path, max_batch=MAX_BATCH, steady=True) as engine:
+        async with TransformersEngine(init.path, max_batch=MAX_BATCH, deterministic=True) as engine:
             recorder = Recorder(engine)
             mark = clocks()
 

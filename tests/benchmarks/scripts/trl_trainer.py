@@ -179,7 +179,7 @@ def run_ours(turns: Turns, case: Case, share_prefix: bool) -> None:
     async def main(out: Path) -> None:
         assert init.path is not None
         run = TrainingRun("trl", config, (load_task(TASK),), init, 0, out)
-        async with TransformersEngine(init.path, steady=True) as engine:
+        async with TransformersEngine(init.path, deterministic=True) as engine:
 
             def listen(line: Mapping[str, Any]) -> None:
                 if line["kind"] == "update":

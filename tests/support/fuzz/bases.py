@@ -8,8 +8,8 @@ from typing import Any
 from benchmark.cli.from_baselines import method_fault
 from benchmark.evaluation.evaluate import Plan
 from benchmark.submissions.check import CheckResult, check_submission, read_accepted
+from benchmark.submissions.checks.accepted_entries import AcceptedEntry
 from benchmark.submissions.checks.context import Context
-from benchmark.submissions.checks.known_entries import Known
 from benchmark.submissions.parts import parts_of
 from benchmark.submissions.prepare import prepare
 from benchmark.submissions.reading.replays import Replays
@@ -49,7 +49,7 @@ class Base:
 
     name: str
     folder: Path
-    others: Sequence[Known]
+    others: Sequence[AcceptedEntry]
     replays: Replays
     proven: dict[str, Any]
     weight: float = 1.0
@@ -86,7 +86,7 @@ def make_bases(root: Path) -> list[Base]:
     replays = Replays(root / "replays.json")
     bases = []
     for name, (folder, other) in made.items():
-        others = [Known.of(read_accepted(other))]
+        others = [AcceptedEntry.of(read_accepted(other))]
         verdict = check_submission(folder, _context(others, replays))
         assert verdict.accepted, (name, [finding.text for finding in verdict.findings])
         bases.append(Base(name, folder, others, replays, proven(verdict)))
@@ -102,7 +102,7 @@ def _foreign(root: Path, expert: Path, at_random: Path) -> Path:
     return folder
 
 
-def _context(others: Sequence[Known], replays: Replays) -> Context:
+def _context(others: Sequence[AcceptedEntry], replays: Replays) -> Context:
     return Context(
         INITS,
         others,

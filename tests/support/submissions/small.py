@@ -25,8 +25,8 @@ from benchmark.evaluation.summary import summary_json
 from benchmark.logs.training_log import read_training_log
 from benchmark.models import ModelIdentity
 from benchmark.submissions.check import CheckResult, check_submission
+from benchmark.submissions.checks.accepted_entries import AcceptedEntry
 from benchmark.submissions.checks.context import Context
-from benchmark.submissions.checks.known_entries import Known
 from benchmark.submissions.parts import Played, RunUpload
 from benchmark.submissions.prepare import prepare
 from tasks.errors import UserError
@@ -182,7 +182,10 @@ def trainer_line(line: Line, updates: int, every: int | None) -> Line:
 
 
 def check(
-    folder: Path, others: Sequence[Known] = (), base: str | None = None, env_processes: int = 1
+    folder: Path,
+    others: Sequence[AcceptedEntry] = (),
+    base: str | None = None,
+    env_processes: int = 1,
 ) -> CheckResult:
     """Check a folder with the registry of these submissions."""
     return check_submission(folder, Context(INITS, others, env_processes=env_processes), base)

@@ -385,7 +385,7 @@ async def test_a_steady_engine_says_the_same_to_slow_clients_to_the_bit(folder: 
     firsts = mixed_prompts(24, seed=7)
 
     async def play(pause: random.Random | None) -> list[list[tuple[float, ...] | None]]:
-        async with TransformersEngine(folder, max_batch=16, steady=True) as engine:
+        async with TransformersEngine(folder, max_batch=16, deterministic=True) as engine:
             clients = [talk(engine, first, 1 + i % 4, pause) for i, first in enumerate(firsts)]
             return await asyncio.gather(*clients)
 
@@ -398,9 +398,9 @@ async def test_a_steady_engine_forgets_what_was_played_before(folder: Path) -> N
     before = [f"{'You push boxes. ' * 12}{level}" for level in ("abc", "xyz", "kmn")]
     prompts = [f"{'You push boxes. ' * 20}{level}" for level in ("klm", "opq", "stu")]
     sampling = Sampling(temperature=1.0, max_tokens=12)
-    async with TransformersEngine(folder, steady=True) as engine:
+    async with TransformersEngine(folder, deterministic=True) as engine:
         fresh = await answer(engine, prompts, sampling)
-    async with TransformersEngine(folder, steady=True) as engine:
+    async with TransformersEngine(folder, deterministic=True) as engine:
         await answer(engine, before, sampling)
         later = await answer(engine, prompts, sampling)
     assert [g.token_log_probs for g in later] == [g.token_log_probs for g in fresh]

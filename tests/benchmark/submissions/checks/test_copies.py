@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from benchmark.submissions.check import read_accepted
+from benchmark.submissions.checks.accepted_entries import AcceptedEntry
 from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.copies import check_copies
-from benchmark.submissions.checks.known_entries import Known
 from tasks.seeding import sha256_text
 from tests.benchmark.submissions.conftest import Copies, OtherPlays
 from tests.benchmark.submissions.few_levels import EPISODES
@@ -176,10 +176,10 @@ def test_all_others_are_asked_for_whatever_comes_out(copies: Copies, trained: Pa
     """They are read one by one, and who reads them notes them."""
     asked = []
 
-    def others() -> Iterator[Known]:
+    def others() -> Iterator[AcceptedEntry]:
         for number in range(3):
             asked.append(number)
-            yield Known.of(read_accepted(trained))
+            yield AcceptedEntry.of(read_accepted(trained))
 
     assert (
         len(check_copies(read_accepted(copies("trained").folder), Context({}, others()))) == 3 * 5

@@ -11,7 +11,7 @@ import pytest
 
 from benchmark.stats.intervals import wilson
 from benchmark.submissions.check import read_accepted
-from benchmark.submissions.checks.known_entries import Known
+from benchmark.submissions.checks.accepted_entries import AcceptedEntry
 from tests.benchmark.submissions.conftest import Copies, OtherPlays
 from tests.benchmark.submissions.stolen import other_logs, other_numbers, renamed
 from tests.support.submissions.small import Copy, Json, check, trainer_line
@@ -77,7 +77,7 @@ def test_a_log_of_another_entry_with_every_number_changed(
     other_numbers(copy, lambda value: value - 0.5)
     other_plays(copy, 0, 43)
     other_logs(copy)
-    assert check(copy.folder, [Known.of(read_accepted(trained))]).accepted
+    assert check(copy.folder, [AcceptedEntry.of(read_accepted(trained))]).accepted
 
 
 @pytest.mark.slow

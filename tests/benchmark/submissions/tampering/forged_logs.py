@@ -235,7 +235,7 @@ FORGERIES = [
         "configuration: has other settings than",
     ),
     Forgery(
-        "log of another model's course",
+        "log of another model's training",
         "trained",
         far,
         "no validation of sokoban/builtin is near the",

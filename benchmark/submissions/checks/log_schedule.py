@@ -23,8 +23,8 @@ MAX_COUNT: Final = 2**31
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
-    """What a configuration of this project's trainer says of a run's course.
+class UpdateSchedule:
+    """How long a run is meant to be and how often it is validated, by its configuration.
 
     Attributes:
         updates: To be made.
@@ -42,7 +42,7 @@ class Course:
         return {*range(0, last + 1, self.every)} | ends
 
 
-def course_of(log: TrainingLog) -> Course | None:
+def schedule_of(log: TrainingLog) -> UpdateSchedule | None:
     """What the configuration says; None where it does not, as that of another trainer."""
     configuration = log.start.configuration
     optimization, validation = configuration.get("optimization"), configuration.get("validation")
@@ -52,7 +52,7 @@ def course_of(log: TrainingLog) -> Course | None:
     if not _is_positive(updates) or "every" not in validation:
         return None
     every = validation["every"]
-    return Course(updates, every) if every is None or _is_positive(every) else None
+    return UpdateSchedule(updates, every) if every is None or _is_positive(every) else None
 
 
 def _is_positive(value: Any) -> TypeGuard[int]:
@@ -94,8 +94,8 @@ def early_stop(log: TrainingLog) -> str | None:
         The reason, as `benchmark.stability.collapse` gives it; None if the run came to its end,
         the configuration does not name one, or there was no reason to stop.
     """
-    course = course_of(log)
-    if course is None or not log.updates or log.updates[-1].update >= course.updates:
+    schedule = schedule_of(log)
+    if schedule is None or not log.updates or log.updates[-1].update >= schedule.updates:
         return None
     if (reason := divergence(log)) is not None:
         return reason
@@ -117,11 +117,11 @@ def divergence(log: TrainingLog) -> str | None:
     return diverged(log.series("policy/optimizer_steps"), log.series("policy/skipped_steps"), limit)
 
 
-def check_course(log: TrainingLog) -> Iterator[Finding]:
+def check_schedule(log: TrainingLog) -> Iterator[Finding]:
     """Look for what is missing in a log."""
     file = str(log.path)
-    course = course_of(log)
-    if course is None:
+    schedule = schedule_of(log)
+    if schedule is None:
         problem = "does not say how many updates were planned, and how often they were validated"
         fix = "send the log exactly as written by `arlarena-bench train`"
         yield Finding(file, "configuration", problem, fix)
@@ -135,25 +135,25 @@ def check_course(log: TrainingLog) -> Iterator[Finding]:
             yield Finding(file, f"update {expected}", problem, "send the log without gaps")
             return
     last = len(log.updates)
-    if last > course.updates:
-        problem = f"ends at update {last}, but the configuration says {course.updates}"
+    if last > schedule.updates:
+        problem = f"ends at update {last}, but the configuration says {schedule.updates}"
         fix = "train to the end that the configuration names: a longer run is one of its own"
         yield Finding(file, "updates", problem, fix)
         return
-    if last < course.updates and early_stop(log) is None:
+    if last < schedule.updates and early_stop(log) is None:
         problem = (
-            f"ends at update {last}, but the configuration says {course.updates}, and "
+            f"ends at update {last}, but the configuration says {schedule.updates}, and "
             "nothing in the log justifies an early stop"
         )
         yield Finding(file, "updates", problem, WHOLE)
         return
-    if course.every is None and log.validations:
+    if schedule.every is None and log.validations:
         problem = "there are validations, but the configuration says none"
         yield Finding(
             file, "validations", problem, "send the log exactly as written by the trainer"
         )
-    elif course.every is not None:
-        yield from _check_due(log, course, last)
+    elif schedule.every is not None:
+        yield from _check_due(log, schedule, last)
 
 
 def check_settings(log: TrainingLog) -> Iterator[Finding]:
@@ -206,8 +206,8 @@ def _rate(optimization: Mapping[str, Any], number: int) -> float:
     return rate
 
 
-def _check_due(log: TrainingLog, course: Course, last: int) -> Iterator[Finding]:
-    due = course.due(last)
+def _check_due(log: TrainingLog, schedule: UpdateSchedule, last: int) -> Iterator[Finding]:
+    due = schedule.due(last)
     validated = {panel: {line.update for line in log.of_panel(panel)} for panel in log.panels}
     for panel, steps in (validated or {"any panel": set()}).items():
         missing = sorted(due - steps)
@@ -217,7 +217,7 @@ def _check_due(log: TrainingLog, course: Course, last: int) -> Iterator[Finding]
             what = "is none" if update in missing else "is one"
             problem = (
                 f"there {what} of {panel} at update {update}, but the configuration "
-                f"says one every {course.every} updates and one at the end"
+                f"says one every {schedule.every} updates and one at the end"
             )
             yield Finding(str(log.path), "validations", problem, WHOLE)
             return

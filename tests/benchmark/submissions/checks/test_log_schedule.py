@@ -13,7 +13,12 @@ from hypothesis import strategies as st
 from benchmark.archive import read_compressed
 from benchmark.logs.training_log import TrainingLog, parse_training_log
 from benchmark.submissions.checks.log_counts import check_counts
-from benchmark.submissions.checks.log_course import Course, check_course, course_of, early_stop
+from benchmark.submissions.checks.log_schedule import (
+    UpdateSchedule,
+    check_schedule,
+    early_stop,
+    schedule_of,
+)
 from benchmark.submissions.checks.logs import equal_updates, traced
 from benchmark.submissions.reading.folder import read_submission
 from tests.support.submissions.small import trainer_line
@@ -49,7 +54,7 @@ def own_log(path: Path) -> list[Line]:
 
 
 def problems(log: TrainingLog) -> list[str]:
-    return [finding.text for finding in (*check_counts(log), *check_course(log))]
+    return [finding.text for finding in (*check_counts(log), *check_schedule(log))]
 
 
 def exact(update: int, **changes: Any) -> Line:
@@ -85,7 +90,7 @@ is below half of 53.5% for the first time after update 9: (27.3 + 0.4 + 0.8) / 3
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: f"{path.parents[1].name}-{path.stem}")
 def test_the_logs_of_our_own_entries_are_whole(path: Path) -> None:
     log = log_of(own_log(path))
-    assert course_of(log) is not None
+    assert schedule_of(log) is not None
     assert problems(log) == []
     assert early_stop(log) is None
 
@@ -155,7 +160,7 @@ def test_a_log_that_does_not_say_how_long_it_is_could_be_cut_anywhere() -> None:
     cut = lines_until(COLLAPSED, 3)
     for name in ("optimization", "validation"):
         del cut[0]["configuration"][name]
-    assert course_of(log_of(cut)) is None
+    assert schedule_of(log_of(cut)) is None
     (problem,) = problems(log_of(cut))
     assert "does not say how many updates were planned" in problem
 
@@ -174,7 +179,7 @@ def test_a_log_that_does_not_say_how_long_it_is_could_be_cut_anywhere() -> None:
     ],
 )
 def test_what_is_no_configuration_of_this_trainer_is_nobody_s(configuration: Line) -> None:
-    assert course_of(log_of([start_line(configuration=configuration)])) is None
+    assert schedule_of(log_of([start_line(configuration=configuration)])) is None
 
 
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 70))
@@ -184,7 +189,7 @@ def test_validations_are_due_where_the_trainer_makes_them(
     """The trainer validates before the first update, after every so many, and after the last."""
     last = min(last, updates)
     made = {0} | {n for n in range(1, last + 1) if n == updates or n % every == 0}
-    assert Course(updates, every).due(last) == made
+    assert UpdateSchedule(updates, every).due(last) == made
 
 
 def test_updates_with_few_numbers_are_not_compared() -> None:

@@ -28,8 +28,8 @@ SURE = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
-class KnownRun:
-    """A run, and what its model said.
+class AcceptedRun:
+    """A run of an accepted entry, without its records.
 
     Attributes:
         path: Its folder in the submission.
@@ -44,15 +44,15 @@ class KnownRun:
     plays: Mapping[EpisodeKey, PlayHash]
 
     @classmethod
-    def of(cls, run: ReadRun) -> "KnownRun":
+    def of(cls, run: ReadRun) -> "AcceptedRun":
         """Keep what is needed of a run."""
         plays = {record.key: PlayHash.of(record) for record in run.records}
         return cls(str(run.path), run.manifest.model, _traces(run.records), plays)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """A submission that others are compared with.
+class AcceptedEntry:
+    """An accepted submission that new ones are compared with.
 
     Attributes:
         peer: Its names and results.
@@ -63,16 +63,16 @@ class Known:
 
     peer: Peer
     models: tuple[ModelIdentity, ...]
-    runs: tuple[KnownRun, ...]
+    runs: tuple[AcceptedRun, ...]
     logs: Mapping[str, Hashes]
 
     @classmethod
-    def of(cls, entry: Entry) -> "Known":
+    def of(cls, entry: Entry) -> "AcceptedEntry":
         """Keep what is needed of an entry."""
         return cls(
             peer=Peer.of(entry),
             models=tuple(point.checkpoint.model for point in entry.checkpoints),
-            runs=tuple(map(KnownRun.of, entry.runs)),
+            runs=tuple(map(AcceptedRun.of, entry.runs)),
             logs={name: all_hashes(trace) for name, trace in traces_of(entry).items()},
         )
 
@@ -99,8 +99,8 @@ def _traces(records: Sequence[EpisodeRecord]) -> dict[EpisodeKey, tuple[int, ...
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
-    """An existing submission that cannot be compared with.
+class UnreadableEntry:
+    """An existing submission that cannot be read, so nothing is compared with it.
 
     Attributes:
         folder: Name of its folder.
