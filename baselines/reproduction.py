@@ -133,7 +133,7 @@ def _init_word(init: ModelIdentity) -> str:
     """What `--init` names.
 
     Raises:
-        UserError: The weights were a folder of one's own.
+        UserError: The weights were a custom folder.
     """
     if init.kind == "init":
         registry = read_registry()
@@ -152,7 +152,7 @@ def _init_word(init: ModelIdentity) -> str:
 
 
 def _recipe(name: str, config: TrainConfig, folder: str) -> tuple[str, dict[str, str]]:
-    """What `--recipe` names; a recipe of one's own is written from the log."""
+    """What `--recipe` names; a custom recipe is written from the log."""
     if name in names(RECIPES):
         return name, {}
     method = config.model_dump(mode="json", include=set(METHOD))
@@ -217,7 +217,7 @@ def _open_words(
         UserError: There is none.
     """
     target = flat(config.model_dump(mode="json"))
-    # A recipe of one's own is not written yet, and is GRPO with the four choices replaced.
+    # A custom recipe is not written yet, and is GRPO with the four choices replaced.
     known = "grpo" if files else recipe
     method = _as_settings({k: config.model_dump(mode="json")[k] for k in METHOD}) if files else ()
     found = {scale: _needed(known, scale, list(tasks), target, method) for scale in names(SCALES)}

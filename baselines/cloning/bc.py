@@ -117,8 +117,8 @@ def clone(
         env_processes: See `demonstrate`.
 
     Raises:
-        UserError: A tracker or the start model is not usable, or a turn is longer than the
-            model's context.
+        UserError: A tracker or the start model is not usable, no demonstration of a task
+            succeeded, or a turn is longer than the model's context.
         OSError: The folder cannot be written.
     """
     check_trackers(trackers)
@@ -155,15 +155,24 @@ def clone(
 
 
 def _demonstrations(recipe: BCRecipe, env_processes: int | None) -> list[Demonstration]:
-    """What is cloned, task by task."""
-    return [
-        turn
-        for name, shown in recipe.sources.items()
-        for turn in demonstrate(
-            load_task(name).configured(shown.settings),
-            *(shown.episodes, shown.stream, env_processes, shown.noise, shown.mistakes),
+    """What is cloned, task by task.
+
+    Raises:
+        UserError: No demonstration of a task succeeded.
+    """
+    demonstrations: list[Demonstration] = []
+    for name, shown in recipe.sources.items():
+        task = load_task(name).configured(shown.settings)
+        turns = demonstrate(
+            task, shown.episodes, shown.stream, env_processes, shown.noise, shown.mistakes
         )
-    ]
+        if not turns:
+            raise UserError(
+                f"{name}: the scripted player solved none of {shown.episodes} episodes; "
+                "ask for more episodes or less noise"
+            )
+        demonstrations += turns
+    return demonstrations
 
 
 def _accelerator(recipe: BCRecipe, out: Path, trackers: tuple[str, ...]) -> Accelerator:

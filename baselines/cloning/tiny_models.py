@@ -4,7 +4,7 @@ With `vision`, `tiny_vision` makes a Qwen3-VL network of the same shape behind a
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -68,7 +68,7 @@ class TinyModelConfig(BaseModel):
         head_dim: Width of a head; vLLM on a CPU needs at least 32.
         intermediate_size: Width of the gated feed-forward layer.
         context: Longest sequence, in tokens.
-        vision: Its image side; None for a model of texts.
+        vision: Its image side; None for a text-only model.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -135,6 +135,27 @@ def _pieces(config: TinyModelConfig) -> str:
     return "|".join([*pieces, r"[^\p{L}\p{N}]"])
 
 
+def text_shape(config: TinyModelConfig, tokenizer: "PreTrainedTokenizerFast") -> dict[str, Any]:
+    """What the configurations of Qwen3 and of Qwen3-VL's text side take for a new model."""
+    return {
+        "vocab_size": len(tokenizer),
+        "hidden_size": config.hidden_size,
+        "num_hidden_layers": config.layers,
+        "num_attention_heads": config.heads,
+        "num_key_value_heads": config.kv_heads,
+        "head_dim": config.head_dim,
+        "intermediate_size": config.intermediate_size,
+        "max_position_embeddings": config.context,
+        # The usual 0.02 is made for wide layers; in narrow ones it starves attention, and cloning
+        # then stays on a plateau for hundreds of steps.
+        "initializer_range": config.hidden_size**-0.5,
+        "tie_word_embeddings": True,
+        "eos_token_id": tokenizer.eos_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
+        "bos_token_id": None,
+    }
+
+
 def new_model(
     config: TinyModelConfig, tokenizer: "PreTrainedTokenizerFast", seed: int
 ) -> "Qwen3ForCausalLM":
@@ -143,25 +164,7 @@ def new_model(
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
     torch.manual_seed(seed)
-    model = Qwen3ForCausalLM(
-        Qwen3Config(
-            vocab_size=len(tokenizer),
-            hidden_size=config.hidden_size,
-            num_hidden_layers=config.layers,
-            num_attention_heads=config.heads,
-            num_key_value_heads=config.kv_heads,
-            head_dim=config.head_dim,
-            intermediate_size=config.intermediate_size,
-            max_position_embeddings=config.context,
-            # The usual 0.02 is made for wide layers; in narrow ones it starves attention, and
-            # cloning then stays on a plateau for hundreds of steps.
-            initializer_range=config.hidden_size**-0.5,
-            tie_word_embeddings=True,
-            eos_token_id=tokenizer.eos_token_id,
-            pad_token_id=tokenizer.pad_token_id,
-            bos_token_id=None,
-        )
-    )
+    model = Qwen3ForCausalLM(Qwen3Config(**text_shape(config, tokenizer)))
     # Greedy by default, so that whoever loads the model without this program gets its best guess.
     model.generation_config.do_sample = False
     return model

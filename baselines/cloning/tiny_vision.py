@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from baselines.cloning.tiny_models import TinyModelConfig, TinyVisionConfig
+from baselines.cloning.tiny_models import TinyModelConfig, TinyVisionConfig, text_shape
 from benchmark.engines.core.vision import Vision
 from tasks.chat.images import Image
 
@@ -83,6 +83,23 @@ def _tell_apart(embedding: "torch.nn.Conv3d", patches: "torch.Tensor") -> None:
         embedding.bias.copy_(-(weight @ mean))
 
 
+def _image_shape(eyes: TinyVisionConfig, out_hidden_size: int) -> dict[str, Any]:
+    """What Qwen3-VL's configuration takes for its image side."""
+    return {
+        "depth": eyes.layers,
+        "hidden_size": eyes.hidden_size,
+        "intermediate_size": eyes.intermediate_size,
+        "num_heads": eyes.heads,
+        "patch_size": eyes.patch,
+        "spatial_merge_size": eyes.merge,
+        "temporal_patch_size": 1,
+        "out_hidden_size": out_hidden_size,
+        "num_position_embeddings": eyes.side**2,
+        "deepstack_visual_indexes": [],
+        "initializer_range": eyes.hidden_size**-0.5,
+    }
+
+
 def new_vision_model(
     config: TinyModelConfig,
     tokenizer: "PreTrainedTokenizerFast",
@@ -110,46 +127,19 @@ def new_vision_model(
     start, end, image, video = names
     # Frequencies for time, rows and columns: as whole Qwen3-VL models share them out.
     half = config.head_dim // 2
-    text = {
-        "vocab_size": len(tokenizer),
-        "hidden_size": config.hidden_size,
-        "num_hidden_layers": config.layers,
-        "num_attention_heads": config.heads,
-        "num_key_value_heads": config.kv_heads,
-        "head_dim": config.head_dim,
-        "intermediate_size": config.intermediate_size,
-        "max_position_embeddings": config.context,
+    text = text_shape(config, tokenizer) | {
         "rope_parameters": {
             "rope_type": "default",
             "rope_theta": 10_000.0,
             "mrope_section": [half - 2 * (half // 4), half // 4, half // 4],
             "mrope_interleaved": True,
         },
-        # As for models of texts: see `new_model`.
-        "initializer_range": config.hidden_size**-0.5,
-        "tie_word_embeddings": True,
-        "eos_token_id": tokenizer.eos_token_id,
-        "pad_token_id": tokenizer.pad_token_id,
-        "bos_token_id": None,
-    }
-    image_side = {
-        "depth": eyes.layers,
-        "hidden_size": eyes.hidden_size,
-        "intermediate_size": eyes.intermediate_size,
-        "num_heads": eyes.heads,
-        "patch_size": eyes.patch,
-        "spatial_merge_size": eyes.merge,
-        "temporal_patch_size": 1,
-        "out_hidden_size": config.hidden_size,
-        "num_position_embeddings": eyes.side**2,
-        "deepstack_visual_indexes": [],
-        "initializer_range": eyes.hidden_size**-0.5,
     }
     torch.manual_seed(seed)
     model = Qwen3VLForConditionalGeneration(
         Qwen3VLConfig(
             text_config=text,
-            vision_config=image_side,
+            vision_config=_image_shape(eyes, config.hidden_size),
             image_token_id=image,
             video_token_id=video,
             vision_start_token_id=start,

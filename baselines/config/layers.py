@@ -3,7 +3,7 @@
 Later words win: a preset, the scale's common part, the recipe, what the scale says of this task
 and recipe, the user. So a recipe names its choices and nothing else, and constants that the paper
 chose for one task (GSPO's limits, say) stand in the scale. `recipes/README.md` shows how to write
-one's own.
+your own.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -88,7 +88,7 @@ def find_model(name: str) -> ModelSource:
         try:
             return from_hub(name)
         except UserError as error:
-            raise UserError(f"there is no folder {name} here, and {error}") from error
+            raise UserError(f"folder {name} does not exist, and {error}") from error
     guess = near(name, tuple(registry))
     if "/" not in name and not guess.startswith("; did"):
         guess += "; a model behind a server is reached with --endpoint URL"

@@ -46,7 +46,7 @@ def freeze_vision(model: torch.nn.Module) -> None:
     side = next((each for each in sides if isinstance(each, torch.nn.Module)), None)
     if side is None:
         raise UserError(
-            "optimization.freeze_vision: the model reads texts alone; leave the setting out"
+            "optimization.freeze_vision: the model reads only text; leave the setting out"
         )
     for weight in side.parameters():
         weight.requires_grad_(False)

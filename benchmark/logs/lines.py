@@ -184,7 +184,8 @@ class Order:
         self._last[series] = line.update, line.seconds_total
 
 
-def _update_schema() -> core_schema.CoreSchema:
+def _update_schema(single_tasks: bool) -> core_schema.CoreSchema:
+    """The fields of an update line; with `single_tasks`, numbers of any other name as well."""
     fields: dict[str, core_schema.CoreSchema] = {
         "kind": core_schema.literal_schema(["update"]),
         "update": core_schema.int_schema(ge=1, le=_MAX_UPDATE, strict=True),
@@ -207,15 +208,18 @@ def _update_schema() -> core_schema.CoreSchema:
             name: core_schema.typed_dict_field(schema, required=False)
             for name, schema in optional.items()
         },
-        # Numbers of single tasks; `_update` refuses all others.
-        extra_behavior="allow",
+        extra_behavior="allow" if single_tasks else "forbid",
         extras_schema=core_schema.nullable_schema(
             core_schema.float_schema(allow_inf_nan=False, strict=True)
-        ),
+        )
+        if single_tasks
+        else None,
     )
 
 
-_UPDATE = SchemaValidator(_update_schema())
+_UPDATE = SchemaValidator(_update_schema(single_tasks=False))
+_UPDATE_OF_TASKS = SchemaValidator(_update_schema(single_tasks=True))
+_NOT_NUMBERS = frozenset({"kind", "update", "seconds_total", "nonfinite"})
 _UPDATE_BEGINS = b'{"kind":"update"', b'{"kind": "update"'
 _VALIDATION_BEGINS = b'{"kind":"validation"', b'{"kind": "validation"'
 
@@ -254,7 +258,10 @@ def _line(content: bytes) -> Line:
             case "validation":
                 return Validation.model_validate(fields)
             case "update":
-                return _update(_UPDATE.validate_python(fields))
+                fields = _UPDATE_OF_TASKS.validate_python(fields)
+                for name in fields.keys() - METRICS.keys() - _NOT_NUMBERS:
+                    _check_of_task(name, fields[name])
+                return _update(fields)
     except ValidationError as error:
         raise ValueError(first_fault(error)) from error
     raise ValueError("kind: must be start, update or validation")
@@ -265,8 +272,6 @@ def _update(fields: dict[str, Any]) -> Update:
     del fields["kind"]
     update, seconds_total = fields.pop("update"), fields.pop("seconds_total")
     nonfinite = tuple(fields.pop("nonfinite", ()))
-    for name in fields.keys() - METRICS.keys():
-        _check_of_task(name, fields[name])
     for name in [name for name, value in fields.items() if value is None]:
         del fields[name]
     if nonfinite and (

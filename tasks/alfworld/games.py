@@ -137,7 +137,7 @@ def _check_folder(panel: str) -> None:
         if root.exists() and not root.is_dir():
             raise UserError(f"alfworld/{panel}: {root} is not a folder; {_SETTING}")
         if not root.exists():
-            raise UserError(f"alfworld/{panel}: there is no folder {root}; {_how_to_get()}")
+            raise UserError(f"alfworld/{panel}: folder {root} does not exist; {_how_to_get()}")
     except OSError as error:
         raise UserError(f"cannot read {cut(str(root), _LONGEST_PATH)}: {error.strerror}") from error
 

@@ -20,7 +20,7 @@ def refused(name: Path | str) -> str:
 
 def test_a_folder_from_elsewhere_is_not_taken_for_the_hubs_alone() -> None:
     message = refused("models/my-ckpt")
-    assert message.startswith("there is no folder models/my-ckpt here, and model models/my-ckpt ")
+    assert message.startswith("folder models/my-ckpt does not exist, and model models/my-ckpt ")
     assert "cannot be loaded from the hub" in message
 
 

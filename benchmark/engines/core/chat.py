@@ -88,7 +88,7 @@ class Chat:
         stop_ids: Token ids that end a turn: `eos_token_id` of `generation_config.json` and the
             tokenizer's own.
         folder: The model's, for what reads images; None where there is none yet.
-        new_vision: What reads images where there is no folder yet; None for texts alone.
+        new_vision: What reads images where there is no folder yet; None for text only.
     """
 
     tokenizer: Any
@@ -173,7 +173,7 @@ class Chat:
         """What reads images.
 
         Raises:
-            UserError: The model reads texts alone; see `vision_of`.
+            UserError: The model reads only text; see `vision_of`.
         """
         if self.new_vision is not None:
             return self.new_vision
@@ -214,7 +214,7 @@ class Chat:
 
         Raises:
             UserError: See `render`; or the template does not show the response once, or there are
-                images: a conversation of one sequence has texts alone.
+                images: a conversation of one sequence has only text.
         """
         if images_of(messages):
             raise UserError("a conversation of one sequence cannot have images")

@@ -38,7 +38,7 @@ class Ticket:
         max_tokens: Longest response, limited to the room in the context; at least 1.
         seed: Seed of the draws.
         future: Where the event loop waits.
-        sight: The prompt's images; None for texts alone.
+        sight: The prompt's images; None for text only.
     """
 
     prompt_ids: list[int]

@@ -144,13 +144,13 @@ def vision_of(folder: Path) -> Vision:
     """The image side of the model in a folder.
 
     Raises:
-        UserError: The model reads texts alone, is of a family that is not read here, or its image
+        UserError: The model reads only text, is of a family that is not read here, or its image
             processor is missing or broken.
     """
     config = read_json(folder / "config.json")
     if "vision_config" not in config:
         raise UserError(
-            f"the prompt has an image, and the model in {folder} reads texts alone; use a "
+            f"the prompt has an image, and the model in {folder} reads only text; use a "
             "vision-language model, or choose the task's text view"
         )
     family = config.get("model_type")

@@ -24,6 +24,7 @@ from baselines.cloning.recipe import BCRecipe, Stage, Training, read_recipe
 from benchmark.models import folder_sha256
 from tasks.errors import UserError
 from tasks.registry import load_task
+from tasks.sokoban.task import SokobanTask
 
 TRAINING = {
     "stages": [{"steps": 6, "prompt_tokens": 40}, {"steps": 4}],
@@ -301,3 +302,11 @@ def test_turns_longer_than_the_context_are_the_users_mistake(tmp_path: Path) -> 
     )
     with pytest.raises(UserError, match=r"a turn has \d+ tokens, but the model's context is 100"):
         clone(small, tmp_path)
+
+
+def test_a_task_without_a_solved_demonstration_is_the_users_mistake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SokobanTask, "training_max_turns", 1)
+    with pytest.raises(UserError, match="sokoban: the scripted player solved none of 30 episodes"):
+        clone(RECIPE, tmp_path)

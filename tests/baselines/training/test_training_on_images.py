@@ -80,7 +80,7 @@ def test_the_image_side_stays_where_it_is_frozen(tmp_path: Path, frozen: bool) -
 
 
 def test_a_model_of_texts_has_no_image_side_to_freeze() -> None:
-    with pytest.raises(UserError, match="reads texts alone"):
+    with pytest.raises(UserError, match="reads only text"):
         freeze_vision(random_model())
 
 

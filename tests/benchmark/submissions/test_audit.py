@@ -400,5 +400,5 @@ def test_a_run_with_images_is_scored_with_what_it_saw(tmp_path: Path, tiny: Weig
     with torch.no_grad():
         model.model.visual.pos_embed.weight.zero_()
     assert not any(audit.credible for audit in audited(seen, (model, chat)))
-    with pytest.raises(UserError, match="reads texts alone"):
+    with pytest.raises(UserError, match="reads only text"):
         audited(seen, tiny)

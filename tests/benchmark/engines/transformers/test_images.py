@@ -119,7 +119,7 @@ def refusal(folder: Path, *images: Image) -> str:
 def test_a_model_of_texts_alone_refuses_images() -> None:
     init = find_model("tiny-sokoban").path
     assert init is not None
-    assert "reads texts alone; use a vision-language model" in refusal(init, SMALL)
+    assert "reads only text; use a vision-language model" in refusal(init, SMALL)
 
 
 @pytest.fixture
