@@ -24,7 +24,7 @@ from benchmark.models import ModelIdentity
 from benchmark.submissions.checks.log_schedule import early_stop
 from benchmark.track_schema import FREE, METHOD, RateGrid, Track, deviations
 from benchmark.versions import PROGRAM
-from tasks.errors import UserError, near
+from tasks.errors import UserError, suggestion
 from tasks.options import parse_settings
 from tasks.registry import load_task
 from tasks.strict import first_fault
@@ -140,7 +140,7 @@ def _init_word(init: ModelIdentity) -> str:
         if init.name not in registry:
             raise UserError(
                 f"the training started from the init {init.name!r}, which is no "
-                f"longer in the registry{near(init.name, tuple(registry))}"
+                f"longer in the registry{suggestion(init.name, tuple(registry))}"
             )
         return init.name
     if init.kind == "hub":
@@ -174,7 +174,9 @@ def _track_words(
     """
     name, known = claim.name, track_names()
     if name not in known:
-        raise UserError(f"the log is of track {name!r}, which no longer exists{near(name, known)}")
+        raise UserError(
+            f"the log is of track {name!r}, which no longer exists{suggestion(name, known)}"
+        )
     track = load_track(name)
     if track.sha256 != claim.sha256:
         raise UserError(

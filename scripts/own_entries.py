@@ -24,7 +24,7 @@ from safetensors.torch import load_file
 
 from baselines.inits.registry import INITS, read_registry
 from baselines.study.cells import Finished, unpack
-from baselines.study.current_tracks import Ground, grounds_of
+from baselines.study.current_tracks import CurrentTrack, current_tracks_of
 from baselines.study.schema import cells_of, read_study
 from baselines.study.workspace import survey
 from baselines.tracks.registry import RESULTS
@@ -107,19 +107,19 @@ def study(file: Path, results: Path, *, partial: bool) -> list[Plan]:
         partial: Take recipes that lack seeds, too, with those that are finished.
     """
     cells = cells_of(read_study(file))
-    grounds = grounds_of(cells, str(file))
-    finished = {each.cell: each for each in survey(cells, grounds, results).finished}
+    current_tracks = current_tracks_of(cells, str(file))
+    finished = {each.cell: each for each in survey(cells, current_tracks, results).finished}
     plans = []
     for track, recipe in dict.fromkeys((cell.track, cell.recipe) for cell in cells):
         wanted = sorted(cell for cell in cells if (cell.track, cell.recipe) == (track, recipe))
         there = [finished[cell] for cell in wanted if cell in finished]
         if there and (partial or len(there) == len(wanted)):
-            plans.append(_trained(recipe, grounds[track], there))
+            plans.append(_trained(recipe, current_tracks[track], there))
     return plans
 
 
-def _trained(recipe: str, ground: Ground, cells: Sequence[Finished]) -> Plan:
-    track = ground.track
+def _trained(recipe: str, current_track: CurrentTrack, cells: Sequence[Finished]) -> Plan:
+    track = current_track.track
     rate = cells[0].facts.learning_rate
     init = track.init.name
     shipped = read_registry()[init].folder
@@ -127,9 +127,9 @@ def _trained(recipe: str, ground: Ground, cells: Sequence[Finished]) -> Plan:
         f"{recipe.upper()} {track.name}",
         {
             "recipe": recipe,
-            "description": f"The recipe {recipe} on the track {track.name}: {ground.updates} "
-            f"updates from {init} at the learning rate {rate:g}; the last weights of every seed. "
-            "Part of this project's study.",
+            "description": f"The recipe {recipe} on the track {track.name}: "
+            f"{current_track.updates} updates from {init} at the learning rate {rate:g}; "
+            "the last weights of every seed. Part of this project's study.",
         },
         base_model=init,
         **({} if shipped is None else {"parameters": _parameters(shipped)}),

@@ -34,8 +34,8 @@ from benchmark.submissions.checks.tracks import track_of
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint, ReadRun
 from benchmark.submissions.rerun import (
     EPISODES,
-    Again,
     Key,
+    RerunOutcome,
     add_rerun,
     drawn,
     play_again,
@@ -94,7 +94,7 @@ def played(entry: Entry, arguments: argparse.Namespace) -> RerunSample:
     )
 
 
-async def _again(folder: Path, run: ReadRun, keys: Sequence[Key]) -> Again:
+async def _again(folder: Path, run: ReadRun, keys: Sequence[Key]) -> RerunOutcome:
     async with TransformersEngine(folder) as engine:
         return await play_again(run, engine, keys)
 

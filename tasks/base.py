@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self
 
 from tasks.episode import Episode
-from tasks.errors import UserError, near
+from tasks.errors import UserError, suggestion
 from tasks.panels import Panel, PanelEntry, PanelInfo
 from tasks.presentation import Presentation
 from tasks.response import format_response
@@ -204,7 +204,7 @@ class Task(Trainable, ABC):
         for name, value in settings.items():
             if name not in known:
                 raise UserError(
-                    f"task {self.info.name} has no setting {name!r}{near(name, tuple(known))}"
+                    f"task {self.info.name} has no setting {name!r}{suggestion(name, tuple(known))}"
                 )
             if (choices := known[name].choices) and value not in choices:
                 raise UserError(

@@ -15,11 +15,11 @@ class UserError(Exception):
     """
 
 
-class TryAgain(Exception):
-    """Trouble of the moment that changed nothing: the same call may succeed if it is made again."""
+class TransientError(Exception):
+    """A failure that changed nothing: the same call may succeed if it is made again."""
 
 
-def near(name: str, known: tuple[str, ...]) -> str:
+def suggestion(name: str, known: tuple[str, ...]) -> str:
     """The end of an "unknown name" message: near matches, or all names if none is near."""
     # `GRPO` means `grpo`: letters are compared without their case.
     names: dict[str, str] = {}

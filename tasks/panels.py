@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tasks.errors import UserError, near
+from tasks.errors import UserError, suggestion
 from tasks.texts import digest_text
 
 INDEX = "index.json"
@@ -163,7 +163,7 @@ def read_panel(task: str, folder: Path, name: str) -> Panel:
     """
     panels = read_index(folder)
     if name not in panels:
-        raise UserError(f"task {task} has no panel {name!r}{near(name, tuple(panels))}")
+        raise UserError(f"task {task} has no panel {name!r}{suggestion(name, tuple(panels))}")
     content = panel_content(folder, name)
     digest = hashlib.sha256(content).hexdigest()
     if digest != panels[name].sha256:

@@ -17,7 +17,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from tasks.base import Task, TaskInfo
-from tasks.errors import UserError, near
+from tasks.errors import UserError, suggestion
 
 GROUP = "arlarena_bench.tasks"
 """Entry points of packages that bring tasks."""
@@ -76,8 +76,8 @@ def load_task(name: str) -> Task:
     if name in outside:
         return _load(name, outside[name])
     raise UserError(
-        f"unknown task {name!r}{near(name, task_names())}; a task of your own is found by its "
-        f"folder (--task ./{name or 'folder'}) or by ${VARIABLE}"
+        f"unknown task {name!r}{suggestion(name, task_names())}; a task of your own is found by "
+        f"its folder (--task ./{name or 'folder'}) or by ${VARIABLE}"
     )
 
 

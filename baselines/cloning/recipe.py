@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from baselines.cloning.tiny_models import TinyModelConfig
 from baselines.inits.registry import INITS
-from tasks.errors import UserError, near
+from tasks.errors import UserError, suggestion
 from tasks.strict import first_fault
 
 
@@ -261,7 +261,7 @@ def find_recipe(name: str) -> Path:
     shipped = {path.parent.name: path for path in sorted(INITS.glob("*/recipe.yaml"))}
     if name in shipped:
         return shipped[name]
-    raise UserError(f"there is no recipe {name!r}{near(name, tuple(shipped))}")
+    raise UserError(f"there is no recipe {name!r}{suggestion(name, tuple(shipped))}")
 
 
 def read_recipe(path: Path) -> BCRecipe:

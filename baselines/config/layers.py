@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from baselines.algorithms.part import Choice, Part
 from benchmark.logs.lines import Word
-from tasks.errors import UserError, near
+from tasks.errors import UserError, suggestion
 from tasks.registry import load_task, task_names
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def _above_preset(settings: Settings) -> Settings:
         return above
     known = names(PRESETS)
     if name not in known:
-        raise UserError(f"there is no preset {str(name)!r}{near(str(name), known)}")
+        raise UserError(f"there is no preset {str(name)!r}{suggestion(str(name), known)}")
     preset = read_settings(PRESETS / f"{name}.yaml")
     advantage = above.get("advantage")
     chosen = advantage.get("name") if isinstance(advantage, dict) else None
@@ -233,7 +233,7 @@ def _find(name: str, folder: Path, kind: str) -> Path:
         if Path(name).is_file():
             return Path(name)
         raise UserError(f"{name} does not exist")
-    raise UserError(f"there is no {kind} {name!r}{near(name, known)}")
+    raise UserError(f"there is no {kind} {name!r}{suggestion(name, known)}")
 
 
 def _check_name(file: Path) -> None:
@@ -284,13 +284,13 @@ def _scale(path: Path) -> Scale:
         raise UserError(f"{path}: {where}: {fault['msg']}") from error
     for task, special in scale.tasks.items():
         if task not in task_names():
-            raise UserError(f"{path}: tasks: unknown task {task!r}{near(task, task_names())}")
+            raise UserError(f"{path}: tasks: unknown task {task!r}{suggestion(task, task_names())}")
         for recipe in special.recipes:
             if recipe not in names(RECIPES):
                 raise UserError(
                     f"{path}: tasks.{task}.recipes: no shipped recipe is called "
                     f"{recipe!r}, and a custom recipe contains its own "
-                    f"values{near(recipe, names(RECIPES))}"
+                    f"values{suggestion(recipe, names(RECIPES))}"
                 )
     return scale
 
@@ -306,9 +306,9 @@ def _first_fault(error: ValidationError, settings: Settings) -> str:
         return f"there is no {key}{_near_key(path, settings)}"
     if fault["type"] == "union_tag_invalid":
         found = fault["ctx"]["tag"]
-        return f"{key}.name: there is no {found!r}{near(found, _choices(key))}"
+        return f"{key}.name: there is no {found!r}{suggestion(found, _choices(key))}"
     if fault["type"] == "union_tag_not_found":
-        return f"{key}.name is missing{near('', _choices(key))}"
+        return f"{key}.name is missing{suggestion('', _choices(key))}"
     if key and fault["type"] in ("model_attributes_type", "model_type", "dataclass_type"):
         return f"{key}: has keys of its own; write {key}: {{KEY: VALUE}}, or --set {key}.KEY=VALUE"
     reason = fault["msg"].removeprefix("Value error, ")
@@ -334,7 +334,7 @@ def _near_key(path: list[str], settings: Settings) -> str:
         for close in get_close_matches(leaf[-1], words, n=1, cutoff=_SAME_WORD):
             found = _ending_in(close, keys)
     if not found:
-        return near(word, siblings)
+        return suggestion(word, siblings)
     # One word can stand in several places.
     close_places = get_close_matches(".".join(leaf), found, n=3, cutoff=0.6)
     return f"; did you mean {' or '.join(close_places or found)}?"

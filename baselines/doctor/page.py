@@ -67,12 +67,12 @@ def _smoke_lines(smoke: Smoke) -> Iterator[str]:
     begun = "" if smoke.start_s is None else f", ready after {smoke.start_s:.1f} s"
     kind = " ".join(str(smoke.engine[n]) for n in ("kind", "device", "dtype") if n in smoke.engine)
     yield f"smoke run  two updates of a tiny model, engine {kind or 'did not start'}{begun}"
-    if smoke.hand_over is not None:
-        given = smoke.hand_over
+    if smoke.weight_sync is not None:
+        given = smoke.weight_sync
         packed = given.tensors - given.seen
         unseen = f" ({packed} more are packed and cannot be compared)" if packed else ""
         yield (
-            f"hand-over  {given.seen} tensors arrive and go back, by checksum{unseen}; "
+            f"weights    {given.seen} tensors arrive and go back, by checksum{unseen}; "
             f"{given.gib * 1024:.1f} MiB in {given.seconds:.3f} s"
         )
     for number, line in enumerate(smoke.updates, 1):

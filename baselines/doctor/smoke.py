@@ -12,8 +12,8 @@ import torch
 
 from baselines.config.layers import resolve
 from baselines.config.run import TrainingCallbacks, TrainingRun
-from baselines.doctor.hand_over import HandOver, check_hand_over
 from baselines.doctor.peaks import Peaks
+from baselines.doctor.weight_sync import WeightSync, check_weight_sync
 from baselines.inits.registry import find_model
 from baselines.learning.metrics import MOST_AT_FIRST
 from baselines.training.processes import make_accelerator
@@ -48,7 +48,7 @@ class Smoke:
         failure: Why it ended there; None if all went well.
         engine: What the engine says of itself.
         start_s: Seconds until the engine was ready.
-        hand_over: See `check_hand_over`.
+        weight_sync: See `check_weight_sync`.
         updates: The log's lines.
         peaks: GiB by phase.
     """
@@ -57,7 +57,7 @@ class Smoke:
     failure: str | None = None
     engine: Mapping[str, Any] = field(default_factory=dict)
     start_s: float | None = None
-    hand_over: HandOver | None = None
+    weight_sync: WeightSync | None = None
     updates: list[Mapping[str, Any]] = field(default_factory=list)
     peaks: Mapping[str, float] = field(default_factory=dict)
 
@@ -125,15 +125,15 @@ async def _train(run: TrainingRun, build: Callable[[], Engine], found: Smoke, pe
         peaks.begin("trainer start")
         watch = TrainingCallbacks(phase=peaks.begin)
         trainer = Trainer(run, engine, make_accelerator(run), watch)
-        found.doing = "hand-over of weights"
+        found.doing = "weight sync"
         peaks.begin("weights")
-        found.hand_over = await check_hand_over(engine, trainer.learner.weights())
+        found.weight_sync = await check_weight_sync(engine, trainer.learner.weights())
         found.doing = "two updates"
         await trainer.train()
-        found.doing = "comparison of engine and trainer after a hand-over"
+        found.doing = "comparison of engine and trainer after a weight sync"
         gap = read_training_log(run.folder / LOG).updates[-1].values.get("engine/k3")
         if not (isinstance(gap, float) and gap <= MOST_AT_FIRST):
             raise UserError(
-                f"after the first hand-over engine/k3 is {gap}, above {MOST_AT_FIRST:g}: the "
+                f"after the first weight sync engine/k3 is {gap}, above {MOST_AT_FIRST:g}: the "
                 "engine answers from other weights than the trainer's"
             )

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import ModelSource, from_folder, from_hub
 from benchmark.stats.formatting import percent_text
-from tasks.errors import UserError, near
+from tasks.errors import UserError, suggestion
 
 INITS = Path(__file__).parent
 REGISTRY = INITS / "registry.yaml"
@@ -89,7 +89,7 @@ def find_model(name: str) -> ModelSource:
             return from_hub(name)
         except UserError as error:
             raise UserError(f"folder {name} does not exist, and {error}") from error
-    guess = near(name, tuple(registry))
+    guess = suggestion(name, tuple(registry))
     if "/" not in name and not guess.startswith("; did"):
         guess += "; a model behind a server is reached with --endpoint URL"
     raise UserError(f"there is no init or folder {name!r}{guess}")

@@ -15,7 +15,7 @@ from baselines.config.schema import Optimization
 from baselines.learning.adamw import make_optimizer
 from baselines.learning.images import freeze_vision
 from baselines.learning.microbatches import PaddedBatch
-from baselines.learning.sharding import is_sharded, whole_norm
+from baselines.learning.sharding import full_grad_norm, is_sharded
 
 
 class ValueNetwork(torch.nn.Module):
@@ -129,7 +129,7 @@ class Critic:
                 self._accelerator.backward(share * self._accelerator.num_processes)
             loss += float(share.detach())
         norm = self._accelerator.clip_grad_norm_(self.network.parameters(), self._max_grad_norm)
-        finite = math.isfinite(whole_norm(norm))
+        finite = math.isfinite(full_grad_norm(norm))
         if finite:
             self.optimizer.step()
         self.optimizer.zero_grad()

@@ -52,7 +52,7 @@ def freeze_vision(model: torch.nn.Module) -> None:
         weight.requires_grad_(False)
 
 
-class Eyes:
+class ImageReader:
     """Reads the images of rows for a model.
 
     Args:

@@ -32,10 +32,10 @@ from baselines.learning.microbatches import RowValues
 from baselines.learning.optimizer_steps import Tensors, Updater, mini_batches
 from baselines.learning.sharding import (
     frozen,
+    full_weights,
     is_sharded,
     loaded_once,
     narrow_frozen,
-    whole_weights,
 )
 from baselines.learning.tally import UpdateStats
 from baselines.rollouts.rows import Row, longest_row
@@ -144,13 +144,13 @@ class Learner:
         """The policy's weights by name, as the init names them; all processes must ask.
 
         Args:
-            everywhere: See `whole_weights`.
+            everywhere: See `full_weights`.
             dtype: That they are given in.
             number: Updates that were made.
         """
         if not has_updates(self.model):
-            return whole_weights(self.accelerator, self.model, everywhere, dtype)
-        weights = whole_weights(self.accelerator, self.model, everywhere)
+            return full_weights(self.accelerator, self.model, everywhere, dtype)
+        weights = full_weights(self.accelerator, self.model, everywhere)
         seed = stable_seed("hand-over", self.run.seed, number)
         return merged(self.model, weights, dtype, seed=seed)
 

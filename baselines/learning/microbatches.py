@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from baselines.learning.images import Eyes
+from baselines.learning.images import ImageReader
 from baselines.rollouts.rows import Row
 from benchmark.engines.transformers.prefix_tree import IMAGES, PrefixTree, by_prefix, pack, take
 
@@ -133,7 +133,7 @@ MicroBatch = PaddedBatch | PackedBatch
 
 
 def pack_rows(
-    rows: Sequence[Row], chosen: Sequence[int], tokens: int, eyes: Eyes | None = None
+    rows: Sequence[Row], chosen: Sequence[int], tokens: int, reader: ImageReader | None = None
 ) -> list[PackedBatch]:
     """Deal rows into micro-batches, each packed as a prefix tree.
 
@@ -141,33 +141,33 @@ def pack_rows(
         rows: All rows of a rollout.
         chosen: Numbers of those that are wanted.
         tokens: Limit of the packed tokens of one micro-batch; a longer row is alone.
-        eyes: Reads images; None where there are none.
+        reader: Reads images; None where there are none.
     """
-    sequences = _sequences([rows[row] for row in chosen], eyes, {})
+    sequences = _sequences([rows[row] for row in chosen], reader, {})
     ordered = by_prefix(sequences)
     batches = []
     while ordered:
         count = take(sequences, ordered, tokens)
         numbers = tuple(chosen[place] for place in ordered[:count])
-        batches.append(_packed([rows[number] for number in numbers], numbers, eyes))
+        batches.append(_packed([rows[number] for number in numbers], numbers, reader))
         ordered = ordered[count:]
     return batches
 
 
 def _sequences(
-    picked: Sequence[Row], eyes: Eyes | None, numbers: dict[str, int]
+    picked: Sequence[Row], reader: ImageReader | None, numbers: dict[str, int]
 ) -> list[npt.NDArray[np.integer]]:
-    """Token ids of rows, for a tree; see `Eyes.tree_ids`."""
-    if eyes is None:
+    """Token ids of rows, for a tree; see `ImageReader.tree_ids`."""
+    if reader is None:
         return [np.concatenate([row.prompt_ids, row.response_ids]) for row in picked]
-    return [eyes.tree_ids(row, numbers) for row in picked]
+    return [reader.tree_ids(row, numbers) for row in picked]
 
 
 def _packed(
-    picked: Sequence[Row], numbers: tuple[int, ...], eyes: Eyes | None = None
+    picked: Sequence[Row], numbers: tuple[int, ...], reader: ImageReader | None = None
 ) -> PackedBatch:
     images: dict[str, int] = {}
-    tree = pack(_sequences(picked, eyes, images))
+    tree = pack(_sequences(picked, reader, images))
     before = [
         places[len(row.prompt_ids) - 1 : -1][row.response_mask > 0]
         for row, places in zip(picked, tree.places, strict=True)
@@ -183,7 +183,9 @@ def _packed(
         drawn=torch.from_numpy(np.concatenate(drawn).astype(np.int64)),
     )
     return (
-        packed if eyes is None or not images else _with_images(packed, tree, picked, eyes, images)
+        packed
+        if reader is None or not images
+        else _with_images(packed, tree, picked, reader, images)
     )
 
 
@@ -191,20 +193,20 @@ def _with_images(
     packed: PackedBatch,
     tree: PrefixTree,
     picked: Sequence[Row],
-    eyes: Eyes,
+    reader: ImageReader,
     numbers: dict[str, int],
 ) -> PackedBatch:
     """Put the images of a tree in the order in which it has them, and placeholders in its ids."""
     ids = tree.ids.numpy()
     starts = np.flatnonzero((ids >= IMAGES) & (ids != np.concatenate([[0], ids[:-1]])))
     known = {numbers[image.sha256]: image for row in picked for image in row.images}
-    seen = eyes.see(picked, [known[int(ids[start])] for start in starts])
+    seen = reader.see(picked, [known[int(ids[start])] for start in starts])
     positions = np.zeros((3, len(ids)), np.int64)
     for places, own in zip(tree.places, seen.positions, strict=True):
         positions[:, places] = own
     return replace(
         packed,
-        ids=torch.where(tree.ids >= IMAGES, eyes.vision.image_token, tree.ids),
+        ids=torch.where(tree.ids >= IMAGES, reader.vision.image_token, tree.ids),
         positions=torch.from_numpy(positions),
         pixel_values=seen.pixel_values,
         image_grid_thw=seen.image_grid_thw,
@@ -223,7 +225,7 @@ def split(
     chosen: Sequence[int],
     tokens: int,
     share_prefix: bool,
-    eyes: Eyes | None = None,
+    reader: ImageReader | None = None,
 ) -> list[PaddedBatch]:
     """Deal rows of about one length into micro-batches.
 
@@ -232,7 +234,7 @@ def split(
         chosen: Numbers of those that are wanted.
         tokens: Limit of the tokens of one micro-batch, padding included; a longer row is alone.
         share_prefix: Take shared beginnings out; rows with images are left whole.
-        eyes: Reads images; None where there are none.
+        reader: Reads images; None where there are none.
     """
     ordered = sorted(chosen, key=lambda row: (rows[row].task, rows[row].length, row))
     batches: list[list[int]] = []
@@ -242,17 +244,20 @@ def split(
         if not open_ or full or rows[open_[0]].task != rows[row].task:
             batches.append([])
         batches[-1].append(row)
-    return [collate(rows, batch, share_prefix, eyes) for batch in batches]
+    return [collate(rows, batch, share_prefix, reader) for batch in batches]
 
 
-def filler(rows: Sequence[Row], eyes: Eyes | None = None) -> PaddedBatch:
+def filler(rows: Sequence[Row], reader: ImageReader | None = None) -> PaddedBatch:
     """A micro-batch that counts nothing, for a process that has fewer of them than the others."""
-    batch = collate(rows, [0], share_prefix=False, eyes=eyes)
+    batch = collate(rows, [0], share_prefix=False, reader=reader)
     return replace(batch, rows=(-1,), response_mask=torch.zeros_like(batch.response_mask))
 
 
 def collate(
-    rows: Sequence[Row], chosen: Sequence[int], share_prefix: bool, eyes: Eyes | None = None
+    rows: Sequence[Row],
+    chosen: Sequence[int],
+    share_prefix: bool,
+    reader: ImageReader | None = None,
 ) -> PaddedBatch:
     """Pad rows on the right and line their responses up; see `split`."""
     picked = [rows[row] for row in chosen]
@@ -272,9 +277,9 @@ def collate(
         input_ids=ids,
         starts=torch.tensor([len(row.prompt_ids) - prefix for row in picked]),
     )
-    if eyes is None or not shown:
+    if reader is None or not shown:
         return batch
-    seen = eyes.see(picked, shown)
+    seen = reader.see(picked, shown)
     positions = torch.zeros((3, len(picked), width), dtype=torch.long)
     for place, own in enumerate(seen.positions):
         positions[:, place, : own.shape[1]] = torch.from_numpy(own)

@@ -22,7 +22,7 @@ from baselines.algorithms.clipping.base import SequenceMask, TokenBatch
 from baselines.algorithms.kl import kl
 from baselines.config.schema import Optimization, TrainConfig
 from baselines.learning.critic import Critic
-from baselines.learning.images import Eyes
+from baselines.learning.images import ImageReader
 from baselines.learning.microbatches import (
     ForwardBatch,
     MicroBatch,
@@ -33,7 +33,7 @@ from baselines.learning.microbatches import (
     split,
 )
 from baselines.learning.policy import evaluate_tokens
-from baselines.learning.sharding import is_sharded, whole_norm
+from baselines.learning.sharding import full_grad_norm, is_sharded
 from baselines.learning.tally import UpdateStats
 from baselines.rollouts.rows import Row
 from benchmark.engines.core.vision import reads_images
@@ -83,7 +83,9 @@ class Updater:
         self.longest = longest or config.rollout.max_tokens
         self._skipped_in_a_row = 0
         bare = accelerator.unwrap_model(model)
-        self.eyes = Eyes(folder, bare) if folder is not None and reads_images(folder) else None
+        self.reader = (
+            ImageReader(folder, bare) if folder is not None and reads_images(folder) else None
+        )
         self.packs = bare.config._attn_implementation == TREE_ATTENTION
 
     @property
@@ -200,7 +202,7 @@ class Updater:
                 # Gradients are averaged over processes; the shares are to be added.
                 accelerator.backward(share * accelerator.num_processes)
             loss += float(share.detach())
-        norm = whole_norm(
+        norm = full_grad_norm(
             accelerator.clip_grad_norm_(self.model.parameters(), config.optimization.max_grad_norm)
         )
         tally.grad_norms.append(norm)
@@ -294,14 +296,14 @@ class Updater:
             return self._padded_batches(rows, chosen)
         tokens = self.config.optimization.micro_batch_tokens
         mine = self._mine(rows, chosen)
-        packed = pack_rows(rows, mine, tokens, self.eyes) if mine else []
+        packed = pack_rows(rows, mine, tokens, self.reader) if mine else []
         return [*packed, *self._fillers(rows, len(packed))]
 
     def _padded_batches(self, rows: Sequence[Row], chosen: Sequence[int]) -> list[PaddedBatch]:
         """The same as padded rows."""
         tokens = self.config.optimization.micro_batch_tokens
         mine = self._mine(rows, chosen)
-        batches = split(rows, mine, tokens, self.share_prefix, self.eyes) if mine else []
+        batches = split(rows, mine, tokens, self.share_prefix, self.reader) if mine else []
         batches += self._fillers(rows, len(batches))
         return [batch.to(self.accelerator.device) for batch in batches]
 
@@ -314,7 +316,7 @@ class Updater:
         """As many as this process has fewer micro-batches than the one that has the most."""
         if self.accelerator.num_processes == 1:
             return []
-        return [filler(rows, self.eyes)] * (max(gather_object([count])) - count)
+        return [filler(rows, self.reader)] * (max(gather_object([count])) - count)
 
     def _share(self, values: Tensors) -> Tensors:
         """Put together what each process has computed."""

@@ -106,7 +106,7 @@ def narrow_frozen(model: Any, sharded: bool) -> None:
             module.to(torch.bfloat16)
 
 
-def whole_weights(
+def full_weights(
     accelerator: Accelerator,
     model: Any,
     everywhere: bool = True,
@@ -147,6 +147,6 @@ def whole_weights(
     return whole
 
 
-def whole_norm(norm: Any) -> float:
+def full_grad_norm(norm: Any) -> float:
     """A gradient norm as a number: that of sharded gradients is sharded itself."""
     return float(norm.full_tensor() if isinstance(norm, DTensor) else norm)

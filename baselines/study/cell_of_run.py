@@ -35,35 +35,37 @@ def keep(cell: Cell, setting: StudySetting) -> Finished:
     Raises:
         UserError: The run is not the cell's, is not whole, or the files cannot be written.
     """
-    folder, ground = setting.folder(cell), setting.grounds[cell.track]
+    folder, current_track = setting.folder(cell), setting.current_tracks[cell.track]
     evaluation = folder / EVALUATION
     manifest = read_manifest(evaluation)
     weights = manifest.model.sha256
     log = read_training_log(folder / LOG) if cell.recipe != INIT else None
     rate = None
-    if manifest.fingerprint != ground.validation.fingerprint:
+    if manifest.fingerprint != current_track.validation.fingerprint:
         raise UserError(f"{evaluation} was played under another protocol; remove {folder}")
     if log is not None:
-        if log.start.track != ground.track.claim:
+        if log.start.track != current_track.track.claim:
             raise UserError(f"{folder} is not a run on the current track {cell.track}; remove it")
         if (log.start.recipe, log.start.seed) != (cell.recipe, cell.seed):
             raise UserError(f"{folder} is a run of {log.start.recipe} seed {log.start.seed}")
         rate = log.start.configuration["optimization"]["learning_rate"]
-        tuned = known_rate(setting.results, ground.track, cell.recipe)
+        tuned = known_rate(setting.results, current_track.track, cell.recipe)
         if rate != tuned:
             raise UserError(
                 f"{folder} was trained at {rate:g}, but "
                 f"{setting.results / cell.track} has {tuned} for {cell.recipe}: "
                 "remove one of them"
             )
-        if len(log.updates) != ground.updates and early_stop(log) is None:
-            raise UserError(f"{folder / LOG} has {len(log.updates)} of {ground.updates} updates")
+        if len(log.updates) != current_track.updates and early_stop(log) is None:
+            raise UserError(
+                f"{folder / LOG} has {len(log.updates)} of {current_track.updates} updates"
+            )
         if weights != folder_sha256(folder / LAST):
             raise UserError(f"{evaluation} was not played by {folder / LAST}; remove {evaluation}")
     assert weights is not None
     spent = read_state(folder).cpu_seconds
     facts = CellFacts(
-        track=ground.track.claim,
+        track=current_track.track.claim,
         recipe=cell.recipe,
         seed=cell.seed,
         learning_rate=rate,

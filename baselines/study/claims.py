@@ -19,7 +19,7 @@ from baselines.tracks.registry import track_names
 from benchmark.logs.lines import Word
 from benchmark.stats.formatting import points_text, range_text
 from benchmark.stats.intervals import Interval
-from tasks.errors import UserError, near
+from tasks.errors import UserError, suggestion
 from tasks.strict import Strict, first_fault
 from tasks.texts import plural
 
@@ -119,12 +119,13 @@ def read_claims(path: Path) -> tuple[Claim, ...]:
         if claim.track not in tracks:
             raise UserError(
                 f"{path}: {claim.claim!r}: there is no track {claim.track!r}"
-                f"{near(claim.track, tracks)}"
+                f"{suggestion(claim.track, tracks)}"
             )
         for recipe in claim.recipes:
             if recipe not in recipes:
                 raise UserError(
-                    f"{path}: {claim.claim!r}: there is no recipe {recipe!r}{near(recipe, recipes)}"
+                    f"{path}: {claim.claim!r}: there is no recipe {recipe!r}"
+                    f"{suggestion(recipe, recipes)}"
                 )
     return claims
 

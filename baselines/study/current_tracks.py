@@ -15,7 +15,7 @@ from tasks.errors import UserError
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class CurrentTrack:
     """A track as it is today.
 
     Attributes:
@@ -50,7 +50,7 @@ class Ground:
         ]
 
 
-def grounds_of(cells: Iterable[Cell], where: str) -> Mapping[str, Ground]:
+def current_tracks_of(cells: Iterable[Cell], where: str) -> Mapping[str, CurrentTrack]:
     """The tracks of a study's cells, by name, in order.
 
     Args:
@@ -60,17 +60,21 @@ def grounds_of(cells: Iterable[Cell], where: str) -> Mapping[str, Ground]:
     Raises:
         UserError: A track is unknown or was changed, or a recipe cannot be used on it.
     """
-    grounds: dict[str, Ground] = {}
+    current_tracks: dict[str, CurrentTrack] = {}
     for track_name, recipe in dict.fromkeys((cell.track, cell.recipe) for cell in cells):
         try:
-            track = grounds[track_name].track if track_name in grounds else load_track(track_name)
+            track = (
+                current_tracks[track_name].track
+                if track_name in current_tracks
+                else load_track(track_name)
+            )
             tasks = track.load_tasks()
             config = resolve_on_track(track, recipe, track.learning_rate.rates[0])
             # Refuses what cannot be trained; where weights start does not matter to that.
             nowhere = ModelSource(ModelIdentity(name=track.init.name, kind="init"), None)
             TrainingRun(recipe, config, tasks, nowhere, seed=0, folder=Path())
-            if track_name not in grounds:
-                grounds[track_name] = Ground(track, validation_plan(config, tasks))
+            if track_name not in current_tracks:
+                current_tracks[track_name] = CurrentTrack(track, validation_plan(config, tasks))
         except UserError as error:
             raise UserError(f"{where}: {track_name} {recipe}: {error}") from error
-    return grounds
+    return current_tracks

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from baselines.config.layers import RECIPES, read_recipe
 from baselines.study.cells import INIT, Finished
-from baselines.study.current_tracks import Ground
+from baselines.study.current_tracks import CurrentTrack
 from baselines.study.schema import Cell
 from benchmark.logs.training_log import TrainingLog
 from benchmark.track_schema import RateGrid
@@ -50,7 +50,7 @@ class TimeLeft:
 def estimate(
     cells: Sequence[Cell],
     finished: Sequence[Finished],
-    grounds: Mapping[str, Ground],
+    current_tracks: Mapping[str, CurrentTrack],
     cpu_minutes: Mapping[str, float | None],
 ) -> TimeLeft:
     """Estimate the cost of cells.
@@ -58,19 +58,19 @@ def estimate(
     Args:
         cells: What is left; playing a panel with an init costs next to nothing.
         finished: What was measured.
-        grounds: The tracks.
+        current_tracks: The tracks.
         cpu_minutes: Measured cost of one run of each track, as its index has it.
     """
     tuned = {(each.cell.track, each.cell.recipe) for each in finished}
     total, known = 0.0, 0
     trained = [cell for cell in cells if cell.recipe != INIT]
     for cell in trained:
-        seconds = cost(cell, finished, grounds, cpu_minutes)
+        seconds = cost(cell, finished, current_tracks, cpu_minutes)
         if seconds is None:
             continue
         method = cell.track, cell.recipe
         if method not in tuned:
-            seconds *= 1 + _tuning_share(grounds[cell.track])
+            seconds *= 1 + _tuning_share(current_tracks[cell.track])
             tuned.add(method)
         total, known = total + seconds, known + 1
     return TimeLeft(total, known, len(trained) - known)
@@ -79,7 +79,7 @@ def estimate(
 def cost(
     cell: Cell,
     finished: Sequence[Finished],
-    grounds: Mapping[str, Ground],
+    current_tracks: Mapping[str, CurrentTrack],
     cpu_minutes: Mapping[str, float | None],
 ) -> float | None:
     """CPU seconds that a cell will take, without tuning; None if nothing is known.
@@ -91,10 +91,10 @@ def cost(
     same = [each for each in own if each.cell.recipe == cell.recipe]
     if same:
         return statistics.fmean(each.facts.own_seconds for each in same)
-    mine = relative_episodes(cell.recipe, finished, grounds)
+    mine = relative_episodes(cell.recipe, finished, current_tracks)
     if others := [each for each in own if each.cell.recipe != INIT]:
         plain = (
-            each.facts.own_seconds / relative_episodes(each.cell.recipe, finished, grounds)
+            each.facts.own_seconds / relative_episodes(each.cell.recipe, finished, current_tracks)
             for each in others
         )
         return statistics.fmean(plain) * mine
@@ -103,14 +103,14 @@ def cost(
 
 
 def relative_episodes(
-    recipe: str, finished: Sequence[Finished], grounds: Mapping[str, Ground]
+    recipe: str, finished: Sequence[Finished], current_tracks: Mapping[str, CurrentTrack]
 ) -> float:
     """Episodes that a recipe plays over those that its track plans without dynamic sampling."""
     ratios = [
         episodes_of(each.log)
-        / (len(each.log.updates) * grounds[each.cell.track].episodes_per_update)
+        / (len(each.log.updates) * current_tracks[each.cell.track].episodes_per_update)
         for each in finished
-        if each.log is not None and each.cell.recipe == recipe and each.cell.track in grounds
+        if each.log is not None and each.cell.recipe == recipe and each.cell.track in current_tracks
     ]
     if ratios:
         return statistics.fmean(ratios)
@@ -130,10 +130,12 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def _tuning_share(ground: Ground) -> float:
+def _tuning_share(current_track: CurrentTrack) -> float:
     """Updates of the short trainings over those of a run."""
-    rule = ground.track.learning_rate
-    return len(rule.grid) * rule.updates / ground.updates if isinstance(rule, RateGrid) else 0.0
+    rule = current_track.track.learning_rate
+    return (
+        len(rule.grid) * rule.updates / current_track.updates if isinstance(rule, RateGrid) else 0.0
+    )
 
 
 def _dynamic() -> frozenset[str]:

@@ -18,7 +18,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from baselines.study.cells import INIT
-from baselines.study.current_tracks import Ground
+from baselines.study.current_tracks import CurrentTrack
 from baselines.study.methods import RecipeRuns, TrackResults, collapse_of, with_seeds
 from baselines.study.page import markdown_table
 from benchmark.files import write_atomically
@@ -38,7 +38,7 @@ _WIDTH, _HEIGHT = 2.9, 2.1
 
 def write_overview(
     found: Mapping[str, TrackResults],
-    grounds: Mapping[str, Ground],
+    current_tracks: Mapping[str, CurrentTrack],
     results: Path,
     readme: Path,
 ) -> None:
@@ -46,7 +46,7 @@ def write_overview(
 
     Args:
         found: What is finished, by track.
-        grounds: The tracks.
+        current_tracks: The tracks.
         results: The folder.
         readme: The file; it has the lines `BEGIN` and `END`.
 
@@ -61,14 +61,16 @@ def write_overview(
     if parts is None:
         raise UserError(f"{readme} lacks the lines {BEGIN} and {END}, which enclose the table")
     try:
-        write_atomically(results / FIGURE, overview_figure(found, grounds))
-        content = f"{parts[1]}\n{overview_table(found, grounds)}\n\n{parts[2]}"
+        write_atomically(results / FIGURE, overview_figure(found, current_tracks))
+        content = f"{parts[1]}\n{overview_table(found, current_tracks)}\n\n{parts[2]}"
         write_atomically(readme, content.encode())
     except OSError as error:
         raise UserError(f"{error.filename} cannot be written: {error.strerror}") from error
 
 
-def overview_table(found: Mapping[str, TrackResults], grounds: Mapping[str, Ground]) -> str:
+def overview_table(
+    found: Mapping[str, TrackResults], current_tracks: Mapping[str, CurrentTrack]
+) -> str:
     """Success and collapsed seeds of every method on every task, as a Markdown table.
 
     Success is that of the last weights on the track's first panel, in percent, with an interval
@@ -76,12 +78,12 @@ def overview_table(found: Mapping[str, TrackResults], grounds: Mapping[str, Grou
 
     Args:
         found: What is finished, by track.
-        grounds: The tracks.
+        current_tracks: The tracks.
     """
-    kinds, tasks = _axes(grounds)
+    kinds, tasks = _axes(current_tracks)
     rows = []
     for kind in kinds:
-        tracks = {task: found.get(_track(grounds, task, kind)) for task in tasks}
+        tracks = {task: found.get(_track(current_tracks, task, kind)) for task in tasks}
         there = [results for results in tracks.values() if results is not None]
         recipes = dict.fromkeys(
             name for results in there for name, method in results.methods.items() if method.runs
@@ -93,14 +95,16 @@ def overview_table(found: Mapping[str, TrackResults], grounds: Mapping[str, Grou
     return markdown_table(("track", "method", *tasks), rows)
 
 
-def overview_figure(found: Mapping[str, TrackResults], grounds: Mapping[str, Ground]) -> bytes:
+def overview_figure(
+    found: Mapping[str, TrackResults], current_tracks: Mapping[str, CurrentTrack]
+) -> bytes:
     """Validation success of all finished runs over updates, a plot per track, as an SVG file.
 
     Args:
         found: What is finished, by track; at least one run.
-        grounds: The tracks.
+        current_tracks: The tracks.
     """
-    kinds, tasks = _axes(grounds)
+    kinds, tasks = _axes(current_tracks)
     looks = _looks(found)
     with plot_style():
         size = (_WIDTH * len(tasks), _HEIGHT * len(kinds) + 0.6)
@@ -109,7 +113,7 @@ def overview_figure(found: Mapping[str, TrackResults], grounds: Mapping[str, Gro
         plots = figure.subplots(len(kinds), len(tasks), squeeze=False)
         for (row, kind), (column, task) in product(enumerate(kinds), enumerate(tasks)):
             axes = plots[row][column]
-            name = _track(grounds, task, kind)
+            name = _track(current_tracks, task, kind)
             axes.set_title(name, loc="left", fontsize=9.5, fontweight="bold")
             results = found.get(name)
             runs = [] if results is None else [m for m in results.methods.values() if m.runs]
@@ -157,27 +161,27 @@ def _looks(found: Mapping[str, TrackResults]) -> Mapping[str, Look]:
     return dict(zip(recipes, looks_of(list(recipes)), strict=True))
 
 
-def _axes(grounds: Mapping[str, Ground]) -> tuple[list[str], list[str]]:
+def _axes(current_tracks: Mapping[str, CurrentTrack]) -> tuple[list[str], list[str]]:
     """Kinds of tracks (`standard`, `stress`) and tasks, in the order of the study."""
-    kinds = dict.fromkeys(_kind(ground) for ground in grounds.values())
-    tasks = dict.fromkeys(_task(ground) for ground in grounds.values())
+    kinds = dict.fromkeys(_kind(current_track) for current_track in current_tracks.values())
+    tasks = dict.fromkeys(_task(current_track) for current_track in current_tracks.values())
     return list(kinds), list(tasks)
 
 
-def _task(ground: Ground) -> str:
-    return " + ".join(ground.track.tasks)
+def _task(current_track: CurrentTrack) -> str:
+    return " + ".join(current_track.track.tasks)
 
 
-def _kind(ground: Ground) -> str:
+def _kind(current_track: CurrentTrack) -> str:
     """What is left of a track's name without its task."""
-    name = ground.track.name
-    return name.removeprefix(f"{_task(ground)}-")
+    name = current_track.track.name
+    return name.removeprefix(f"{_task(current_track)}-")
 
 
-def _track(grounds: Mapping[str, Ground], task: str, kind: str) -> str:
+def _track(current_tracks: Mapping[str, CurrentTrack], task: str, kind: str) -> str:
     """Name of the track of a task and a kind; empty if the study has none."""
-    for name, ground in grounds.items():
-        if (_task(ground), _kind(ground)) == (task, kind):
+    for name, current_track in current_tracks.items():
+        if (_task(current_track), _kind(current_track)) == (task, kind):
             return name
     return ""
 

@@ -8,7 +8,7 @@ from jinja2 import Environment, StrictUndefined
 
 from baselines.study.cells import Finished
 from baselines.study.claims import Claim, ClaimVerdict, collapsed_text, verdicts
-from baselines.study.current_tracks import Ground
+from baselines.study.current_tracks import CurrentTrack
 from baselines.study.methods import (
     EqualEpisodes,
     PanelKey,
@@ -68,7 +68,7 @@ def write_pages(
             continue
         folder = setting.results / name
         own = [verdict for verdict in judged if verdict.claim.track == name]
-        content = page_of(setting.grounds[name], results, own)
+        content = page_of(setting.current_tracks[name], results, own)
         curves = figure_bytes(curves_of(logs), plotted(PLOTS, logs))
         try:
             write_atomically(folder / CURVES, curves)
@@ -79,28 +79,31 @@ def write_pages(
 
 
 def results_by_track(
-    cells: Sequence[Cell], finished: Sequence[Finished], grounds: Mapping[str, Ground]
+    cells: Sequence[Cell], finished: Sequence[Finished], current_tracks: Mapping[str, CurrentTrack]
 ) -> dict[str, TrackResults]:
     """Sort what is finished by track and method.
 
     Args:
         cells: What the study wants.
         finished: What there is.
-        grounds: The tracks.
+        current_tracks: The tracks.
 
     Raises:
         UserError: A cell is damaged.
     """
     return {
-        name: results_of(name, _panels(ground), cells, finished) for name, ground in grounds.items()
+        name: results_of(name, _panels(current_track), cells, finished)
+        for name, current_track in current_tracks.items()
     }
 
 
-def page_of(ground: Ground, results: TrackResults, judged: Sequence[ClaimVerdict]) -> str:
+def page_of(
+    current_track: CurrentTrack, results: TrackResults, judged: Sequence[ClaimVerdict]
+) -> str:
     """The page of a track, as Markdown.
 
     Args:
-        ground: The track.
+        current_track: The track.
         results: What is finished on it, at least one run.
         judged: Verdicts on claims about it.
     """
@@ -112,16 +115,16 @@ def page_of(ground: Ground, results: TrackResults, judged: Sequence[ClaimVerdict
     rows = [[v.claim.claim, f"**{v.outcome}**", v.numbers] for v in judged]
     return environment.from_string(TEMPLATE.read_text("utf-8")).render(
         track={
-            "name": ground.track.name,
-            "description": ground.track.description.rstrip("."),
-            "init": ground.track.init.name,
-            "updates": ground.updates,
-            "episodes": ground.episodes_per_update,
-            "rate": _rate_rule(ground.track),
-            "sha256": ground.track.sha256,
+            "name": current_track.track.name,
+            "description": current_track.track.description.rstrip("."),
+            "init": current_track.track.init.name,
+            "updates": current_track.updates,
+            "episodes": current_track.episodes_per_update,
+            "rate": _rate_rule(current_track.track),
+            "sha256": current_track.track.sha256,
             "budget": " and ".join(f"{limit:,}" for limit in sorted(limits)) or "as many",
         },
-        panels=[_panel(ground, results, panel, equal[panel]) for panel in results.panels],
+        panels=[_panel(current_track, results, panel, equal[panel]) for panel in results.panels],
         verdicts=markdown_table(("claim", "verdict", "numbers"), rows) if rows else "",
         missing=list(_missing(results)),
         example=next(m.runs[0].cell for m in results.methods.values() if m.runs),
@@ -129,14 +132,14 @@ def page_of(ground: Ground, results: TrackResults, judged: Sequence[ClaimVerdict
 
 
 def _panel(
-    ground: Ground, results: TrackResults, panel: PanelKey, equal: EqualEpisodes | None
+    current_track: CurrentTrack, results: TrackResults, panel: PanelKey, equal: EqualEpisodes | None
 ) -> dict[str, object]:
     side = results.init_side(panel)
     methods = [method for method in results.methods.values() if method.runs]
     rows = [_row(results, method, panel, equal) for method in methods]
     episodes = next(
         planned.protocol.episodes
-        for planned in ground.validation.panels
+        for planned in current_track.validation.panels
         if (planned.protocol.task, planned.protocol.panel) == panel
     )
     return {
@@ -187,8 +190,8 @@ def _rate_rule(track: Track) -> str:
     )
 
 
-def _panels(ground: Ground) -> list[PanelKey]:
-    planned = (each.protocol for each in ground.validation.panels)
+def _panels(current_track: CurrentTrack) -> list[PanelKey]:
+    planned = (each.protocol for each in current_track.validation.panels)
     return [(protocol.task, protocol.panel) for protocol in planned]
 
 

@@ -111,27 +111,27 @@ def _next(pending: Sequence[Cell], jobs: Sequence[_Job], setting: StudySetting) 
 
 def _tunes(cell: Cell, setting: StudySetting) -> bool:
     """Whether a run has to find its learning rate first."""
-    track = setting.grounds[cell.track].track
+    track = setting.current_tracks[cell.track].track
     return cell.recipe != INIT and known_rate(setting.results, track, cell.recipe) is None
 
 
 def _steps(cell: Cell, setting: StudySetting) -> Iterator[tuple[str, list[str]]]:
     """The command lines of a cell, in order."""
-    ground, folder = setting.grounds[cell.track], setting.folder(cell)
+    current_track, folder = setting.current_tracks[cell.track], setting.folder(cell)
     alone = ["--env-processes", "1"]
-    model = ground.track.init.name
+    model = current_track.track.init.name
     if cell.recipe != INIT:
-        if isinstance(ground.track.learning_rate, RateGrid):
+        if isinstance(current_track.track.learning_rate, RateGrid):
             share_tuning(folder, cell.recipe)
         if _tunes(cell, setting):
-            for command in tuning_commands(ground.track, folder, cell.recipe):
+            for command in tuning_commands(current_track.track, folder, cell.recipe):
                 yield "tune", [*command, *alone]
-            keep_rate(setting.results, ground.track, folder, cell.recipe)
+            keep_rate(setting.results, current_track.track, folder, cell.recipe)
         train = ["train", "--track", cell.track, "--recipe", cell.recipe, "--seed", str(cell.seed)]
         places = ["--results", str(setting.results), "--out", str(folder)]
         yield "train", [*train, *places, *alone]
         model = str(folder / LAST)
-    evaluate = ["eval", "--model", model, *ground.evaluation_options()]
+    evaluate = ["eval", "--model", model, *current_track.evaluation_options()]
     yield "eval", [*evaluate, "--out", str(folder / EVALUATION), *alone]
 
 

@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from baselines.config.layers import RECIPES, names
 from benchmark.logs.lines import Word
-from tasks.errors import UserError, near
+from tasks.errors import UserError, suggestion
 from tasks.strict import Strict, first_fault
 
 MAX_FILE = 2**20
@@ -115,7 +115,7 @@ def read_study(path: Path) -> Study:
             if recipe not in known:
                 raise UserError(
                     f"{path}: block {number}: there is no shipped recipe {recipe!r}"
-                    f"{near(recipe, known)}"
+                    f"{suggestion(recipe, known)}"
                 )
     return study
 

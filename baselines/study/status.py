@@ -64,7 +64,9 @@ def rows_of(cells: Sequence[Cell], found: Survey, setting: StudySetting) -> list
         elif cell in found.outdated:
             row["outdated"][cell.seed] = found.outdated[cell]
         elif (state := read_state(folder)).is_running:
-            row["running"][cell.seed] = _progress(folder, setting.grounds[cell.track].updates)
+            row["running"][cell.seed] = _progress(
+                folder, setting.current_tracks[cell.track].updates
+            )
         elif state.failure is not None:
             row["failed"][cell.seed] = state.failure
         else:

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from baselines.study.cells import Finished, init_cell, outdated, read_cell, stem
 from baselines.study.child import process_start
-from baselines.study.current_tracks import Ground
+from baselines.study.current_tracks import CurrentTrack
 from baselines.study.schema import Cell
 from benchmark.files import write_atomically
 from tasks.errors import UserError
@@ -26,14 +26,14 @@ class StudySetting:
     """Where and how a study is run.
 
     Attributes:
-        grounds: Its tracks, by name.
+        current_tracks: Its tracks, by name.
         out: Folder of the runs.
         results: Folder of the finished cells.
         jobs: Runs at a time.
         command: What begins every command line; the program itself.
     """
 
-    grounds: Mapping[str, Ground]
+    current_tracks: Mapping[str, CurrentTrack]
     out: Path
     results: Path
     jobs: int
@@ -64,7 +64,9 @@ def with_inits(cells: Sequence[Cell]) -> tuple[Cell, ...]:
     return tuple(dict.fromkeys(each for cell in cells for each in (init_cell(cell.track), cell)))
 
 
-def survey(cells: Sequence[Cell], grounds: Mapping[str, Ground], results: Path) -> Survey:
+def survey(
+    cells: Sequence[Cell], current_tracks: Mapping[str, CurrentTrack], results: Path
+) -> Survey:
     """Look up which cells are finished.
 
     Raises:
@@ -76,8 +78,10 @@ def survey(cells: Sequence[Cell], grounds: Mapping[str, Ground], results: Path) 
         if found is None:
             missing.append(cell)
             continue
-        ground = grounds[cell.track]
-        reason = outdated(found.facts, ground.track.sha256, ground.validation.fingerprint)
+        current_track = current_tracks[cell.track]
+        reason = outdated(
+            found.facts, current_track.track.sha256, current_track.validation.fingerprint
+        )
         if reason is None:
             finished.append(found)
         else:

@@ -25,7 +25,7 @@ from baselines.config.layers import (
 from benchmark.fields import Sha256
 from benchmark.flat import flat
 from benchmark.track_schema import LEARNING_RATE, METHOD, Track
-from tasks.errors import UserError, near
+from tasks.errors import UserError, suggestion
 from tasks.strict import Strict, first_fault
 from tasks.texts import digest_text
 
@@ -93,7 +93,7 @@ def load_track(name: str) -> Track:
     """
     index = read_index()
     if name not in index:
-        raise UserError(f"there is no track {name!r}{near(name, tuple(index))}")
+        raise UserError(f"there is no track {name!r}{suggestion(name, tuple(index))}")
     if not (TRACKS / f"{name}.yaml").exists():
         raise UserError(
             f"the index pins track {name}, but {TRACKS / name}.yaml is missing; restore it"
@@ -254,7 +254,9 @@ def _check_complete(path: Path, track: Track) -> None:
     known = names(RECIPES)
     for recipe in track.recipes:
         if recipe not in known:
-            raise UserError(f"{path}: recipes: there is no recipe {recipe!r}{near(recipe, known)}")
+            raise UserError(
+                f"{path}: recipes: there is no recipe {recipe!r}{suggestion(recipe, known)}"
+            )
     config = resolve_on_track(track, "grpo", track.learning_rate.rates[0])
     dumped = config.model_dump(mode="json", exclude=set(METHOD))
     wanted, given = flat(dumped), flat(deep_merge(track.settings, track.added))

@@ -21,7 +21,7 @@ from accelerate.utils import RNG_STATE_NAME, load
 from safetensors.torch import load_file, save_file
 
 from baselines.learning.lora import has_updates, merged, write_updates
-from baselines.learning.sharding import is_sharded, whole_weights
+from baselines.learning.sharding import full_weights, is_sharded
 from baselines.training.tracking import facts_of
 from benchmark.engines.core.chat import Chat
 from benchmark.files import sync_folder
@@ -207,7 +207,7 @@ def _export(accelerator: Accelerator, model: Any, chat: Chat, folder: Path) -> N
 
     LoRA's updates are merged, and also written alone into a folder in it.
     """
-    weights: dict[str, Any] = dict(whole_weights(accelerator, model, everywhere=False))
+    weights: dict[str, Any] = dict(full_weights(accelerator, model, everywhere=False))
     bare: PreTrainedModel = accelerator.unwrap_model(model)
     if accelerator.is_main_process:
         if has_updates(bare):

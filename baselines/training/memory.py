@@ -118,7 +118,7 @@ def estimate_memory(
     phases = {
         "playing": lasting,
         "learning": sum(parts.values()),
-        "hand-over": lasting + copies,
+        "weight sync": lasting + copies,
     }
     return Memory(
         {name: size / GIB for name, size in parts.items()},

@@ -76,7 +76,7 @@ def speed_metrics(
     return {"speed/tflops": rate, "speed/mfu": rate / peak if peak else None}
 
 
-class Speedometer:
+class ThroughputMeter:
     """Relates the arithmetic of an update to the time that it took.
 
     Args:

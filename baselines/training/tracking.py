@@ -8,7 +8,7 @@ from accelerate.tracking import get_available_trackers
 
 from baselines.config.run import flat_facts
 from benchmark.logs.lines import Start
-from tasks.errors import UserError, near
+from tasks.errors import UserError, suggestion
 
 
 def check_trackers(names: Sequence[str]) -> None:
@@ -20,7 +20,7 @@ def check_trackers(names: Sequence[str]) -> None:
     known = tuple(str(tracker) for tracker in get_available_trackers())
     for name in names:
         if name not in known:
-            raise UserError(f"tracker {name!r} is not installed{near(name, known)}")
+            raise UserError(f"tracker {name!r} is not installed{suggestion(name, known)}")
 
 
 def tracker_settings(folder: Path, run: str, update: int) -> dict[str, Any]:

@@ -27,10 +27,10 @@ from baselines.rollouts.process_shards import Count, ProcessShards, Stopped
 from baselines.rollouts.rows import rollout_metrics, training_protocol
 from baselines.training.checkpoints import TrainingState, find_last, load_last, save_best, save_last
 from baselines.training.clock import Clock
-from baselines.training.early_end import EarlyEnd
+from baselines.training.early_stopping import EarlyStopping
 from baselines.training.samples import write_samples
 from baselines.training.schedule import learning_rate_of
-from baselines.training.speed import Speedometer
+from baselines.training.speed import ThroughputMeter
 from baselines.training.tracking import tracker_settings
 from baselines.training.validation import Validator
 from benchmark.engines.core.base import Engine
@@ -93,9 +93,9 @@ class Trainer:
         }
         self.state = TrainingState(0, 0, 0.0, None, 0, 0, 0.0, run.sha256)
         self.older_weights: dict[str, torch.Tensor] | None = None
-        self._early_end = EarlyEnd(run, accelerator.is_main_process)
+        self._early_stopping = EarlyStopping(run, accelerator.is_main_process)
         self._handed_gib = 0.0
-        self._speed = Speedometer(accelerator, self.learner.model)
+        self._speed = ThroughputMeter(accelerator, self.learner.model)
 
     async def train(self) -> str | None:
         """Make all updates that are left.
@@ -121,7 +121,7 @@ class Trainer:
             collector = self._collector(hosts)
             with TrainingLogWriter(run.folder / LOG) if main else _nothing() as self._log:
                 await self._begin(resumed)
-                reason = self._early_end.reason(self.learner, self.validator)
+                reason = self._early_stopping.reason(self.learner, self.validator)
                 async with collector:
                     while self.state.update < self.config.optimization.updates and reason is None:
                         try:
@@ -159,7 +159,7 @@ class Trainer:
         else:
             earlier = read_training_log(self.run.folder / LOG)
             self.validator.recall(earlier.validations)
-            self._early_end.recall(earlier)
+            self._early_stopping.recall(earlier)
         await self._hand_over()
         if self.older is not None and self.older_weights is not None:
             await self.older.load_weights(self.older_weights.items(), self.state.older_version)
@@ -227,10 +227,10 @@ class Trainer:
                 write_samples(self.run.folder, number, rows, self.chat)
         metrics["seconds/engine_idle"] = self.engine.usage().idle_seconds - idle
         metrics["weights/gib"] = self._handed_gib
-        self._early_end.note(number, metrics)
+        self._early_stopping.note(number, metrics)
         self._write(self._update_line(number, metrics))
         better = self._note_validations(validations)
-        reason = self._early_end.reason(learner, self.validator)
+        reason = self._early_stopping.reason(learner, self.validator)
         if better or last or reason or number % self.config.checkpoint_every == 0:
             self._save(better)
         return reason

@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
-from tasks.errors import UserError, near
+from tasks.errors import UserError, suggestion
 
 ELSEWHERE: Final[Mapping[str, str]] = {
     "-m": "--model",
@@ -78,7 +78,9 @@ class Parser(argparse.ArgumentParser):
         # As the base class does, with near matches in place of all choices.
         if action.choices is not None and value not in action.choices:
             known = tuple(map(str, action.choices))
-            raise argparse.ArgumentError(action, f"there is no {value!r}{near(str(value), known)}")
+            raise argparse.ArgumentError(
+                action, f"there is no {value!r}{suggestion(str(value), known)}"
+            )
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Parse a whole command line.
@@ -107,7 +109,9 @@ class Parser(argparse.ArgumentParser):
             if word not in choices:
                 meant = COMMANDS_ELSEWHERE.get(word, "")
                 guess = (
-                    f"; did you mean {meant}?" if meant in choices else near(word, tuple(choices))
+                    f"; did you mean {meant}?"
+                    if meant in choices
+                    else suggestion(word, tuple(choices))
                 )
                 raise UserError(f"there is no command {word!r}{guess}")
             return choices[word]._command(arguments[place + 1 :])
@@ -140,7 +144,7 @@ class Parser(argparse.ArgumentParser):
             return f"there is no option {unknown!r}: {hint}"
         if meant in options:
             return f"there is no option {unknown!r}; did you mean {meant}?"
-        guess = near(name, options)
+        guess = suggestion(name, options)
         if not guess.startswith("; did"):
             guess = f" (all options: {self.prog} --help)"
         return f"there is no option {unknown!r}{guess}"

@@ -34,7 +34,7 @@ _START = (
 log = logging.getLogger(__name__)
 
 
-class Lost(Exception):
+class WorkerLost(Exception):
     """The worker died, and not over this call."""
 
 
@@ -76,14 +76,14 @@ class WorkerProcess:
 
         Returns:
             What becomes its result, or fails with what the call raised (`WorldError`,
-            `UserError`), with `WorkerDied` if the worker died over it, or with `Lost` if it died
-            before it came to it.
+            `UserError`), with `WorkerDied` if the worker died over it, or with `WorkerLost` if
+            it died before it came to it.
         """
         # First: what cannot be sent must not wait for an answer.
         frame = pickle.dumps(call)
         future: asyncio.Future[Any] = self._loop.create_future()
         if self.dead:
-            future.set_exception(Lost())
+            future.set_exception(WorkerLost())
             return future
         self._calls.append(future)
         self._send(HEADER.pack(len(frame)) + frame)
@@ -177,7 +177,7 @@ class WorkerProcess:
         how = _how_it_ended(self._process.wait())
         log.info("worker process %d %s", self._process.pid, how)
         if self._ready:
-            self._fail_calls(WorkerDied(f"the worker process of this episode {how}"), Lost())
+            self._fail_calls(WorkerDied(f"the worker process of this episode {how}"), WorkerLost())
         else:
             error = UserError(f"a worker process {how} before it could start; see its error above")
             self._fail_calls(error, error)

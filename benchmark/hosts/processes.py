@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from benchmark.hosts.base import EnvHost, LiveEpisode, WorkerDied
-from benchmark.hosts.process import Lost, WorkerProcess
+from benchmark.hosts.process import WorkerLost, WorkerProcess
 from benchmark.hosts.worker import Act, Action, Close, FunctionCall, Open
 from tasks.base import Task
 from tasks.episode import Step, View
@@ -44,7 +44,7 @@ class WorkerEpisode(LiveEpisode):
             try:
                 await self._worker.ask(Open(self._number, *self._what, tuple(self._past)))
                 return
-            except Lost:
+            except WorkerLost:
                 continue
 
     async def reset(self) -> View:
@@ -75,7 +75,7 @@ class WorkerEpisode(LiveEpisode):
             assert self._worker is not None, "the episode is not open"
             try:
                 answer = await self._worker.ask(Act(self._number, action))
-            except Lost:
+            except WorkerLost:
                 await self.open()
                 continue
             self._past.append(action)
@@ -89,7 +89,7 @@ class WorkerEpisode(LiveEpisode):
 
 def _log_failed_close(closing: "asyncio.Future[Any]") -> None:
     error = None if closing.cancelled() else closing.exception()
-    if error is not None and not isinstance(error, Lost | WorkerDied):
+    if error is not None and not isinstance(error, WorkerLost | WorkerDied):
         log.error("an episode could not be closed: %s", error)
 
 
@@ -133,7 +133,7 @@ class ProcessHost(EnvHost):
             try:
                 value: T = await worker.ask(FunctionCall(function, task, arguments))
                 return value
-            except Lost:
+            except WorkerLost:
                 continue
             finally:
                 worker.load -= 1

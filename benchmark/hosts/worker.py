@@ -24,7 +24,7 @@ from typing import Any, BinaryIO, TypeAlias
 
 from tasks.base import Task
 from tasks.episode import Episode, ReplayStep, Step, View
-from tasks.errors import TryAgain, UserError
+from tasks.errors import TransientError, UserError
 from tasks.panels import PanelEntry
 
 HEADER = struct.Struct(">Q")
@@ -168,11 +168,11 @@ def execute(
 
 
 def _redo(episode: Episode, response: str, info: Mapping[str, Any], trust: bool) -> ReplayStep:
-    """As in play, trouble of the moment is met with another attempt."""
+    """As in play, a transient error is retried."""
     try:
         return episode.replay_step(response, info, trust)
-    except TryAgain as trouble:
-        log.info("another attempt: %s", trouble)
+    except TransientError as error:
+        log.info("another attempt: %s", error)
         return episode.replay_step(response, info, trust)
 
 

@@ -13,7 +13,7 @@ from benchmark.logs.lines import Validation
 from benchmark.logs.metrics import METRICS, VALIDATION_METRICS, Metric, metric_of
 from benchmark.logs.training_log import LOG, TrainingLog
 from benchmark.stats.bands import at_common_places
-from tasks.errors import UserError, near
+from tasks.errors import UserError, suggestion
 from tasks.seeding import canonical_json
 from tasks.texts import ELLIPSIS, cut
 
@@ -149,7 +149,7 @@ def plotted(names: Sequence[str], logs: Sequence[TrainingLog]) -> list[Plotted]:
     plots = []
     for name in dict.fromkeys(names):
         if name not in known and metric_of(name) is None:
-            raise UserError(f"no metric {name!r} in a training log{near(name, known)}")
+            raise UserError(f"no metric {name!r} in a training log{suggestion(name, known)}")
         if metric_of(name):
             plots.append(Plotted(name))
             continue

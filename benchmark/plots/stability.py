@@ -23,11 +23,11 @@ from benchmark.plots.style import (
     SOFT,
     Look,
     draw_runs,
-    dress,
     legend_columns,
     looks_of,
     mark_collapse,
     plot_style,
+    style_axes,
 )
 from benchmark.stability.anytime import AnytimeCurve, XAxis, anytime_curve
 from benchmark.stability.comparison import RecipeComparison
@@ -127,7 +127,7 @@ def _draw(
             at = run.collapse.step if run.collapse and run.collapse.happened else None
             mark_collapse(axes, line, at, look)
         everything += series
-    dress(axes, what, everything)
+    style_axes(axes, what, everything)
 
 
 def _series(curve: Points | None) -> Series:

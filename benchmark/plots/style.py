@@ -150,7 +150,7 @@ def mark_collapse(axes: Axes, run: Series, update: int | None, look: Look) -> No
         )
 
 
-def dress(axes: Axes, what: Plotted, measured: Sequence[Series]) -> None:
+def style_axes(axes: Axes, what: Plotted, measured: Sequence[Series]) -> None:
     """Titles, scales and ticks."""
     metric = what.metric
     panel = f"{what.task}/{what.panel}" if what.task else what.panel

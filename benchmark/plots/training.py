@@ -18,11 +18,11 @@ from benchmark.plots.style import (
     SOFT,
     Look,
     draw_runs,
-    dress,
     legend_columns,
     looks_of,
     mark_collapse,
     plot_style,
+    style_axes,
 )
 from benchmark.stability.collapse import collapse_update
 from tasks.texts import printable
@@ -97,7 +97,7 @@ def _figure(curves: Sequence[Curve], plots: Sequence[Plotted], x: XAxis) -> Figu
             draw_runs(axes, runs, look)
             for log, run in zip(curve.runs, runs, strict=True):
                 mark_collapse(axes, run, collapse_update(log, what.panel), look)
-        dress(axes, what, [run for runs in runs_of for run in runs])
+        style_axes(axes, what, [run for runs in runs_of for run in runs])
         axes.set_xlim(-0.015 * last, 1.015 * last)
         if number + columns >= len(plots):
             axes.set_xlabel(_x_label(x))

@@ -18,7 +18,7 @@ from benchmark.logs.training_log import LOG, TrainingLog, cells_in, read_trainin
 from benchmark.stability.comparison import RecipeComparison, comparison_of
 from benchmark.stability.runs import RunStability
 from benchmark.stability.seeds import RecipeStability, recipe_stability
-from tasks.errors import UserError, near
+from tasks.errors import UserError, suggestion
 
 By = Literal["recipe", "run"]
 
@@ -264,7 +264,7 @@ def _compared(label: str, runs: Sequence[LoggedRun], success: str | None) -> Com
     if success is not None:
         for one in runs:
             if success not in one.run.curves:
-                guess = near(success, tuple(one.run.curves))
+                guess = suggestion(success, tuple(one.run.curves))
                 if not guess.startswith("; did"):  # else all of sixty names
                     rates = [name for name in one.run.curves if "success" in name]
                     guess = f"; of success it has {', '.join(rates) or 'none'}"
@@ -327,4 +327,4 @@ def _check_used(meanings: Mapping[str, Meaning], runs: Sequence[LoggedRun]) -> N
     for foreign in meanings:
         if not any(foreign in one.reading.read_as for one in runs):
             there = tuple({name for one in runs for name in one.run.unknown})
-            raise UserError(f"--map: no log has values for {foreign!r}{near(foreign, there)}")
+            raise UserError(f"--map: no log has values for {foreign!r}{suggestion(foreign, there)}")

@@ -31,7 +31,7 @@ import torch
 
 from benchmark.engines.core.base import Sampling
 from benchmark.engines.core.chat import Chat
-from benchmark.engines.core.vision import Sight
+from benchmark.engines.core.vision import PromptImages
 from benchmark.engines.transformers.engine import context_of
 from benchmark.engines.transformers.images import image_inputs
 from benchmark.evaluation.manifest import Manifest
@@ -165,14 +165,14 @@ class _Part:
         stated: Responses whose log-probability is stated, each with the range of `chosen` that
             holds its tokens.
         ends: Tokens one of which ended the response after `ids`; nobody knows which.
-        sight: The images in `ids`; None without any.
+        prompt_images: The images in `ids`; None without any.
     """
 
     ids: list[int]
     chosen: list[int]
     stated: tuple[tuple[slice, float], ...]
     ends: tuple[int, ...] = ()
-    sight: Sight | None = None
+    prompt_images: PromptImages | None = None
 
 
 def audit_run(
@@ -290,7 +290,7 @@ def _sequence_part(record: EpisodeRecord, sequence: SequenceRecord) -> _Part:
 
 
 def _turn_part(
-    prompt: list[int], sight: Sight | None, turn: TurnRecord, chat: Chat
+    prompt: list[int], prompt_images: PromptImages | None, turn: TurnRecord, chat: Chat
 ) -> _Part | None:
     """One turn; None if its text was drawn as other tokens than those that it is encoded to."""
     text = turn.response.removeprefix(chat.opened(prompt))
@@ -301,7 +301,7 @@ def _turn_part(
     ids = [*prompt, *response, *(stops if len(stops) == 1 else [])]
     chosen = list(range(len(prompt), len(ids)))
     stated = () if turn.log_prob is None else ((slice(0, len(chosen)), turn.log_prob),)
-    return _Part(ids, chosen, stated, tuple(stops) if len(stops) > 1 else (), sight)
+    return _Part(ids, chosen, stated, tuple(stops) if len(stops) > 1 else (), prompt_images)
 
 
 def _audit(
@@ -369,8 +369,8 @@ def _scores(
     with torch.inference_mode():
         kept = len(part.ids) - begin
         inputs = {"input_ids": tokens}
-        if part.sight is not None:
-            inputs = image_inputs(model, tokens, [part.sight])
+        if part.prompt_images is not None:
+            inputs = image_inputs(model, tokens, [part.prompt_images])
         logits = model(**inputs, logits_to_keep=kept).logits[0, -kept:]
     log_probs, far, bets = [torch.zeros(0, device=model.device)], 0, torch.zeros(len(BETS))
     for start in range(0, len(part.chosen), _ROWS):

@@ -11,7 +11,7 @@ from benchmark.evaluation.run_folder import read_run
 from benchmark.logs.foreign import Found, Meaning, find, own_words, readings
 from benchmark.logs.training_log import TrainingLog, find_log, read_training_log
 from benchmark.models import ModelIdentity, folder_sha256
-from tasks.errors import UserError, near
+from tasks.errors import UserError, suggestion
 
 CHECKPOINTS: Final = ("best", "last")
 """Folders that the trainer writes beside its log."""
@@ -140,7 +140,8 @@ def _check_foreign(logs: Sequence[Found], count: int, own: Mapping[str, Meaning]
         if unused:
             there = found[0].run.unknown
             raise UserError(
-                f"--map: {log.files[0]} has no values for {min(unused)!r}{near(min(unused), there)}"
+                f"--map: {log.files[0]} has no values for {min(unused)!r}"
+                f"{suggestion(min(unused), there)}"
             )
 
 

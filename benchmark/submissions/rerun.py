@@ -49,7 +49,7 @@ another batch or machine a token that is nearly as likely as another is chosen n
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class RerunOutcome:
     """A sample of a run, played again.
 
     Attributes:
@@ -112,7 +112,7 @@ async def play_again(
     keys: Sequence[Key],
     concurrency: int = 16,
     env_processes: int | None = None,
-) -> Again:
+) -> RerunOutcome:
     """Play some episodes of a run again.
 
     Args:
@@ -141,7 +141,9 @@ async def play_again(
         await play(jobs, engine, concurrency, keep, hosts)
     recorded = {record.key: record for record in run.records}
     greedy = all(protocol.sampling.temperature == 0 for protocol in run.manifest.panels)
-    return Again(run.path, [recorded[key] for key in keys], [played[key] for key in keys], greedy)
+    return RerunOutcome(
+        run.path, [recorded[key] for key in keys], [played[key] for key in keys], greedy
+    )
 
 
 def same_start(theirs: TrainingLog, ours: TrainingLog, updates: int) -> str | None:

@@ -23,20 +23,20 @@ class Check:
     detail: str
 
 
-def guarded(name: str, checks: Iterator[Check]) -> Iterator[Check]:
+def errors_as_checks(name: str, checks: Iterator[Check]) -> Iterator[Check]:
     """The checks; what the task raises instead of an answer is a check `name` that fails."""
     try:
         yield from checks
     except Exception as error:  # the author's code: whatever it raises is the finding
-        yield Check(name, False, said(error))
+        yield Check(name, False, error_text(error))
 
 
 def attempt(name: str, look: Callable[[], Check]) -> Check:
     """One check; what the task raises instead of an answer makes it fail."""
-    return next(guarded(name, (look() for _ in range(1))))
+    return next(errors_as_checks(name, (look() for _ in range(1))))
 
 
-def said(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """An error with the line that raised it; of what is said to users, the message alone."""
     if isinstance(error, UserError):
         return str(error)

@@ -5,7 +5,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from benchmark.task_checks.check import Check, attempt, said
+from benchmark.task_checks.check import Check, attempt, error_text
 from tasks.base import Task
 from tasks.episode import Episode, Step, View
 from tasks.panels import PanelEntry
@@ -158,7 +158,9 @@ def _ends(task: Task, entry: PanelEntry, max_turns: int) -> Check:
             except RuntimeError:
                 pass
             except Exception as error:  # the point of the check
-                return Check(name, False, f"a step {when} raises no RuntimeError but {said(error)}")
+                return Check(
+                    name, False, f"a step {when} raises no RuntimeError but {error_text(error)}"
+                )
             else:
                 return Check(name, False, f"a step {when} is taken; it must raise a RuntimeError")
             if when == "before `reset`":
@@ -186,7 +188,7 @@ def _garbage(task: Task, entry: PanelEntry, max_turns: int) -> tuple[Check, Play
             if step.outcome is not None:
                 return Check(name, not step.outcome.success, f"{turn + 1} turns"), played
     except Exception as error:  # the point of the check: whatever it is, it is the finding
-        return Check(name, False, said(error)), played
+        return Check(name, False, error_text(error)), played
     finally:
         episode.close()
     return Check(name, False, "the episode did not end at its turn limit"), played

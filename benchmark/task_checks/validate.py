@@ -11,7 +11,7 @@ from benchmark.evaluation.replay import replay_records
 from benchmark.evaluation.rollout import Job, Trajectory, play
 from benchmark.hosts.choose import EnvPool, parallel_map
 from benchmark.stats.formatting import percent_text
-from benchmark.task_checks.check import Check, guarded
+from benchmark.task_checks.check import Check, errors_as_checks
 from benchmark.task_checks.episodes import episode_checks, worst_check
 from benchmark.task_checks.training import training_checks, well_formed
 from tasks.base import Task
@@ -59,7 +59,7 @@ def validate(
         ),
     )
     for name, checks in parts:
-        yield from guarded(name, checks)
+        yield from errors_as_checks(name, checks)
 
 
 def _trace_checks(task: Task, panel: Panel, env_processes: int | None) -> Iterator[Check]:

@@ -5,7 +5,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from leaderboard.board.rows import BoardRow, PanelKey, PanelNumbers
-from leaderboard.episodes.recorded import in_turn, records_of, submission_of
+from leaderboard.episodes.recorded import one_at_a_time, records_of, submission_of
 
 PlayKey = tuple[int, int]
 """(seed, number of the play, counted from 1)."""
@@ -44,7 +44,7 @@ def read_endings(submissions: Path, row: BoardRow, key: PanelKey, episode: str) 
     Raises:
         UserError: They cannot be read, or are not those that the board was computed from.
     """
-    return in_turn(partial(_read, submissions / row.id, row, key, episode))
+    return one_at_a_time(partial(_read, submissions / row.id, row, key, episode))
 
 
 def _read(folder: Path, row: BoardRow, key: PanelKey, episode: str) -> Endings:

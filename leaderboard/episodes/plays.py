@@ -15,7 +15,7 @@ from typing import Final
 from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.records import EpisodeRecord
 from leaderboard.board.rows import BoardRow, PanelKey
-from leaderboard.episodes.recorded import in_turn, records_of, submission_of
+from leaderboard.episodes.recorded import one_at_a_time, records_of, submission_of
 from tasks.episode import View
 from tasks.errors import UserError
 from tasks.presentation import Tile
@@ -49,7 +49,7 @@ class Play:
 
 
 @dataclass(slots=True)
-class Kept:
+class PlayCache:
     """Episodes that were read, as many as there is room for; those that were used last.
 
     Attributes:
@@ -83,7 +83,7 @@ class Kept:
                 self.size -= gone
 
 
-_KEPT: Final = Kept()
+_CACHE: Final = PlayCache()
 
 
 def size_of(play: Play) -> int:
@@ -117,19 +117,19 @@ def play_of(
         UserError: It cannot be read, or the files are not those that the board was computed from.
     """
     asked = (submissions, row.id, row.submission_sha256, seed, key, episode, repeat)
-    if (kept := _KEPT.find(asked)) is not None:
+    if (kept := _CACHE.find(asked)) is not None:
         return kept
-    return in_turn(partial(_read, asked, row))
+    return one_at_a_time(partial(_read, asked, row))
 
 
 def _read(asked: Asked, row: BoardRow) -> Play:
-    if (kept := _KEPT.find(asked)) is not None:
+    if (kept := _CACHE.find(asked)) is not None:
         # Somebody else has asked for the same and was here first.
         return kept
     submissions, _, _, seed, key, *_ = asked
     manifest, record = _record(submissions / row.id, row, seed, key, asked[-2:])
     play = without_prompts(_replayed(manifest, record))
-    _KEPT.add(asked, play)
+    _CACHE.add(asked, play)
     return play
 
 

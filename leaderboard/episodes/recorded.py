@@ -21,7 +21,7 @@ for the next one, whoever asks."""
 _Found = TypeVar("_Found")
 
 
-def in_turn(read: Callable[[], _Found]) -> _Found:
+def one_at_a_time(read: Callable[[], _Found]) -> _Found:
     """Read something when nobody else reads.
 
     Args:

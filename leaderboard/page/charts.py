@@ -113,7 +113,7 @@ def quantity(field: str, title: str, **more: Any) -> Spec:
     return {"field": field, "type": "quantitative", "title": title, **more}
 
 
-def apart(heights: Sequence[float], gap: float, top: float = math.inf) -> list[float]:
+def spread_labels(heights: Sequence[float], gap: float, top: float = math.inf) -> list[float]:
     """Where labels stand so that none lies on another, each as near to its place as it can be.
 
     Args:
@@ -137,10 +137,10 @@ def apart(heights: Sequence[float], gap: float, top: float = math.inf) -> list[f
     return found
 
 
-def apart_where_near(
+def spread_near_labels(
     points: Sequence[tuple[float, float]], near: float, gap: float, top: float = math.inf
 ) -> list[float]:
-    """Heights of labels at points (x, y): those less than `near` from each other stand apart."""
+    """Heights of labels at points (x, y): those less than `near` from each other are spread."""
     order = sorted(range(len(points)), key=lambda index: points[index][0])
     groups: list[list[int]] = []
     for index in order:
@@ -150,7 +150,7 @@ def apart_where_near(
             groups.append([index])
     found = [0.0] * len(points)
     for group in groups:
-        heights = apart([points[index][1] for index in group], gap, top)
+        heights = spread_labels([points[index][1] for index in group], gap, top)
         for index, height in zip(group, heights, strict=True):
             found[index] = height
     return found

@@ -165,7 +165,7 @@ def _refused(status: int, why: str) -> Response:
     return Response(why, status, headers={"connection": "close"})
 
 
-class Impatient(H11Protocol):
+class HeadTimeoutProtocol(H11Protocol):
     """uvicorn's HTTP, for which a connection has a time in which to send a whole head."""
 
     head_s = HEAD_S

@@ -26,7 +26,7 @@ from leaderboard.board.board import Board
 from leaderboard.board.file import JSON, json_bytes
 from leaderboard.page.header import header
 from leaderboard.page.query import open_query, parsed
-from leaderboard.serve.gate import Gate, Impatient
+from leaderboard.serve.gate import Gate, HeadTimeoutProtocol
 from leaderboard.serve.shell import Shell
 from leaderboard.tabs.answer import answer
 from leaderboard.tabs.board import csv
@@ -160,4 +160,6 @@ def start(
 def settings(served: FastAPI) -> uvicorn.Config:
     """How the application is served."""
     # Pages that are open hold a stream each: they are not waited for at the end.
-    return uvicorn.Config(served, http=Impatient, log_level="warning", timeout_graceful_shutdown=2)
+    return uvicorn.Config(
+        served, http=HeadTimeoutProtocol, log_level="warning", timeout_graceful_shutdown=2
+    )

@@ -32,7 +32,7 @@ from leaderboard.table.columns import (
 )
 from leaderboard.table.ranks import Rank, ranks
 from leaderboard.table.view import BoardView, panels_of, wanted
-from tasks.errors import UserError, near
+from tasks.errors import UserError, suggestion
 
 _WHOLE = ("count", "place", "parameters", "seeds")
 
@@ -59,7 +59,7 @@ def table(board: Board, view: BoardView) -> pd.DataFrame:
     panels = panels_of(board, view)
     known = {column.name: column for column in columns_of(panels)}
     if view.sort not in known and view.sort != SUCCESS:
-        raise UserError(f"there is no column {view.sort!r}{near(view.sort, tuple(known))}")
+        raise UserError(f"there is no column {view.sort!r}{suggestion(view.sort, tuple(known))}")
     rows = [row for row in board.rows(view.protocol) if wanted(row, view)]
     places = _ranks(board, view, panels)
     # The mean is there for sorting even where it has no column of its own.

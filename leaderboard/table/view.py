@@ -7,7 +7,7 @@ from leaderboard.board.board import BUILT_IN, Board, panel_sets
 from leaderboard.board.protocols import PanelFacts
 from leaderboard.board.rows import BoardRow, PanelKey
 from leaderboard.table.ranks import RANKED
-from tasks.errors import UserError, near
+from tasks.errors import UserError, suggestion
 
 BADGES: Final = (
     "replayed",
@@ -94,11 +94,13 @@ def default_view(board: Board, protocol: str | None = None, chosen: str | None =
     found = board.protocol(protocol)
     if found is None:
         names = tuple(each.name for each in board.protocols)
-        raise UserError(f"there is no protocol {protocol!r}{near(str(protocol), names)}")
+        raise UserError(f"there is no protocol {protocol!r}{suggestion(str(protocol), names)}")
     sets = panel_sets(found)
     if chosen is not None:
         if chosen not in sets:
-            raise UserError(f"there is no set of panels {chosen!r}{near(chosen, tuple(sets))}")
+            raise UserError(
+                f"there is no set of panels {chosen!r}{suggestion(chosen, tuple(sets))}"
+            )
         return BoardView(found.name, sets[chosen])
     rows = board.rows(found.name)
     built_in = sets.get(BUILT_IN, ())
@@ -136,14 +138,16 @@ def panels_of(board: Board, view: BoardView) -> tuple[PanelFacts, ...]:
     protocol = board.protocol(view.protocol)
     if protocol is None:
         names = tuple(each.name for each in board.protocols)
-        raise UserError(f"there is no protocol {view.protocol!r}{near(view.protocol, names)}")
+        raise UserError(f"there is no protocol {view.protocol!r}{suggestion(view.protocol, names)}")
     found: dict[str, PanelFacts] = {}
     for key in view.panels:
         panel = protocol.panel(key)
         name = "/".join(key)
         if panel is None:
             names = tuple(f"{each.task}/{each.panel}" for each in protocol.panels)
-            raise UserError(f"nobody has played {name} under {protocol.name}{near(name, names)}")
+            raise UserError(
+                f"nobody has played {name} under {protocol.name}{suggestion(name, names)}"
+            )
         if panel.task in found:
             raise UserError(f"{name}: choose one panel of {panel.task}")
         found[panel.task] = panel

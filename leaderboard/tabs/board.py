@@ -79,11 +79,11 @@ def chosen(board: Board, state: State) -> tuple[Column, ...]:
 
     What a visitor comes for stands first, also where the page is narrow: success, then stability.
     Beside a mean stands how often it collapses, before the panels that it is the mean of. Where
-    nobody has chosen columns, those that say nothing here are left out (`silent`).
+    nobody has chosen columns, those that say nothing here are left out (`uninformative`).
     """
     wanted = {*state.columns, *FIXED}
     if state.columns == USUAL:
-        wanted -= silent(board, state.protocol, state.panels)
+        wanted -= uninformative(board, state.protocol, state.panels)
     found = columns(board, view_of(board, state))
     shown = [column for column in found if column.is_success or column.name in wanted]
     mean = any(column.name == SUCCESS for column in shown)
@@ -99,7 +99,7 @@ def chosen(board: Board, state: State) -> tuple[Column, ...]:
 
 
 @lru_cache(maxsize=64)
-def silent(board: Board, protocol: str, panels: str) -> frozenset[str]:
+def uninformative(board: Board, protocol: str, panels: str) -> frozenset[str]:
     """Usual columns that say nothing: all ranked entries are the same, unknown, or below noise."""
     frame = whole_frame(board, protocol, panels, SUCCESS)
     frame = frame[frame["kind"].isin(RANKED)]

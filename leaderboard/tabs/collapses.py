@@ -1,4 +1,4 @@
-"""Collapse autopsies: every run that collapsed, aligned there, and what moved before."""
+"""Collapses: every run that collapsed, aligned there, and what moved before."""
 
 import math
 from functools import lru_cache
@@ -27,7 +27,13 @@ from leaderboard.page.markup import (
 )
 from leaderboard.page.state import State, query_of
 from leaderboard.table import cells
-from leaderboard.table.autopsies import Autopsy, Warned, autopsies, lost_level, warned
+from leaderboard.table.collapsed_runs import (
+    CollapsedRun,
+    SignalSummary,
+    collapsed_runs,
+    lost_level,
+    signal_summaries,
+)
 from leaderboard.tabs.answer import init_of_entry
 from leaderboard.tabs.curve_charts import axis_of, not_measured
 from tasks.texts import counted
@@ -43,12 +49,12 @@ LEAST_RUNS: Final = 3
 @lru_cache(maxsize=8)
 def collapses_lead(board: Board, state: State) -> str:
     """What stands above the figures."""
-    found = autopsies(board, state.protocol)
+    found = collapsed_runs(board, state.protocol)
     if not found:
         return page(note("No training run on this board has collapsed yet."))
     about = "A thin line is a run, the thick line the median of all runs, the dashed line the "
     return page(
-        element("p", _answer(found, warned(board, state.protocol)), "lb-answer"),
+        element("p", _answer(found, signal_summaries(board, state.protocol)), "lb-answer"),
         note(joined([about, explained("collapse", "collapse"), "."])),
     )
 
@@ -56,10 +62,10 @@ def collapses_lead(board: Board, state: State) -> str:
 @lru_cache(maxsize=8)
 def collapses_page(board: Board, state: State) -> str:
     """What stands below the figures."""
-    found = autopsies(board, state.protocol)
+    found = collapsed_runs(board, state.protocol)
     if not found:
         return page(view_link(query_of(state)))
-    signals = warned(board, state.protocol)
+    signals = signal_summaries(board, state.protocol)
     return page(
         note(
             joined(
@@ -80,7 +86,7 @@ def collapses_page(board: Board, state: State) -> str:
     )  # fmt: skip
 
 
-def _answer(found: tuple[Autopsy, ...], signals: tuple[Warned, ...]) -> Markup:
+def _answer(found: tuple[CollapsedRun, ...], signals: tuple[SignalSummary, ...]) -> Markup:
     best, *_ = signals
     runs = f"Over all tasks, {counted(len(found), 'training run')}"
     if not best.known:
@@ -103,7 +109,7 @@ def _answer(found: tuple[Autopsy, ...], signals: tuple[Warned, ...]) -> Markup:
     )  # fmt: skip
 
 
-def _signals(signals: tuple[Warned, ...]) -> Markup:
+def _signals(signals: tuple[SignalSummary, ...]) -> Markup:
     heads = [
         Head("signal"),
         Head("moved by the collapse", number=True),
@@ -125,7 +131,7 @@ def _signals(signals: tuple[Warned, ...]) -> Markup:
     return table("Signals before a collapse", heads, rows)
 
 
-def _runs(board: Board, state: State, found: tuple[Autopsy, ...]) -> Markup:
+def _runs(board: Board, state: State, found: tuple[CollapsedRun, ...]) -> Markup:
     heads = [Head("run"), Head("collapse at", number=True), Head("moved first")]
     heads += [Head(kind.title, number=True, text="update at which it moved")
               for kind in SIGNALS.values()]  # fmt: skip
@@ -145,19 +151,19 @@ def _runs(board: Board, state: State, found: tuple[Autopsy, ...]) -> Markup:
     return folded(f"All {len(found)} runs", listed) if len(found) > MOST_DRAWN else listed
 
 
-def _entry(each: Autopsy, state: State) -> Markup:
+def _entry(each: CollapsedRun, state: State) -> Markup:
     query = query_of(State(tab="entry", protocol=state.protocol, entry=each.row.id))
     return link(query, line(each.row.name))
 
 
-def _move(each: Autopsy, name: str) -> str:
+def _move(each: CollapsedRun, name: str) -> str:
     if name not in each.moves:
         return cells.UNKNOWN
     at = each.moves[name]
     return "no" if at is None else f"{at:,}"
 
 
-def _level(board: Board, state: State, each: Autopsy) -> Piece:
+def _level(board: Board, state: State, each: CollapsedRun) -> Piece:
     """Links to one level, played by the init and by the collapsed weights."""
     init = init_of_entry(board, each.row)
     found = lost_level(board, each.row, init)
@@ -188,7 +194,7 @@ def aligned_chart(name: str, board: Board, state: State) -> charts.Value:
     kind = SIGNALS[name]
     lines: dict[str, dict[int, float]] = {}
     recipes: dict[str, str] = {}
-    for each in autopsies(board, state.protocol):
+    for each in collapsed_runs(board, state.protocol):
         series = each.curves.of(name)
         if series is None:
             continue
@@ -202,7 +208,7 @@ def aligned_chart(name: str, board: Board, state: State) -> charts.Value:
         }
     title = kind.title + charts.unit_of(kind.unit)
     if not any(lines.values()):
-        fallen = autopsies(board, state.protocol)
+        fallen = collapsed_runs(board, state.protocol)
         return not_measured(title, kind.text) if fallen else charts.NOTHING
     return charts.value_of(
         _spec(lines, recipes, title, kind.text, kind.log_scale),

@@ -262,7 +262,7 @@ def _ends(lines: Sequence[dict[str, Any]], axis: charts.Spec) -> list[dict[str, 
 
     near = _NAME_WIDTH * max(line["x"] for line in last)
     places = [(line["x"], height(line["y"])) for line in last]
-    found = charts.apart_where_near(places, near, _NAME_HEIGHT, _HEIGHT)
+    found = charts.spread_near_labels(places, near, _NAME_HEIGHT, _HEIGHT)
     shares = [each / _HEIGHT for each in found]
     at = [low * (high / low) ** each if log else low + each * (high - low) for each in shares]
     return [line | {"y": y} for line, y in zip(last, at, strict=True)]

@@ -46,7 +46,7 @@ def plane(board: Board, state: State) -> charts.Value:
     named = points if len(points) <= MOST_NAMED else front
     # On the axis a name would be struck through.
     places = [(point["retention"], max(point["success"], 4.0)) for point in named]
-    for point, height in zip(named, charts.apart_where_near(places, 30, 6), strict=True):
+    for point, height in zip(named, charts.spread_near_labels(places, 30, 6), strict=True):
         point["label_y"] = height
     layers = [
         _paths(points, channels),

@@ -186,7 +186,7 @@ def _names(points: list[dict[str, Any]], x: charts.Spec, success: charts.Spec) -
     named = [point for point in points if point["x"] is not None]
     ends = [0.0, *(point["x"] for point in named)]
     middle, near = (min(ends) + max(ends)) / 2, (max(ends) - min(ends)) / 8
-    heights = charts.apart_where_near([(p["x"], p["y"]) for p in named], near or 1, 5)
+    heights = charts.spread_near_labels([(p["x"], p["y"]) for p in named], near or 1, 5)
     layers = []
     for right in (True, False):
         own = [

@@ -17,8 +17,8 @@ from tasks.sokoban.drawing import PRESENTATION
 from tasks.sokoban.env import TURN_REWARD
 from tasks.sokoban.generator import TRAINING_LENGTHS, TRAINING_SIZE, generate
 from tasks.sokoban.play import Level
+from tasks.sokoban.positions import positions_text
 from tasks.sokoban.symmetry import room_key
-from tasks.sokoban.told import told
 from tasks.text_task import TextTask
 
 _VIEW: Final = "view"
@@ -102,7 +102,9 @@ class SokobanTask(TextTask[Level]):
     def _telling(self, episode: Episode, thought: str, action: str) -> str:
         """A response; of an image, what is seen stands before the thought."""
         board = self.in_play(episode).world.board
-        return format_response(f"{told(board)} {thought}" if self._sees_pixels else thought, action)
+        return format_response(
+            f"{positions_text(board)} {thought}" if self._sees_pixels else thought, action
+        )
 
     def mistaken_response(self, episode: Episode, rng: random.Random) -> str:
         """The next move of a player who makes straight for the target."""

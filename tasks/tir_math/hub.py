@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from tasks.errors import UserError, near
+from tasks.errors import UserError, suggestion
 from tasks.panels import PanelEntry
 from tasks.seeding import canonical_json, sha256_text
 from tasks.texts import digest_text
@@ -148,7 +148,9 @@ def how_to_get(panel: FieldPanel) -> str:
 
 def _panel(name: str) -> FieldPanel:
     if name not in _BY_NAME:
-        raise UserError(f"tir_math has no panel {name!r} of the field{near(name, tuple(_BY_NAME))}")
+        raise UserError(
+            f"tir_math has no panel {name!r} of the field{suggestion(name, tuple(_BY_NAME))}"
+        )
     return _BY_NAME[name]
 
 

@@ -16,6 +16,7 @@ from tasks.prompts import read_prompt
 from tasks.texts import digest_text
 from tasks.tir_math.checking import CPU_LIMIT_S, PACKAGES, RULE
 from tasks.tir_math.episode import TirMathEpisode
+from tasks.tir_math.evaluated import is_evaluated
 from tasks.tir_math.expert import final, program
 from tasks.tir_math.hub import VARIABLE, available, content_sha256, field_panels, read_problems
 from tasks.tir_math.outputs import MOST_SHOWN
@@ -24,7 +25,6 @@ from tasks.tir_math.response import CONTRACT, format_answer, format_code
 from tasks.tir_math.sandbox.base import LIMITS, Execution
 from tasks.tir_math.sandbox.choose import KINDS
 from tasks.tir_math.services import checker, sandbox
-from tasks.tir_math.worked_out import is_worked_out
 
 PANELS = Path(__file__).parent / "panels"
 
@@ -185,7 +185,7 @@ def _judge(answer: str, truth: str) -> tuple[bool, str]:
 
 
 def _judge_generated(answer: str, truth: str) -> tuple[bool, str]:
-    return _judge(answer, truth) if is_worked_out(answer, truth) else (False, "computation")
+    return _judge(answer, truth) if is_evaluated(answer, truth) else (False, "computation")
 
 
 TASK = TirMathTask

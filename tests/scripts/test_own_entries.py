@@ -9,7 +9,7 @@ import yaml
 
 from baselines.inits.registry import INITS, find_model
 from baselines.study.cells import unpack
-from baselines.study.current_tracks import grounds_of
+from baselines.study.current_tracks import current_tracks_of
 from baselines.study.schema import Cell
 from benchmark.cli.arguments import evaluation
 from benchmark.models import weights_in
@@ -54,12 +54,12 @@ def test_recipes_of_a_study_are_sent_when_all_their_seeds_are_finished(
         "name: s\nblocks: [{tracks: [fixed], recipes: [grpo, cispo_sm], seeds: [0, 1]}]"
     )
     assert study(file, results, partial=False) == []
-    ground = grounds_of([Cell("fixed", "grpo", 0)], "s")["fixed"]
+    current_track = current_tracks_of([Cell("fixed", "grpo", 0)], "s")["fixed"]
     cells = [
         Cell("fixed", recipe, seed)
         for recipe, seed in (("cispo_sm", 1), ("grpo", 0), ("cispo_sm", 0))
     ]
-    made = {cell: finish(results, cell, ground, [0]) for cell in cells}
+    made = {cell: finish(results, cell, current_track, [0]) for cell in cells}
     (plan,) = study(file, results, partial=False)
     short, _ = study(file, results, partial=True)
     assert (short.folder, short.cells) == ("grpo-fixed", (made[cells[1]],))
@@ -81,8 +81,10 @@ def test_a_cell_is_unpacked_as_the_folders_that_a_submission_takes(
 ) -> None:
     make_tracks(tmp_path)
     use_tracks(tmp_path, monkeypatch)
-    ground = grounds_of([Cell("fixed", "grpo", 0)], "s")["fixed"]
-    cells = [finish(tmp_path / "results", Cell("fixed", "grpo", s), ground, [s]) for s in (0, 1)]
+    current_track = current_tracks_of([Cell("fixed", "grpo", 0)], "s")["fixed"]
+    cells = [
+        finish(tmp_path / "results", Cell("fixed", "grpo", s), current_track, [s]) for s in (0, 1)
+    ]
     runs, logs = [], []
     for number, cell in enumerate(cells):
         # The invented cells were played by weights of one hash.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tasks.errors import UserError, near
+from tasks.errors import UserError, suggestion
 from tasks.registry import load_task, task_names
 from tasks.seeding import canonical_json, sha256_text, stable_seed
 
@@ -20,12 +20,12 @@ def test_an_unknown_task_names_the_near_ones() -> None:
 
 
 def test_near() -> None:
-    assert near("bat", ("cat", "hat", "dog")) == "; did you mean hat or cat?"
-    assert near("zzz", ("cat", "dog")) == "; there are cat, dog"
-    assert near("zzz", ()) == "; there are none"
-    assert near("CAT", ("cat", "dog")) == "; did you mean cat?"
+    assert suggestion("bat", ("cat", "hat", "dog")) == "; did you mean hat or cat?"
+    assert suggestion("zzz", ("cat", "dog")) == "; there are cat, dog"
+    assert suggestion("zzz", ()) == "; there are none"
+    assert suggestion("CAT", ("cat", "dog")) == "; did you mean cat?"
     many = tuple(f"a{n}" for n in range(23))
-    assert near("zzz", many).endswith(", a19 and 3 more")
+    assert suggestion("zzz", many).endswith(", a19 and 3 more")
 
 
 def test_seeds_are_pinned() -> None:

@@ -204,7 +204,7 @@ def _add_doctor(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "doctor",
         help="check that this machine can train",
         description="One page about this machine: GPUs, driver, memory, disk and versions; whether "
-        "a policy fits (--init); and two updates of a tiny model, which check the hand-over of "
+        "a policy fits (--init); and two updates of a tiny model, which check the sync of "
         "weights by checksum and measure the gap between engine and trainer, memory and speed. "
         "Exit code 1 if a run would fail or be wrong.",
         epilog="examples:\n"

@@ -118,7 +118,7 @@ def _grid() -> "Grid":
 def _verdicts() -> "tuple[StudyVerdict, ...]":
     """The paper's claims, judged by what the study has finished."""
     from baselines.study.claims import read_claims, verdicts
-    from baselines.study.current_tracks import grounds_of
+    from baselines.study.current_tracks import current_tracks_of
     from baselines.study.page import results_by_track
     from baselines.study.schema import cells_of, read_study
     from baselines.study.workspace import survey, with_inits
@@ -129,10 +129,10 @@ def _verdicts() -> "tuple[StudyVerdict, ...]":
     claims = studies / "claims.yaml"
     files = sorted(path for path in studies.glob("*.yaml") if path != claims)
     wanted = tuple(dict.fromkeys(cell for path in files for cell in cells_of(read_study(path))))
-    cells, grounds = with_inits(wanted), grounds_of(wanted, str(studies))
+    cells, current_tracks = with_inits(wanted), current_tracks_of(wanted, str(studies))
     try:
-        finished = survey(cells, grounds, RESULTS).finished
-        judged = verdicts(read_claims(claims), results_by_track(cells, finished, grounds))
+        finished = survey(cells, current_tracks, RESULTS).finished
+        judged = verdicts(read_claims(claims), results_by_track(cells, finished, current_tracks))
     except UserError as error:
         # A damaged file of the study takes no entry off the board.
         say(f"verdicts of the study: left out: {error}", file=sys.stderr)

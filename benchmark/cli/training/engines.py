@@ -61,7 +61,7 @@ def has_gpu() -> bool:
     return torch.cuda.is_available()
 
 
-def weighs_by_default(training: "TrainingRun", kind: str, own: Sequence[str]) -> bool:
+def corrects_by_default(training: "TrainingRun", kind: str, own: Sequence[str]) -> bool:
     """Whether tokens are weighted by trainer over engine although nobody has chosen.
 
     So it is where the engine is not the trainer's own or its weights are older, and

@@ -26,7 +26,7 @@ from benchmark.submissions.check import read_accepted
 from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
 from benchmark.versions import versions
-from tasks.errors import UserError, near
+from tasks.errors import UserError, suggestion
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -64,7 +64,7 @@ def _find(name: str, submissions: Path) -> Path:
             f"{submissions} is not a folder; give the folder with the entries (--submissions)"
         )
     known = tuple(sorted(path.parent.name for path in submissions.glob(f"*/{SUBMISSION}")))
-    raise UserError(f"there is no entry {name!r} in {submissions}{near(name, known)}")
+    raise UserError(f"there is no entry {name!r} in {submissions}{suggestion(name, known)}")
 
 
 def _points(entry: Entry, seed: int | None) -> Sequence[ReadCheckpoint]:

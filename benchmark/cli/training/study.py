@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from baselines.study.current_tracks import grounds_of
+    from baselines.study.current_tracks import current_tracks_of
     from baselines.study.schema import cells_of, read_study
     from baselines.study.workspace import COMMAND, StudySetting, with_inits
     from baselines.tracks.registry import RESULTS
@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     study = read_study(file)
     cells = cells_of(study)
     setting = StudySetting(
-        grounds=grounds_of(cells, str(file)),
+        current_tracks=current_tracks_of(cells, str(file)),
         out=Path(arguments.out or Path("runs") / f"study-{study.name}"),
         results=Path(arguments.results or RESULTS),
         jobs=getattr(arguments, "jobs", 1),
@@ -45,7 +45,7 @@ def _run(_arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
     from baselines.study.running import run_cells
     from baselines.study.workspace import survey
 
-    found = survey(cells, setting.grounds, setting.results)
+    found = survey(cells, setting.current_tracks, setting.results)
     done = list(found.finished)
     failures = 0
     _say_outdated(found.outdated, setting)
@@ -93,7 +93,7 @@ def _left(
     if not missing:
         return "nothing left to do"
     minutes = {name: pin.cpu_minutes for name, pin in read_index().items()}
-    return estimate(missing, done, at.grounds, minutes).text(at.jobs)
+    return estimate(missing, done, at.current_tracks, minutes).text(at.jobs)
 
 
 def _status(
@@ -102,7 +102,7 @@ def _status(
     from baselines.study.status import rows_of
     from baselines.study.workspace import survey
 
-    found = survey(cells, setting.grounds, setting.results)
+    found = survey(cells, setting.current_tracks, setting.results)
     rows = rows_of(cells, found, setting)
     left = _left(found.missing, list(found.finished), setting)
     if arguments.json:
@@ -156,15 +156,17 @@ def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
     if arguments.claims and not claims.exists():
         raise UserError(f"--claims {claims} does not exist")
     # A track has one page: what another study has finished on it is there, too.
-    others = (cell for track in setting.grounds for cell in cells_there(setting.results, track))
+    others = (
+        cell for track in setting.current_tracks for cell in cells_there(setting.results, track)
+    )
     cells = tuple(dict.fromkeys((*cells, *others)))
-    found: Survey = survey(cells, setting.grounds, setting.results)
+    found: Survey = survey(cells, setting.current_tracks, setting.results)
     _say_outdated(found.outdated, setting)
     judged = read_claims(claims) if claims.exists() else ()
-    results = results_by_track(cells, found.finished, setting.grounds)
+    results = results_by_track(cells, found.finished, setting.current_tracks)
     for path in write_pages(results, setting, judged):
         say(path)
     if arguments.readme:
-        write_overview(results, setting.grounds, setting.results, Path(arguments.readme))
+        write_overview(results, setting.current_tracks, setting.results, Path(arguments.readme))
         say(arguments.readme)
     return 0

@@ -21,10 +21,10 @@ from benchmark.cli.from_baselines import find_model, with_init_settings
 from benchmark.cli.say import say
 from benchmark.cli.training.engines import (
     TIS_CAP,
+    corrects_by_default,
     engine_options,
     has_engine,
     make_engine,
-    weighs_by_default,
     weights_dtype,
 )
 from benchmark.cli.training.gpus import check_gpus, fit, launch
@@ -109,7 +109,7 @@ def _open_run(arguments: argparse.Namespace) -> "tuple[TrainingRun, None]":
     config = resolve(arguments.recipe, arguments.scale or DEFAULT_SCALE, names, [*mixture, *own])
     made_for = with_init_settings(arguments.init, parse_settings(of_tasks), names)
     training = _run_of(arguments, init, config, _tasks(names, of_tasks, made_for))
-    if weighs_by_default(training, choose_kind(engine_options(training, arguments)), own):
+    if corrects_by_default(training, choose_kind(engine_options(training, arguments)), own):
         _note(f"tis_cap={TIS_CAP:g}: the engine is not the trainer (--set tis_cap=null: off)")
         training = replace(training, config=config.model_copy(update={"tis_cap": TIS_CAP}))
     return training, None

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from benchmark.engines.core.files import read_json
-from benchmark.engines.core.vision import PROCESSOR, Sight, Vision, vision_of
+from benchmark.engines.core.vision import PROCESSOR, PromptImages, Vision, vision_of
 from tasks.chat.messages import Message, images_of, text_of
 from tasks.errors import UserError
 from tasks.texts import first_line
@@ -147,7 +147,7 @@ class Chat:
 
     def read(
         self, messages: Sequence[Message], template_kwargs: Mapping[str, Any] = NO_KWARGS
-    ) -> tuple[list[int], Sight | None]:
+    ) -> tuple[list[int], PromptImages | None]:
         """Token ids of a prompt as `render` has them, and its images; None without any.
 
         Raises:

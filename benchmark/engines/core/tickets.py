@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from benchmark.engines.core.base import EngineError, Sampling
-from benchmark.engines.core.vision import Sight
+from benchmark.engines.core.vision import PromptImages
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ class Ticket:
         max_tokens: Longest response, limited to the room in the context; at least 1.
         seed: Seed of the draws.
         future: Where the event loop waits.
-        sight: The prompt's images; None for text only.
+        prompt_images: The prompt's images; None for text only.
     """
 
     prompt_ids: list[int]
@@ -46,7 +46,7 @@ class Ticket:
     max_tokens: int
     seed: int
     future: "asyncio.Future[Completion]"
-    sight: Sight | None = None
+    prompt_images: PromptImages | None = None
 
     @property
     def wanted(self) -> bool:

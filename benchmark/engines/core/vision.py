@@ -27,7 +27,7 @@ FAMILIES: Final = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe")
 """`model_type` of the models whose images are read here."""
 PROCESSOR: Final = "preprocessor_config.json"
 INPUTS: Final = ("pixel_values", "image_grid_thw")
-"""What a model's `forward` takes for images: see `Sight.inputs`."""
+"""What a model's `forward` takes for images: see `PromptImages.inputs`."""
 _KEPT: Final = 32
 """Images whose patches are kept: those of a board of Sokoban take 2 MB, those of a large image of a
 whole model 25."""
@@ -35,7 +35,7 @@ _OTHERWISE: Final = "serve it and give --endpoint, or choose the task's text vie
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sight:
+class PromptImages:
     """The images of one prompt.
 
     Attributes:
@@ -72,7 +72,9 @@ class Vision:
     image_token: int
     most_pixels: int | None
 
-    def look(self, bare_ids: Sequence[int], images: Sequence[Image]) -> tuple[list[int], Sight]:
+    def look(
+        self, bare_ids: Sequence[int], images: Sequence[Image]
+    ) -> tuple[list[int], PromptImages]:
         """Write out the placeholders of a prompt and read its images.
 
         Args:
@@ -88,7 +90,7 @@ class Vision:
         ids = self.write_out(bare_ids, images)
         seen = [patches_of(self, image) for image in images]
         inputs = {name: np.concatenate([each[name] for each in seen]) for name in INPUTS}
-        return ids, Sight(list(bare_ids), tuple(images), inputs, self.image_token)
+        return ids, PromptImages(list(bare_ids), tuple(images), inputs, self.image_token)
 
     def write_out(self, bare_ids: Sequence[int], images: Sequence[Image]) -> list[int]:
         """Token ids as the model gets them: a placeholder for each token of an image.
@@ -126,7 +128,7 @@ class Vision:
         return ids
 
     def patches(self, pictures: "Sequence[Picture]") -> Mapping[str, Any]:
-        """What a model's `forward` takes for images, as `Sight.inputs` has it."""
+        """What a model's `forward` takes for images, as `PromptImages.inputs` has it."""
         return dict(self.processor(images=list(pictures), return_tensors="np"))
 
 

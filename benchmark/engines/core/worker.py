@@ -38,7 +38,7 @@ from benchmark.engines.core.tickets import (
     fail_future,
     finish_future,
 )
-from benchmark.engines.core.vision import Sight
+from benchmark.engines.core.vision import PromptImages
 from tasks.chat.messages import Message
 from tasks.errors import UserError
 from tasks.texts import first_line
@@ -165,7 +165,7 @@ class WorkerEngine(Engine):
         if request.chat.extra_body:
             raise UserError(f"--extra-body goes to servers; the {self.name} engine takes none")
         variables = request.chat.template_kwargs
-        sight: Sight | None = None
+        prompt_images: PromptImages | None = None
         if request.prompt_ids is not None:
             prompt_ids = list(request.prompt_ids)
             vocabulary = len(chat.tokenizer)
@@ -179,13 +179,15 @@ class WorkerEngine(Engine):
                 past.prompt_ids, past.response_ids, request.messages, variables
             )
         else:
-            prompt_ids, sight = chat.read(request.messages, variables)
+            prompt_ids, prompt_images = chat.read(request.messages, variables)
         room = self._context - len(prompt_ids)
         if room < 1:
             raise PromptTooLong(len(prompt_ids), self._context)
         future: asyncio.Future[Completion] = loop.create_future()
         max_tokens = min(request.sampling.max_tokens, room)
-        self._send(Ticket(prompt_ids, request.sampling, max_tokens, request.seed, future, sight))
+        self._send(
+            Ticket(prompt_ids, request.sampling, max_tokens, request.seed, future, prompt_images)
+        )
         self._think(-1)
         try:
             completion = await future

@@ -10,7 +10,7 @@ from benchmark.engines.core.base import EngineDown, EngineError, Generation, Pro
 from benchmark.engines.server.completion import read_completion, read_token_completion
 from benchmark.engines.server.dialect import Dialect, context_in, is_about_context, prompt_in
 from benchmark.engines.server.endpoint import Endpoint
-from benchmark.engines.server.exchange import MAX_BODY, BodyTooLong, Reply, Trouble
+from benchmark.engines.server.exchange import MAX_BODY, BodyTooLong, Reply, RetryableError
 from benchmark.engines.server.weights import ServerWeights
 from tasks.seeding import stable_seed
 
@@ -47,7 +47,7 @@ class Attempts:
             join_reasoning: Whether reasoning that the server keeps apart belongs to the text.
 
         Raises:
-            Trouble: Another attempt may succeed.
+            RetryableError: Another attempt may succeed.
             EngineError: The server refuses the request.
             PromptTooLong: The context leaves no room for a response.
             EngineDown: Access is denied.
@@ -121,7 +121,7 @@ class Attempts:
         message = f"HTTP {status}: {endpoint.message(reply)}"
         # A model that was served at the start and is not found now: the probe looks into it.
         if status in (404, 408, 429) or status >= 500:
-            raise Trouble(message, reply.retry_after, busy=status == 429)
+            raise RetryableError(message, reply.retry_after, busy=status == 429)
         raise EngineError(message)
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any, TypedDict
 
 from benchmark.engines.core.base import EngineError, Generation
-from benchmark.engines.server.exchange import Reply, Trouble
+from benchmark.engines.server.exchange import Reply, RetryableError
 from benchmark.fields import MAX_TOKENS
 from tasks.errors import UserError
 from tasks.texts import on_one_line
@@ -26,7 +26,7 @@ def read_completion(reply: Reply, vllm: bool, join_reasoning: bool = False) -> G
         join_reasoning: See `ChatOptions`.
 
     Raises:
-        Trouble: The body is no chat completion, or the server dropped the request.
+        RetryableError: The body is no chat completion, or the server dropped the request.
         EngineError: The response has no text, is too long, or ended for another reason than a stop
             token or the limit of tokens.
         UserError: The server takes the reasoning out of the response, and it is not to be joined.
@@ -86,7 +86,7 @@ def read_token_completion(reply: Reply, prompt_ids: Sequence[int]) -> Generation
         prompt_ids: The prompt.
 
     Raises:
-        Trouble: The body is no completion, or the server dropped the request.
+        RetryableError: The body is no completion, or the server dropped the request.
         EngineError: The response has no text, is too long, ended for another reason than a stop
             token or the limit of tokens, or answers another prompt.
     """
@@ -120,11 +120,11 @@ class _Tokens(TypedDict):
 
 @contextmanager
 def _expecting(what: str) -> Iterator[None]:
-    """Turn what goes wrong in reading a body of another form into `Trouble`."""
+    """Turn what goes wrong in reading a body of another form into `RetryableError`."""
     try:
         yield
     except (KeyError, IndexError, TypeError, AttributeError, ValueError, OverflowError) as error:
-        raise Trouble(f"HTTP 200 with a body that is not a {what}") from error
+        raise RetryableError(f"HTTP 200 with a body that is not a {what}") from error
 
 
 def _tokens(
@@ -148,7 +148,7 @@ def _tokens(
 
 def _generation(text: Any, finish_reason: Any, tokens: _Tokens) -> Generation:
     if finish_reason == "abort":
-        raise Trouble("the server dropped the request")
+        raise RetryableError("the server dropped the request")
     if finish_reason not in ("stop", "length"):
         # Nested as deeply as JSON may be, it cannot be turned into a text.
         named = finish_reason if isinstance(finish_reason, str) else type(finish_reason).__name__

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import aiohttp
 from yarl import URL
 
-from benchmark.engines.server.exchange import BodyTooLong, Reply, Trouble, exchange
+from benchmark.engines.server.exchange import BodyTooLong, Reply, RetryableError, exchange
 from tasks.errors import UserError
 
 KEY_VARIABLES = ("ARLARENA_API_KEY", "OPENAI_API_KEY")
@@ -126,7 +126,7 @@ class Endpoint:
             tokens: Which of the two it is.
 
         Raises:
-            Trouble: No answer came.
+            RetryableError: No answer came.
             BodyTooLong: The answer is longer than `MAX_BODY`.
         """
         url = self._base / "completions" if tokens else self._base / "chat" / "completions"
@@ -136,7 +136,7 @@ class Endpoint:
         """Count a prompt's tokens with vLLM's `/tokenize`; None if the server cannot.
 
         Raises:
-            Trouble: No answer came.
+            RetryableError: No answer came.
             BodyTooLong: The answer is longer than `MAX_BODY`.
         """
         reply = await exchange(session, "POST", self._root / "tokenize", self._headers, body)
@@ -148,7 +148,7 @@ class Endpoint:
         """Turn token ids into text with vLLM's `/detokenize`; None if the server cannot.
 
         Raises:
-            Trouble: No answer came.
+            RetryableError: No answer came.
             BodyTooLong: The answer is longer than `MAX_BODY`.
         """
         reply = await exchange(session, "POST", self._root / "detokenize", self._headers, body)
@@ -176,7 +176,7 @@ class Endpoint:
             limit: Seconds.
 
         Raises:
-            Trouble: No answer came.
+            RetryableError: No answer came.
             BodyTooLong: The answer is longer than `MAX_BODY`.
         """
         route, _, query = path.partition("?")
@@ -195,7 +195,7 @@ class Endpoint:
             limit: Limit of each exchange in seconds; None for the session's.
 
         Raises:
-            Trouble: The server does not answer or is not well.
+            RetryableError: The server does not answer or is not well.
             UserError: It is no OpenAI-compatible API, refuses the key or lacks the model.
         """
         tried: list[str] = []
@@ -209,7 +209,7 @@ class Endpoint:
             if reply.status in (401, 403):
                 raise UserError(f"{base} denied access (HTTP {reply.status}); {self.key_hint}")
             if reply.status == 429 or reply.status >= 500:
-                raise Trouble(f"HTTP {reply.status}", reply.retry_after)
+                raise RetryableError(f"HTTP {reply.status}", reply.retry_after)
             found = f"redirects to {_shown(reply.location)}" if reply.location else ""
             tried.append(f"GET {base / 'models'}: {found or f'HTTP {reply.status}'}")
         raise UserError(
@@ -274,11 +274,11 @@ class Endpoint:
     async def _version(self, session: aiohttp.ClientSession, limit: float | None) -> str | None:
         health = await self._get(session, self._root / "health", limit)
         if health.status >= 500:
-            raise Trouble(f"the server reports that it is unhealthy (HTTP {health.status})")
+            raise RetryableError(f"the server reports that it is unhealthy (HTTP {health.status})")
         reply = await self._get(session, self._root / "version", limit)
         try:
             value = reply.json() if reply.status == 200 else None
-        except Trouble:  # a proxy in front may answer with a page of its own
+        except RetryableError:  # a proxy in front may answer with a page of its own
             return None
         version = value.get("version") if isinstance(value, dict) else None
         return version[:50] if isinstance(version, str) else None
@@ -296,7 +296,7 @@ def _model_cards(reply: Reply) -> dict[str, dict[str, Any]] | None:
         return None
     try:
         value = reply.json()
-    except Trouble:
+    except RetryableError:
         return None
     cards = value.get("data") if isinstance(value, dict) else None
     if not isinstance(cards, list):

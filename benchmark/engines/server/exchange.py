@@ -1,6 +1,6 @@
 """Bounded HTTP exchanges, and what can go wrong with them.
 
-The texts of `Trouble` name no address: they end in records, which are published.
+The texts of `RetryableError` name no address: they end in records, which are published.
 """
 
 import json
@@ -20,7 +20,7 @@ MAX_BODY = 16 * 2**20
 MAX_MESSAGE = 400
 
 
-class Trouble(Exception):
+class RetryableError(Exception):
     """An attempt failed in a way that another attempt may not.
 
     Attributes:
@@ -58,12 +58,12 @@ class Reply:
         """Parse the body.
 
         Raises:
-            Trouble: It is not JSON.
+            RetryableError: It is not JSON.
         """
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
-            raise Trouble(f"HTTP {self.status} with a body that is not JSON") from None
+            raise RetryableError(f"HTTP {self.status} with a body that is not JSON") from None
 
     def message(self) -> str:
         """The server's error message, as one short line."""
@@ -119,7 +119,7 @@ async def exchange(
         limit: Seconds; None for the session's.
 
     Raises:
-        Trouble: No answer came.
+        RetryableError: No answer came.
         BodyTooLong: The answer is longer than `MAX_BODY`.
     """
     limits = session.timeout if limit is None else aiohttp.ClientTimeout(total=limit)
@@ -141,7 +141,7 @@ async def exchange(
                 response.headers.get("Location", "") if 300 <= response.status < 400 else "",
             )
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise Trouble(_cause(error, limits.total)) from error
+        raise RetryableError(_cause(error, limits.total)) from error
 
 
 async def _read_bounded(response: aiohttp.ClientResponse) -> bytes:

@@ -9,7 +9,7 @@ from benchmark.engines.core.base import EngineError, PromptTooLong, Request, Sam
 from benchmark.engines.server.attempt import Attempts
 from benchmark.engines.server.dialect import Dialect, is_limit_reached
 from benchmark.engines.server.endpoint import Endpoint
-from benchmark.engines.server.exchange import Trouble
+from benchmark.engines.server.exchange import RetryableError
 from tasks.chat.messages import Message, image_note, images_of
 from tasks.errors import UserError
 
@@ -51,7 +51,7 @@ class FirstImages:
                 except EngineError as error:
                     if not is_limit_reached(str(error)):
                         raise UserError(_refusal(endpoint, request.messages, error)) from error
-                except Trouble:
+                except RetryableError:
                     return  # the request itself is tried again; the next one asks once more
             self._taken = True
 

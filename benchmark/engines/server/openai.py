@@ -32,7 +32,7 @@ from benchmark.engines.core.chat import OPENED, Chat
 from benchmark.engines.server.attempt import Attempts, back_off_seconds, json_body
 from benchmark.engines.server.dialect import ENOUGH_TO_ANSWER, Dialect, advice, is_limit_reached
 from benchmark.engines.server.endpoint import Endpoint, Served, api_key
-from benchmark.engines.server.exchange import Trouble
+from benchmark.engines.server.exchange import RetryableError
 from benchmark.engines.server.images import FirstImages
 from benchmark.engines.server.pool import Pool
 from benchmark.engines.server.vllm_control import VllmControl, all_done
@@ -265,8 +265,8 @@ class OpenAIEngine(Engine):
     async def _first_look(self, endpoint: Endpoint) -> Served:
         try:
             return await endpoint.inspect(self._http, self._dialect.model, self._connect_timeout)
-        except Trouble as trouble:
-            raise _no_answer(endpoint, trouble) from trouble
+        except RetryableError as error:
+            raise _no_answer(endpoint, error) from error
 
     def _agree(self, found: Sequence[Served]) -> None:
         self._dialect.served = found[0]
@@ -293,10 +293,10 @@ class OpenAIEngine(Engine):
                 reply = await self._attempts.send(self._http, endpoint, fields, join_reasoning=True)
                 self._dialect.opened = await self._opened(endpoint, reply)
                 return
-            except Trouble as trouble:
-                cause = str(trouble)
+            except RetryableError as error:
+                cause = str(error)
                 if attempt < self._retries:
-                    await self._back_off(trouble, 0, attempt)
+                    await self._back_off(error, 0, attempt)
             except (EngineError, EngineDown) as error:
                 cause = str(error)
                 if is_limit_reached(cause):
@@ -325,7 +325,7 @@ class OpenAIEngine(Engine):
         served = await endpoint.inspect(self._http, self._dialect.model, self._connect_timeout)
         known = self._dialect.served
         if known and (served.server, served.context) != (known.server, known.context):
-            raise Trouble("it came back with a different server or context length")
+            raise RetryableError("it came back with a different server or context length")
         control = VllmControl(endpoint, self._http, self._timeout)
         await self._weights.verify(control, self._connect_timeout)
 
@@ -337,28 +337,28 @@ class OpenAIEngine(Engine):
             endpoint = await self._pool.choose(affinity, failed)
             try:
                 generation = await self._attempts.send(self._http, endpoint, fields, join_reasoning)
-            except Trouble as trouble:
-                log.debug("attempt %d at %s: %s", attempt + 1, endpoint.label, trouble)
-                if not trouble.busy:
+            except RetryableError as error:
+                log.debug("attempt %d at %s: %s", attempt + 1, endpoint.label, error)
+                if not error.busy:
                     self._pool.report(endpoint)
                 if attempt == self._retries:
-                    raise self._gave_up(trouble) from trouble
+                    raise self._gave_up(error) from error
                 failed = endpoint
-                await self._back_off(trouble, seed, attempt)
+                await self._back_off(error, seed, attempt)
             else:
                 self._ran_out = 0
                 return generation
         raise AssertionError("the last attempt returns or raises")
 
-    async def _back_off(self, trouble: Trouble, seed: int, attempt: int) -> None:
-        wait = trouble.retry_after or 0.0
+    async def _back_off(self, error: RetryableError, seed: int, attempt: int) -> None:
+        wait = error.retry_after or 0.0
         if wait > LONGEST_RETRY_AFTER:
-            raise EngineDown(f"the server asks to wait {wait:.0f} s ({trouble}); resume later")
+            raise EngineDown(f"the server asks to wait {wait:.0f} s ({error}); resume later")
         await asyncio.sleep(max(wait, back_off_seconds(seed, attempt)))
 
-    def _gave_up(self, trouble: Trouble) -> EngineError | EngineDown:
+    def _gave_up(self, error: RetryableError) -> EngineError | EngineDown:
         self._ran_out += 1
-        cause = f"gave up after {self._retries + 1} attempts: {trouble}"
+        cause = f"gave up after {self._retries + 1} attempts: {error}"
         return EngineDown(cause) if self._ran_out >= HOPELESS else EngineError(cause)
 
 
@@ -372,12 +372,12 @@ async def only_model(address: str) -> str:
     async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session:
         try:
             return (await endpoint.inspect(session, None, CONNECT_SECONDS)).model
-        except Trouble as trouble:
-            raise _no_answer(endpoint, trouble) from trouble
+        except RetryableError as error:
+            raise _no_answer(endpoint, error) from error
 
 
-def _no_answer(endpoint: Endpoint, trouble: Trouble) -> UserError:
+def _no_answer(endpoint: Endpoint, error: RetryableError) -> UserError:
     return UserError(
-        f"no answer from {endpoint.label}: {trouble}; check that the address is right "
+        f"no answer from {endpoint.label}: {error}; check that the address is right "
         "and the server is running"
     )

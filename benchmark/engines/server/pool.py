@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from benchmark.engines.core.base import EngineDown
 from benchmark.engines.server.endpoint import Endpoint
-from benchmark.engines.server.exchange import Trouble
+from benchmark.engines.server.exchange import RetryableError
 from tasks.errors import UserError
 
 MEMORY = 65_536
@@ -19,14 +19,14 @@ log = logging.getLogger(__name__)
 
 
 class Pool:
-    """Chooses endpoints and watches those in trouble.
+    """Chooses endpoints and watches those that fail.
 
     An episode stays with its endpoint, whose prefix cache holds most of the next prompt. An
-    endpoint in trouble is probed; if it fails the probe it is out of service until it passes one.
+    endpoint that fails is probed; if it fails the probe it is out of service until it passes one.
 
     Args:
         endpoints: At least one.
-        probe: Raises `Trouble` or `UserError` if the endpoint cannot be used.
+        probe: Raises `RetryableError` or `UserError` if the endpoint cannot be used.
         patience: Seconds to wait for any endpoint to come back when all are out of service.
     """
 
@@ -114,6 +114,6 @@ class Pool:
     async def _check(self, endpoint: Endpoint) -> str | None:
         try:
             await self._probe(endpoint)
-        except (Trouble, UserError) as error:
+        except (RetryableError, UserError) as error:
             return str(error)
         return None

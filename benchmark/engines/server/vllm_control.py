@@ -16,7 +16,7 @@ import aiohttp
 
 from benchmark.engines.core.base import EngineDown
 from benchmark.engines.server.endpoint import Endpoint
-from benchmark.engines.server.exchange import BodyTooLong, Reply, Trouble
+from benchmark.engines.server.exchange import BodyTooLong, Reply, RetryableError
 from tasks.errors import UserError
 
 NO_UPDATE = "default"
@@ -59,11 +59,11 @@ class VllmControl:
         """
         try:
             return await self.version()
-        except Trouble as trouble:
+        except RetryableError as error:
             raise UserError(
-                f"{self.label} does not accept new weights ({trouble}); start it as "
+                f"{self.label} does not accept new weights ({error}); start it as "
                 "vLLM 0.32 or later with VLLM_SERVER_DEV_MODE=1 in its environment"
-            ) from trouble
+            ) from error
 
     async def version(self, limit: float | None = None) -> str:
         """Name of the server's weights; `NO_UPDATE` for those that it was started with.
@@ -72,13 +72,13 @@ class VllmControl:
             limit: Seconds to wait; None for the control's own.
 
         Raises:
-            Trouble: The server does not say.
+            RetryableError: The server does not say.
         """
         reply = await self._ask("weight_info", None, limit or self._timeout)
         value = reply.json() if reply.status == 200 else None
         name = value.get("weight_version") if isinstance(value, dict) else None
         if not isinstance(name, str):
-            raise Trouble(f"GET /weight_info: HTTP {reply.status}")
+            raise RetryableError(f"GET /weight_info: HTTP {reply.status}")
         return name[:100]
 
     async def pause(self) -> None:
@@ -130,8 +130,8 @@ class VllmControl:
             if reply.status == 200:
                 return reply.json() if reply.body else None
             cause = f"HTTP {reply.status}: {self._endpoint.message(reply)}"
-        except Trouble as trouble:
-            cause = str(trouble)
+        except RetryableError as error:
+            cause = str(error)
         raise EngineDown(
             f"{self.label} failed while its weights were being replaced ({method} "
             f"/{path}: {cause}); check its log and restart it"
@@ -144,7 +144,7 @@ class VllmControl:
         try:
             return await self._endpoint.ask(self._session, method, path, body, limit)
         except BodyTooLong:
-            raise Trouble("the response is too long") from None
+            raise RetryableError("the response is too long") from None
 
 
 async def all_done(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from benchmark.engines.core.base import EngineDown, checked_version
-from benchmark.engines.server.exchange import Trouble
+from benchmark.engines.server.exchange import RetryableError
 from benchmark.engines.server.vllm_control import NO_UPDATE, VllmControl, all_done, paused
 from tasks.errors import UserError
 
@@ -110,19 +110,19 @@ class ServerWeights:
         self._refusal = None
 
     async def verify(self, server: VllmControl, limit: float) -> None:
-        """Check that a server that was in trouble still has the current weights.
+        """Check that a server that failed still has the current weights.
 
         Args:
             server: The server to check.
             limit: Seconds to wait.
 
         Raises:
-            Trouble: It has others, or does not say.
+            RetryableError: It has others, or does not say.
         """
         if self._updates:
             name = await server.version(limit)
             if name != str(self.version):
-                raise Trouble(f"it came back with different weights ({name!r})")
+                raise RetryableError(f"it came back with different weights ({name!r})")
 
     async def close(self) -> None:
         """Free what the transfer holds."""

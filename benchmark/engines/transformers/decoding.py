@@ -19,8 +19,8 @@ from transformers import DynamicCache, PreTrainedModel
 
 from benchmark.engines.core.base import Sampling
 from benchmark.engines.core.tickets import Completion
-from benchmark.engines.core.vision import Sight
-from benchmark.engines.transformers.images import alike, prefill_images
+from benchmark.engines.core.vision import PromptImages
+from benchmark.engines.transformers.images import by_shape, prefill_images
 from benchmark.engines.transformers.prefix_tree import by_prefix, pack, take
 from benchmark.engines.transformers.slots import ATTENTION, Prefix, SlotLayer, contents, layer_kinds
 from benchmark.engines.transformers.tree_attention import takes_trees
@@ -163,13 +163,18 @@ class Decoder:
                 del family[-count:]
 
     @torch.inference_mode()
-    def admit_sights(
-        self, rows: Sequence[BatchRow], prompts: Sequence[Sequence[int]], sights: Sequence[Sight]
+    def admit_with_images(
+        self,
+        rows: Sequence[BatchRow],
+        prompts: Sequence[Sequence[int]],
+        prompt_images: Sequence[PromptImages],
     ) -> None:
         """Prefill new rows whose prompts have images; nothing is shared between them."""
-        for group in alike(prompts, sights):
+        for group in by_shape(prompts, prompt_images):
             chosen = [prompts[number] for number in group]
-            kept, shifts = prefill_images(self.model, chosen, [sights[number] for number in group])
+            kept, shifts = prefill_images(
+                self.model, chosen, [prompt_images[number] for number in group]
+            )
             for layer, (keys, values) in zip(self._layers, kept, strict=True):
                 layer.admit(len(self.rows), keys, values)
             for number, shift in zip(group, shifts, strict=True):

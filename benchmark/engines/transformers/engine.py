@@ -136,14 +136,16 @@ class TransformersEngine(WorkerEngine):
             for ticket in admitted
         ]
         decoder.admit(
-            [row for row in rows if row.owner.sight is None],
-            [ticket.prompt_ids for ticket in admitted if ticket.sight is None],
+            [row for row in rows if row.owner.prompt_images is None],
+            [ticket.prompt_ids for ticket in admitted if ticket.prompt_images is None],
         )
-        sights = [ticket.sight for ticket in admitted if ticket.sight is not None]
-        decoder.admit_sights(
-            [row for row in rows if row.owner.sight is not None],
-            [ticket.prompt_ids for ticket in admitted if ticket.sight is not None],
-            sights,
+        prompt_images = [
+            ticket.prompt_images for ticket in admitted if ticket.prompt_images is not None
+        ]
+        decoder.admit_with_images(
+            [row for row in rows if row.owner.prompt_images is not None],
+            [ticket.prompt_ids for ticket in admitted if ticket.prompt_images is not None],
+            prompt_images,
         )
         return (
             [(row.owner, completion) for row, completion in decoder.step()] if decoder.rows else []

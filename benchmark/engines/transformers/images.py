@@ -5,18 +5,20 @@ from collections.abc import Sequence
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
-from benchmark.engines.core.vision import Sight
+from benchmark.engines.core.vision import PromptImages
 from benchmark.engines.transformers.slots import contents
 
 TOGETHER = 8
 """Prompts of one pass, at most."""
 
 
-def alike(prompts: Sequence[Sequence[int]], sights: Sequence[Sight]) -> list[list[int]]:
+def by_shape(
+    prompts: Sequence[Sequence[int]], prompt_images: Sequence[PromptImages]
+) -> list[list[int]]:
     """Numbers of prompts that can be fed together: of one length, with images in one place."""
     groups: dict[tuple[int, ...], list[int]] = {}
-    for number, (prompt, sight) in enumerate(zip(prompts, sights, strict=True)):
-        places = (place for place, token in enumerate(prompt) if token == sight.image_token)
+    for number, (prompt, images) in enumerate(zip(prompts, prompt_images, strict=True)):
+        places = (place for place, token in enumerate(prompt) if token == images.image_token)
         groups.setdefault((len(prompt), *places), []).append(number)
     return [
         group[start : start + TOGETHER]
@@ -26,14 +28,14 @@ def alike(prompts: Sequence[Sequence[int]], sights: Sequence[Sight]) -> list[lis
 
 
 def prefill_images(
-    model: PreTrainedModel, prompts: Sequence[Sequence[int]], sights: Sequence[Sight]
+    model: PreTrainedModel, prompts: Sequence[Sequence[int]], prompt_images: Sequence[PromptImages]
 ) -> tuple[list[tuple[torch.Tensor, torch.Tensor]], list[int]]:
     """Keys and values of all of the prompts but their last tokens, which are texts.
 
     Args:
         model: A vision-language model.
-        prompts: As `alike` has them.
-        sights: Their images.
+        prompts: As `by_shape` has them.
+        prompt_images: Their images.
 
     Returns:
         (keys, values) of every layer, and for each prompt what is to be added to the column of a
@@ -42,7 +44,7 @@ def prefill_images(
     ids = torch.tensor([list(prompt[:-1]) for prompt in prompts], device=model.device)
     cache = DynamicCache()
     seen = model(
-        **image_inputs(model, ids, sights),
+        **image_inputs(model, ids, prompt_images),
         past_key_values=cache,
         use_cache=True,
         logits_to_keep=1,
@@ -51,19 +53,21 @@ def prefill_images(
 
 
 def image_inputs(
-    model: PreTrainedModel, ids: torch.Tensor, sights: Sequence[Sight]
+    model: PreTrainedModel, ids: torch.Tensor, prompt_images: Sequence[PromptImages]
 ) -> dict[str, torch.Tensor]:
     """What a model's `forward` takes for prompts with images.
 
     Args:
         model: For its device and type.
         ids: (prompts, tokens), placeholders written out.
-        sights: The images, of one prompt after the other.
+        prompt_images: The images, of one prompt after the other.
     """
     joined = {
-        name: torch.cat([torch.from_numpy(sight.inputs[name]) for sight in sights]).to(ids.device)
+        name: torch.cat(
+            [torch.from_numpy(prompt_images.inputs[name]) for prompt_images in prompt_images]
+        ).to(ids.device)
         for name in ("pixel_values", "image_grid_thw")
     }
     joined["pixel_values"] = joined["pixel_values"].to(model.dtype)
-    kinds = (ids == sights[0].image_token).int()
+    kinds = (ids == prompt_images[0].image_token).int()
     return {"input_ids": ids, "mm_token_type_ids": kinds, **joined}

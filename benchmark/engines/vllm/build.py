@@ -27,7 +27,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from benchmark.engines.core.vision import reads_images
-from tasks.errors import UserError, near
+from tasks.errors import UserError, suggestion
 from tasks.texts import first_line
 
 BATCHED_TOKENS = 8_192
@@ -180,7 +180,7 @@ def build_engine(folder: Path, dtype: str, cuda: bool, options: dict[str, Any]) 
     known = tuple(field.name for field in fields(EngineArgs))
     for name in options:
         if name not in known:
-            raise UserError(f"--model-args: vLLM has no argument {name!r}{near(name, known)}")
+            raise UserError(f"--model-args: vLLM has no argument {name!r}{suggestion(name, known)}")
     try:
         # Batches as the `LLM` class would size them, for throughput.
         return LLMEngine.from_engine_args(EngineArgs(**arguments), UsageContext.LLM_CLASS)

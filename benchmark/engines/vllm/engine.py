@@ -199,11 +199,11 @@ class VllmEngine(WorkerEngine):
         request_id = str(self._count)
         self._count += 1
         prompt = TokensPrompt(prompt_token_ids=ticket.prompt_ids)
-        if (sight := ticket.sight) is not None:
+        if (prompt_images := ticket.prompt_images) is not None:
             # vLLM writes the placeholders out itself, and its prefix cache knows the pixels.
             prompt = TokensPrompt(
-                prompt_token_ids=sight.bare_ids,
-                multi_modal_data={"image": [image.picture() for image in sight.images]},
+                prompt_token_ids=prompt_images.bare_ids,
+                multi_modal_data={"image": [image.picture() for image in prompt_images.images]},
             )
         if self._updates:
             # Requests under other weights may have left keys and values of the same prompt.

@@ -1,9 +1,9 @@
 """Meaning of other trainers' metric names: one table per source.
 
 A name stands in a table only if it means exactly what ours means, in the same unit: no number is
-converted, and what is merely similar stays unknown (`why_not` says what differs). Some names mean
-the same only under settings that a log does not tell; the table has them if these settings are the
-trainer's own defaults, with the condition as text that every report repeats.
+converted, and what is merely similar stays unknown (`unmapped_reason` says what differs). Some
+names mean the same only under settings that a log does not tell; the table has them if these
+settings are the trainer's own defaults, with the condition as text that every report repeats.
 
 Sources, read in 2026: TRL 1.16 `trl/trainer/grpo_trainer.py` (`_metrics`, `log`) and transformers
 5.16 `trainer.py`, `integrations/integration_utils.py` (`rewrite_logs`); verl
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from benchmark.logs.metrics import METRICS, VALIDATION_METRICS
-from tasks.errors import UserError, near
+from tasks.errors import UserError, suggestion
 
 Source = Literal["trl", "verl", "wandb", "tensorboard"]
 
@@ -173,7 +173,7 @@ def priority(source: Source, field: str) -> int:
     return names.index(field) if field in names else len(names)
 
 
-def why_not(field: str) -> str | None:
+def unmapped_reason(field: str) -> str | None:
     """What keeps a field that looks like one of ours from being read as it; None if nothing is."""
     if _VERL_SCORE.fullmatch(field):
         return _REWARD
@@ -201,7 +201,7 @@ def own_words(options: Sequence[str]) -> dict[str, Meaning]:
             raise UserError(f"--map {option}: use NAME=FIELD, with this project's name first")
         known = (*VALIDATION_METRICS, *METRICS)
         if name not in known or (panel and name in METRICS):
-            raise UserError(f"--map {option}: no metric {ours!r}{near(name, known)}")
+            raise UserError(f"--map {option}: no metric {ours!r}{suggestion(name, known)}")
         if foreign in meanings:
             raise UserError(f"--map {option}: {foreign!r} already has a meaning; give it only one")
         meanings[foreign] = Meaning(name, "set by --map", panel)

@@ -19,7 +19,14 @@ from typing import NoReturn
 import numpy as np
 
 from benchmark.logs.curves import Points, RunCurves
-from benchmark.logs.foreign.mapping import SECONDS, Meaning, Source, meaning_of, priority, why_not
+from benchmark.logs.foreign.mapping import (
+    SECONDS,
+    Meaning,
+    Source,
+    meaning_of,
+    priority,
+    unmapped_reason,
+)
 from benchmark.logs.foreign.values import NotANumber, Value, short
 from benchmark.logs.lines import ROUNDING
 from benchmark.logs.metrics import FLOAT32_MAX, METRICS, VALIDATION_METRICS
@@ -152,7 +159,7 @@ class RowCollector:
         seconds = curves.pop(SECONDS, None) or _total(curves.get("seconds/total"))
         second = {column for column in because if column not in chosen}
         unknown = tuple(sorted(self._unknown | second))
-        because |= {one: reason for one in unknown if (reason := why_not(one))}
+        because |= {one: reason for one in unknown if (reason := unmapped_reason(one))}
         if self._repeated:
             values = "value appears" if self._repeated == 1 else "values appear"
             notes = (*notes, f"{self._repeated} {values} twice at a step, and counted once")

@@ -10,7 +10,7 @@ from benchmark.submissions.checks.context import Context
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.reading.entry import Entry
-from tasks.errors import near
+from tasks.errors import suggestion
 from tasks.registry import task_names
 
 STREAMS = "training_data.training_streams"
@@ -33,7 +33,7 @@ def _check_streams(entry: Entry) -> Iterator[Finding]:
     names = task_names()
     for stream in data.training_streams:
         if stream not in names:
-            problem = f"there is no task {stream!r}{near(stream, names)}"
+            problem = f"there is no task {stream!r}{suggestion(stream, names)}"
             yield Finding(
                 SUBMISSION, STREAMS, problem, "use the names listed by `arlarena-bench tasks`"
             )

@@ -21,7 +21,7 @@ otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tie:
+class MatchedPanel:
     """A panel of a log that the checkpoint has played.
 
     Attributes:
@@ -35,7 +35,7 @@ class Tie:
     comparable: bool
 
 
-def tied_panels(point: ReadCheckpoint, log: TrainingLog) -> dict[str, Tie]:
+def matched_panels(point: ReadCheckpoint, log: TrainingLog) -> dict[str, MatchedPanel]:
     """The panels of a log, by the names that it gives them, that the checkpoint has played.
 
     A validation is of the evaluated panel if it has its fingerprint, or the one that follows from
@@ -52,7 +52,7 @@ def tied_panels(point: ReadCheckpoint, log: TrainingLog) -> dict[str, Tie]:
                 if variant.fingerprint == fingerprint and panel not in found:
                     summary = point.panels[protocol.task, protocol.panel]
                     same = variant.sampling == protocol.sampling
-                    found[panel] = Tie(variant, summary, same)
+                    found[panel] = MatchedPanel(variant, summary, same)
     return found
 
 
@@ -85,7 +85,7 @@ def check_panels(point: ReadCheckpoint, log: TrainingLog) -> Iterator[Finding]:
         if before != panel:
             problem = f"{before} and {panel} are two names for one panel"
             yield Finding(file, "validations", problem, AS_WRITTEN)
-    tied = tied_panels(point, log)
+    tied = matched_panels(point, log)
     if log.panels and log.panels[0] not in tied:
         problem = f"{log.panels[0]} is validated under a protocol that no run used"
         fix = "also evaluate the panel used for validation in training"

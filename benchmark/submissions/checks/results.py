@@ -14,7 +14,7 @@ from benchmark.stability.seeds import EventSummary, RecipeStability, recipe_stab
 from benchmark.stats.intervals import clustered_wilson, wilson
 from benchmark.stats.paired import PairedDifference, Side
 from benchmark.stats.survival import EventOutcome, kaplan_meier
-from benchmark.submissions.checks.log_panels import tied_panels
+from benchmark.submissions.checks.log_panels import matched_panels
 from benchmark.submissions.checks.log_schedule import early_stop, schedule_of
 from benchmark.submissions.checks.tracks import track_of
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
@@ -199,7 +199,7 @@ def _turns(point: ReadCheckpoint, key: PanelKey) -> float:
 def _agreement(point: ReadCheckpoint, log: TrainingLog) -> Agreement | None:
     """Compare every validation with what was evaluated; of several panels the farthest counts."""
     gaps: dict[int, list[float]] = {}
-    ties = {panel: tie for panel, tie in tied_panels(point, log).items() if tie.comparable}
+    ties = {panel: tie for panel, tie in matched_panels(point, log).items() if tie.comparable}
     for panel, tie in ties.items():
         for line in log.of_panel(panel):
             gaps.setdefault(line.update, []).append(tie.summary.success.value - line.success)

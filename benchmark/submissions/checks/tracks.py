@@ -9,7 +9,7 @@ from benchmark.submissions.checks.log_counts import AS_WRITTEN
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.reading.entry import Entry
 from benchmark.track_schema import OPEN, TrackClaim, deviations
-from tasks.errors import near
+from tasks.errors import suggestion
 from tasks.texts import digest_text
 
 MAX_SHOWN: Final = 10
@@ -47,7 +47,9 @@ def _check_claim(
     tracks, method_fault = context.tracks, context.method_fault
     file, track = str(log.path), tracks.get(claim.name)
     if track is None:
-        problem = f"claims track {claim.name}, which does not exist{near(claim.name, (*tracks,))}"
+        problem = (
+            f"claims track {claim.name}, which does not exist{suggestion(claim.name, (*tracks,))}"
+        )
         yield Finding(file, _FIELD, problem, "train on a track listed by `arlarena-bench tracks`")
         return
     if track.sha256 != claim.sha256:

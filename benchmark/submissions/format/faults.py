@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from benchmark.submissions.format.schema import TITLE
-from tasks.errors import near
+from tasks.errors import suggestion
 
 WORDS: Final[Mapping[str, str]] = {
     "missing": "is missing",
@@ -79,7 +79,7 @@ def _fault(detail: ErrorDetails, model: type[BaseModel], hidden: Collection[str]
         inside = [str(part) for part in place[:-1] if isinstance(part, str)]
         offered = _fields(model, inside)
         known = tuple(name for name in offered if ".".join((*inside, name)) not in hidden)
-        return Fault(field, f"there is no such field{near(str(place[-1]), known)}")
+        return Fault(field, f"there is no such field{suggestion(str(place[-1]), known)}")
     if kind == "value_error":
         return Fault(field, detail["msg"].removeprefix("Value error, "))
     if kind == "string_pattern_mismatch" and context["pattern"] in PATTERNS:

@@ -18,7 +18,12 @@ from benchmark.logs.training_log import TrainingLog, parse_training_log
 from benchmark.submissions.format.findings import Finding, Rejected, as_finding, attempt
 from benchmark.submissions.format.schema import Checkpoint, StoredFile, Submission
 from benchmark.submissions.reading.allowance import Allowance
-from benchmark.submissions.reading.folder import MAX_MANIFEST, no_twins, read_content, read_plain
+from benchmark.submissions.reading.folder import (
+    MAX_MANIFEST,
+    read_content,
+    read_plain,
+    reject_duplicate_keys,
+)
 from benchmark.submissions.reading.foreign import read_foreign
 
 REMAKE = "rebuild the folder with submit prepare from the original run"
@@ -199,7 +204,7 @@ def _lines(content: Iterable[bytes], name: str) -> Iterator[bytes]:
 
 def _without_twins(content: bytes, name: str, where: str) -> Any:
     try:
-        return json.loads(content, object_pairs_hook=no_twins)
+        return json.loads(content, object_pairs_hook=reject_duplicate_keys)
     except ValueError as error:
         raise Rejected(Finding(name, where, str(error), REMAKE)) from error
 

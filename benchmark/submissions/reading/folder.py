@@ -108,7 +108,7 @@ def read_submission(folder: Path) -> Submission:
     content = read_plain(folder, SUBMISSION, MAX_SUBMISSION)
     try:
         # pydantic takes the last of two fields with one name; here there must be one.
-        json.loads(content.decode("utf-8"), object_pairs_hook=no_twins)
+        json.loads(content.decode("utf-8"), object_pairs_hook=reject_duplicate_keys)
         return Submission.model_validate_json(content)
     except ValidationError as error:
         fault = faults_of(error, Submission)[0]
@@ -120,7 +120,7 @@ def read_submission(folder: Path) -> Submission:
         raise Rejected(Finding(SUBMISSION, "", f"is not valid JSON: {error}", "fix it")) from error
 
 
-def no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Read a JSON object, for `json.loads`.
 
     Raises:

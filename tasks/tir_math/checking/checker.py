@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal, Self, TypeAlias
 
-from tasks.errors import TryAgain
-from tasks.tir_math.checking.process import Broken, CheckerProcess
+from tasks.errors import TransientError
+from tasks.tir_math.checking.process import CheckerDied, CheckerProcess
 
 RULE = "math-verify-1"
 """Name of the rules of comparison in the protocol, together with the limits of this package.
@@ -50,7 +50,7 @@ _REASONS: dict[str, Reason] = {
 }
 
 
-class CheckerFailed(TryAgain):
+class CheckerFailed(TransientError):
     """The checker's process cannot be kept alive, for a reason outside of the question."""
 
 
@@ -97,7 +97,7 @@ class Checker:
         with self._lock:
             try:
                 self._running()
-            except Broken as error:
+            except CheckerDied as error:
                 raise CheckerFailed(f"the answer checker did not start: {error}") from None
 
     def check(self, answer: str, truth: str) -> AnswerCheck:
@@ -150,7 +150,7 @@ class Checker:
             with self._lock:
                 try:
                     said, status = self._running().ask(truth, answer)
-                except Broken as error:
+                except CheckerDied as error:
                     lost = str(error)
                     self._drop()
                     continue

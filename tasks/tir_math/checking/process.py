@@ -36,7 +36,7 @@ _ENVIRONMENT = {"PYTHONHASHSEED": "0", "SYMPY_GROUND_TYPES": "python"}
 _KEPT_VARIABLES = ("LD_LIBRARY_PATH", "PYTHONDONTWRITEBYTECODE", "PYTHONHOME")
 
 
-class Broken(Exception):
+class CheckerDied(Exception):
     """The process is of no use any more, not by its limits; the text says how it ended."""
 
 
@@ -48,7 +48,7 @@ class CheckerProcess:
 
     Raises:
         UserError: math-verify cannot be loaded there.
-        Broken: It could not be started.
+        CheckerDied: It could not be started.
     """
 
     def __init__(self, cpu_limit_s: float) -> None:
@@ -93,12 +93,12 @@ class CheckerProcess:
             negative for a signal.
 
         Raises:
-            Broken: The process ended or does not answer.
+            CheckerDied: The process ended or does not answer.
         """
         try:
             self._socket.sendall(frame_of([truth, answer]))
         except OSError as error:
-            raise Broken(str(error)) from None
+            raise CheckerDied(str(error)) from None
         reply = self._receive()
         return reply["said"], reply["status"]
 
@@ -116,7 +116,7 @@ class CheckerProcess:
         try:
             value = receive(self._socket)
         except (OSError, ValueError) as error:
-            raise Broken(f"{type(error).__name__}: {error}") from None
+            raise CheckerDied(f"{type(error).__name__}: {error}") from None
         if value is None:
-            raise Broken("it ended")
+            raise CheckerDied("it ended")
         return value

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal, Self
 
-from tasks.errors import TryAgain
+from tasks.errors import TransientError
 
 Status = Literal["ok", "error", "time limit", "memory limit", "output limit", "killed"]
 """How a program ended.
@@ -75,7 +75,7 @@ LIMITS = Limits()
 """The limits of every program."""
 
 
-class SandboxError(TryAgain):
+class SandboxError(TransientError):
     """The sandbox failed, and not the program; running the program again may help."""
 
 

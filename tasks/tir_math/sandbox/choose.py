@@ -1,6 +1,6 @@
 """Opens the sandbox that the user chose, without any fallback."""
 
-from tasks.errors import UserError, near
+from tasks.errors import UserError, suggestion
 from tasks.tir_math.sandbox.base import Sandbox
 from tasks.tir_math.sandbox.bubblewrap import BubblewrapSandbox
 from tasks.tir_math.sandbox.http_client import from_environment
@@ -25,4 +25,4 @@ def open_sandbox(kind: str, warm: int = 1) -> Sandbox:
         return from_environment()
     if kind == "unsafe":
         return UnsafeSandbox()
-    raise UserError(f"there is no sandbox {kind!r}{near(kind, KINDS)}")
+    raise UserError(f"there is no sandbox {kind!r}{suggestion(kind, KINDS)}")

@@ -65,7 +65,7 @@ class _Answer(BaseModel):
     run_result: _Result | None = None
 
 
-class _Again(Exception):
+class _Retry(Exception):
     """What may be different the next time."""
 
 
@@ -99,7 +99,7 @@ class HttpSandbox(Sandbox):
         self._versions = self._ask_versions()
 
     def run(self, code: str, fresh: bool = False) -> Execution:
-        """Have a program run; trouble with the connection is met with another attempt."""
+        """Have a program run; a failed connection is tried again."""
         del fresh  # a server does as it does
         return self._run(wrapped(code))
 
@@ -118,7 +118,7 @@ class HttpSandbox(Sandbox):
                 time.sleep(self._pause_s * 2 ** (attempt - 1))
             try:
                 return self._execution(self._post(json.dumps(body).encode()))
-            except _Again as error:
+            except _Retry as error:
                 reason = str(error)
         raise SandboxError(f"the sandbox server failed {ATTEMPTS} times: {reason}")
 
@@ -157,7 +157,7 @@ class HttpSandbox(Sandbox):
             connection.request("POST", _target(self._address), body, self._headers)
             response = connection.getresponse()
             if response.status >= 500 or response.status == 429:
-                raise _Again(f"it answers with HTTP {response.status}")
+                raise _Retry(f"it answers with HTTP {response.status}")
             if response.status != 200:
                 raise SandboxError(f"the sandbox server answers with HTTP {response.status}")
             body = _read(response)
@@ -168,7 +168,7 @@ class HttpSandbox(Sandbox):
             # Not the text of the exception: some repeat what the server sent.
             slow = late.is_set() or isinstance(error, TimeoutError)
             name = type(error).__name__
-            raise _Again(
+            raise _Retry(
                 "it does not answer in time" if slow else f"the connection fails ({name})"
             ) from None
         finally:
@@ -243,7 +243,7 @@ def _status(answer: _Answer, result: _Result, stderr: str) -> Status:
     if status == "timeout" or (result.status or "").lower() == "timelimitexceeded":
         return "time limit"
     if status not in {"success", "failed", "runtime_error"}:
-        raise _Again(f"its status is {answer.status[:40]!r}")
+        raise _Retry(f"its status is {answer.status[:40]!r}")
     code = result.return_code
     if code is None:
         code = 0 if status == "success" else 1

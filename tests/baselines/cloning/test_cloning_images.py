@@ -93,12 +93,12 @@ def test_a_clone_is_a_vision_language_model_and_resumes(tmp_path: Path) -> None:
     assert all(torch.equal(first[name], second[name]) for name in first)
     # What was saved reads the prompts that it was trained on.
     view = TASK.episode(TASK.training_entry(0, 7), 15).reset()
-    ids, sight = Chat.load(whole).read(view.messages)
-    assert sight is not None
+    ids, prompt_images = Chat.load(whole).read(view.messages)
+    assert prompt_images is not None
     # Six by six cells, a token each; of two by two patches.
-    assert ids.count(sight.image_token) == 36
-    assert sight.inputs["pixel_values"].shape == (144, 3 * 32 * 32)
-    assert sight.inputs["pixel_values"].max() <= 1.0
+    assert ids.count(prompt_images.image_token) == 36
+    assert prompt_images.inputs["pixel_values"].shape == (144, 3 * 32 * 32)
+    assert prompt_images.inputs["pixel_values"].max() <= 1.0
     model = load_model(whole, "auto", "cpu")
     assert isinstance(model.model.visual.patch_embed.proj, PatchProduct)
 

@@ -11,8 +11,8 @@ import pytest
 import torch
 from transformers import Qwen3Config
 
-from baselines.doctor.hand_over import check_hand_over
 from baselines.doctor.peaks import Peaks
+from baselines.doctor.weight_sync import check_weight_sync
 from baselines.inits.registry import find_model
 from benchmark.cli.main import main
 from benchmark.engines.core.base import Engine
@@ -32,7 +32,7 @@ def test_a_good_machine_gets_a_page_of_numbers(capsys: pytest.CaptureFixture[str
     page = json.loads(capsys.readouterr().out)
     assert page["problems"] == [] and page["machine"]["versions"]["torch"]
     smoke = page["smoke"]
-    assert smoke["hand_over"]["tensors"] == smoke["hand_over"]["seen"] > 30
+    assert smoke["weight_sync"]["tensors"] == smoke["weight_sync"]["seen"] > 30
     first, second = smoke["updates"]
     assert first["kl_init/mean"] < 1e-9 and second["kl_init/mean"] > 1e-9
     assert max(first["engine/abs_max"], second["engine/abs_max"]) < 1e-4
@@ -118,13 +118,13 @@ async def test_wrong_weights_are_noticed(engine: type[TransformersEngine], said:
     weights = load_model(FOLDER, "float32", "cpu").state_dict()
     async with engine(FOLDER) as broken:
         with pytest.raises(UserError, match=said):
-            await check_hand_over(broken, weights)
+            await check_weight_sync(broken, weights)
 
 
 async def check(engine: Engine) -> tuple[int, int]:
     weights = load_model(FOLDER, "float32", "cpu").state_dict()
     async with engine as started:
-        found = await check_hand_over(started, weights)
+        found = await check_weight_sync(started, weights)
     assert found.gib > 0 and found.seconds > 0
     return found.tensors, found.seen
 

@@ -59,7 +59,7 @@ def test_two_processes_train_beside_a_vllm_server(
     assert run_fleet([server], trainer, tmp_path / "logs", exchange) == 0
     log = read_training_log(run / LOG)
     assert log.start.engine["server"] == "vllm" and len(log.updates) == 2
-    # After a hand-over through the folder the server says what the trainer says.
+    # After a weight sync through the folder the server says what the trainer says.
     assert all((line.values["engine/k3"] or 0) < 1e-6 for line in log.updates)
     assert (log.updates[0].values["kl_init/mean"] or 0) < 1e-9
     assert (run / "last/model.safetensors").is_file() and not exchange.exists()
@@ -74,6 +74,6 @@ def test_doctor_looks_at_a_vllm_server(
     page = json.loads(capfd.readouterr().out)
     assert page["problems"] == [] and page["smoke"]["engine"]["server"] == "vllm"
     # By vLLM's own checker: it joins tensors, and on CPUs packs twelve matrices away.
-    given = page["smoke"]["hand_over"]
+    given = page["smoke"]["weight_sync"]
     assert (given["tensors"], given["seen"]) == (26, 14)
     assert len(page["smoke"]["updates"]) == 2

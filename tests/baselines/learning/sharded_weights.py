@@ -13,7 +13,7 @@ from accelerate import Accelerator
 from safetensors.torch import save_file
 from torch.distributed.fsdp import fully_shard
 
-from baselines.learning.sharding import whole_norm, whole_weights
+from baselines.learning.sharding import full_grad_norm, full_weights
 from tests.support.training.synthetic_rows import random_model
 
 
@@ -27,9 +27,9 @@ def main() -> None:
     ids = torch.arange(12)[None]
     model(input_ids=ids, labels=ids).loss.backward()
     norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1e9)
-    found = {name: value.clone() for name, value in whole_weights(accelerator, model).items()}
-    found["norm"] = torch.tensor(whole_norm(norm))
-    alone = whole_weights(accelerator, model, everywhere=False)
+    found = {name: value.clone() for name, value in full_weights(accelerator, model).items()}
+    found["norm"] = torch.tensor(full_grad_norm(norm))
+    alone = full_weights(accelerator, model, everywhere=False)
     assert bool(alone) == accelerator.is_main_process
     for name, value in alone.items():
         assert torch.equal(value, found[name]), name

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from baselines.learning.images import Eyes
+from baselines.learning.images import ImageReader
 from baselines.learning.microbatches import PackedBatch, collate, filler, pack_rows, split
 from baselines.learning.policy import evaluate_tokens
 from baselines.rollouts.rows import Row
@@ -72,10 +72,12 @@ def rows(folder: Path) -> list[Row]:
 
 def alone(folder: Path, model: Any, row: Row) -> torch.Tensor:
     """(T,) log-probabilities by the model's own forward."""
-    prompt, sight = Chat.load(folder).read([user_message(SHOWN[row.member][0], row.images)])
+    prompt, prompt_images = Chat.load(folder).read([user_message(SHOWN[row.member][0], row.images)])
     assert prompt == row.prompt_ids.tolist()
     ids = torch.tensor([[*prompt, *row.response_ids.tolist()]])
-    inputs = {"input_ids": ids} if sight is None else image_inputs(model, ids, [sight])
+    inputs = (
+        {"input_ids": ids} if prompt_images is None else image_inputs(model, ids, [prompt_images])
+    )
     logits: torch.Tensor = model(**inputs).logits[0, len(prompt) - 1 : -1].log_softmax(-1)
     return logits.gather(1, ids[0, len(prompt) :, None])[:, 0]
 
@@ -92,13 +94,13 @@ def test_values_are_those_of_the_models_own_forward(
     folder: Path, rows: list[Row], way: str, tokens: int
 ) -> None:
     model = load_model(folder, "float32", "cpu")
-    eyes, everything = Eyes(folder, model), range(len(rows))
+    reader, everything = ImageReader(folder, model), range(len(rows))
     with torch.no_grad():
         expected = [alone(folder, model, row) for row in rows]
         use_tree_attention(model)
         assert model.config._attn_implementation == TREE_ATTENTION
         deal: Callable[..., Any] = pack_rows if way == "packed" else split
-        extra = (eyes,) if way == "packed" else (True, eyes)
+        extra = (reader,) if way == "packed" else (True, reader)
         batches = deal(rows, everything, tokens, *extra)
         assert sorted(row for batch in batches for row in batch.rows) == list(everything)
         for batch in batches:
@@ -106,7 +108,7 @@ def test_values_are_those_of_the_models_own_forward(
             for place, number in enumerate(batch.rows):
                 own = expected[number]
                 torch.testing.assert_close(values[place, : len(own)], own, rtol=1e-4, atol=1e-5)
-        nothing = filler(rows, eyes)
+        nothing = filler(rows, reader)
         assert evaluate_tokens(model, nothing).log_probs.abs().sum() == 0
 
 
@@ -115,10 +117,10 @@ def test_gradients_reach_the_image_side_and_are_the_same(folder: Path, rows: lis
     chosen, found = [0, 1, 2, 3, 4], []
     for packed in (False, True):
         model = load_model(folder, "float32", "cpu")
-        eyes = Eyes(folder, model)
+        reader = ImageReader(folder, model)
         if packed:
             use_tree_attention(model)
-            (batch,) = pack_rows(rows, chosen, 10_000, eyes)
+            (batch,) = pack_rows(rows, chosen, 10_000, reader)
             # Everything once: the second row's image is the first one's.
             assert batch.image_grid_thw is not None
             assert len(batch.image_grid_thw) == 5
@@ -126,7 +128,7 @@ def test_gradients_reach_the_image_side_and_are_the_same(folder: Path, rows: lis
             values = evaluate_tokens(model, batch).log_probs
             values = values[[batch.rows.index(row) for row in chosen]]
         else:
-            values = evaluate_tokens(model, collate(rows, chosen, False, eyes)).log_probs
+            values = evaluate_tokens(model, collate(rows, chosen, False, reader)).log_probs
         loss(values).backward()
         found.append({name: weight.grad for name, weight in model.named_parameters()})
     embedding = found[0]["model.visual.patch_embed.proj.weight"]
@@ -136,9 +138,9 @@ def test_gradients_reach_the_image_side_and_are_the_same(folder: Path, rows: lis
 
 
 def test_rows_of_another_image_share_what_stands_before_it(folder: Path, rows: list[Row]) -> None:
-    eyes = Eyes(folder, load_model(folder, "float32", "cpu"))
+    reader = ImageReader(folder, load_model(folder, "float32", "cpu"))
     numbers: dict[str, int] = {}
-    first, same, other = (eyes.tree_ids(rows[row], numbers) for row in (0, 1, 2))
+    first, same, other = (reader.tree_ids(rows[row], numbers) for row in (0, 1, 2))
     begin = int(np.flatnonzero(first >= IMAGES)[0])
     assert (first[begin : begin + 16] == IMAGES).all()
     assert (other[begin : begin + 16] == IMAGES + 1).all()

@@ -7,7 +7,7 @@ import torch
 from accelerate import Accelerator
 from safetensors.torch import load_file
 
-from baselines.learning.sharding import whole_norm, whole_weights
+from baselines.learning.sharding import full_grad_norm, full_weights
 from tests.support.training.ranks import run_together
 from tests.support.training.synthetic_rows import random_model
 
@@ -19,8 +19,8 @@ def test_every_process_gets_all_weights_and_the_whole_norm(tmp_path: Path) -> No
     model = random_model()
     ids = torch.arange(12)[None]
     model(input_ids=ids, labels=ids).loss.backward()
-    norm = whole_norm(torch.nn.utils.clip_grad_norm_(model.parameters(), 1e9))
-    expected = whole_weights(Accelerator(cpu=True), model)
+    norm = full_grad_norm(torch.nn.utils.clip_grad_norm_(model.parameters(), 1e9))
+    expected = full_weights(Accelerator(cpu=True), model)
     for rank in range(2):
         found = load_file(tmp_path / f"{rank}.safetensors")
         torch.testing.assert_close(float(found.pop("norm")), norm, rtol=1e-5, atol=0)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from baselines.study.current_tracks import Ground, grounds_of
+from baselines.study.current_tracks import CurrentTrack, current_tracks_of
 from baselines.study.schema import Cell
 from tests.support.training.tiny_study import make_tracks, use_tracks
 
@@ -25,6 +25,6 @@ def tiny_tracks(made_tracks: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 
 @pytest.fixture
-def ground(tiny_tracks: Path) -> Ground:
+def current_track(tiny_tracks: Path) -> CurrentTrack:
     """The track `fixed`."""
-    return grounds_of([Cell("fixed", "grpo", 0)], "study.yaml")["fixed"]
+    return current_tracks_of([Cell("fixed", "grpo", 0)], "study.yaml")["fixed"]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from baselines.study.cells import CellFiles, init_cell, outdated, read_cell, read_plays
-from baselines.study.current_tracks import Ground
+from baselines.study.current_tracks import CurrentTrack
 from baselines.study.schema import Cell
 from baselines.study.workspace import survey
 from tasks.errors import UserError
@@ -14,8 +14,8 @@ from tests.support.training.study_cells import finish, rewrite
 CELL = Cell("fixed", "grpo", 0)
 
 
-def test_a_cell_is_read_as_it_was_written(tmp_path: Path, ground: Ground) -> None:
-    found = finish(tmp_path / "results", CELL, ground, {0, 3, 7})
+def test_a_cell_is_read_as_it_was_written(tmp_path: Path, current_track: CurrentTrack) -> None:
+    found = finish(tmp_path / "results", CELL, current_track, {0, 3, 7})
     assert read_cell(tmp_path / "results", CELL) == found
     assert found.log is not None
     assert [line.update for line in found.log.validations] == [0, 2, 4]
@@ -26,37 +26,41 @@ def test_a_cell_is_read_as_it_was_written(tmp_path: Path, ground: Ground) -> Non
     assert names == {"grpo-s0.json", "grpo-s0.jsonl.zst", "grpo-s0.episodes.jsonl.zst"}
 
 
-def test_a_cell_without_facts_is_not_finished(tmp_path: Path, ground: Ground) -> None:
+def test_a_cell_without_facts_is_not_finished(tmp_path: Path, current_track: CurrentTrack) -> None:
     """They are written last: a kill between the files leaves a cell that is run again."""
-    found = finish(tmp_path / "results", CELL, ground, {0})
+    found = finish(tmp_path / "results", CELL, current_track, {0})
     found.place.facts.unlink()
     assert read_cell(tmp_path / "results", CELL) is None
 
 
-def test_a_cell_of_another_track_or_protocol_is_outdated(tmp_path: Path, ground: Ground) -> None:
-    facts = finish(tmp_path / "results", CELL, ground, {0}).facts
-    track, protocol = ground.track.sha256, ground.validation.fingerprint
+def test_a_cell_of_another_track_or_protocol_is_outdated(
+    tmp_path: Path, current_track: CurrentTrack
+) -> None:
+    facts = finish(tmp_path / "results", CELL, current_track, {0}).facts
+    track, protocol = current_track.track.sha256, current_track.validation.fingerprint
     assert outdated(facts, track, protocol) is None
     assert (outdated(facts, "0" * 64, protocol) or "").startswith(f"the track was {track[:12]}")
     assert (outdated(facts, track, "0" * 64) or "").startswith(f"the protocol was {protocol[:12]}")
 
 
-def test_an_outdated_cell_is_neither_used_nor_missing(tmp_path: Path, ground: Ground) -> None:
+def test_an_outdated_cell_is_neither_used_nor_missing(
+    tmp_path: Path, current_track: CurrentTrack
+) -> None:
     results = tmp_path / "results"
-    old = finish(results, CELL, ground, {0})
+    old = finish(results, CELL, current_track, {0})
     other = Cell("fixed", "grpo", 1)
-    current = finish(results, other, ground, {1})
+    current = finish(results, other, current_track, {1})
     rewrite(old.place.facts, track={"name": "fixed", "sha256": "0" * 64})
     missing = Cell("fixed", "grpo", 2)
-    found = survey([CELL, other, missing], {"fixed": ground}, results)
+    found = survey([CELL, other, missing], {"fixed": current_track}, results)
     assert found.finished == (current,)
     assert list(found.outdated) == [CELL]
     assert found.missing == (missing,)
 
 
-def test_damaged_files_are_named(tmp_path: Path, ground: Ground) -> None:
+def test_damaged_files_are_named(tmp_path: Path, current_track: CurrentTrack) -> None:
     results = tmp_path / "results"
-    found = finish(results, CELL, ground, {0})
+    found = finish(results, CELL, current_track, {0})
     found.place.log.write_bytes(b"no archive")
     with pytest.raises(UserError, match=r"grpo-s0\.jsonl\.zst cannot be unpacked"):
         read_cell(results, CELL)
@@ -68,9 +72,11 @@ def test_damaged_files_are_named(tmp_path: Path, ground: Ground) -> None:
         read_cell(results, CELL)
 
 
-def test_files_under_the_name_of_another_cell_are_refused(tmp_path: Path, ground: Ground) -> None:
+def test_files_under_the_name_of_another_cell_are_refused(
+    tmp_path: Path, current_track: CurrentTrack
+) -> None:
     results = tmp_path / "results"
-    place = finish(results, CELL, ground, {0}).place
+    place = finish(results, CELL, current_track, {0}).place
     other = CellFiles(results, Cell("fixed", "grpo", 1))
     place.facts.rename(other.facts)
     with pytest.raises(
@@ -79,9 +85,11 @@ def test_files_under_the_name_of_another_cell_are_refused(tmp_path: Path, ground
         read_cell(results, other.cell)
 
 
-def test_records_that_are_not_the_whole_panel_are_refused(tmp_path: Path, ground: Ground) -> None:
+def test_records_that_are_not_the_whole_panel_are_refused(
+    tmp_path: Path, current_track: CurrentTrack
+) -> None:
     results = tmp_path / "results"
-    found = finish(results, init_cell("fixed"), ground, {0})
+    found = finish(results, init_cell("fixed"), current_track, {0})
     assert found.log is None
     assert found.place.facts.name == "init.json"
     evaluation = found.facts.evaluation.model_dump(mode="json")

@@ -7,7 +7,7 @@ import pytest
 
 from baselines.study.cells import Finished, init_cell
 from baselines.study.claims import Claim, ClaimVerdict, points, read_claims, verdicts
-from baselines.study.current_tracks import Ground
+from baselines.study.current_tracks import CurrentTrack
 from baselines.study.methods import TrackResults, results_of, with_seeds
 from baselines.study.schema import Cell
 from benchmark.stats.paired import difference
@@ -22,7 +22,7 @@ Methods = Mapping[str, Sequence[Collection[int]]]
 
 
 def track_results(
-    folder: Path, ground: Ground, methods: Methods, init: Collection[int]
+    folder: Path, current_track: CurrentTrack, methods: Methods, init: Collection[int]
 ) -> TrackResults:
     """Each method's seeds with the episodes that they solve; an empty one is not finished."""
     cells, finished = [], []
@@ -30,8 +30,8 @@ def track_results(
         for seed, solved in enumerate(seeds):
             cells.append(Cell("fixed", recipe, seed))
             if solved:
-                finished.append(finish(folder / "results", cells[-1], ground, solved))
-    finished.append(finish(folder / "results", init_cell("fixed"), ground, init))
+                finished.append(finish(folder / "results", cells[-1], current_track, solved))
+    finished.append(finish(folder / "results", init_cell("fixed"), current_track, init))
     return results_of("fixed", [PANEL], cells, finished)
 
 
@@ -41,10 +41,12 @@ def judge(results: TrackResults, **rule: object) -> ClaimVerdict:
     return verdict
 
 
-def test_a_method_is_better_if_the_interval_says_so(tmp_path: Path, ground: Ground) -> None:
+def test_a_method_is_better_if_the_interval_says_so(
+    tmp_path: Path, current_track: CurrentTrack
+) -> None:
     results = track_results(
         tmp_path,
-        ground,
+        current_track,
         {"gspo": [EVERY, EVERY, EVERY], "grpo": [[0], [0], [0]], "ppo": [[0, 1], [0], [1]]},
         init=[0],
     )
@@ -61,9 +63,11 @@ def test_a_method_is_better_if_the_interval_says_so(tmp_path: Path, ground: Grou
     assert results.between("gspo", "grpo", PANEL) == difference(gspo, grpo)
 
 
-def test_a_method_learns_if_its_gain_is_large_enough(tmp_path: Path, ground: Ground) -> None:
+def test_a_method_learns_if_its_gain_is_large_enough(
+    tmp_path: Path, current_track: CurrentTrack
+) -> None:
     methods: Methods = {"gspo": [EVERY] * 3, "grpo": [[0]] * 3}
-    results = track_results(tmp_path, ground, methods, init=[0])
+    results = track_results(tmp_path, current_track, methods, init=[0])
     learns = judge(results, learns=["gspo"])
     assert learns.outcome == "reproduced"
     assert learns.numbers.startswith("gspo minus its init: +87.5 [")
@@ -78,19 +82,21 @@ def test_a_method_learns_if_its_gain_is_large_enough(tmp_path: Path, ground: Gro
 
 
 def test_one_method_with_all_its_seeds_shows_that_a_track_can_be_learned(
-    tmp_path: Path, ground: Ground
+    tmp_path: Path, current_track: CurrentTrack
 ) -> None:
     methods: Methods = {"gspo": [EVERY] * 3, "grpo": [[0], [0], []], "ppo": [EVERY, EVERY]}
-    results = track_results(tmp_path, ground, methods, init=[0])
+    results = track_results(tmp_path, current_track, methods, init=[0])
     assert judge(results, learns=["grpo", "gspo"]).outcome == "reproduced"
     assert judge(results, learns=["grpo"]).outcome == "not run"
     assert judge(results, learns=["grpo", "gspo"], gain=0.9).outcome == "not run"
     assert judge(results, learns=["grpo", "ppo"]).outcome == "not run"
 
 
-def test_a_claim_of_which_a_seed_is_missing_is_not_run(tmp_path: Path, ground: Ground) -> None:
+def test_a_claim_of_which_a_seed_is_missing_is_not_run(
+    tmp_path: Path, current_track: CurrentTrack
+) -> None:
     methods: Methods = {"gspo": [EVERY, EVERY, []], "grpo": [[0], [], []]}
-    results = track_results(tmp_path, ground, methods, init=[0])
+    results = track_results(tmp_path, current_track, methods, init=[0])
     verdict = judge(results, better=["gspo", "grpo"])
     assert verdict.outcome == "not run"
     assert verdict.numbers == "gspo lacks seed 2; grpo lacks seeds 1, 2"
@@ -99,10 +105,10 @@ def test_a_claim_of_which_a_seed_is_missing_is_not_run(tmp_path: Path, ground: G
 
 
 def test_numbers_of_an_undecided_claim_are_shown_from_three_seeds(
-    tmp_path: Path, ground: Ground
+    tmp_path: Path, current_track: CurrentTrack
 ) -> None:
     methods: Methods = {"gspo": [EVERY, EVERY, EVERY, []], "grpo": [[0], [0], [0]]}
-    results = track_results(tmp_path, ground, methods, init=[0])
+    results = track_results(tmp_path, current_track, methods, init=[0])
     verdict = judge(results, better=["gspo", "grpo"])
     assert verdict.outcome == "not run"
     assert verdict.numbers.startswith("gspo lacks seed 3; so far: gspo minus grpo: +87.5 [")
@@ -110,9 +116,9 @@ def test_numbers_of_an_undecided_claim_are_shown_from_three_seeds(
     assert learns.startswith("gspo lacks seed 3; so far: gspo minus its init: +87.5 [")
 
 
-def test_two_seeds_decide_nothing(tmp_path: Path, ground: Ground) -> None:
+def test_two_seeds_decide_nothing(tmp_path: Path, current_track: CurrentTrack) -> None:
     methods: Methods = {"gspo": [EVERY] * 3, "grpo": [[0]] * 2}
-    results = track_results(tmp_path, ground, methods, init=[0])
+    results = track_results(tmp_path, current_track, methods, init=[0])
     for rule in ({"better": ["gspo", "grpo"]}, {"best": "gspo"}, {"holds": "grpo"}):
         verdict = judge(results, **rule)
         assert verdict.outcome == "not decided"
@@ -120,27 +126,33 @@ def test_two_seeds_decide_nothing(tmp_path: Path, ground: Ground) -> None:
     assert judge(results, learns=["gspo"]).outcome == "reproduced"
 
 
-def test_the_best_among_some_does_not_wait_for_the_others(tmp_path: Path, ground: Ground) -> None:
+def test_the_best_among_some_does_not_wait_for_the_others(
+    tmp_path: Path, current_track: CurrentTrack
+) -> None:
     methods: Methods = {"gspo": [EVERY] * 3, "grpo": [[0]] * 3, "ppo": [[]] * 3}
-    results = track_results(tmp_path, ground, methods, init=[0])
+    results = track_results(tmp_path, current_track, methods, init=[0])
     assert judge(results, best="gspo").outcome == "not run"
     assert judge(results, best="gspo", among=["grpo"]).outcome == "reproduced"
 
 
-def collapsing(folder: Path, ground: Ground, counts: dict[str, tuple[int, int]]) -> TrackResults:
+def collapsing(
+    folder: Path, current_track: CurrentTrack, counts: dict[str, tuple[int, int]]
+) -> TrackResults:
     """Methods with so many seeds of which the first so many collapse."""
     finished: list[Finished] = []
     for recipe, (fallen, seeds) in counts.items():
         for seed in range(seeds):
             curve = FALLS if seed < fallen else (6, 6, 6)
             cell = Cell("fixed", recipe, seed)
-            finished.append(finish(folder / "results", cell, ground, [0], curve))
+            finished.append(finish(folder / "results", cell, current_track, [0], curve))
     return results_of("fixed", [PANEL], [each.cell for each in finished], finished)
 
 
-def test_collapses_are_counted_and_held_to_the_rule(tmp_path: Path, ground: Ground) -> None:
+def test_collapses_are_counted_and_held_to_the_rule(
+    tmp_path: Path, current_track: CurrentTrack
+) -> None:
     counts = {"cispo": (2, 3), "cispo_sm": (0, 3), "sapo": (1, 3), "gspo": (3, 3)}
-    results = collapsing(tmp_path, ground, counts)
+    results = collapsing(tmp_path, current_track, counts)
     verdict = judge(results, collapses="cispo", holds="cispo_sm")
     assert verdict.outcome == "reproduced"
     # Wilson: 2 of 3 is 21 to 94%, 0 of 3 is 0 to 56%.
@@ -155,9 +167,9 @@ def test_collapses_are_counted_and_held_to_the_rule(tmp_path: Path, ground: Grou
 
 
 def test_a_claim_about_what_the_study_does_not_run_is_not_run(
-    tmp_path: Path, ground: Ground
+    tmp_path: Path, current_track: CurrentTrack
 ) -> None:
-    results = track_results(tmp_path, ground, {"gspo": [EVERY]}, init=[0])
+    results = track_results(tmp_path, current_track, {"gspo": [EVERY]}, init=[0])
     verdict = judge(results, better=["sampo", "gspo"])
     assert (verdict.outcome, verdict.numbers) == ("not run", "the study does not run sampo here")
     elsewhere = Claim(claim="Elsewhere.", track="other", learns=("gspo",))
@@ -206,17 +218,19 @@ def test_a_claim_about_nothing_is_a_mistake(
     assert str(refused.value) == f"{path}: {message}"
 
 
-def two_paces(folder: Path, ground: Ground) -> TrackResults:
+def two_paces(folder: Path, current_track: CurrentTrack) -> TrackResults:
     """GRPO plays 8 episodes in each of 4 updates, SAMPO 16: 32 are 2 updates of SAMPO."""
-    grpo = finish(folder / "results", Cell("fixed", "grpo", 0), ground, [0], (2, 3, 4))
+    grpo = finish(folder / "results", Cell("fixed", "grpo", 0), current_track, [0], (2, 3, 4))
     sampo = finish(
-        folder / "results", Cell("fixed", "sampo", 0), ground, EVERY, (2, 6, 8), played=16
+        folder / "results", Cell("fixed", "sampo", 0), current_track, EVERY, (2, 6, 8), played=16
     )
     return results_of("fixed", [PANEL], [grpo.cell, sampo.cell], [grpo, sampo])
 
 
-def test_success_at_equal_episodes_is_that_after_the_fewest(tmp_path: Path, ground: Ground) -> None:
-    results = two_paces(tmp_path, ground)
+def test_success_at_equal_episodes_is_that_after_the_fewest(
+    tmp_path: Path, current_track: CurrentTrack
+) -> None:
+    results = two_paces(tmp_path, current_track)
     equal = results.at_equal_episodes("builtin")
     assert equal is not None
     assert equal.limit == 32
@@ -225,9 +239,11 @@ def test_success_at_equal_episodes_is_that_after_the_fewest(tmp_path: Path, grou
     assert results.methods["sampo"].episodes == 64
 
 
-def test_the_interval_of_one_method_knows_of_its_seeds(tmp_path: Path, ground: Ground) -> None:
+def test_the_interval_of_one_method_knows_of_its_seeds(
+    tmp_path: Path, current_track: CurrentTrack
+) -> None:
     methods = {"grpo": [range(4), range(4)], "gspo": [range(2), range(6)]}
-    results = track_results(tmp_path, ground, methods, init=[0])
+    results = track_results(tmp_path, current_track, methods, init=[0])
     alike, apart = (with_seeds(s) for m in results.methods.values() if (s := m.side(PANEL)))
     assert alike.value == apart.value == 0.5
     assert apart.low < alike.low < 0.5 < alike.high < apart.high
@@ -236,10 +252,10 @@ def test_the_interval_of_one_method_knows_of_its_seeds(tmp_path: Path, ground: G
 
 
 def test_methods_that_played_more_are_compared_at_equal_episodes_too(
-    tmp_path: Path, ground: Ground
+    tmp_path: Path, current_track: CurrentTrack
 ) -> None:
     """At 32 episodes GRPO has solved 4 of 8, SAMPO 6."""
-    results = two_paces(tmp_path, ground)
+    results = two_paces(tmp_path, current_track)
     claim = Claim(claim="So.", track="fixed", better=("sampo", "grpo"))
     (verdict,) = verdicts([claim], {"fixed": results})
     equal = results.between_at_equal_episodes("sampo", "grpo", PANEL)

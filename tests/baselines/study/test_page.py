@@ -10,7 +10,7 @@ import pytest
 
 from baselines.study.cells import init_cell
 from baselines.study.child import process_start
-from baselines.study.current_tracks import Ground, grounds_of
+from baselines.study.current_tracks import CurrentTrack, current_tracks_of
 from baselines.study.estimate import duration, estimate, relative_episodes
 from baselines.study.overview import BEGIN, END, FIGURE, overview_table
 from baselines.study.page import results_by_track
@@ -30,17 +30,17 @@ STUDIES, RESULTS = (REPOSITORY / "baselines" / name for name in ("studies", "res
 
 
 @pytest.fixture
-def folder(tmp_path: Path, ground: Ground) -> Path:
+def folder(tmp_path: Path, current_track: CurrentTrack) -> Path:
     """Two seeds of GRPO and SAMPO, one of CISPO, and the init."""
     (tmp_path / "study.yaml").write_text(STUDY)
     (tmp_path / "claims.yaml").write_text(CLAIMS)
     results = tmp_path / "results"
     for seed in (0, 1):
-        finish(results, Cell("fixed", "grpo", seed), ground, [0, 1], (2, 2, 2))
+        finish(results, Cell("fixed", "grpo", seed), current_track, [0, 1], (2, 2, 2))
         sampo = Cell("fixed", "sampo", seed)
-        finish(results, sampo, ground, range(8), (2, 4, 8), played=16, cpu=120)
-    finish(results, Cell("fixed", "cispo", 0), ground, [0], (6, 0, 0))
-    finish(results, init_cell("fixed"), ground, [0, 1])
+        finish(results, sampo, current_track, range(8), (2, 4, 8), played=16, cpu=120)
+    finish(results, Cell("fixed", "cispo", 0), current_track, [0], (6, 0, 0))
+    finish(results, init_cell("fixed"), current_track, [0, 1])
     return tmp_path
 
 
@@ -127,9 +127,9 @@ def test_a_readme_without_marks_is_left_alone(
 @pytest.mark.slow
 def test_the_readme_shows_what_the_committed_cells_say() -> None:
     planned = cells_of(read_study(STUDIES / "table.yaml"))
-    cells, grounds = with_inits(planned), grounds_of(planned, "table.yaml")
-    finished = survey(cells, grounds, RESULTS).finished
-    table = overview_table(results_by_track(cells, finished, grounds), grounds)
+    cells, current_tracks = with_inits(planned), current_tracks_of(planned, "table.yaml")
+    finished = survey(cells, current_tracks, RESULTS).finished
+    table = overview_table(results_by_track(cells, finished, current_tracks), current_tracks)
     assert table.count("\n") > 5
     assert f"{BEGIN}\n\n{table}\n\n{END}" in (REPOSITORY / "README.md").read_text("utf-8")
 
@@ -207,22 +207,22 @@ def test_what_is_left_is_estimated_from_what_was_measured(
 ) -> None:
     del tiny_tracks
     cells = [Cell(t, r, s) for t in ("fixed", "tuned") for r in ("grpo", "sampo") for s in (0, 1)]
-    grounds = grounds_of(cells, "study.yaml")
-    nothing = estimate(cells, [], grounds, {})
+    current_tracks = current_tracks_of(cells, "study.yaml")
+    nothing = estimate(cells, [], current_tracks, {})
     assert (nothing.measured, nothing.unknown) == (0, 8)
     assert nothing.text(1).startswith("the remaining time cannot be estimated yet")
-    done = finish(tmp_path / "results", cells[0], grounds["fixed"], [0], cpu=60)
+    done = finish(tmp_path / "results", cells[0], current_tracks["fixed"], [0], cpu=60)
     # GRPO a minute; SAMPO, never measured, twice as long.
-    left = estimate(cells[1:4], [done], grounds, {})
+    left = estimate(cells[1:4], [done], current_tracks, {})
     assert left.cpu_seconds == 60 + 120 + 120
     assert left.text(2) == "about 5 min of CPU time left, 2 min at 2 jobs"
     # A run of `tuned` takes 2 minutes by its index, the first of a recipe 2 of 4 updates more.
-    left = estimate(cells, [done], grounds, {"tuned": 2.0})
+    left = estimate(cells, [done], current_tracks, {"tuned": 2.0})
     assert left.cpu_seconds == 60 * 2 + 120 * 2 + 120 * 2.5 + 240 * 2.5
     # SAMPO has played three times as many episodes as planned.
-    sampo = finish(tmp_path / "results", cells[2], grounds["fixed"], [0], played=24, cpu=90)
-    assert relative_episodes("sampo", [done, sampo], grounds) == 3.0
-    left = estimate([cells[6]], [done, sampo], grounds, {"tuned": 2.0})
+    sampo = finish(tmp_path / "results", cells[2], current_tracks["fixed"], [0], played=24, cpu=90)
+    assert relative_episodes("sampo", [done, sampo], current_tracks) == 3.0
+    left = estimate([cells[6]], [done, sampo], current_tracks, {"tuned": 2.0})
     assert left.cpu_seconds == 120 * 3 * 1.5
 
 

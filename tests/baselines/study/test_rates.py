@@ -6,7 +6,7 @@ import pytest
 
 from baselines.config.run import TrainingRun
 from baselines.inits.registry import find_model
-from baselines.study.current_tracks import grounds_of
+from baselines.study.current_tracks import current_tracks_of
 from baselines.study.rates import keep_rate, known_rate, share_tuning, tuning_commands
 from baselines.study.schema import Cell
 from baselines.tracks.registry import read_tuning, resolve_on_track
@@ -20,7 +20,7 @@ from tests.support.training.logs import start_line, update_line, write_log
 @pytest.fixture
 def track(tiny_tracks: Path) -> Track:
     """The track `tuned`: one update at each of 3e-4 and 1e-3, on seed 1000."""
-    return grounds_of([Cell("tuned", "grpo", 0)], "study.yaml")["tuned"].track
+    return current_tracks_of([Cell("tuned", "grpo", 0)], "study.yaml")["tuned"].track
 
 
 def finish_trials(track: Track, folder: Path, recipe: str, success: dict[float, float]) -> None:
@@ -73,5 +73,5 @@ def test_rates_are_kept_beside_those_of_other_recipes(tmp_path: Path, track: Tra
 
 def test_a_track_with_one_rate_needs_no_tuning(tmp_path: Path, tiny_tracks: Path) -> None:
     del tiny_tracks
-    fixed = grounds_of([Cell("fixed", "grpo", 0)], "study.yaml")["fixed"].track
+    fixed = current_tracks_of([Cell("fixed", "grpo", 0)], "study.yaml")["fixed"].track
     assert known_rate(tmp_path, fixed, "grpo") == 5e-4

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baselines.study.claims import read_claims
-from baselines.study.current_tracks import grounds_of
+from baselines.study.current_tracks import current_tracks_of
 from baselines.study.schema import Block, Cell, Study, cells_of, read_study
 from tasks.errors import UserError
 
@@ -54,11 +54,11 @@ def test_no_run_is_listed_twice(seeds: list[int], blocks: int) -> None:
 def test_the_shipped_study_and_its_claims_can_be_run() -> None:
     study = read_study(STUDIES / "table.yaml")
     cells = cells_of(study)
-    grounds = grounds_of(cells, "table.yaml")
+    current_tracks = current_tracks_of(cells, "table.yaml")
     for claim in read_claims(STUDIES / "claims.yaml"):
         known = {cell.recipe for cell in cells if cell.track == claim.track}
         assert set(claim.recipes) <= known, claim
-        assert claim.track in grounds
+        assert claim.track in current_tracks
     # 13 recipes on two tracks, three seeds, two more of five of them; then the other blocks.
     assert sum(cell.track == "sokoban-stress" for cell in cells) == 13 * 3 + 5 * 2 + 4 * 3
     assert sum(cell.track == "tir_math-standard" for cell in cells) == 9 * 3
@@ -106,5 +106,5 @@ def test_what_cannot_be_trained_is_an_error_of_the_file(
     track: str, recipe: str, message: str
 ) -> None:
     with pytest.raises(UserError, match=message) as refused:
-        grounds_of([Cell(track, recipe, 0)], "study.yaml")
+        current_tracks_of([Cell(track, recipe, 0)], "study.yaml")
     assert str(refused.value).startswith(f"study.yaml: {track} {recipe}: ")

@@ -15,9 +15,9 @@ async def test_weights_in_bfloat16_are_half_as_much_and_round(tmp_path: Path) ->
     init = run.init.path
     assert init is not None
     found = await run_smoke(run, lambda: TransformersEngine(init, deterministic=True))
-    assert found.failure is None and found.hand_over is not None
+    assert found.failure is None and found.weight_sync is not None
     for line in found.updates:
-        assert line["weights/gib"] == pytest.approx(found.hand_over.gib / 2)
+        assert line["weights/gib"] == pytest.approx(found.weight_sync.gib / 2)
         # The engine's own numbers are float32 all the same: what differs is rounding.
         assert 1e-4 < line["engine/abs_max"] < 0.5
         assert line["speed/tflops"] > 0 and "speed/mfu" not in line

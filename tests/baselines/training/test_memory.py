@@ -73,7 +73,7 @@ def test_qwen3_4b_on_one_gpu_and_on_eight() -> None:
     assert eight.parts["weights"] == pytest.approx(alone.parts["weights"] / 6)
     beside = estimate_memory(LARGE, config, 6, sharded=True, longest=LONGEST, everywhere=True)
     # An engine in each process gets all weights in bfloat16.
-    assert beside.phases["hand-over"] - eight.phases["hand-over"] == pytest.approx(
+    assert beside.phases["weight sync"] - eight.phases["weight sync"] == pytest.approx(
         2 * parameters / GIB
     )
     # Sharded weights are bfloat16 where they are whole, and so is the stream between layers.

@@ -17,7 +17,7 @@ from benchmark.cli.main import main
 from benchmark.logs.groups import Plotted, Series, band_of, curves_of, plotted, series_of
 from benchmark.logs.training_log import TrainingLog, read_training_log
 from benchmark.plots.colors import HUES
-from benchmark.plots.style import dress, looks_of
+from benchmark.plots.style import looks_of, style_axes
 from benchmark.plots.training import figure_bytes
 from benchmark.plots.training_page import training_page
 from benchmark.stability.collapse import collapse_update
@@ -188,7 +188,7 @@ def test_rounding_does_not_stretch_a_logarithmic_axis(tmp_path: Path) -> None:
     what = Plotted("kl_init/mean")
     drawn = series_of(log, what)
     axes.plot(drawn.x, drawn.y)
-    dress(axes, what, [drawn])
+    style_axes(axes, what, [drawn])
     assert axes.get_yscale() == "symlog"
     ticks = [tick for tick in axes.get_yticks() if tick > 0]
     assert min(ticks) >= 1e-7

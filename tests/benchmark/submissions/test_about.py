@@ -11,7 +11,7 @@ from benchmark.models import ModelIdentity
 from benchmark.submissions.about import EXAMPLES, Kind, read_about
 from benchmark.submissions.format.schema import Declaration
 from benchmark.submissions.format.texts import PLACEHOLDERS
-from tasks.errors import UserError, near
+from tasks.errors import UserError, suggestion
 from tasks.seeding import sha256_text
 
 README = Path(__file__).parents[3] / "submissions" / "README.md"
@@ -38,7 +38,7 @@ TRAINED = POLICY | {
 
 def find_init(name: str) -> ModelIdentity:
     if name != INIT.name:
-        raise UserError(f"there is no init or folder {name!r}{near(name, (INIT.name,))}")
+        raise UserError(f"there is no init or folder {name!r}{suggestion(name, (INIT.name,))}")
     return INIT
 
 

@@ -13,8 +13,8 @@ from leaderboard.episodes.plays import (
     MAX_KEPT,
     MAX_KEPT_OF_ONE,
     Asked,
-    Kept,
     Play,
+    PlayCache,
     play_of,
     size_of,
     without_prompts,
@@ -149,7 +149,7 @@ def test_few_episodes_are_kept_and_none_that_is_long(real: tuple[Board, Path]) -
     small = play(real, "20260102_policy", 0, 0)
     large = longer(small, MAX_KEPT_OF_ONE - size_of(small))
     assert size_of(large) == MAX_KEPT_OF_ONE
-    kept = Kept()
+    kept = PlayCache()
     kept.add(asked(0), longer(large, 1))
     assert kept.find(asked(0)) is None and kept.size == 0
     for number in range(8):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard.page.charts import apart, apart_where_near, unit_of
+from leaderboard.page.charts import spread_labels, spread_near_labels, unit_of
 
 
 @pytest.mark.parametrize(
@@ -23,16 +23,16 @@ from leaderboard.page.charts import apart, apart_where_near, unit_of
     ],
 )
 def test_labels_by_hand(heights: list[float], expected: list[float]) -> None:
-    assert apart(heights, 4) == pytest.approx(expected)
+    assert spread_labels(heights, 4) == pytest.approx(expected)
 
 
 def test_nothing_stands_above_the_top() -> None:
-    assert apart([99.0, 100.0], 4, 100) == pytest.approx([96.0, 100.0])
+    assert spread_labels([99.0, 100.0], 4, 100) == pytest.approx([96.0, 100.0])
 
 
 @given(st.lists(st.floats(0, 100), max_size=8), st.floats(0.1, 20))
 def test_no_two_are_nearer_than_the_gap(heights: list[float], gap: float) -> None:
-    found = apart(heights, gap)
+    found = spread_labels(heights, gap)
     ordered = sorted(found)
     assert all(b - a >= gap - 1e-6 for a, b in pairwise(ordered))
     # Their order is that of the heights, and their middle is the same.
@@ -42,7 +42,7 @@ def test_no_two_are_nearer_than_the_gap(heights: list[float], gap: float) -> Non
 
 
 def test_labels_far_from_each_other_sideways_stay_where_they_are() -> None:
-    assert apart_where_near([(0, 10), (50, 10), (55, 10)], 10, 4) == pytest.approx([10, 8, 12])
+    assert spread_near_labels([(0, 10), (50, 10), (55, 10)], 10, 4) == pytest.approx([10, 8, 12])
 
 
 def test_units_that_say_nothing_are_not_shown() -> None:

@@ -24,7 +24,7 @@ from gradio.routes import App
 from starlette.websockets import WebSocketDisconnect
 
 from leaderboard.board.board import Board
-from leaderboard.serve.gate import MAX_BODY, Gate, Impatient
+from leaderboard.serve.gate import MAX_BODY, Gate, HeadTimeoutProtocol
 from leaderboard.serve.server import SESSIONS, THREADS, application, settings
 from tests.leaderboard.page_calls import (
     BOARD,
@@ -177,7 +177,7 @@ def test_what_is_not_an_event_is_refused_in_a_line(client: TestClient, name: str
 def ports(served: FastAPI, inner: App) -> Iterator[dict[str, int]]:
     """Real servers: Gradio alone behind uvicorn as it is, and the page."""
 
-    class Hasty(Impatient):
+    class Hasty(HeadTimeoutProtocol):
         head_s = SOON
 
     own = settings(served)

@@ -15,7 +15,7 @@ from leaderboard.page.marks import below_init_chip, collapse_chip, interval_bar,
 from leaderboard.page.state import State
 from leaderboard.table.columns import dependable_of, worst_of
 from leaderboard.tabs.answer import answer, init_success, order_of_track
-from leaderboard.tabs.board import board_page, chosen, silent
+from leaderboard.tabs.board import board_page, chosen, uninformative
 from leaderboard.tabs.coverage import coverage_page
 from leaderboard.tabs.plane import plane
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, Boards, first
@@ -155,7 +155,7 @@ def test_the_success_of_the_init_is_that_of_its_own_entry(boards: Boards) -> Non
 
 def test_columns_that_say_nothing_are_not_shown(boards: Boards) -> None:
     board = boards(trained("a", "sampo", 80, 0, 0.9), trained("b", "cispo", 10, 3, 0.1))
-    hidden = silent(board, "v1", "sokoban/builtin")
+    hidden = uninformative(board, "v1", "sokoban/builtin")
     assert {"track", "init", "mismatch_p95", "worst_seed"} <= hidden
     assert not {"collapse_rate", "retention"} & hidden
     names = [column.name for column in chosen(board, STATE)]
@@ -164,7 +164,7 @@ def test_columns_that_say_nothing_are_not_shown(boards: Boards) -> None:
     own = State(protocol="v1", panels="sokoban/builtin", columns=("track",))
     assert "track" in [column.name for column in chosen(board, own)]
     # A single entry's track stands in the answer, its drawdown nowhere else.
-    alone = silent(boards(trained("a", "sampo", 80, 0, 0.9)), "v1", "sokoban/builtin")
+    alone = uninformative(boards(trained("a", "sampo", 80, 0, 0.9)), "v1", "sokoban/builtin")
     assert {"track", "init", "badges"} <= alone and "retention" not in alone
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmark.models import ModelIdentity
 from benchmark.submissions.about import Kind, read_about
-from tasks.errors import UserError, near
+from tasks.errors import UserError, suggestion
 from tests.support.fuzz.archives import ARCHIVES
 from tests.support.fuzz.lines import changed_lines
 from tests.support.fuzz.values import changed, damaged, dumped, parsed, rewritten
@@ -248,7 +248,7 @@ def _about_yaml(copy: Copy, draw: random.Random) -> None:
 
 def _find_init(name: str) -> ModelIdentity:
     if name != INIT["name"]:
-        raise UserError(f"there is no init {name!r}{near(name, ('tiny-sokoban',))}")
+        raise UserError(f"there is no init {name!r}{suggestion(name, ('tiny-sokoban',))}")
     return ModelIdentity.model_validate(INIT)
 
 

@@ -13,7 +13,7 @@ from baselines.study.cells import (
     record_lines,
     write_cell,
 )
-from baselines.study.current_tracks import Ground
+from baselines.study.current_tracks import CurrentTrack
 from baselines.study.schema import Cell
 from benchmark.evaluation.protocol import run_fingerprint
 from benchmark.evaluation.run_folder import MANIFEST, RECORDS
@@ -26,7 +26,7 @@ from tests.support.training.logs import start_line, update_line, validation_line
 def finish(
     results: Path,
     cell: Cell,
-    ground: Ground,
+    current_track: CurrentTrack,
     solved: Collection[int],
     curve: Sequence[int] = (4, 4, 4),
     *,
@@ -39,7 +39,7 @@ def finish(
     Args:
         results: Folder of the results.
         cell: Which one.
-        ground: Its track.
+        current_track: Its track.
         solved: Numbers of the episodes that the last weights solve.
         curve: Episodes solved at the validations, which are spaced evenly.
         played: Training episodes of every update.
@@ -49,11 +49,13 @@ def finish(
     run = results.parent / "made" / cell.track / cell.stem
     evaluation = run / "eval"
     evaluation.mkdir(parents=True)
-    protocols = tuple(planned.protocol for planned in ground.validation.panels)
+    protocols = tuple(planned.protocol for planned in current_track.validation.panels)
     manifest = make_manifest(*protocols)
-    assert manifest.fingerprint == run_fingerprint(protocols) == ground.validation.fingerprint
+    assert (
+        manifest.fingerprint == run_fingerprint(protocols) == current_track.validation.fingerprint
+    )
     (evaluation / MANIFEST).write_text(manifest.model_dump_json())
-    panel = ground.validation.panels[0].panel
+    panel = current_track.validation.panels[0].panel
     records = [
         make_record(entry.id, success=number in solved, category=entry.category)
         for number, entry in enumerate(panel.entries)
@@ -62,9 +64,9 @@ def finish(
     (evaluation / RECORDS).write_text("".join(lines))
     trained = cell.recipe != INIT
     if trained:
-        _write_log(run, cell, ground, curve, played, rate)
+        _write_log(run, cell, current_track, curve, played, rate)
     facts = CellFacts(
-        track=ground.track.claim,
+        track=current_track.track.claim,
         recipe=cell.recipe,
         seed=cell.seed,
         learning_rate=rate if trained else None,
@@ -83,15 +85,20 @@ def finish(
 
 
 def _write_log(
-    run: Path, cell: Cell, ground: Ground, curve: Sequence[int], played: int, rate: float
+    run: Path,
+    cell: Cell,
+    current_track: CurrentTrack,
+    curve: Sequence[int],
+    played: int,
+    rate: float,
 ) -> None:
-    configuration = {"optimization": {"learning_rate": rate, "updates": ground.updates}}
-    claim = ground.track.claim.model_dump()
+    configuration = {"optimization": {"learning_rate": rate, "updates": current_track.updates}}
+    claim = current_track.track.claim.model_dump()
     start = start_line(cell.recipe, cell.seed, configuration=configuration, track=claim)
-    episodes = ground.validation.panels[0].protocol.episodes
+    episodes = current_track.validation.panels[0].protocol.episodes
     lines = [start, validation_line(0, curve[0], episodes)]
-    every = ground.updates // (len(curve) - 1)
-    for update in range(1, ground.updates + 1):
+    every = current_track.updates // (len(curve) - 1)
+    for update in range(1, current_track.updates + 1):
         lines.append(update_line(update, {"rollout/episodes": played}))
         if update % every == 0:
             lines.append(validation_line(update, curve[update // every], episodes))

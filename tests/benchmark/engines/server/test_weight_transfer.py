@@ -17,7 +17,7 @@ from aiohttp import web
 from safetensors.torch import load_file
 
 from benchmark.engines.core.base import EngineDown, Sampling
-from benchmark.engines.server.exchange import Trouble
+from benchmark.engines.server.exchange import RetryableError
 from benchmark.engines.server.nccl_transfer import FanOut, NcclTransfer, worker_counts
 from benchmark.engines.server.openai import OpenAIEngine
 from benchmark.engines.server.weight_transfer import FolderTransfer
@@ -213,7 +213,7 @@ async def test_a_server_that_comes_back_without_the_weights_gets_no_requests(
         endpoint = engine._pool.endpoints[0]
         await engine._probe(endpoint)
         server.weight_version = "default"  # as after a restart
-        with pytest.raises(Trouble, match=r"came back with different weights \('default'\)"):
+        with pytest.raises(RetryableError, match=r"came back with different weights \('default'\)"):
             await engine._probe(endpoint)
 
 

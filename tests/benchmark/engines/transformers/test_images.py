@@ -13,7 +13,7 @@ from baselines.inits.registry import find_model
 from benchmark.engines.core.base import Generation, Request, Sampling
 from benchmark.engines.core.chat import Chat
 from benchmark.engines.transformers.engine import TransformersEngine, load_model
-from benchmark.engines.transformers.images import alike, image_inputs
+from benchmark.engines.transformers.images import by_shape, image_inputs
 from tasks.chat.images import Image
 from tasks.chat.messages import user_message
 from tasks.errors import UserError
@@ -51,13 +51,13 @@ def answers(folder: Path, requests: list[Request], **settings: Any) -> list[Gene
 def own_log_probs(folder: Path, one: Request, answer: Generation) -> list[float]:
     """What the model's own `forward` says of a response, positions and all."""
     chat, model = Chat.load(folder), load_model(folder, "auto", "cpu")
-    prompt, sight = chat.read(one.messages)
+    prompt, prompt_images = chat.read(one.messages)
     assert answer.prompt_ids == tuple(prompt)
     assert answer.response_ids is not None
     ids = torch.tensor([[*prompt, *answer.response_ids]])
     inputs: dict[str, torch.Tensor] = {"input_ids": ids}
-    if sight is not None:
-        inputs = image_inputs(model, ids, [sight])
+    if prompt_images is not None:
+        inputs = image_inputs(model, ids, [prompt_images])
     with torch.inference_mode():
         logits = model(**inputs).logits[0, len(prompt) - 1 : -1]
     chosen = torch.tensor(answer.response_ids)[:, None]
@@ -93,11 +93,11 @@ def test_the_image_is_seen(qwen3: Path) -> None:
 
 def test_a_cell_is_a_token(qwen3: Path) -> None:
     chat = Chat.load(qwen3)
-    ids, sight = chat.read(request("look", SMALL, WIDE).messages)
-    assert sight is not None
-    assert ids.count(sight.image_token) == 4 * 4 + 3 * 5
-    assert sight.bare_ids.count(sight.image_token) == 2
-    assert sight.inputs["image_grid_thw"].tolist() == [[1, 8, 8], [1, 6, 10]]
+    ids, prompt_images = chat.read(request("look", SMALL, WIDE).messages)
+    assert prompt_images is not None
+    assert ids.count(prompt_images.image_token) == 4 * 4 + 3 * 5
+    assert prompt_images.bare_ids.count(prompt_images.image_token) == 2
+    assert prompt_images.inputs["image_grid_thw"].tolist() == [[1, 8, 8], [1, 6, 10]]
     assert chat.render(request("look", SMALL, WIDE).messages) == ids
 
 
@@ -105,8 +105,8 @@ def test_prompts_of_one_form_are_fed_together(qwen3: Path) -> None:
     chat = Chat.load(qwen3)
     images = ((SMALL,), (WIDE,), (SOLVED,))
     read = [chat.read(request("look", *shown).messages) for shown in images]
-    sights = [sight for _, sight in read if sight is not None]
-    assert alike([ids for ids, _ in read], sights) == [[0, 2], [1]]
+    prompt_images = [prompt_images for _, prompt_images in read if prompt_images is not None]
+    assert by_shape([ids for ids, _ in read], prompt_images) == [[0, 2], [1]]
 
 
 def refusal(folder: Path, *images: Image) -> str:

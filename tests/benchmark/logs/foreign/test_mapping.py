@@ -14,7 +14,7 @@ from benchmark.logs.foreign.mapping import (
     meaning_of,
     own_words,
     priority,
-    why_not,
+    unmapped_reason,
 )
 from benchmark.logs.metrics import METRICS, VALIDATION_METRICS
 from tasks.errors import UserError
@@ -61,8 +61,8 @@ def test_what_is_only_similar_is_unknown_with_its_reason() -> None:
     for source, names in similar.items():
         for name in names:
             assert meaning_of(source, name) is None, name  # type: ignore[arg-type]
-            assert why_not(name), name
-    assert why_not("my/own/number") is None
+            assert unmapped_reason(name), name
+    assert unmapped_reason("my/own/number") is None
 
 
 def test_the_upper_of_two_names_for_one_number_goes_first() -> None:

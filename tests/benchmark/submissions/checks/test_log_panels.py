@@ -12,7 +12,7 @@ from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.summarize import summarize
 from benchmark.logs.training_log import TrainingLog, parse_training_log
 from benchmark.models import ModelIdentity
-from benchmark.submissions.checks.log_panels import check_panels, tied_panels
+from benchmark.submissions.checks.log_panels import check_panels, matched_panels
 from benchmark.submissions.format.schema import Checkpoint
 from benchmark.submissions.reading.entry import ReadCheckpoint, ReadRun
 from tests.support.runs.factories import TASKS, make_manifest, make_protocol, make_record
@@ -54,7 +54,7 @@ def problems(point: ReadCheckpoint, log: TrainingLog) -> list[str]:
 def test_the_same_protocol() -> None:
     protocol = make_protocol()
     log = log_of(protocol)
-    tie = tied_panels(point_of(protocol), log)["builtin"]
+    tie = matched_panels(point_of(protocol), log)["builtin"]
     assert (tie.protocol, tie.comparable) == (protocol, True)
     assert problems(point_of(protocol), log) == []
 
@@ -62,7 +62,7 @@ def test_the_same_protocol() -> None:
 def test_one_play_of_what_was_evaluated_in_eight() -> None:
     """This project's trainer plays every episode once, whatever is standard."""
     once = replace(SAMPLED, repeats=1)
-    tie = tied_panels(point_of(SAMPLED), log_of(once))["builtin"]
+    tie = matched_panels(point_of(SAMPLED), log_of(once))["builtin"]
     assert (tie.protocol, tie.comparable) == (once, True)
     assert problems(point_of(SAMPLED), log_of(once)) == []
     assert problems(point_of(SAMPLED, solved=0), log_of(once, solved=4))[0].startswith("no validat")
@@ -73,7 +73,7 @@ def test_sampled_validations_of_what_was_evaluated_greedily() -> None:
     chosen = {"every": 5, "temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_tokens": None}
     greedy = make_protocol()
     validated = replace(SAMPLED, repeats=1)
-    tie = tied_panels(point_of(greedy), log_of(validated, chosen))["builtin"]
+    tie = matched_panels(point_of(greedy), log_of(validated, chosen))["builtin"]
     assert (tie.protocol, tie.comparable) == (validated, False)
     assert problems(point_of(greedy, solved=4), log_of(validated, chosen, solved=0)) == []
     assert problems(point_of(greedy), log_of(validated, chosen, turns=16.0)) == [

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 
-def told(board: Sequence[str]) -> str:
+def positions_text(board: Sequence[str]) -> str:
     """Where things are, in a sentence: "I am at r2c1, the box at r2c3, the target at r1c1.".
 
     Args:

@@ -16,7 +16,7 @@ from leaderboard.table.columns import Line
 
 
 @dataclass(frozen=True, slots=True)
-class Autopsy:
+class CollapsedRun:
     """One run that collapsed.
 
     Attributes:
@@ -39,7 +39,7 @@ class Autopsy:
 
 
 @dataclass(frozen=True, slots=True)
-class Warned:
+class SignalSummary:
     """One signal over all runs that collapsed.
 
     Attributes:
@@ -68,7 +68,7 @@ class Warned:
 
 
 @lru_cache(maxsize=8)
-def autopsies(board: Board, protocol: str) -> tuple[Autopsy, ...]:
+def collapsed_runs(board: Board, protocol: str) -> tuple[CollapsedRun, ...]:
     """The runs that collapsed, by entry and seed."""
     found = []
     for row in board.rows(protocol):
@@ -78,7 +78,7 @@ def autopsies(board: Board, protocol: str) -> tuple[Autopsy, ...]:
         for curves in board.curves(row):
             if curves.collapsed and curves.collapse_step is not None:
                 step = curves.collapse_step
-                found.append(Autopsy(row, curves, step, _moves(curves, step)))
+                found.append(CollapsedRun(row, curves, step, _moves(curves, step)))
     return tuple(found)
 
 
@@ -99,13 +99,13 @@ def _moves(curves: SeedCurves, collapse: int | None) -> dict[str, int | None]:
 
 
 @lru_cache(maxsize=8)
-def warned(board: Board, protocol: str) -> tuple[Warned, ...]:
+def signal_summaries(board: Board, protocol: str) -> tuple[SignalSummary, ...]:
     """Every signal over all runs; the one that tells most of a collapse comes first.
 
     A signal that moves in every run, such as a KL that grows with training, moves before every
     collapse, too: runs that did not collapse say how much that means.
     """
-    found = autopsies(board, protocol)
+    found = collapsed_runs(board, protocol)
     held = [
         _moves(curves, None)
         for row in board.rows(protocol)
@@ -120,7 +120,7 @@ def warned(board: Board, protocol: str) -> tuple[Warned, ...]:
         first = sum(name in each.first for each in known)
         others = [moves[name] is not None for moves in held if name in moves]
         rows.append(
-            Warned(
+            SignalSummary(
                 name, len(known), len(leads), first, median_lead(leads), len(others), sum(others)
             )
         )

@@ -3,14 +3,14 @@
 import random
 
 from tasks.registry import load_task
-from tasks.sokoban.told import told
+from tasks.sokoban.positions import positions_text
 
 
 def test_everything_is_named_where_it_stands() -> None:
     board = ("######", "#.___#", "#@_$_#", "######")
-    assert told(board) == "I am at r2c1, the box at r2c3, the target at r1c1."
+    assert positions_text(board) == "I am at r2c1, the box at r2c3, the target at r1c1."
     # On a target, the player and a box stand where a target is.
-    assert told(("#+$#", "#*_#")) == (
+    assert positions_text(("#+$#", "#*_#")) == (
         "I am at r0c1, the boxes at r0c2 and r1c1, the targets at r0c1 and r1c1."
     )
 
@@ -24,7 +24,7 @@ def test_only_who_sees_an_image_tells_of_it() -> None:
     read.reset(), seen.reset()
     plan = text.demonstration_response(read)
     assert plan == text.expert_response(read) == pixels.expert_response(seen)
-    telling = f"<think>{told(entry.data['board'])} "
+    telling = f"<think>{positions_text(entry.data['board'])} "
     assert pixels.demonstration_response(seen) == plan.replace("<think>", telling)
     careless = text.careless_response(read, rng)
     assert careless == text.mistaken_response(read, rng)

@@ -18,7 +18,7 @@ _COMPUTES = re.compile(
 )
 
 
-def is_worked_out(answer: str, truth: str) -> bool:
+def is_evaluated(answer: str, truth: str) -> bool:
     r"""Whether an answer is a number where the right one is.
 
     A fraction need not be in lowest terms, `1.5 \times 10^6` is a number, and of `2 + 3 = 5` the

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tasks.tir_math.worked_out import is_worked_out
+from tasks.tir_math.evaluated import is_evaluated
 
 
 @pytest.mark.parametrize(
@@ -14,8 +14,8 @@ from tasks.tir_math.worked_out import is_worked_out
     ],
 )
 def test_numbers_and_what_is_no_mathematics(answer: str) -> None:
-    assert is_worked_out(answer, "5")
-    assert is_worked_out(answer, r"-\frac{1}{2}")
+    assert is_evaluated(answer, "5")
+    assert is_evaluated(answer, r"-\frac{1}{2}")
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,6 @@ def test_numbers_and_what_is_no_mathematics(answer: str) -> None:
     ],
 )
 def test_computations(answer: str) -> None:
-    assert not is_worked_out(answer, "5")
+    assert not is_evaluated(answer, "5")
     # Roots may be written in many ways.
-    assert is_worked_out(answer, r"\frac{1 + \sqrt{5}}{2}")
+    assert is_evaluated(answer, r"\frac{1 + \sqrt{5}}{2}")

@@ -16,14 +16,14 @@ _NOTHING: Final = hashlib.sha256(b"").hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
-class HandOver:
-    """A hand-over that worked.
+class WeightSync:
+    """A weight sync that worked.
 
     Attributes:
         tensors: That the engine has.
         seen: Of them, those whose bytes it shows.
-        seconds: Of one hand-over.
-        gib: Handed over.
+        seconds: Of one sync.
+        gib: Sent.
     """
 
     tensors: int
@@ -32,8 +32,8 @@ class HandOver:
     gib: float
 
 
-async def check_hand_over(engine: Engine, weights: Mapping[str, torch.Tensor]) -> HandOver:
-    """Hand other weights over and then the init's again, and compare the engine's checksums.
+async def check_weight_sync(engine: Engine, weights: Mapping[str, torch.Tensor]) -> WeightSync:
+    """Send other weights and then the init's again, and compare the engine's checksums.
 
     The engine has read the init from its folder, so that it knows itself what the init looks like:
     how it joins, rounds or spreads tensors plays no part. With other weights every checksum must
@@ -58,14 +58,14 @@ async def check_hand_over(engine: Engine, weights: Mapping[str, torch.Tensor]) -
     if stale := [name for name in seen if moved[name] == loaded[name]]:
         raise UserError(
             f"{len(stale)} of {len(seen)} tensors of the {engine.name} engine stayed as they were "
-            f"when new weights were handed over ({stale[0]}): its versions do not fit this "
-            "program, or the hand-over is broken; responses would come from an old policy"
+            f"when new weights were sent ({stale[0]}): its versions do not fit this "
+            "program, or the weight sync is broken; responses would come from an old policy"
         )
     if wrong := [name for name in seen if back[name] != loaded[name]]:
         raise UserError(
             f"{len(wrong)} of {len(seen)} tensors of the {engine.name} engine are wrong after the "
-            f"init's weights were handed over ({wrong[0]}): it serves another model than the init, "
-            "or the hand-over mixes tensors up"
+            f"init's weights were sent ({wrong[0]}): it serves another model than the init, "
+            "or the weight sync mixes tensors up"
         )
     size = sum(one.numel() * one.element_size() for one in weights.values())
-    return HandOver(len(loaded), len(seen), seconds, size / 2**30)
+    return WeightSync(len(loaded), len(seen), seconds, size / 2**30)

@@ -15,7 +15,7 @@ from benchmark.submissions.checks.log_schedule import divergence
 log = logging.getLogger(__name__)
 
 
-class EarlyEnd:
+class EarlyStopping:
     """What is remembered of all updates to judge whether another one is made.
 
     Args:

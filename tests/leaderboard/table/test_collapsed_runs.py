@@ -6,7 +6,7 @@ from leaderboard.board.rows import FullRow
 from leaderboard.board.training_rows import EventCount, SeedCurves, Stability, StoredSeries
 from leaderboard.page.charts import NOTHING
 from leaderboard.page.state import State
-from leaderboard.table.autopsies import autopsies, lost_level, warned
+from leaderboard.table.collapsed_runs import collapsed_runs, lost_level, signal_summaries
 from leaderboard.tabs.collapses import aligned_chart, collapses_lead, collapses_page
 from tests.leaderboard.conftest import SOKOBAN, Boards, first
 from tests.leaderboard.pages import rows_of, text_of
@@ -41,13 +41,13 @@ HELD = entry("held", seed(0, None, None, 7), seed(1, None, 18, 6))
 
 def test_what_moved_before_a_collapse_and_without_one(boards: Boards) -> None:
     board = boards(FALLEN, HELD)
-    found = autopsies(board, "v1")
+    found = collapsed_runs(board, "v1")
     assert [(each.curves.seed, each.step, each.first) for each in found] == [
         (0, 15, ("grad_norm",)), (1, 12, ("grad_norm",)), (2, 10, ("entropy",)),
     ]  # fmt: skip
     # A move after the collapse does not count.
     assert found[2].moves == {"grad_norm": None, "entropy": 9}
-    grad, entropy = (each for each in warned(board, "v1") if each.known)
+    grad, entropy = (each for each in signal_summaries(board, "v1") if each.known)
     assert (grad.name, grad.moved, grad.first, grad.lead) == ("grad_norm", 2, 2, 4.5)
     assert (grad.false_alarms, grad.held) == (1, 2)
     assert (entropy.moved, entropy.first, entropy.lead) == (2, 1, 2)
@@ -75,7 +75,7 @@ def test_a_signal_that_no_log_has_is_said_to_be_missing(boards: Boards) -> None:
 
 def test_a_collapse_before_the_sixth_update_is_not_judged(boards: Boards) -> None:
     board = boards(entry("early", seed(0, 5, 2, 3)))
-    (found,) = autopsies(board, "v1")
+    (found,) = collapsed_runs(board, "v1")
     assert (found.moves, found.first) == ({}, ())
     said = text_of(collapses_lead(board, STATE))
     assert "1 training run collapsed, so early that no signal can be judged." in said
