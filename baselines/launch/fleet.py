@@ -72,7 +72,9 @@ def run_fleet(
         for number, (command, address) in enumerate(servers):
             output = logs / f"server-{number}.log"
             output.unlink(missing_ok=True)
-            child = Child(command.words, output, command.environment)
+            # vLLM's engine is a process of its server's: if the server is killed, it stays, and so
+            # does the GPU memory that it holds.
+            child = Child(command.words, output, command.environment, signal.SIGTERM)
             running.append(_Server(child, address, output))
         _wait(running, asked)
         child = Child(trainer.words, None, trainer.environment)

@@ -27,6 +27,8 @@ class Child:
         command: What is run.
         output: File that gets what it prints, after what is there; None for this process's own.
         environment: Variables that it has beside this process's.
+        death_signal: What it gets if this process dies. SIGTERM for a command that has to end
+            processes of its own, which would outlive it.
 
     Attributes:
         cpu_seconds: Processor time so far, of the processes that it has waited for, too.
@@ -37,6 +39,7 @@ class Child:
         command: Sequence[str],
         output: Path | None,
         environment: Mapping[str, str] = MappingProxyType({}),
+        death_signal: signal.Signals = signal.SIGKILL,
     ) -> None:
         self.cpu_seconds = 0.0
         whole = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", **environment}
@@ -50,7 +53,7 @@ class Child:
                 env=whole,
                 # Ctrl-C is for the parent, which ends its processes in order.
                 start_new_session=True,
-                preexec_fn=partial(_die_with, os.getpid()),  # noqa: PLW1509 - one thread here
+                preexec_fn=partial(_die_with, os.getpid(), death_signal),  # noqa: PLW1509 - one thread here
             )
 
     @property
@@ -81,9 +84,9 @@ class Child:
             self._process.kill()
 
 
-def _die_with(parent: int) -> None:
+def _die_with(parent: int, death_signal: signal.Signals) -> None:
     """In the new process: end when the parent does, also if it has already."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, death_signal)
     if os.getppid() != parent:
         os._exit(1)
 
