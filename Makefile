@@ -20,6 +20,8 @@ MEASURED := build/benchmarks.json
 export PIP_CONSTRAINT := $(PINS)
 export PIP_BUILD_CONSTRAINT := $(PINS)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Images of containers often set it; every process of the tests would compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
 # -qq: errors only. pip compiles one file after another; COMPILE takes all cores. Some packages have
 # templates among their modules that are no Python: what does not compile is left, as pip leaves it.
 PIP_INSTALL := $(BIN)/python -m pip install -qq --no-input --no-compile
