@@ -123,7 +123,8 @@ def main(environment: Mapping[str, str] = os.environ) -> int:
         print(f"pull request {number} has a newer commit")
         return 0
     post(github, number, f"{MARK}\n{text}\n\nCommit {run['head_sha']}, [log]({run['html_url']}).\n")
-    print(f"pull request {number}: {text.splitlines()[0]}")
+    # Nothing of the comment: in a line of the log, GitHub looks for commands.
+    print(f"pull request {number} has its comment")
     return 0
 
 

@@ -24,6 +24,7 @@ from benchmark.submissions.format.schema import FOLDER_NAME
 from benchmark.submissions.reading.repository import Repository
 from benchmark.submissions.report import escaped, no_verdict
 from tasks.errors import UserError
+from tasks.texts import printable
 
 COMMENT = "comment.md"
 BASE = "base.json"
@@ -47,14 +48,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         _comment(arguments.out, text)
     except OSError as error:
         reason = f"--out {arguments.out} cannot be written: {error.strerror}"
-        print(f"judge_pull_request: {reason}", file=sys.stderr)
+        print(f"judge_pull_request: {printable(reason)}", file=sys.stderr)
         return 2
     try:
         _note_base(arguments.repository, arguments.base, arguments.base_branch, arguments.out)
         return judge(arguments.repository, arguments.base, arguments.head, arguments.out)
     except UserError as error:
         _comment(arguments.out, no_verdict("", str(error)))
-        print(f"judge_pull_request: {error}", file=sys.stderr)
+        print(f"judge_pull_request: {printable(str(error))}", file=sys.stderr)
         return 2
 
 

@@ -29,6 +29,7 @@ from baselines.study.schema import cells_of, read_study
 from baselines.study.workspace import survey
 from baselines.tracks.registry import RESULTS
 from tasks.errors import UserError
+from tasks.texts import printable
 
 ROOT = Path(__file__).parents[1]
 STUDY = ROOT / "baselines" / "studies" / "table.yaml"
@@ -232,7 +233,7 @@ def main() -> int:
             for plan in parts[name]():
                 accepted &= make(plan, arguments.date, arguments.runs, arguments.submissions)
     except UserError as error:
-        print(f"own_entries: {error}", file=sys.stderr)
+        print(f"own_entries: {printable(str(error))}", file=sys.stderr)
         return 2
     return 0 if accepted else 1
 

@@ -3,11 +3,12 @@
     python scripts/rerun_entry.py ENTRY --commit COMMIT --by NAME [--model SEED=FOLDER ...]
     python scripts/rerun_entry.py ENTRY --commit COMMIT --by NAME --updates 3
 
-The first plays a random sample of the entry's episodes with its published weights (a hub model, a
-registered init, or a folder with the stated hash). The second is for entries on a track, whose runs
-repeat to the bit: it begins their trainings again and compares the first updates, which says
-nothing of who played the episodes and is another badge. Both write `submissions/reruns.yaml` if the
-result holds. Exit code 1 if it does not.
+The first plays a random sample of the entry's episodes with its published weights: a hub model, a
+registered init, or a folder with the stated hash, which is given or lies in the commit on the hub
+that the entry names as `weights`. The second is for entries on a track, whose runs repeat to the
+bit: it begins their trainings again and compares the first updates, which says nothing of who
+played the episodes and is another badge. Both write `submissions/reruns.yaml` if the result holds.
+Exit code 1 if it does not.
 """
 
 import argparse
@@ -27,7 +28,7 @@ from benchmark.commands_of_entry import commands_of
 from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.files import write_atomically
 from benchmark.logs.training_log import LOG, read_training_log
-from benchmark.models import ModelSource, same_weights
+from benchmark.models import downloaded, same_weights
 from benchmark.submissions.badges import RerunSample
 from benchmark.submissions.check import read_accepted
 from benchmark.submissions.checks.tracks import track_of
@@ -38,6 +39,7 @@ from benchmark.submissions.rerun import (
     RerunOutcome,
     add_rerun,
     drawn,
+    folder_of,
     play_again,
     same_start,
 )
@@ -79,11 +81,10 @@ def played(entry: Entry, arguments: argparse.Namespace) -> RerunSample:
     given = dict(each.split("=", 1) for each in arguments.model if "=" in each)
     runs = []
     for point in entry.checkpoints:
-        source = _weights(point, given.get(str(point.checkpoint.seed)))
+        folder = _weights(entry, point, given.get(str(point.checkpoint.seed)))
         for run in point.runs:
             keys = drawn(run, arguments.commit, arguments.day, arguments.episodes)
-            assert source.path is not None  # _weights raises
-            runs.append(asyncio.run(_again(source.path, run, keys)))
+            runs.append(asyncio.run(_again(folder, run, keys)))
             print(on_one_line(runs[-1].text), flush=True)
     return RerunSample(
         commit=arguments.commit,
@@ -99,8 +100,8 @@ async def _again(folder: Path, run: ReadRun, keys: Sequence[Key]) -> RerunOutcom
         return await play_again(run, engine, keys)
 
 
-def _weights(point: ReadCheckpoint, given: str | None) -> ModelSource:
-    """The weights of a checkpoint.
+def _weights(entry: Entry, point: ReadCheckpoint, given: str | None) -> Path:
+    """The folder with the weights of a checkpoint.
 
     Raises:
         UserError: They cannot be had, or are others.
@@ -108,14 +109,19 @@ def _weights(point: ReadCheckpoint, given: str | None) -> ModelSource:
     model = point.checkpoint.model
     seed = point.checkpoint.seed
     named = {"hub": f"{model.name}@{model.revision}", "init": model.name}.get(model.kind)
+    published = entry.submission.published
+    if given is None and named is None and published is not None and model.sha256 is not None:
+        place = f"{published.name}@{published.revision}"
+        return folder_of(downloaded(place, f"model {place}")[1], model.sha256)
     if given is None and named is None:
         raise UserError(
-            f"seed {seed}: {model.text} is not published; name its folder (--model {seed}=FOLDER)"
+            f"seed {seed}: {model.text} is not published at a commit on the hub; name its folder "
+            f"(--model {seed}=FOLDER)"
         )
     source = find_model(given or named or "")
     if source.path is None or not same_weights(source.identity, model):
         raise UserError(f"seed {seed}: {source.identity.text} is not {model.text}")
-    return source
+    return source.path
 
 
 def trained_again(entry: Entry, arguments: argparse.Namespace) -> RerunSample:

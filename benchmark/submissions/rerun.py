@@ -27,6 +27,7 @@ from benchmark.evaluation.rollout import Job, Trajectory, play
 from benchmark.files import write_atomically
 from benchmark.hosts.choose import EnvPool
 from benchmark.logs.training_log import TrainingLog
+from benchmark.models import folder_sha256
 from benchmark.stats.formatting import points_text
 from benchmark.stats.paired import PairedDifference, Side
 from benchmark.submissions.badges import (
@@ -39,6 +40,7 @@ from benchmark.submissions.badges import (
 from benchmark.submissions.reading.entry import ReadRun
 from tasks.errors import UserError
 from tasks.seeding import stable_seed
+from tasks.texts import counted, digest_text
 
 Key = tuple[str, str, str, int]
 EPISODES: Final = 32
@@ -90,6 +92,22 @@ class RerunOutcome:
             f"{self.path}: {len(self.recorded)} episodes, {self.equal} with equal answers, "
             f"difference of success {points_text(self.difference.difference, ' points')}"
         )
+
+
+def folder_of(root: Path, sha256: str) -> Path:
+    """The folder with the weights of a checkpoint: a published one, or one in it.
+
+    Raises:
+        UserError: None has this hash.
+    """
+    folders = sorted({file.parent for file in root.rglob("*.safetensors")})
+    for folder in folders:
+        if folder_sha256(folder) == sha256:
+            return folder
+    raise UserError(
+        f"none of {counted(len(folders), 'folder')} with published weights has SHA-256 "
+        f"{digest_text(sha256)}"
+    )
 
 
 def drawn(run: ReadRun, commit: str, day: date, count: int = EPISODES) -> list[Key]:

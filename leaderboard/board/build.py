@@ -10,6 +10,8 @@ neither accepted nor in an archive is refused: the board names it, and so does t
 """
 
 import json
+import math
+import time
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,6 +46,8 @@ from tasks.texts import on_one_line
 
 ARCHIVES = ".archives"
 """Folder of boards of older protocols, among the submissions."""
+GRACE_S: Final = 900.0
+"""Seconds for the checks that remain when replays have ended: those of what is known to hold."""
 MAX_REASONS = 10
 """Findings of a refused submission that are kept."""
 
@@ -91,6 +95,7 @@ def build(
     env_processes: int | None = None,
     *,
     replays: Replays | None = None,
+    replay_s: float = math.inf,
     shipped: Mapping[str, int] | None = None,
     tracks: Mapping[str, Track] | None = None,
     method_fault: MethodFault | None = None,
@@ -106,7 +111,9 @@ def build(
         archives: Boards of older protocols, the newest first; by default the Parquet files in the
             submissions' folder `ARCHIVES`, by their names, the last one first.
         env_processes: See `benchmark.evaluation.replay.replay_run`.
-        replays: Replays that held before; None to make all of them.
+        replays: What is known of earlier replays; None to make all of them.
+        replay_s: Seconds after which no submission is replayed any more. One that is not known to
+            hold is left out then, and after `GRACE_S` more every one that is not checked.
         shipped: See `check_submission`.
         tracks: Likewise.
         method_fault: Likewise.
@@ -119,12 +126,25 @@ def build(
             protocol.
     """
     folders = _folders(submissions)
+    until = time.monotonic() + replay_s
     reruns = read_reruns(submissions)
     older = _archives(_archived(submissions) if archives is None else archives)
     old_rows = [row for content in older for row in content.rows]
-    verdicts = _verdicts(folders, inits, shipped, tracks, method_fault, env_processes, replays)
+
+    def context(before: Sequence[AcceptedEntry]) -> Context:
+        return Context(
+            inits,
+            before,
+            shipped or {},
+            tracks or {},
+            method_fault,
+            env_processes,
+            replays=replays,
+            build_until=until,
+        )
+
     today = _Today({row.submission_sha256 for row in old_rows}, reruns, train_command)
-    for number, verdict in enumerate(verdicts, 1):
+    for number, verdict in enumerate(_verdicts(folders, context), 1):
         if checked is not None:
             checked(verdict, number, len(folders))
         today.take(verdict)
@@ -211,26 +231,16 @@ def write(built: Built, out: Path) -> tuple[Path, Path]:
 
 
 def _verdicts(
-    folders: Sequence[Path],
-    inits: Mapping[str, str | None],
-    shipped: Mapping[str, int] | None,
-    tracks: Mapping[str, Track] | None,
-    method_fault: MethodFault | None,
-    env_processes: int | None,
-    replays: Replays | None,
+    folders: Sequence[Path], context_of: Callable[[Sequence[AcceptedEntry]], Context]
 ) -> Iterator[CheckResult]:
     """Check every submission, against those accepted before it: the first one is no copy."""
     before: list[AcceptedEntry] = []
     for folder in folders:
-        context = Context(
-            inits,
-            before,
-            shipped or {},
-            tracks or {},
-            method_fault,
-            env_processes,
-            replays=replays,
-        )
+        context = context_of(before)
+        if time.monotonic() > context.build_until + GRACE_S:
+            problem, fix = "is not checked: the time of this build is used up", "build again"
+            yield CheckResult(folder, (Finding("", "", problem, fix),), None, 0, 0)
+            continue
         try:
             verdict = check_submission(folder, context)
         except Exception as error:
@@ -239,7 +249,9 @@ def _verdicts(
             why = str(error) if isinstance(error, UserError) else repr(error)
             finding = Finding("", "", f"the check itself failed: {why}", "tell the maintainers")
             verdict = CheckResult(folder, (finding,), None, 0, 0)
-        if verdict.accepted and verdict.entry is not None:
+        # Nor does what is left out for its time make room for a copy of it.
+        late = context.unfinished and len(verdict.findings) == 1
+        if verdict.entry is not None and (verdict.accepted or late):
             before.append(AcceptedEntry.of(verdict.entry))
         yield verdict
 

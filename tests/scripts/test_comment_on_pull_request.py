@@ -226,6 +226,14 @@ def test_a_link_in_the_archive_leads_nowhere(forge: Forge, tmp_path: Path) -> No
     assert forge.post(tmp_path) == [comment_of("/proc/self/environ")]
 
 
+def test_no_word_of_a_comment_is_in_the_log(
+    forge: Forge, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forge.archives = {7: zipped(b"##[error]\x1b]0;x\x07\n\n::warning::x")}
+    forge.post(tmp_path)
+    assert capsys.readouterr().out == "pull request 5 has its comment\n"
+
+
 def test_a_long_verdict_is_cut(forge: Forge, tmp_path: Path) -> None:
     forge.archives = {7: zipped(b"x" * 2**26)}
     (text,) = forge.post(tmp_path)

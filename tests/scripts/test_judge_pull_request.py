@@ -272,6 +272,24 @@ def test_commits_that_are_not_there(clone: Path, head: str, base: str, message: 
     assert message in text
 
 
+def test_nothing_foreign_reaches_the_log_as_it_is(
+    clone: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither the terminal's commands nor, in a line of their own, the runner's."""
+    wild = "\x1b]0;x\x07\n::error::x\u202e"
+    out = str(clone.parent / f"out{wild}")
+    told = ["--repository", str(clone), "--base-branch", "main", "--out", out]
+    assert main([*told, "--head", wild]) == 2
+    said = capsys.readouterr().err
+    assert "--head" in said
+    for place in (clone / "README.md" / wild, clone / "README.md"):
+        assert main([*told[:-1], str(place), "--head", "main"]) == 2
+        said += capsys.readouterr().err
+    lines = said.splitlines()
+    assert len(lines) == 3 and all(line.isprintable() for line in lines)
+    assert "U+001B]0;xU+0007U+000A::error::xU+202E" in said
+
+
 def test_a_place_that_cannot_be_written(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = clone / "README.md"
     told = ["--repository", str(clone), "--base-branch", "main", "--head", "main", "--out"]

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from leaderboard.board.build import GRACE_S
+
 WORKFLOWS = sorted((Path(__file__).parents[2] / ".github" / "workflows").glob("*.yml"))
 
 
@@ -107,6 +109,8 @@ def test_replays_are_kept_after_a_build_that_failed() -> None:
     assert save["if"].startswith("always()")
     assert save["with"]["path"] == restore["with"]["path"]
     assert f"--replays {save['with']['path']}" in build["run"]
+    (minutes,) = re.findall(r"--replay-minutes (\d+)", build["run"])
+    assert int(minutes) + GRACE_S / 60 < build["timeout-minutes"]
     assert "github.run_attempt" in save["with"]["key"]
     assert save["with"]["key"].startswith(restore["with"]["restore-keys"])
     assert build["timeout-minutes"] < job["timeout-minutes"]

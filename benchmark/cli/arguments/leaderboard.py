@@ -1,6 +1,7 @@
 """Options of `leaderboard`."""
 
 import argparse
+import math
 
 from benchmark.cli.arguments.common import env_options
 
@@ -51,8 +52,18 @@ def _add_build(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     action.add_argument(
         "--replays",
         metavar="FILE",
-        help="cache of successful replays: the same records are not replayed again by the same "
-        "code. Anyone who can write this file can get any entry accepted",
+        help="cache of replays: the same records are not replayed again by the same code if they "
+        "held, or if they took over a minute and did not. Anyone who can write this file can get "
+        "any entry accepted",
+    )
+    action.add_argument(
+        "--replay-minutes",
+        metavar="N",
+        type=float,
+        default=math.inf,
+        help="after so many minutes replay nothing more: what is not known to hold is left off "
+        "the board and named, and the next build with the same --replays continues (default: no "
+        "limit)",
     )
     _add_eval_results(action)
     action.add_argument(

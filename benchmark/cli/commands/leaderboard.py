@@ -67,6 +67,7 @@ def _build(arguments: argparse.Namespace) -> int:
         archives,
         arguments.env_processes,
         replays=Replays(Path(arguments.replays)) if arguments.replays else None,
+        replay_s=60 * arguments.replay_minutes,
         shipped=shipped_weights(),
         tracks=registered_tracks(),
         method_fault=method_fault,

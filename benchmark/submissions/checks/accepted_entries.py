@@ -4,8 +4,9 @@ Enough to compare with it and to know a copy of it, in a few hundred bytes an ep
 many submissions reads each of them once.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.models import ModelIdentity
@@ -49,6 +50,31 @@ class AcceptedRun:
         plays = {record.key: PlayHash.of(record) for record in run.records}
         return cls(str(run.path), run.manifest.model, _traces(run.records), plays)
 
+    @property
+    def parts(self) -> "tuple[AcceptedRun, ...]":
+        """The run and, of several panels, each: one's own plays on one do not hide copied ones."""
+        panels = sorted({key[:2] for key in self.plays})
+        if len(panels) < 2:
+            return (self,)
+        return self, *map(self._on, panels)
+
+    def _on(self, panel: tuple[str, str]) -> "AcceptedRun":
+        traces = {key: trace for key, trace in self.traces.items() if key[:2] == panel}
+        plays = {key: play for key, play in self.plays.items() if key[:2] == panel}
+        return replace(self, traces=traces, plays=plays)
+
+
+class AcceptedLog(NamedTuple):
+    """A training log.
+
+    Attributes:
+        hashes: `all_hashes` of it.
+        updates: How many of its updates can be compared.
+    """
+
+    hashes: Hashes
+    updates: int
+
 
 @dataclass(frozen=True, slots=True)
 class AcceptedEntry:
@@ -58,13 +84,13 @@ class AcceptedEntry:
         peer: Its names and results.
         models: The weights of its checkpoints.
         runs: What was played.
-        logs: `all_hashes` of its training logs, by the log's path.
+        logs: Its training logs by their paths.
     """
 
     peer: Peer
     models: tuple[ModelIdentity, ...]
     runs: tuple[AcceptedRun, ...]
-    logs: Mapping[str, Hashes]
+    logs: Mapping[str, AcceptedLog]
 
     @classmethod
     def of(cls, entry: Entry) -> "AcceptedEntry":
@@ -73,7 +99,10 @@ class AcceptedEntry:
             peer=Peer.of(entry),
             models=tuple(point.checkpoint.model for point in entry.checkpoints),
             runs=tuple(map(AcceptedRun.of, entry.runs)),
-            logs={name: all_hashes(trace) for name, trace in traces_of(entry).items()},
+            logs={
+                name: AcceptedLog(all_hashes(trace), len(trace))
+                for name, trace in traces_of(entry).items()
+            },
         )
 
 
@@ -84,18 +113,22 @@ def traces_of(entry: Entry) -> dict[str, list[Hashes]]:
     return own | {run.name: traced_curves(run) for run in foreign}
 
 
+def trace_of(answers: Iterable[tuple[str, float | None]]) -> tuple[int, ...]:
+    """Of an episode's answers, with their log-probabilities, what no other weights give."""
+    return tuple(
+        hash((number, answer, first_digits(log_prob)))
+        for number, (answer, log_prob) in enumerate(answers)
+        if log_prob is not None and log_prob < -SURE
+    )
+
+
 def _traces(records: Sequence[EpisodeRecord]) -> dict[EpisodeKey, tuple[int, ...]]:
     """Of episodes with answers that have log-probabilities."""
-    found = {}
-    for record in records:
-        trace = tuple(
-            hash((number, turn.response, first_digits(turn.log_prob)))
-            for number, turn in enumerate(record.turns)
-            if turn.log_prob is not None and turn.log_prob < -SURE
-        )
-        if trace:
-            found[record.key] = trace
-    return found
+    traces = {
+        record.key: trace_of((turn.response, turn.log_prob) for turn in record.turns)
+        for record in records
+    }
+    return {key: trace for key, trace in traces.items() if trace}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """The context that every check gets besides the entry, and results besides findings."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -32,8 +33,10 @@ class Context:
         method_fault: Looks at the method of logs on a track; None to leave it out.
         env_processes: See `replay_run`.
         replay: Whether episodes are executed again, without which nothing is accepted.
-        replays: What was executed again before and held; None to execute all.
+        replays: What is known of earlier replays; None to execute all.
         replay_s: Seconds that the replay of a submission may take, sleeping programs included.
+        build_until: When all replays end, by `time.monotonic`, whatever they have come to.
+        unfinished: A replay was ended for `build_until`, which says nothing of the submission.
         hub: Whether the hub is asked for the models that are named as its own.
         sound: Whether no check before this one has found anything.
         replayed: Episodes that were executed again.
@@ -52,6 +55,8 @@ class Context:
     replay: bool = True
     replays: Replays | None = None
     replay_s: float = REPLAY_S
+    build_until: float = math.inf
+    unfinished: bool = False
     hub: bool = False
     sound: bool = True
     replayed: int = 0

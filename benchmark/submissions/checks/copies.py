@@ -14,18 +14,20 @@ of an update, or that play more than a seventh of the failures, and a twentieth 
 differently.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain, product
 from typing import Final
 
 from benchmark.models import same_files, same_weights
 from benchmark.submissions.checks.accepted_entries import (
     AcceptedEntry,
     AcceptedRun,
+    Traces,
     UnreadableEntry,
     traces_of,
 )
 from benchmark.submissions.checks.context import Context
-from benchmark.submissions.checks.logs import equal_updates
+from benchmark.submissions.checks.logs import Hashes, equal_updates
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.format.texts import skeleton
@@ -43,6 +45,9 @@ from tasks.texts import on_one_line
 PLAYED: Final = "send episodes played by the named model"
 COPIED_SHARE = 0.5
 """Of the episodes of a run: more than that with equal answers and log-probabilities are copies."""
+TAKEN_SHARE: Final = 0.1
+"""The same of a run that is already there: several entries could take it apart between them. In
+honest runs not one episode is so."""
 
 
 def check_copies(entry: Entry, context: Context) -> list[Finding]:
@@ -52,11 +57,11 @@ def check_copies(entry: Entry, context: Context) -> list[Finding]:
     findings: list[Finding] = []
     taken: dict[str, set[EpisodeKey]] = {run.path: set() for run in mine}
     for number, run in enumerate(mine):
-        for before in mine[:number]:
-            findings += check_run(run, before, before.path)
-            taken[run.path] |= _equal(run, before)
+        for earlier in mine[:number]:
+            findings += check_run(run, earlier, earlier.path)
+            taken[run.path] |= _equal(run, earlier)
     for other in _compared(context):
-        folder = other.peer.folder
+        folder, before = other.peer.folder, len(findings)
         findings += _check_said(entry, other)
         for theirs in other.runs:
             for run in mine:
@@ -65,10 +70,12 @@ def check_copies(entry: Entry, context: Context) -> list[Finding]:
                 findings += _check_policy(entry, run, theirs, context)
         for path, known in other.logs.items():
             for file, numbers in logs.items():
-                if equal := equal_updates(numbers, known):
+                if equal := equal_updates(numbers, known.hashes):
                     problem = f"{equal} updates have the numbers of {folder}/{path}"
                     fix = "send the logs of your own training runs"
                     findings.append(Finding(file, "", problem, fix))
+        if len(findings) == before:
+            findings += _check_order(entry, mine, logs, other)
     named = {finding.file for finding in findings}
     return findings + [
         finding
@@ -85,12 +92,45 @@ def check_taken(run: AcceptedRun, taken: Collection[EpisodeKey]) -> Iterator[Fin
         run: The run.
         taken: Its episodes with the answers and log-probabilities of any other run.
     """
-    if len(taken) > COPIED_SHARE * len(run.traces):
-        problem = (
-            f"{len(taken)} of {len(run.traces)} episodes have the answers and log-probabilities "
-            "of other runs, taken together"
-        )
-        yield Finding(_records_of(run), "", problem, PLAYED)
+    for part in run.parts:
+        found = part.traces.keys() & taken
+        if len(found) > COPIED_SHARE * len(part.traces):
+            problem = (
+                f"{len(found)} of {len(part.traces)} episodes have the answers and "
+                "log-probabilities of other runs, taken together"
+            )
+            yield Finding(_records_of(run), "", problem, PLAYED)
+            return
+
+
+def _check_order(
+    entry: Entry,
+    mine: Sequence[AcceptedRun],
+    logs: Mapping[str, Sequence[Hashes]],
+    other: AcceptedEntry,
+) -> Iterator[Finding]:
+    """Check that an entry which is dated before another one does not make a copy of that.
+
+    Of two that are alike the board keeps the first by their folders' names, and so by the dates
+    that their authors give. What part of a run is equal depends on whose run it is.
+    """
+    folder = other.peer.folder
+    if entry.folder.name >= folder:
+        return
+    found = (
+        _copy(theirs, run, f"this entry's {run.path}", TAKEN_SHARE)
+        for run, theirs in product(mine, other.runs)
+    )
+    equal = (
+        f"{count} updates of {path} have the numbers of this entry's {file}"
+        for (file, numbers), (path, known) in product(logs.items(), other.logs.items())
+        if (count := equal_updates(numbers, known.hashes, min(known.updates, len(numbers))))
+    )
+    for problem in filter(None, chain(found, equal)):
+        text = f"is before {folder}, which would be a copy on the board: {problem}"
+        fix = "give the day of the pull request, also in the folder's name"
+        yield Finding(SUBMISSION, "date", text, fix)
+        return
 
 
 def _compared(context: Context) -> Iterator[AcceptedEntry]:
@@ -139,8 +179,11 @@ def _check_policy(
         return
     said = f"{alike} episodes were played as the policy {theirs.model.name} plays them"
     context.notes.append(on_one_line(f"{mine.path}: {said}; rerun the entry before it is merged"))
-    if mine.model.kind == "folder" and entry.submission.weights is None:
-        fix = "publish the weights and name their address (weights), so that they can be rerun"
+    if mine.model.kind == "folder" and entry.submission.published is None:
+        fix = (
+            "publish the weights on the hub and name the commit, so that they can be rerun "
+            "(weights: https://huggingface.co/OWNER/NAME/tree/COMMIT)"
+        )
         yield Finding(_records_of(mine), "", said, fix)
 
 
@@ -149,8 +192,12 @@ def as_policy(mine: AcceptedRun, theirs: AcceptedRun) -> str | None:
 
     What the world said last is left out: who solves a problem has its answer.
     """
-    if theirs.model.kind != "policy" or mine.model.kind in ("policy", "init"):
+    if theirs.model.kind != "policy" or mine.model.kind == "policy":
         return None
+    return next(filter(None, (_as_policy(part, theirs) for part in mine.parts)), None)
+
+
+def _as_policy(mine: AcceptedRun, theirs: AcceptedRun) -> str | None:
     own, others = (
         by_episode({key: play for key, play in run.plays.items() if play.ended})
         for run in (mine, theirs)
@@ -165,16 +212,26 @@ def as_policy(mine: AcceptedRun, theirs: AcceptedRun) -> str | None:
 
 def check_run(mine: AcceptedRun, theirs: AcceptedRun, name: str) -> Iterator[Finding]:
     """Compare the records of a run with those of another run, which is called `name`."""
-    if same_weights(theirs.model, mine.model):
-        return
-    if (problem := _copied(mine, theirs, name) or _likeness(mine, theirs, name)) is not None:
+    if (problem := _copy(mine, theirs, name)) is not None:
         yield Finding(_records_of(mine), "", problem, PLAYED)
 
 
-def _copied(mine: AcceptedRun, theirs: AcceptedRun, name: str) -> str | None:
+def _copy(
+    mine: AcceptedRun, theirs: AcceptedRun, name: str, share: float = COPIED_SHARE
+) -> str | None:
+    """How a run, or one of its panels, is a copy of another run; None if it is not."""
+    if same_weights(theirs.model, mine.model):
+        return None
+    problems = (
+        _copied(part, theirs, name, share) or _likeness(part, theirs, name) for part in mine.parts
+    )
+    return next(filter(None, problems), None)
+
+
+def _copied(mine: AcceptedRun, theirs: AcceptedRun, name: str, share: float) -> str | None:
     """Whether answers and their log-probabilities are those of another run."""
     equal = len(_equal(mine, theirs))
-    if equal <= COPIED_SHARE * len(mine.traces):
+    if equal <= share * len(mine.traces):
         return None
     return (
         f"{equal} of {len(mine.traces)} episodes have the answers and "
@@ -203,10 +260,15 @@ def _equal(mine: AcceptedRun, theirs: AcceptedRun) -> set[EpisodeKey]:
     """The episodes with the answers and log-probabilities of a run of other weights."""
     if same_weights(mine.model, theirs.model):
         return set()
-    others = by_episode(theirs.traces)
+    return equal_traces(mine.traces, theirs.traces)
+
+
+def equal_traces(mine: Traces, theirs: Traces) -> set[EpisodeKey]:
+    """The episodes of a run most of whose answers and log-probabilities are those of another."""
+    others = by_episode(theirs)
     return {
         key
-        for key, trace in mine.traces.items()
+        for key, trace in mine.items()
         if any(_alike(trace, other) for other in others.get(key[:3], ()))
     }
 

@@ -12,9 +12,10 @@ from tasks.texts import on_one_line
 
 
 def check_hub(entry: Entry, context: Context) -> Iterator[Finding]:
-    """Ask the hub for the models that are named as its own.
+    """Ask the hub for the models that are named as its own, and for published weights.
 
-    Whether its files are those that have played, only an audit or a rerun can tell.
+    Whether its files are those that have played, only an audit or a rerun can tell: a rerun
+    compares their hash, where the entry names one.
     """
     if not context.hub:
         return
@@ -24,6 +25,8 @@ def check_hub(entry: Entry, context: Context) -> Iterator[Finding]:
     ]
     if entry.submission.init is not None:
         named.append(("init", entry.submission.init))
+    if entry.submission.published is not None:
+        named.append(("weights", entry.submission.published))
     for where, model in named:
         if model.kind == "hub":
             try:

@@ -218,19 +218,20 @@ def all_hashes(traces: Sequence[Hashes]) -> Hashes:
     return np.unique(np.concatenate(traces)) if traces else np.zeros(0, np.int64)
 
 
-def equal_updates(mine: Sequence[Hashes], theirs: Hashes) -> int:
+def equal_updates(mine: Sequence[Hashes], theirs: Hashes, updates: int | None = None) -> int:
     """How many updates of a log say what updates of another log do, if these are most of them.
 
     Args:
         mine: Of `traced`.
         theirs: `all_hashes` of the other one.
+        updates: Of so many they must be most; None for those of `mine`.
 
     Returns:
         Their number, those with `EQUAL_NUMBERS` of their numbers in the other log; 0 if it is no
         more than can be by chance.
     """
     equal = sum(float(np.isin(numbers, theirs).mean()) >= EQUAL_NUMBERS for numbers in mine)
-    return equal if equal > COPIED_SHARE * len(mine) else 0
+    return equal if equal > COPIED_SHARE * (len(mine) if updates is None else updates) else 0
 
 
 def equal_validations(one: TrainingLog, other: TrainingLog) -> int:

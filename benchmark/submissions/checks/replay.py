@@ -1,7 +1,8 @@
 """Checks records by replaying every episode, and what a replay takes as given."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from benchmark.evaluation.replay import replay_run
 from benchmark.evaluation.summary import summary_json
@@ -10,43 +11,61 @@ from benchmark.submissions.checks.records import check_records
 from benchmark.submissions.format.findings import Finding, attempt
 from benchmark.submissions.reading.entry import REMAKE, Entry, ReadRun
 from benchmark.submissions.reading.folder import read_plain
-from benchmark.submissions.reading.replays import key_of
+from benchmark.submissions.reading.replays import SLOW_S, Refusal, key_of
 
 Outcome = tuple[list[Finding], int]
 """Objections to a run, and how many turns of it are in doubt."""
 MAX_SHOWN = 10
 """Findings of one run's replay that are spelled out; the others are counted."""
+_OF_ENTRY = (
+    "replays of the submission take more than {:.0f} minutes",
+    "send fewer panels at once, or answers whose programs end sooner",
+)
+_IN_BUILD = (
+    "the time of this build ended before the replay",
+    "build again with the same file of replays: what held is not replayed again",
+)
+"""What is wrong, and what to do, where a replay was ended."""
 
 
-def check_replay(entry: Entry, context: Context) -> Iterator[Finding]:
+def check_replay(entry: Entry, context: Context) -> list[Finding]:
     """Replay all runs, unless something was found before: of other panels there is nothing to."""
     if not (context.sound and context.replay):
-        return
-    until = time.monotonic() + context.replay_s
-    for run in entry.runs:
-        problems, doubted = _held_before(run, context) or _executed(run, context, until)
-        yield from problems
-        yield from _check_summary(entry, run)
+        return []
+    replays = context.replays
+    keys = [key_of(run.manifest, run.records) for run in entry.runs] if replays else []
+    known = replays.refusal(keys, context.replay_s) if replays else None
+    if known is not None:
+        # Where that is wrong, the file of replays can be deleted.
+        return [replace(f, fix=f"{f.fix} (from an earlier replay)") for f in known.findings]
+    began = time.monotonic()
+    findings = _check_runs(entry, context, keys, began + context.replay_s)
+    slow = time.monotonic() - began >= min(SLOW_S, context.replay_s)
+    if findings and slow and replays and not context.unfinished:
+        replays.refuse(keys, Refusal(limit_s=context.replay_s, findings=tuple(findings)))
+    return findings
+
+
+def _check_runs(entry: Entry, context: Context, keys: Sequence[str], until: float) -> list[Finding]:
+    """Replay the runs that are not known to hold, and compare the summaries."""
+    findings: list[Finding] = []
+    for number, run in enumerate(entry.runs):
+        held = context.replays.doubts(keys[number]) if context.replays else None
+        problems, doubted = _executed(run, context, until) if held is None else ([], held)
+        if context.replays and held is None and not problems:
+            context.replays.keep(keys[number], doubted)
+        findings += [*problems, *_check_summary(entry, run)]
         context.replayed += len(run.records)
         context.doubts += doubted
-
-
-def _held_before(run: ReadRun, context: Context) -> Outcome | None:
-    """What is known of a run that was executed before; None if it was not."""
-    if context.replays is None:
-        return None
-    doubted = context.replays.doubts(key_of(run.manifest, run.records))
-    return None if doubted is None else ([], doubted)
+        if problems and time.monotonic() > min(until, context.build_until):
+            break
+    return findings
 
 
 def _executed(run: ReadRun, context: Context, until: float) -> Outcome:
     """Execute a run, and look at what its replay takes as given."""
     problems, doubted = _replay(run, context, until)
-    if not problems:
-        problems = list(check_records(run, context.env_processes))
-    if not problems and context.replays is not None:
-        context.replays.keep(key_of(run.manifest, run.records), doubted)
-    return problems, doubted
+    return problems or list(check_records(run, context.env_processes)), doubted
 
 
 def _replay(run: ReadRun, context: Context, until: float) -> Outcome:
@@ -59,12 +78,13 @@ def _replay(run: ReadRun, context: Context, until: float) -> Outcome:
     doubts, differing = 0, 0
     findings: list[Finding] = []
     for number, replay in enumerate(replay_run(run.manifest, run.records, context.env_processes)):
-        if time.monotonic() > until:
+        if time.monotonic() > min(until, context.build_until):
+            context.unfinished = time.monotonic() <= until
+            what, fix = _IN_BUILD if context.unfinished else _OF_ENTRY
             problem = (
-                f"replays of the submission take more than {context.replay_s / 60:.0f} minutes; "
-                f"{number} of {len(run.records)} records of this run were executed"
+                f"{what.format(context.replay_s / 60)}; {number} of {len(run.records)} records of "
+                "this run were executed"
             )
-            fix = "send fewer panels at once, or answers whose programs end sooner"
             return [Finding(name, "", problem, fix)], doubts
         doubts += len(replay.doubts)
         if replay.differences:

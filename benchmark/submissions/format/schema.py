@@ -34,6 +34,9 @@ FOLDER_NAME: Final = re.compile(r"[0-9]{8}_[a-z0-9]+(-[a-z0-9]+)*")
 """`<date>_<name>`, of a submission's folder."""
 _MODEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+@-]*")
 _HUB_MODEL: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
+_HUB_TREE: Final = re.compile(
+    rf"https://huggingface\.co/({_HUB_MODEL.pattern})/tree/([0-9a-f]{{40}})"
+)
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 
 TITLE: Final = r"^[A-Za-z0-9][A-Za-z0-9._+()/-]*( [A-Za-z0-9._+()/-]+)*$"
@@ -213,7 +216,8 @@ class Declaration(Strict):
         parameters: Number of weights; null for a policy.
         init: What training started from; null for a policy or an init.
         training_data: What it was trained on; null for a policy.
-        weights: Where to download the checkpoints; null if nowhere, and for a policy.
+        weights: Where to download the checkpoints; null if nowhere, and for a policy. Of most
+            addresses only the form is checked (`published`).
     """
 
     schema_version: Literal[1]
@@ -265,7 +269,18 @@ class Declaration(Strict):
         if link is not None:
             check_link(link)
             check_own(link)
+            if found := _HUB_TREE.fullmatch(link):
+                check_model(ModelIdentity(name=found[1], kind="hub", revision=found[2]))
         return link
+
+    @property
+    def published(self) -> ModelIdentity | None:
+        """The commit on the hub that `weights` names; None for any other address.
+
+        Only that can be looked up, and only from there does a rerun take weights by itself.
+        """
+        found = _HUB_TREE.fullmatch(self.weights or "")
+        return found and ModelIdentity(name=found[1], kind="hub", revision=found[2])
 
     @model_validator(mode="after")
     def _of_its_kind(self) -> Self:

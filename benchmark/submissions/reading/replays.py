@@ -1,30 +1,56 @@
-"""Replays that were made before and held: by the hash of what was played and of what replayed it.
+"""Replays that were made before: by the hash of what was played and of what replayed it.
 
 A replay is a pure function of the records, the code and the panels. One that held is not made again
 as long as none of these changes, so that building a board of many entries takes the time of the new
-ones.
+ones. Nor is one of an entry that did not hold, or did not end, if it took long: a few of these
+would take the time of all others in every build. What failed quickly is tried again, as a machine
+may fail as well.
 """
 
 import hashlib
 import importlib.metadata
+import sys
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, ValidationError
 
 from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.files import write_atomically
+from benchmark.submissions.format.findings import Finding
 from tasks.errors import UserError
+from tasks.strict import Strict
 
 _ROOT: Final = Path(__file__).parents[3]
 _JUDGES: Final = ("benchmark", "tasks")
-_HELD: Final = TypeAdapter(dict[str, int])
+SLOW_S: Final = 60.0
+"""Seconds of replaying an entry after which its refusal is worth keeping."""
+
+
+class Refusal(Strict):
+    """What was found by the replay of an entry.
+
+    Attributes:
+        limit_s: How long it was allowed to take.
+        findings: The objections.
+    """
+
+    limit_s: float
+    findings: Annotated[tuple[Finding, ...], Field(min_length=1, strict=False)]
+
+
+class _Content(Strict):
+    """Of the file: turns in doubt of runs that held, and refusals of entries, by their hashes."""
+
+    held: dict[str, int] = Field(default_factory=dict)
+    refused: dict[str, Refusal] = Field(default_factory=dict)
 
 
 class Replays:
-    """What has held, and how many turns were in doubt.
+    """What is known of replays.
 
     Args:
         file: Where it is kept; made if it is not there. Only this program may write it: whoever
@@ -37,13 +63,14 @@ class Replays:
     def __init__(self, file: Path) -> None:
         self._file = file
         try:
-            self._held = _HELD.validate_json(file.read_bytes()) if file.exists() else {}
+            there = file.exists()
+            self._content = _Content.model_validate_json(file.read_bytes()) if there else _Content()
         except (OSError, ValidationError) as error:
             raise UserError(f"{file} is not a file of replays; delete it") from error
 
     def doubts(self, key: str) -> int | None:
         """Turns in doubt of a run that held before; None for one that is not known."""
-        return self._held.get(key)
+        return self._content.held.get(key)
 
     def keep(self, key: str, doubts: int) -> None:
         """Note that a run holds.
@@ -51,12 +78,38 @@ class Replays:
         Raises:
             UserError: The file cannot be written.
         """
-        self._held[key] = doubts
+        self._content.held[key] = doubts
+        self._write()
+
+    def refusal(self, keys: Sequence[str], limit_s: float) -> Refusal | None:
+        """Why an entry was refused before, with no less time than now; None if it was not.
+
+        Args:
+            keys: Of its runs.
+            limit_s: How long its replay may take now.
+        """
+        known = self._content.refused.get(_joined(keys))
+        return known if known is not None and known.limit_s >= limit_s else None
+
+    def refuse(self, keys: Sequence[str], refusal: Refusal) -> None:
+        """Note that an entry does not hold.
+
+        Raises:
+            UserError: The file cannot be written.
+        """
+        self._content.refused[_joined(keys)] = refusal
+        self._write()
+
+    def _write(self) -> None:
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(self._file, _HELD.dump_json(self._held))
+            write_atomically(self._file, self._content.model_dump_json().encode())
         except OSError as error:
             raise UserError(f"{self._file} cannot be written: {error.strerror}") from error
+
+
+def _joined(keys: Sequence[str]) -> str:
+    return hashlib.sha256(" ".join(keys).encode()).hexdigest()
 
 
 def key_of(manifest: Manifest, records: tuple[EpisodeRecord, ...]) -> str:
@@ -71,7 +124,7 @@ def key_of(manifest: Manifest, records: tuple[EpisodeRecord, ...]) -> str:
 @cache
 def _judge() -> str:
     """Hash of this program's files, panels included, and of the versions of what is installed."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(sys.version.encode())
     for package in _JUDGES:
         for path in sorted((_ROOT / package).rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:

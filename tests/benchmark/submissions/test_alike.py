@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 
@@ -346,11 +347,19 @@ def test_a_policys_answers_need_weights_that_can_be_loaded(policy: Path, copies:
     assert [note for note in context.notes if said in note] == [
         f"runs/r{seed}: {said}; rerun the entry before it is merged" for seed in (0, 1)
     ]
-    copy.about(lambda about: about.update(weights="https://example.org/weights"))
-    context = Context(INITS, [AcceptedEntry.of(read_accepted(policy))])
-    found = [finding.text for finding in check_copies(read_accepted(copy.folder), context)]
-    assert not any("policy expert" in text for text in found)
-    assert len([note for note in context.notes if said in note]) == 2
+    # Of any other address nobody can say that there are weights.
+    hub = "https://huggingface.co/owner/name"
+    for address, refused in (
+        ("https://example.org/weights", True),
+        (hub, True),
+        (f"{hub}/tree/main", True),
+        (f"{hub}/tree/{'a' * 40}", False),
+    ):
+        copy.about(partial(dict.update, weights=address))
+        context = Context(INITS, [AcceptedEntry.of(read_accepted(policy))])
+        found = [finding.text for finding in check_copies(read_accepted(copy.folder), context)]
+        assert any("policy expert" in text for text in found) == refused, address
+        assert len([note for note in context.notes if said in note]) == 2
 
 
 def with_answers(records: list[Json], others: list[Json]) -> list[Json]:

@@ -8,11 +8,12 @@ import pytest
 
 from benchmark.engines.core.scripted import ScriptedEngine
 from benchmark.logs.training_log import parse_training_log
+from benchmark.models import folder_sha256
 from benchmark.submissions.badges import RERUN, RerunSample, badges_of, read_reruns
 from benchmark.submissions.check import read_accepted
 from benchmark.submissions.reading.entry import ReadRun
 from benchmark.submissions.report import badges_text
-from benchmark.submissions.rerun import add_rerun, drawn, play_again, same_start
+from benchmark.submissions.rerun import add_rerun, drawn, folder_of, play_again, same_start
 from tasks.errors import UserError
 from tests.benchmark.submissions.conftest import Copies
 from tests.support.submissions.small import check
@@ -65,6 +66,19 @@ def test_the_first_updates_of_a_training_are_compared(copies: Copies) -> None:
     assert (same_start(theirs, other, 3) or "").startswith("update 1, policy/entropy: 0.05")
     with pytest.raises(UserError, match="ours has 5 updates, 6 are compared"):
         same_start(theirs, ours, 6)
+
+
+def test_published_weights_are_found_by_their_hash(tmp_path: Path) -> None:
+    for name, content in (("", b"one"), ("seed1/last", b"two"), ("seed2", b"three")):
+        (tmp_path / name).mkdir(parents=True, exist_ok=True)
+        (tmp_path / name / "model.safetensors").write_bytes(content)
+    (tmp_path / "README.md").write_text("Says nothing of the weights.")
+    for name in ("", "seed1/last", "seed2"):
+        assert folder_of(tmp_path, folder_sha256(tmp_path / name)) == tmp_path / name
+    with pytest.raises(
+        UserError, match="none of 3 folders with published weights has SHA-256 eeee"
+    ):
+        folder_of(tmp_path, "e" * 64)
 
 
 def sample(**changes: object) -> RerunSample:

@@ -4,25 +4,30 @@ Compares every two files of records of different weights on one panel as the che
 whatever their log-probabilities say, and prints the highest shares and how many pairs reach its
 limit. By default, all entries in `submissions/` and all studies in `baselines/results/`. Records of
 older schemas are read as well. Of several equal files all but one are left out; runs of an init are
-counted apart, since any run may be like an earlier one of them. Last, what models have in common
-with policies, by answers and actions alone.
+counted apart, since any run may be like an earlier one of them. Then how many episodes have equal
+answers and log-probabilities, and what models have in common with policies, by answers and actions
+alone.
 """
 
 import argparse
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, groupby, islice, permutations
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from benchmark.archive import read_at_most
 from benchmark.stats.intervals import wilson
+from benchmark.submissions.checks.accepted_entries import Traces, trace_of
+from benchmark.submissions.checks.copies import equal_traces
 from benchmark.submissions.plays.likeness import ALIKE_SHARE, FEWEST_ALIKE, Likeness
 from benchmark.submissions.plays.play_hash import EpisodeKey, PlayHash
 
 ROOT = Path(__file__).parents[3]
 SHOWN = 10
+SHOWN_OF_TASK = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +59,9 @@ def main() -> None:
     ]
     runs: dict[Path, dict[EpisodeKey, PlayHash]] = {}
     policies: dict[Path, dict[EpisodeKey, PlayHash]] = {}
+    traces: dict[Path, Traces] = {}
     for file in files:
-        plays, is_policy = _plays(file)
+        plays, traces[file], is_policy = _plays(file)
         group = policies if is_policy else runs
         if plays and plays not in group.values():
             group[file] = plays
@@ -68,7 +74,15 @@ def main() -> None:
     inits = [pair for pair in pairs if any(map(_is_init, pair.files))]
     _print("weights that were trained", [pair for pair in pairs if pair not in inits])
     _print("with an init", inits)
+    _print_equal([traces[file] for file in runs])
     _print_policies(runs, policies)
+
+
+def _print_equal(runs: Sequence[Traces]) -> None:
+    """Over all pairs with common episodes, each both ways."""
+    pairs = [(one, other) for one, other in permutations(runs, 2) if one.keys() & other.keys()]
+    most = max(len(equal_traces(*pair)) for pair in pairs)
+    print(f"\nequal answers and log-probabilities: in {len(pairs) // 2} pairs {most} at most")
 
 
 def _print_policies(
@@ -81,15 +95,19 @@ def _print_policies(
         for policy, theirs in policies.items():
             both = plays.keys() & theirs.keys()
             common = {key for key in both if plays[key].ended and theirs[key].ended}
-            if _is_init(file) or len(common) < FEWEST_ALIKE:
+            if len(common) < FEWEST_ALIKE:
                 continue
+            # A run has one task here.
+            task = next(iter(common))[0] + (", init" if _is_init(file) else "")
             alike = sum(plays[key].acts_like(theirs[key]) for key in common) / len(common)
             solved = sum(plays[key].solved for key in common) / len(common)
-            found.append((alike, solved, len(common), _name(file), _name(policy)))
-    accused = sum(alike >= ALIKE_SHARE for alike, *_ in found)
+            found.append((task, alike, solved, len(common), _name(file), _name(policy)))
+    accused = sum(alike >= ALIKE_SHARE for _, alike, *_ in found)
     print(f"{len(found)} pairs, {accused} reach the limit of {ALIKE_SHARE:.0%}; the highest:")
-    for alike, solved, count, file_name, policy_name in sorted(found, reverse=True)[:SHOWN]:
-        print(f"  {alike:.1%} of {count}, {solved:.1%} solved: {file_name} and {policy_name}")
+    for _, pairs in groupby(sorted(found, reverse=True), key=itemgetter(0)):
+        for task, alike, solved, count, file_name, policy_name in islice(pairs, SHOWN_OF_TASK):
+            names = f"{file_name} and {policy_name}"
+            print(f"  {task}: {alike:.1%} of {count}, {solved:.1%} solved: {names}")
 
 
 def _print(what: str, pairs: Sequence[Pair]) -> None:
@@ -132,13 +150,17 @@ def _pair(
     return Pair(files, task, Likeness.of(mine, theirs))
 
 
-def _plays(file: Path) -> tuple[dict[EpisodeKey, PlayHash], bool]:
-    """What was played, and whether by a policy, whose answers have no log-probabilities."""
+def _plays(file: Path) -> tuple[dict[EpisodeKey, PlayHash], Traces, bool]:
+    """What was played, with the numbers, and whether by a policy: it has no log-probabilities."""
     content = read_at_most(file, 2**31) if file.suffix == ".zst" else file.read_bytes()
     records = [json.loads(line) for line in content.splitlines()]
-    turns = [turn for record in records for turn in record["turns"]]
-    is_policy = all(turn["log_prob"] is None for turn in turns)
-    return {_key(record): _play(record) for record in records}, is_policy
+    traces = {
+        _key(record): trace_of((turn["response"], turn["log_prob"]) for turn in record["turns"])
+        for record in records
+    }
+    plays = {_key(record): _play(record) for record in records}
+    is_policy = all(turn["log_prob"] is None for record in records for turn in record["turns"])
+    return plays, {key: trace for key, trace in traces.items() if trace}, is_policy
 
 
 def _key(record: dict[str, Any]) -> EpisodeKey:

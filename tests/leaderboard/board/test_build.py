@@ -14,6 +14,7 @@ from benchmark.evaluation.protocol import THINKING, SamplingOverrides
 from benchmark.submissions.badges import Badges
 from benchmark.submissions.check import CheckResult, check_submission, read_accepted
 from benchmark.submissions.checks.results import panel_results, stability_of
+from benchmark.submissions.reading.replays import Replays
 from leaderboard.board.board import load
 from leaderboard.board.build import Built, Origin, build, write
 from leaderboard.board.entries import row_of as make_row
@@ -395,3 +396,31 @@ def test_an_entry_whose_check_breaks_is_refused_and_the_others_are_shown(
     assert (built.content.facts.repository, built.content.facts.date) == (
         "https://example.org/repo", "2027-01-02",
     )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_build_without_time_left_is_published_and_the_next_one_continues(
+    submissions: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(submissions / POLICY, folder / POLICY)
+    file = tmp_path / "replays.json"
+    assert build(folder, INITS, env_processes=1, replays=Replays(file)).accepted == (POLICY,)
+    # What held is shown without any time; the rest is left out, and makes no room for a copy.
+    shutil.copytree(submissions / TRAINED, folder / TRAINED)
+    shutil.copytree(folder / TRAINED, folder / "20260102_zeal")
+    late = build(folder, INITS, env_processes=1, replays=Replays(file), replay_s=-1)
+    assert late.accepted == (POLICY,)
+    first, copy = late.refused
+    assert first.id == TRAINED and copy.id == "20260102_zeal"
+    (reason,) = first.reasons
+    assert "the time of this build ended before the replay" in reason
+    assert any(f"is the name of {TRAINED}" in reason for reason in copy.reasons)
+    write(late, tmp_path / "board")
+    assert load(tmp_path / "board" / "leaderboard.parquet").facts.refused == late.refused
+    again = build(folder, INITS, env_processes=1, replays=Replays(file))
+    assert again.accepted == (POLICY, TRAINED)
+    # Nor is anything read when the time for that is over, too.
+    monkeypatch.setattr("leaderboard.board.build.GRACE_S", 0.0)
+    nothing = build(folder, INITS, replays=Replays(file), replay_s=-1)
+    assert nothing.accepted == ()
+    assert all("the time of this build is used up" in each.reasons[0] for each in nothing.refused)

@@ -133,7 +133,7 @@ def test_what_the_example_says_is_nobodys_own() -> None:
     [
         *("GRP0 sokoban-standard", "grpo SOKOBAN standard", "GRPO_sokoban.standard"),
         *("GRPO sokoban-stanclard", "GRPO sokoban-5tandard", "6RPO sokoban-standard"),
-        *("GRP() sokoban-standard", "GRPO s0k0ban-5tanclarcl", "GRPO 50k08an-574ndard"),
+        *("GRPO s0k0ban-5tanclarcl", "GRPO 50k08an-574ndard", "grpo  (S0KOBAN)-standard"),
         "G R P O (sokoban) standard.",
     ],
 )
@@ -158,7 +158,7 @@ def test_titles_that_differ_are_two(one: str, other: str) -> None:
 def test_two_letters_that_are_read_as_one() -> None:
     assert skeleton("modern") == skeleton("rnodem")
     assert skeleton("down") == skeleton("clovvn")
-    assert skeleton("SAMPO") == skeleton("SAMP0") == skeleton("5AMP()")
+    assert skeleton("SAMPO") == skeleton("SAMP0") == skeleton("5AMPO")
 
 
 @pytest.mark.parametrize(
@@ -170,13 +170,17 @@ def test_two_letters_that_are_read_as_one() -> None:
         ("Re-ran SAMPO", "re-ran"),
         ("SAMPO v2 - S0TA", "SOTA"),
         ("SAMPO 5OTA", "SOTA"),
-        ("SAMPO S()TA", "SOTA"),
+        ("SAMPO re-runs", "re-run"),
+        ("SAMPO (re-runs 2)", "re-run"),
+        ("GRPO trained again", "trained again"),
         ("SAMPO S.O.T.A.", "SOTA"),
         ("SOTA2026", "SOTA"),
         ("2026SOTA", "SOTA"),
         ("SOTAv2", "SOTA"),
         ("SO-TA/2026", "SOTA"),
-        ("SOTAs", "SOTAs"),
+        ("SOTAs", "SOTA"),
+        ("SOTAs2026", "SOTA"),
+        ("50TA5", "SOTA"),
         ("State-of-the-art GRPO", "state of the art"),
         ("SAMPO 0FFICIAL", "official"),
         ("SAMPO 0fficia1", "official"),
@@ -193,7 +197,20 @@ def test_what_only_the_board_says(title: str, claim: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "title", ["SAMPO v2", "Unverified", "Rerunning", "Iota 7", "Art of the state", "Toast 50"]
+    "title",
+    ["(ISPO", "GRP() sokoban", "GRP( ) sokoban", "(ISPO (sokoban)", "a)b(c", "((a))", "GRPO (-)"],
+)
+def test_parentheses_that_are_read_as_letters(title: str) -> None:
+    with pytest.raises(ValueError, match="parentheses must be in pairs, around words"):
+        check_title(title)
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        *("GRPO (sokoban)", "PPO(lambda) (2 epochs)", "SAMPO v2", "Unverified", "Rerunning"),
+        *("Iota 7", "Art of the state", "Toast 50"),
+    ],
 )
 def test_words_that_the_board_does_not_say(title: str) -> None:
     check_title(title)

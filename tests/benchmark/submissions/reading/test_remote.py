@@ -5,6 +5,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import platformdirs
@@ -13,13 +14,16 @@ import pytest
 from benchmark.archive import sha256_of
 from benchmark.cli.main import main
 from benchmark.models import ModelIdentity
+from benchmark.submissions.check import read_accepted
+from benchmark.submissions.checks.context import Context
+from benchmark.submissions.checks.hub import check_hub
 from benchmark.submissions.format.schema import StoredFile
 from benchmark.submissions.reading.folder import read_submission
 from benchmark.submissions.reading.remote import fetched, is_on_hub
 from tasks.errors import UserError
 from tests.benchmark.submissions.conftest import Copies
 from tests.support.submissions.local_hub import Asked, LocalServer, Reply, serving
-from tests.support.submissions.small import check
+from tests.support.submissions.small import INITS, check
 
 COMMIT = "0123456789" * 4
 PATH = f"/datasets/owner/name/resolve/{COMMIT}/20260102_x/runs/r0/episodes.jsonl.zst"
@@ -183,6 +187,26 @@ def test_a_model_that_is_not_there(hub: LocalServer, status: int) -> None:
 def test_a_branch_that_is_called_like_a_commit(hub: LocalServer) -> None:
     hub.answer = lambda asked: Reply(json.dumps({"sha": "f" * 40}).encode())
     assert not is_on_hub(MODEL)
+
+
+@pytest.mark.slow
+def test_published_weights_are_looked_up(hub: LocalServer, copies: Copies) -> None:
+    copy = copies("trained")
+    for address, paths in (
+        ("https://huggingface.co/owner/model/tree/main", []),
+        (
+            f"https://huggingface.co/owner/model/tree/{COMMIT}",
+            [f"/api/models/owner/model/revision/{COMMIT}?expand=sha"],
+        ),
+    ):
+        copy.about(partial(dict.update, weights=address))
+        hub.asked.clear()
+        hub.answer = lambda asked: Reply(b"", 404)
+        found = list(check_hub(read_accepted(copy.folder), Context(INITS, hub=True)))
+        assert [asked.path for asked in hub.asked] == paths
+        assert [finding.field for finding in found] == ["weights"] * len(paths)
+    hub.answer = lambda asked: Reply(json.dumps({"sha": COMMIT}).encode())
+    assert not list(check_hub(read_accepted(copy.folder), Context(INITS, hub=True)))
 
 
 @pytest.mark.parametrize(

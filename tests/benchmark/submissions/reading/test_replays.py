@@ -1,11 +1,13 @@
-"""Replays that held are not made again, and none takes for ever."""
+"""Replays are not made again, whether they held or took too long, and none takes for ever."""
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from benchmark.submissions.check import CheckResult, check_submission
+from benchmark.submissions.checks import replay
 from benchmark.submissions.checks.context import Context
 from benchmark.submissions.reading.replays import Replays, key_of
 from tasks.errors import UserError
@@ -48,14 +50,54 @@ def test_what_held_is_known_and_nothing_else_is(
     assert known.doubts(key_of(run.manifest, run.records[1:])) is None
 
 
-def test_a_replay_that_takes_too_long_is_refused(policy: Path, tmp_path: Path) -> None:
+def test_a_replay_that_takes_too_long_is_refused_and_not_begun_again(
+    policy: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "replays.json"
-    (problem,) = problems(checked(policy, Replays(file), seconds=-60))
-    assert problem.startswith("replays of the submission take more than -1 minutes; 0 of 256 recor")
-    assert not file.exists()
+    (first,) = checked(policy, Replays(file), seconds=-60).findings
+    assert first.problem.startswith(
+        "replays of the submission take more than -1 minutes; 0 of 256 recor"
+    )
+    # Known with as much time, or less.
+    for seconds in (-60, -61):
+        known = checked(policy, Replays(file), seconds)
+        (finding,) = known.findings
+        assert (finding.problem, known.replayed) == (first.problem, 0)
+        assert finding.fix == f"{first.fix} (from an earlier replay)"
+    (retried,) = checked(policy, Replays(file), seconds=-59).findings
+    assert "(from an earlier replay)" not in retried.fix
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"a": "b"}', "\\x00"])
+@pytest.mark.slow
+def test_a_refusal_is_kept_if_it_took_long(
+    copies: Copies, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = copies("policy")
+
+    def change(records: list[Json]) -> None:
+        records[3]["turns"][0]["reward"] += 1.0
+
+    copy.records(change)
+    file = tmp_path / "replays.json"
+    for expected in (False, True):
+        monkeypatch.setattr(replay, "SLOW_S", 0.0 if expected else 600.0)
+        (first,) = checked(copy.folder, Replays(file)).findings
+        assert "does not match" in first.problem
+        assert file.exists() == expected
+    (again,) = checked(copy.folder, Replays(file)).findings
+    assert again.problem == first.problem and again.fix.endswith("(from an earlier replay)")
+
+
+def test_a_build_that_ends_says_nothing_of_an_entry(policy: Path, tmp_path: Path) -> None:
+    replays = Replays(tmp_path / "replays.json")
+    context = Context(INITS, env_processes=1, replays=replays, build_until=time.monotonic() - 1)
+    (finding,) = check_submission(policy, context).findings
+    assert finding.problem.startswith("the time of this build ended before the replay; 0 of 256")
+    assert context.unfinished
+    assert checked(policy, replays).accepted
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"a": "b"}', '{"held": {"a": "b"}}', "\\x00"])
 def test_a_damaged_file_is_named(tmp_path: Path, content: str) -> None:
     file = tmp_path / "replays.json"
     file.write_text(content)

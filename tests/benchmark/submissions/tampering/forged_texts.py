@@ -163,6 +163,12 @@ FORGERIES = [
     Forgery(
         "weights by http", "trained", about(weights="http://example.org/w"), f"weights: {LINK}"
     ),
+    Forgery(
+        "weights in a repository that cannot be",
+        "trained",
+        about(weights=f"https://huggingface.co/a..b/c/tree/{'a' * 40}"),
+        "is not the name of a hub model",
+    ),
     Forgery("nearly a field", "policy", about(contcat="x"), "no such field; did you mean contact?"),
     Forgery("a day to come", "policy", about(date="9999-12-31"), "9999-12-31 is in the future"),
     Forgery(
