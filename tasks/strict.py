@@ -1,12 +1,27 @@
 """Strict schemas for external input, and one-line messages about violations."""
 
+from typing import Any, Final
+
+import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
+
+# The loader of libyaml is eight times as fast.
+_LOADER: Final = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
 
 class Strict(BaseModel):
     """A schema without extra fields, without coercion, without changes."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def parse_yaml(text: str) -> Any:
+    """Parse YAML without aliases of Python objects.
+
+    Raises:
+        yaml.YAMLError: It is not YAML.
+    """
+    return yaml.load(text, _LOADER)  # noqa: S506 - both are safe loaders
 
 
 def first_fault(error: ValidationError) -> str:

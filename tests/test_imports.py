@@ -5,7 +5,8 @@ leaderboard -> benchmark -> tasks, baselines -> benchmark -> tasks.
 
 import ast
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -22,38 +23,50 @@ MAY_IMPORT = {
 HEAVY = {"tasks": {"torch", "transformers", "vllm", "gradio", "aiohttp"}}
 
 
+@dataclass(frozen=True)
+class Import:
+    """An import statement, `import NAME` or `from NAME import PARTS`.
+
+    Attributes:
+        names: What is imported, dotted: `NAME`, and of a `from` also `NAME.PART`.
+        at_top: It stands at the module's top level.
+        for_types: It stands under `if TYPE_CHECKING`.
+    """
+
+    names: tuple[str, ...]
+    at_top: bool
+    for_types: bool
+
+
 @cache
-def parsed(file: Path) -> ast.Module:
-    return ast.parse(file.read_text("utf-8"))
+def imports(file: Path) -> tuple[Import, ...]:
+    """All absolute imports of a module."""
+    tree = ast.parse(file.read_text("utf-8"))
+    return tuple(_imports(tree.body, at_top=True))
 
 
-def imported(tree: ast.AST) -> Iterator[tuple[str, bool]]:
-    """Top-level names that a module imports, and whether at its top level."""
-    top = set(map(id, ast.iter_child_nodes(tree)))
-    typing_only = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-        for inner in ast.walk(node)
-    }
-    for node in ast.walk(tree):
-        if id(node) in typing_only:
-            continue
+def _imports(nodes: Iterable[ast.AST], at_top: bool, for_types: bool = False) -> Iterator[Import]:
+    for node in nodes:
         if isinstance(node, ast.Import):
-            for name in node.names:
-                yield name.name.split(".")[0], id(node) in top
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module.split(".")[0], id(node) in top
+            yield Import(tuple(name.name for name in node.names), at_top, for_types)
+        elif isinstance(node, ast.ImportFrom):
+            if node.module and not node.level:
+                parts = (f"{node.module}.{name.name}" for name in node.names)
+                yield Import((node.module, *parts), at_top, for_types)
+        elif isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case):
+            typing = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+            yield from _imports(ast.iter_child_nodes(node), False, for_types or typing)
 
 
 @pytest.mark.parametrize("package", MAY_IMPORT)
 def test_imports_point_one_way(package: str) -> None:
     for file in sorted((ROOT / package).rglob("*.py")):
-        for name, at_top in imported(parsed(file)):
+        for found in imports(file):
             # The command line reaches into other packages, but only when a command is called.
-            lazy = not at_top and "cli" in file.parts
-            assert name not in MAY_IMPORT or name in MAY_IMPORT[package] or lazy, (file, name)
-            assert name not in HEAVY.get(package, ()), (file, name)
+            lazy = not found.at_top and "cli" in file.parts
+            for name in () if found.for_types else {name.split(".")[0] for name in found.names}:
+                assert name not in MAY_IMPORT or name in MAY_IMPORT[package] or lazy, (file, name)
+                assert name not in HEAVY.get(package, ()), (file, name)
 
 
 def modules() -> dict[str, Path]:
@@ -65,16 +78,6 @@ def modules() -> dict[str, Path]:
 def dotted(file: Path) -> str:
     """A module's name; that of a package for its `__init__.py`."""
     return ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-
-
-def imported_modules(tree: ast.AST, known: dict[str, Path]) -> Iterator[str]:
-    """Modules of the packages that a module imports, wherever in it."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (name.name for name in node.names if name.name in known)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            within = [f"{node.module}.{name.name}" for name in node.names]
-            yield from (name for name in (node.module, *within) if name in known)
 
 
 def inner(name: str, file: Path) -> str:
@@ -93,11 +96,10 @@ def test_imports_between_folders_have_no_circle(place: Callable[[str, Path], str
     """A folder, or a file that lies in a package itself, is imported by those above it only."""
     known = modules()
     room = {name: place(name, file) for name, file in known.items()}
-    needs = defaultdict(set)
+    needs: defaultdict[str, set[str]] = defaultdict(set)
     for name, file in known.items():
-        for other in imported_modules(parsed(file), known):
-            if room[other] != room[name]:
-                needs[room[name]].add(room[other])
+        others = (other for found in imports(file) for other in found.names if other in known)
+        needs[room[name]].update(room[other] for other in others if room[other] != room[name])
     order = list(TopologicalSorter(needs).static_order())
     assert order.index("benchmark/stats") < order.index("benchmark/submissions")
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from baselines.cloning.tiny_models import TinyModelConfig
 from baselines.inits.registry import INITS
 from tasks.errors import UserError, suggestion
-from tasks.strict import first_fault
+from tasks.strict import first_fault, parse_yaml
 
 
 class _Strict(BaseModel):
@@ -271,7 +271,7 @@ def read_recipe(path: Path) -> BCRecipe:
         UserError: It is not a valid recipe; the field is named.
     """
     try:
-        return BCRecipe.model_validate(yaml.safe_load(path.read_text("utf-8")))
+        return BCRecipe.model_validate(parse_yaml(path.read_text("utf-8")))
     except ValidationError as error:
         raise UserError(f"{path} is not a recipe: {first_fault(error)}") from error
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

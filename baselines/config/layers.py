@@ -18,6 +18,7 @@ from baselines.algorithms.part import Choice, Part
 from benchmark.logs.lines import Word
 from tasks.errors import UserError, suggestion
 from tasks.registry import load_task, task_names
+from tasks.strict import parse_yaml
 
 if TYPE_CHECKING:
     from baselines.config.schema import TrainConfig
@@ -216,7 +217,7 @@ def _setting(text: str) -> Settings:
             f"--set needs KEY=VALUE, such as optimization.learning_rate=1e-4, not {text}"
         )
     try:
-        parsed: Any = yaml.safe_load(value)
+        parsed: Any = parse_yaml(value)
     except yaml.YAMLError as error:
         raise UserError(f"--set {text}: the value is not valid") from error
     for part in reversed(key.split(".")):
@@ -265,7 +266,7 @@ def read_settings(path: Path) -> Settings:
         UserError: It cannot be read or holds something else.
     """
     try:
-        content = yaml.safe_load(path.read_text("utf-8"))
+        content = parse_yaml(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         # YAML's parser shows the place on lines of their own.
         reason = " ".join(str(error).split())

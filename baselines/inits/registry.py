@@ -4,13 +4,13 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import ModelSource, from_folder, from_hub
 from benchmark.stats.formatting import percent_text
 from tasks.errors import UserError, suggestion
+from tasks.strict import parse_yaml
 
 INITS = Path(__file__).parent
 REGISTRY = INITS / "registry.yaml"
@@ -59,7 +59,7 @@ class Init(BaseModel):
 @cache
 def read_registry() -> dict[str, Init]:
     """Read all inits, in the order of the file; folders are made absolute."""
-    content = yaml.safe_load(REGISTRY.read_text("utf-8"))
+    content = parse_yaml(REGISTRY.read_text("utf-8"))
     inits = {name: Init.model_validate(fields) for name, fields in content.items()}
     return {
         name: init.model_copy(update={"folder": INITS / init.folder}) if init.folder else init

@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError, model_validator
 from baselines.config.layers import RECIPES, names
 from benchmark.logs.lines import Word
 from tasks.errors import UserError, suggestion
-from tasks.strict import Strict, first_fault
+from tasks.strict import Strict, first_fault, parse_yaml
 
 MAX_FILE = 2**20
 """Longest accepted file, in bytes."""
@@ -131,7 +131,7 @@ def read_yaml(path: Path) -> object:
             content = file.read(MAX_FILE + 1)
         if len(content) > MAX_FILE:
             raise UserError(f"{path} is longer than {MAX_FILE} bytes")
-        return yaml.safe_load(content.decode())
+        return parse_yaml(content.decode())
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not UTF-8 text"
         raise UserError(f"{path} cannot be read: {reason}") from error

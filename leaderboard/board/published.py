@@ -16,7 +16,7 @@ import yaml
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from tasks.errors import UserError
-from tasks.strict import Strict, first_fault
+from tasks.strict import Strict, first_fault, parse_yaml
 
 FOLDER: Final = Path(__file__).parents[1] / "reference"
 NOTES: Final = "notes.yaml"
@@ -166,7 +166,7 @@ def task_notes(folder: Path = FOLDER) -> dict[str, str]:
 
 def _read(path: Path, schema: Any) -> Any:
     try:
-        return TypeAdapter(schema).validate_python(yaml.safe_load(path.read_text("utf-8")))
+        return TypeAdapter(schema).validate_python(parse_yaml(path.read_text("utf-8")))
     except ValidationError as error:
         raise UserError(f"{path}: {first_fault(error)}") from error
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

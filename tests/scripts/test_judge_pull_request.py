@@ -12,31 +12,21 @@ from baselines.inits.registry import read_registry
 from scripts.judge_pull_request import main
 from tasks.seeding import sha256_text
 from tests.support.submissions.repositories import bare_repository, commit, git, put
-from tests.support.submissions.small import (
-    Copy,
-    Json,
-    copied,
-    play_policy,
-    policy_submission,
-    trained_submission,
-)
+from tests.support.submissions.small import Copy, Json, copied
 
 VICTIM = "20260101_victim"
 FOLDER = "20260102_policy"
 
 
 @pytest.fixture(scope="module")
-def entries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def entries(tmp_path_factory: pytest.TempPathFactory, submissions: Path) -> dict[str, Path]:
     """A policy's submission and one of a training from the init that is shipped."""
-    root = tmp_path_factory.mktemp("entries")
-    expert = play_policy(root / "expert", "expert")
-    trained = trained_submission(root, expert, play_policy(root / "random", "random"))
-    copy = Copy(trained)
+    copy = copied(submissions / "20260102_trained", tmp_path_factory.mktemp("entries"))
     digest = read_registry()["tiny-sokoban"].sha256
     copy.about(lambda about: about["init"].update(sha256=digest))
     for seed in (0, 1):
         copy.log(lambda lines: lines[0]["init"].update(sha256=digest), seed)
-    return {"policy": policy_submission(root, expert), "trained": trained}
+    return {"policy": submissions / FOLDER, "trained": copy.folder}
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from tasks.errors import UserError
-from tasks.strict import first_fault
+from tasks.strict import first_fault, parse_yaml
 from tasks.webshop.generator.wording import headline, slots_of, title_case
 
 DEPARTMENTS = Path(__file__).parent / "departments"
@@ -34,7 +34,6 @@ BUTTONS = frozenset(
 
 Role = Literal["is", "of", "with", "in", "for"]
 ROLES: tuple[Role, ...] = ("is", "of", "with", "in", "for")
-_LOADER = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 _TITLE_SLOTS = frozenset({"brand", "line", "form", "pre", "w", "t1", "t2", "t3", "use"})
 _DESCRIPTION_SLOTS = frozenset(
     {"brand", "a_brand", "A_brand", "form", "Form", "a_form", "A_form", "use"}
@@ -282,7 +281,7 @@ def read_table(path: Path, form: type[T]) -> T:
             named.
     """
     try:
-        return form.model_validate(yaml.load(path.read_text("utf-8"), _LOADER))  # noqa: S506
+        return form.model_validate(parse_yaml(path.read_text("utf-8")))
     except yaml.YAMLError as error:
         raise UserError(f"{path.name} is not valid YAML: {' '.join(str(error).split())}") from error
     except ValidationError as error:
