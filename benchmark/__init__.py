@@ -11,7 +11,6 @@ From Python:
 `docs/python.ipynb` shows more. Neither torch nor vLLM nor pandas is imported before it is needed.
 """
 
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -32,5 +31,8 @@ __all__ = ["Comparison", "Run", "compare", "evaluate", "read_run"]
 def __getattr__(name: str) -> str:
     # Looked up when asked for: a checkout on the path need not be installed.
     if name == "__version__":
+        # Imported here: it takes as long as everything else in this module.
+        from importlib.metadata import version
+
         return version("arlarena-bench")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,9 +4,13 @@ import hashlib
 import json
 import random
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 _Item = TypeVar("_Item")
+_CANONICAL: Final = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
+"""Made once: `json.dumps` makes one for every value."""
 
 
 def canonical_json(value: Any) -> str:
@@ -15,9 +19,7 @@ def canonical_json(value: Any) -> str:
     Raises:
         ValueError: The value holds NaN or an infinity, which JSON cannot express.
     """
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
+    return _CANONICAL.encode(value)
 
 
 def sha256_text(text: str) -> str:

@@ -32,6 +32,12 @@ def check_replay(entry: Entry, context: Context) -> list[Finding]:
     """Replay all runs, unless something was found before: of other panels there is nothing to."""
     if not (context.sound and context.replay):
         return []
+    replayed = _check_runs(entry, context)
+    return [*replayed, *(finding for run in entry.runs for finding in _check_summary(entry, run))]
+
+
+def _check_runs(entry: Entry, context: Context) -> list[Finding]:
+    """Replay all runs, or say what is known of that: it follows from their content alone."""
     replays = context.replays
     keys = [key_of(run.manifest, run.records) for run in entry.runs] if replays else []
     known = replays.refusal(keys, context.replay_s) if replays else None
@@ -39,22 +45,24 @@ def check_replay(entry: Entry, context: Context) -> list[Finding]:
         # Where that is wrong, the file of replays can be deleted.
         return [replace(f, fix=f"{f.fix} (from an earlier replay)") for f in known.findings]
     began = time.monotonic()
-    findings = _check_runs(entry, context, keys, began + context.replay_s)
+    findings = _replay_runs(entry, context, keys, began + context.replay_s)
     slow = time.monotonic() - began >= min(SLOW_S, context.replay_s)
     if findings and slow and replays and not context.unfinished:
         replays.refuse(keys, Refusal(limit_s=context.replay_s, findings=tuple(findings)))
     return findings
 
 
-def _check_runs(entry: Entry, context: Context, keys: Sequence[str], until: float) -> list[Finding]:
-    """Replay the runs that are not known to hold, and compare the summaries."""
+def _replay_runs(
+    entry: Entry, context: Context, keys: Sequence[str], until: float
+) -> list[Finding]:
+    """Replay the runs that are not known to hold."""
     findings: list[Finding] = []
     for number, run in enumerate(entry.runs):
         held = context.replays.doubts(keys[number]) if context.replays else None
         problems, doubted = _executed(run, context, until) if held is None else ([], held)
         if context.replays and held is None and not problems:
             context.replays.keep(keys[number], doubted)
-        findings += [*problems, *_check_summary(entry, run)]
+        findings += problems
         context.replayed += len(run.records)
         context.doubts += doubted
         if problems and time.monotonic() > min(until, context.build_until):

@@ -241,11 +241,12 @@ class Declaration(Strict):
         date.fromisoformat(day)
         return day
 
-    @field_validator("name")
+    @field_validator("name", "base_model")
     @classmethod
-    def _own(cls, name: str) -> str:
-        check_own(name)
-        check_title(name)
+    def _own(cls, name: str | None) -> str | None:
+        if name is not None:
+            check_own(name)
+            check_title(name)
         return name
 
     @field_validator("authors", "contact")

@@ -21,7 +21,7 @@ from benchmark.submissions.format.schema import (
     StoredFile,
     Submission,
 )
-from benchmark.submissions.format.texts import check_visible
+from benchmark.submissions.format.texts import check_title, check_visible
 from benchmark.submissions.reading.remote import fetched
 from tasks.texts import digest_text
 
@@ -67,6 +67,10 @@ def list_files(folder: Path) -> dict[str, int]:
                 "name it <yyyymmdd>_<name>, with lowercase letters, digits and hyphens",
             )
         )
+    try:
+        check_title(folder.name.partition("_")[2])
+    except ValueError as error:
+        raise Rejected(Finding("", "name", str(error), "rename the folder")) from error
     files: dict[str, int] = {}
     for path, facts in _walk(folder):
         name = path.relative_to(folder).as_posix()

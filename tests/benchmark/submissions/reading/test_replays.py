@@ -88,6 +88,20 @@ def test_a_refusal_is_kept_if_it_took_long(
     assert again.problem == first.problem and again.fix.endswith("(from an earlier replay)")
 
 
+@pytest.mark.slow
+def test_what_is_kept_of_a_run_is_kept_of_its_content_alone(
+    policy: Path, copies: Copies, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever sends another one's records with a wrong summary does not get those refused."""
+    monkeypatch.setattr(replay, "SLOW_S", 0.0)
+    replays = Replays(tmp_path / "replays.json")
+    copy = copies("policy")
+    copy.write("runs/r0/summary.json", copy.read("runs/r0/summary.json") + b"\n")
+    (problem,) = problems(checked(copy.folder, replays))
+    assert problem == "does not match the records"
+    assert checked(policy, replays, seconds=-1).accepted
+
+
 def test_a_build_that_ends_says_nothing_of_an_entry(policy: Path, tmp_path: Path) -> None:
     replays = Replays(tmp_path / "replays.json")
     context = Context(INITS, env_processes=1, replays=replays, build_until=time.monotonic() - 1)

@@ -164,6 +164,9 @@ FORGERIES = [
         "weights by http", "trained", about(weights="http://example.org/w"), f"weights: {LINK}"
     ),
     Forgery(
+        "base model that claims a badge", "trained", about(base_model="X (verified)"), "remove"
+    ),
+    Forgery(
         "weights in a repository that cannot be",
         "trained",
         about(weights=f"https://huggingface.co/a..b/c/tree/{'a' * 40}"),
