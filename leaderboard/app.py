@@ -12,10 +12,9 @@ of which sets off another:
 `leaderboard.serve.server` serves it.
 """
 
-from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import gradio as gr
 from anyio import CapacityLimiter
@@ -50,7 +49,7 @@ from leaderboard.page.header import TITLE, footer
 from leaderboard.page.markup import page, view_link
 from leaderboard.page.query import parsed
 from leaderboard.page.state import MOST_CURVES, State
-from leaderboard.tabs.answer import answer
+from leaderboard.tabs.answer import answer, summary
 from leaderboard.tabs.board import board_page
 from leaderboard.tabs.collapses import aligned_chart, collapses_lead, collapses_page
 from leaderboard.tabs.compare import compare_chart, compare_curves, compare_lead, compare_page
@@ -89,12 +88,6 @@ TABS: Final = {
 SLOW_AT_ONCE: Final = 2
 MAX_WAITING: Final = 30
 """Visitors who may wait for an episode that is read and played again."""
-EVENT: Final[Mapping[str, Any]] = {
-    # Answered at once, and under no name that programs could call.
-    "queue": False,
-    "show_progress": "hidden",
-    "api_visibility": "private",
-}
 
 
 def build(board: Board, submissions: Path) -> gr.Blocks:
@@ -132,8 +125,7 @@ def build(board: Board, submissions: Path) -> gr.Blocks:
         for part in parts:
             # What a tab shows first is kept: nobody waits for its intervals and tests.
             _, first = offered_by(board, part.tab)
-            for _, draw in part.contents:
-                draw(first)
+            part.drawn(first)
         _wire(demo, Page(board, parts, tabs, notice, protocol, drawn_for()))
     return demo
 
@@ -162,6 +154,7 @@ def _board(board: Board) -> TabPart:
     choices, state = offered_by(board, "board")
     with gr.Tab(TABS["board"], id="board") as tab:
         query = drawn_for()
+        summed = content(partial(summary, board), first=state)
         controls: Controls = {"panels": pills(choices, state)}
         with gr.Row(elem_classes="lb-first"):
             with gr.Column(scale=2, min_width=320):
@@ -188,13 +181,16 @@ def _board(board: Board) -> TabPart:
             controls["reverse"] = gr.Checkbox(False, label="Worst first", elem_id="reverse")
             controls["track"] = track
         drawn: tuple[tuple[gr.components.Component, Draw], ...] = (
+            summed,
             answered,
             plotted,
             content(partial(board_page, board), first=state),
             # A panel that is not shown any more cannot be sorted by.
             (controls["sort"], lambda state: state.sort),
         )
-    part = TabPart("board", tab, query, controls, drawn, unfiltered=2)
+    part = TabPart(
+        "board", tab, query, controls, drawn, reusable=3, reusable_by=("panels", "track")
+    )
     query.value = key_of(board, part, state)
     return part
 
@@ -244,21 +240,16 @@ def _curves(board: Board) -> TabPart:
 
 def _entry(board: Board, submissions: Path) -> TabPart:
     choices, state = offered_by(board, "entry")
-
-    def once(draw: Callable[[Board, State], Any], state: State) -> Any:
-        # The same whichever of its episodes is shown.
-        return draw(board, State(tab="entry", protocol=state.protocol, entry=state.entry))
-
     with gr.Tab(TABS["entry"], id="entry") as tab:
         controls: Controls = {"entry": dropdown(choices, state, "entry", "Entry")}
-        head = content(partial(once, entry_head))
-        curve = figure(partial(once, entry_curve))
-        about = content(partial(once, entry_page))
+        head = content(partial(entry_head, board))
+        curve = figure(partial(entry_curve, board))
+        about = content(partial(entry_page, board))
         listed = content(partial(episodes_page, board, None), "episodes.js")
         episode = (listed[0], partial(episodes_page, board, submissions))
-        return TabPart(
-            "entry", tab, drawn_for(), controls, (head, curve, about, listed), (episode,)
-        )
+        contents = (head, curve, about, listed)
+        # The first three are the same whichever of its episodes is shown.
+        return TabPart("entry", tab, drawn_for(), controls, contents, (episode,), 3, ("entry",))
 
 
 def _compare(board: Board) -> TabPart:
@@ -303,9 +294,10 @@ def _coverage(board: Board) -> TabPart:
 def _wire_part(whole: Page, part: TabPart) -> None:
     """Tie a tab and its controls to what they change."""
     contents = [component for component, _ in part.contents]
-    own = [each for name, each in part.controls.items() if name not in ("panels", "track")]
-    wide = [each for name, each in part.controls.items() if name == "track"]
-    for controls, start in ((own, part.unfiltered), (wide, 0)):
+    alone = {name: each for name, each in part.controls.items() if name != "panels"}
+    own = [each for name, each in alone.items() if name not in part.reusable_by]
+    wide = [each for name, each in alone.items() if name in part.reusable_by]
+    for controls, start in ((own, part.reusable), (wide, 0)):
         if controls:
             gr.on(
                 [control.input for control in controls],
@@ -313,7 +305,7 @@ def _wire_part(whole: Page, part: TabPart) -> None:
                 inputs=[whole.protocol, *part.controls.values()],
                 outputs=[part.drawn_for, *contents[start:]],
                 trigger_mode="always_last",
-                **EVENT,
+                **whole.event,
             )
     if "panels" in part.controls:
         # Who asks for a task in one tab asks for it in the others, too.
@@ -325,20 +317,20 @@ def _wire_part(whole: Page, part: TabPart) -> None:
             inputs=part.controls["panels"],
             outputs=whole.task,
             js="panels => panels",
-            **EVENT,
+            **whole.event,
         )
         part.controls["panels"].input(
             partial(on_panels, whole, part, len(others)),
             inputs=[whole.protocol, *part.controls.values()],
             outputs=[part.drawn_for, *contents, whole.task, *others],
             trigger_mode="always_last",
-            **EVENT,
+            **whole.event,
         )
     part.opened_by.select(
         partial(on_tab, whole, part),
         inputs=[whole.protocol, whole.task, part.drawn_for, *part.controls.values()],
         outputs=[part.drawn_for, *contents],
-        **EVENT,
+        **whole.event,
     )
 
 
@@ -349,8 +341,8 @@ def _wire(demo: gr.Blocks, whole: Page) -> None:
         contents += [each for each, _ in part.contents if isinstance(each, gr.HTML)]
         _wire_part(whole, part)
 
-    def follow(shown: str, event: gr.EventData) -> Updates:
-        return on_link(whole, parsed(str(event.href)), shown)
+    def follow(event: gr.EventData, shown: str, *drawn: str) -> Updates:
+        return on_link(whole, parsed(str(event.href)), shown, *drawn)
 
     reading = CapacityLimiter(SLOW_AT_ONCE)
 
@@ -362,15 +354,15 @@ def _wire(demo: gr.Blocks, whole: Page) -> None:
         asked = parsed(str(event.href))
         return await run_sync(on_slow_parts, whole, asked, limiter=reading)
 
-    def open_page(shown: str, request: gr.Request) -> Updates:
-        return on_link(whole, parsed(str(request.query_params)), shown)
+    def open_page(request: gr.Request, shown: str, *drawn: str) -> Updates:
+        return on_link(whole, parsed(str(request.query_params)), shown, *drawn)
 
     def change_protocol(chosen: str) -> Updates:
         return on_link(whole, {"protocol": chosen}, "")
 
-    protocol = [whole.protocol]
+    shown = [whole.protocol, *(part.drawn_for for part in whole.parts)]
     followed = [component.select for component in contents]
-    gr.on(followed, follow, inputs=protocol, outputs=whole.all, **EVENT)
-    gr.on([each.input for each in whole.slow], fetch, outputs=whole.slow, **EVENT)
-    demo.load(open_page, inputs=protocol, outputs=whole.all, **EVENT)
-    whole.protocol.input(change_protocol, inputs=protocol, outputs=whole.all, **EVENT)
+    gr.on(followed, follow, inputs=shown, outputs=whole.all, **whole.event)
+    gr.on([each.input for each in whole.slow], fetch, outputs=whole.slow, **whole.event)
+    demo.load(open_page, inputs=shown, outputs=whole.all, **whole.event)
+    whole.protocol.input(change_protocol, inputs=whole.protocol, outputs=whole.all, **whole.event)

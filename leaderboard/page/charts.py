@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from benchmark.plots.colors import look_of_recipe
+from leaderboard.page.methods import METHODS
 
 Spec = dict[str, Any]
 Value = dict[str, str]
@@ -98,8 +99,11 @@ def by_recipe(recipes: Sequence[str], field: str = "recipe", legend: bool = True
     """The color channel of a figure whose marks are recipes."""
     domain = list(dict.fromkeys(recipes))
     scale = {"domain": domain, "range": [color_of(recipe) for recipe in domain]}
+    # Of our own methods alone: a foreign text is no part of an expression.
+    names = {recipe: METHODS[recipe].title for recipe in domain if recipe in METHODS}
     shown: Spec = {"field": field, "type": "nominal", "scale": scale}
-    return shown if legend else shown | {"legend": None}
+    by_name = {"labelExpr": f"({json.dumps(names)})[datum.label] || datum.label"}
+    return shown | {"legend": by_name if legend else None}
 
 
 def unit_of(unit: str) -> str:

@@ -8,10 +8,8 @@ import gradio as gr
 
 from leaderboard.board.board import Board
 from leaderboard.page.events import Draw
-from leaderboard.page.offers import Choices, choices_of
-from leaderboard.page.query import open_query
-from leaderboard.page.shown import filled
-from leaderboard.page.state import State
+from leaderboard.page.query import Choices, choices_of, open_query
+from leaderboard.page.state import State, filled
 
 ASSETS: Final = Path(__file__).parents[1] / "assets"
 

@@ -9,10 +9,8 @@ import gradio as gr
 from leaderboard.board.board import Board
 from leaderboard.page.markup import note
 from leaderboard.page.markup import page as wrapped
-from leaderboard.page.offers import choices_of
-from leaderboard.page.query import open_query
-from leaderboard.page.shown import filled
-from leaderboard.page.state import State, query_of
+from leaderboard.page.query import choices_of, open_query, parsed
+from leaderboard.page.state import State, filled, query_of
 
 Control = gr.Dropdown | gr.Radio | gr.Textbox | gr.CheckboxGroup | gr.Checkbox
 Controls = dict[str, Control]
@@ -32,8 +30,9 @@ class TabPart:
         contents: What is redrawn when one of them is used, and how.
         slow: Which of the contents are not whole yet, since it may take seconds, and what draws all
             of them: by an event of its own, so that nothing waits.
-        unfiltered: How many of the first contents depend only on the task and the track: a search
-            does not redraw them.
+        reusable: How many of the first contents depend only on the fields in `reusable_by`: a
+            search or a sort does not redraw them.
+        reusable_by: Names of these fields, which are controls.
     """
 
     tab: str
@@ -42,7 +41,22 @@ class TabPart:
     controls: Controls
     contents: tuple[tuple[gr.components.Component, Draw], ...]
     slow: tuple[tuple[gr.HTML, Draw], ...] = ()
-    unfiltered: int = 0
+    reusable: int = 0
+    reusable_by: tuple[str, ...] = ()
+
+    def reusable_state(self, state: State) -> State:
+        """The part of a state that the reusable contents depend on."""
+        known = {name: getattr(state, name) for name in self.reusable_by}
+        return State(tab=state.tab, protocol=state.protocol, **known)
+
+    def drawn(self, state: State, start: int = 0) -> list[Any]:
+        """The contents from one of them on."""
+        shared = self.reusable_state(state)
+        return [
+            draw(shared if place < self.reusable else state)
+            for place, (_, draw) in enumerate(self.contents)
+            if place >= start
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +79,19 @@ class Page:
     notice: gr.HTML
     protocol: gr.Dropdown
     task: gr.Textbox
+
+    @property
+    def event(self) -> dict[str, Any]:
+        """How every event is set up."""
+        return {
+            # Answered at once, and under no name that programs could call.
+            "queue": False,
+            "api_visibility": "private",
+            "show_progress": "hidden",
+            # Gradio copies whatever shows progress, with all of its choices, twice an event, even
+            # where progress is hidden: by default all that any event has changed so far.
+            "show_progress_on": self.task,
+        }
 
     @property
     def all(self) -> list[gr.blocks.Block]:
@@ -103,7 +130,7 @@ def on_control(page: Page, part: TabPart, protocol: str, *values: Any, start: in
     asked = dict(zip(part.controls, values, strict=True))
     # Nothing is filled in: what was cleared is empty.
     state = open_query(page.board, asked | {"tab": part.tab, "protocol": protocol}).state
-    return [query_of(state), *(draw(state) for _, draw in part.contents[start:])]
+    return [query_of(state), *part.drawn(state, start)]
 
 
 def on_panels(page: Page, part: TabPart, others: int, protocol: str, *values: Any) -> list[Any]:
@@ -143,13 +170,17 @@ def on_tab(
     return on_control(page, part, protocol, *values)
 
 
-def on_link(page: Page, asked: Mapping[str, Sequence[str] | str], shown: str) -> Updates:
+def on_link(
+    page: Page, asked: Mapping[str, Sequence[str] | str], shown: str, *drawn: str
+) -> Updates:
     """A link was followed, from outside or within: show what it asks for.
 
     Args:
         page: The page.
         asked: Its query, by names.
         shown: Name of the protocol that was shown before; the controls of another one differ.
+        drawn: What each tab was drawn for (`TabPart.drawn_for`), in order; without it, all of the
+            tab is drawn.
 
     Returns:
         What changes; what is not in it stays as it is.
@@ -164,12 +195,14 @@ def on_link(page: Page, asked: Mapping[str, Sequence[str] | str], shown: str) ->
     shares = any(part.tab == state.tab and "panels" in part.controls for part in page.parts)
     if shares or state.protocol != shown:
         changes[page.task] = state.panels if shares else ""
-    for part in page.parts:
+    for place, part in enumerate(page.parts):
         with_panels = shares and "panels" in part.controls
         if part.tab == state.tab:
             changes |= _values(part, state)
             changes[part.drawn_for] = key_of(page.board, part, state)
-            changes |= {component: draw(state) for component, draw in part.contents}
+            start = _start(page.board, part, state, drawn[place]) if drawn else 0
+            there = [component for component, _ in part.contents[start:]]
+            changes |= zip(there, part.drawn(state, start), strict=True)
         elif with_panels or state.protocol != shown:
             asked = {"tab": part.tab, "protocol": state.protocol}
             asked |= {"panels": state.panels} if with_panels else {}
@@ -195,6 +228,14 @@ def on_slow_parts(page: Page, asked: Mapping[str, Sequence[str] | str]) -> Updat
         for component, draw in part.slow
     }
     return changes or {component: gr.skip() for component in page.slow[:1]}
+
+
+def _start(board: Board, part: TabPart, state: State, drawn_for: str) -> int:
+    """The first of a tab's contents that must be drawn, after those that are shown already."""
+    if not drawn_for:
+        return 0
+    before = open_query(board, parsed(str(drawn_for))).state
+    return part.reusable if part.reusable_state(before) == part.reusable_state(state) else 0
 
 
 def _values(part: TabPart, state: State) -> Updates:

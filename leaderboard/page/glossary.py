@@ -108,6 +108,10 @@ WORDS: Final[Mapping[str, Word]] = {
             "Everything about a training run except the method, fixed: init, task, batch sizes, "
             "number of updates, KL penalty, and the rule for the learning rate. Entries are ranked "
             "within their track only. \u201copen\u201d: on no track.",
+            "standard: a good method should learn here; the learning rate is tuned for each "
+            "method, with a KL penalty. stress: a high fixed learning rate, two epochs an update "
+            "and no KL penalty, meant to break methods that are not robust. Success on the two is "
+            "not comparable.",
         ),
     ),
     "badges": Word(
@@ -142,27 +146,24 @@ def explained(name: str, text: Piece) -> Markup:
         name: In `WORDS`.
         text: How it stands in its sentence.
     """
+    return explained_as(name, text)
+
+
+def explained_as(name: str, text: Piece) -> Markup:
+    """The same for any explanation that stands in the page (`explanation`)."""
     return element("button", text, "lb-word", type="button", popovertarget=f"lb-word-{name}")
 
 
 def explanations() -> Markup:
     """All explanations, to stand once in the page."""
-    return joined(
-        element(
-            "div",
-            joined(
-                [
-                    element("strong", word.title),
-                    _PICTURE if name == "collapse" else NOTHING,
-                    *(element("p", each) for each in word.text),
-                ]
-            ),
-            "lb-explained",
-            id=f"lb-word-{name}",
-            popover="auto",
-        )
-        for name, word in WORDS.items()
-    )
+    return joined(explanation(name, word) for name, word in WORDS.items())
+
+
+def explanation(name: str, word: Word) -> Markup:
+    """What a word opens."""
+    picture = _PICTURE if name == "collapse" else NOTHING
+    text = [element("strong", word.title), picture, *(element("p", each) for each in word.text)]
+    return element("div", joined(text), "lb-explained", id=f"lb-word-{name}", popover="auto")
 
 
 # A curve that climbs, loses more than half of its gain, and the update that counts.

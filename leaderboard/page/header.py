@@ -16,6 +16,7 @@ from leaderboard.page.markup import (
     outside,
     page,
 )
+from leaderboard.page.methods import method_explanations
 from leaderboard.page.state import State, query_of
 from tasks.texts import counted
 
@@ -50,6 +51,7 @@ def header(board: Board) -> str:
         element("p", joined(_links(board), " "), "lb-links"),
         _citation(board),
         explanations(),
+        method_explanations(),
     )
 
 

@@ -1,17 +1,27 @@
-"""What somebody sees of the page, as a value, and its query.
+"""What somebody sees of the page, as a value: its query, and what the board has of it.
 
     query_of(State(protocol="v1", panels="built-in"))   # tab=board&protocol=v1&panels=built-in
+    frame_of(board, state)                              # its table
 
-`leaderboard.page.query` reads one, `leaderboard.page.shown` says what the board has of it.
+`leaderboard.page.query` reads a query.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlencode
 
-from leaderboard.board.board import BUILT_IN, FIELD
-from leaderboard.table.columns import COLUMNS, RANK, SUCCESS
+import pandas as pd  # type: ignore[import-untyped]  # it comes without types
+
+from leaderboard.board.board import BUILT_IN, FIELD, Board, panel_sets
+from leaderboard.board.rows import BoardRow, PanelKey
+from leaderboard.table.columns import COLUMNS, RANK, SUCCESS, panel_name
+from leaderboard.table.ranks import ranks
+from leaderboard.table.table import columns, sorted_frame
+from leaderboard.table.table import table as table_of
+from leaderboard.table.view import BoardView, default_view, wanted
 
 SETS: Final = {"built-in": BUILT_IN, "field": FIELD}
 """Sets of panels by their names in a query."""
@@ -144,3 +154,136 @@ def query_of(state: State) -> str:
         elif value and (name in _ALWAYS or value != getattr(DEFAULTS, name)):
             pairs.append((name, value))
     return urlencode(pairs)
+
+
+DEFAULT_CURVES: Final = 3
+"""Entries whose curves are drawn where none were chosen."""
+
+
+def panels_of_name(board: Board, protocol: str, name: str) -> tuple[PanelKey, ...]:
+    """The panels of a choice in `panel_choices`; none if it is none."""
+    found = board.protocol(protocol)
+    if found is None:
+        return ()
+    if name in SETS:
+        return panel_sets(found).get(SETS[name], ())
+    return tuple(each.key for each in found.panels if panel_name(each) == name)
+
+
+@lru_cache(maxsize=64)
+def default_panels(board: Board, protocol: str) -> str:
+    """The choice of panels that a visitor sees first; empty if nobody has played any."""
+    view = default_view(board, protocol)
+    if len(view.panels) > 1:
+        return "built-in"
+    return "/".join(view.panels[0]) if view.panels else ""
+
+
+def repeats_of(row: BoardRow, name: str) -> tuple[str, ...]:
+    """The plays that each checkpoint of an entry has of an episode: `1`, `2` and so on.
+
+    Args:
+        row: The entry.
+        name: `task/panel`; empty for its first one.
+
+    Returns:
+        Their numbers; none if the entry has not played the panel.
+    """
+    panels = [panel for panel in row.panels if name in ("", "/".join(panel.key))]
+    if not panels:
+        return ()
+    return tuple(str(n) for n in range(1, panels[0].plays // len(panels[0].seeds) + 1))
+
+
+def view_of(board: Board, state: State) -> BoardView:
+    """What a state shows of the board's table."""
+    _, least, most = SIZES[state.size]
+    same = ("protocol", "search", "kinds", "bases", "inits", "badges", "track", "sort", "reverse")
+    return BoardView(
+        panels=panels_of_name(board, state.protocol, state.panels),
+        least_parameters=least,
+        most_parameters=most,
+        **{name: getattr(state, name) for name in same},
+    )
+
+
+def frame_of(board: Board, state: State) -> pd.DataFrame:
+    """The entries of a view: the same as `table.table`, of numbers that are kept."""
+    view = view_of(board, state)
+    by = state.sort if "/" in state.sort else SUCCESS
+    frame = whole_frame(board, state.protocol, state.panels, by)
+    there = {row.id for row in board.rows(state.protocol) if wanted(row, view)}
+    frame = frame[frame.index.isin(there)]
+    known = {column.name: column for column in columns(board, view)}
+    better = known[view.sort].better if view.sort in known else "higher"
+    return sorted_frame(frame, view.sort, descending=(better == "higher") != view.reverse)
+
+
+@lru_cache(maxsize=32)
+def whole_frame(board: Board, protocol: str, panels: str, by: str) -> pd.DataFrame:
+    """All entries with some panels, ranked by the mean over them or by one of them."""
+    view = view_of(board, State(protocol=protocol, panels=panels))
+    if by == SUCCESS:
+        return table_of(board, view)
+    places = ranks(board, protocol, panels_of_name(board, protocol, by))
+    frame = whole_frame(board, protocol, panels, SUCCESS)
+    known = [places.get(entry) for entry in frame.index]
+    # The ranks are all that differs.
+    first = [place.first if place else math.nan for place in known]
+    last = [place.last if place else math.nan for place in known]
+    return frame.assign(**{RANK: first, f"{RANK}:last": last})
+
+
+@lru_cache(maxsize=8)
+def ranked(board: Board, protocol: str) -> tuple[BoardRow, ...]:
+    """All entries of a protocol, in the order that a visitor sees first."""
+    state = State(protocol=protocol, panels=default_panels(board, protocol))
+    rows = {row.id: row for row in board.rows(protocol)}
+    order = dict.fromkeys([*frame_of(board, state).index, *rows]) if state.panels else rows
+    # Those with a rank come before programs without weights, which only mark floor and ceiling.
+    return tuple(sorted((rows[entry] for entry in order), key=lambda row: row.kind == "policy"))
+
+
+def filled(board: Board, state: State) -> State:
+    """A state with entries chosen where its tab needs some and none were asked for: the best."""
+    rows = ranked(board, state.protocol)
+    if state.tab == "curves" and not state.entries:
+        return replace(state, entries=curves_of(_widest_track(rows)))
+    if state.tab == "entry" and not state.entry and rows:
+        return replace(state, entry=rows[0].id)
+    if state.tab == "compare":
+        first = state.first or _partner(board, state, state.second)
+        return replace(state, first=first, second=state.second or _partner(board, state, first))
+    return state
+
+
+def _widest_track(rows: Sequence[BoardRow]) -> list[BoardRow]:
+    """The track with the most logs, of several the best: curves of two tracks do not compare."""
+    tracks: dict[str, list[BoardRow]] = {}
+    for row in rows:
+        if row.stability is not None:
+            tracks.setdefault(row.track, []).append(row)
+    return max(tracks.values(), key=len, default=[])
+
+
+def curves_of(rows: Sequence[BoardRow]) -> tuple[str, ...]:
+    """Entries whose curves are drawn of a track: the best, and the one that collapsed most often.
+
+    Args:
+        rows: Entries of the track, the best first.
+    """
+    logged = [row for row in rows if row.stability is not None]
+    shown = [row.id for row in logged[:DEFAULT_CURVES]]
+    fallen = max(logged, key=lambda row: row.stability_column("collapse_rate") or 0, default=None)
+    if fallen is not None and fallen.stability_column("collapse_rate") and fallen.id not in shown:
+        shown[DEFAULT_CURVES - 1 :] = [fallen.id]
+    return tuple(shown)
+
+
+def _partner(board: Board, state: State, other: str) -> str:
+    """The best entry that has played a panel that another one has, too; without one the best."""
+    known = board.row(other, state.protocol)
+    panels = {panel.key for panel in known.panels} if known else set()
+    rows = [row for row in ranked(board, state.protocol) if row.id != other]
+    common = [row for row in rows if any(panel.key in panels for panel in row.panels)]
+    return next((row.id for row in common or rows), "")

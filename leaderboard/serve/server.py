@@ -28,7 +28,7 @@ from leaderboard.page.header import header
 from leaderboard.page.query import open_query, parsed
 from leaderboard.serve.gate import Gate, HeadTimeoutProtocol
 from leaderboard.serve.shell import Shell
-from leaderboard.tabs.answer import answer
+from leaderboard.tabs.answer import answer, summary
 from leaderboard.tabs.board import csv
 from tasks.errors import UserError
 
@@ -69,10 +69,11 @@ def application(board: Board, submissions: Path) -> FastAPI:
         return FileResponse(ASSETS / "share.png")
 
     _mount_page(served, board, submissions)
+    first = open_query(board, {}).state
     served.add_middleware(
         Shell,
         header=header(board),
-        answer=answer(board, open_query(board, {}).state),
+        answer=summary(board, first) + answer(board, first),
         style=(ASSETS / "style.css").read_text("utf-8"),
     )
     served.add_middleware(Gate)

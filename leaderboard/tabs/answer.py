@@ -1,4 +1,4 @@
-"""What the board says first: who leads, how surely, and success against stability as a picture."""
+"""What the board says first: the best method of every task, and who leads the chosen one."""
 
 from collections import Counter
 from collections.abc import Container, Sequence
@@ -7,22 +7,115 @@ from typing import Final
 
 from markupsafe import Markup
 
+from benchmark.stats.dependable import LEAST_SEEDS
 from benchmark.stats.formatting import whole_percent
 from benchmark.stats.intervals import Interval
 from leaderboard.board.board import Board
+from leaderboard.board.protocols import PanelFacts, Protocol
 from leaderboard.board.rows import OPEN, BoardRow, PanelKey
 from leaderboard.page.glossary import explained
-from leaderboard.page.markup import NOTHING, Piece, element, joined, line, link, page
-from leaderboard.page.shown import panels_of_name
-from leaderboard.page.state import State, query_of
+from leaderboard.page.markup import NOTHING, Head, Piece, element, joined, line, link, page, table
+from leaderboard.page.methods import method, method_name
+from leaderboard.page.query import panel_title
+from leaderboard.page.state import State, curves_of, panels_of_name, query_of
 from leaderboard.table import cells
-from leaderboard.table.columns import Line, dependable_of, success_of, worst_of
+from leaderboard.table.columns import Line, dependable_of, panel_name, success_of, worst_of
 from leaderboard.table.paired import mean_difference
 from leaderboard.table.ranks import Rank, ranks
 from leaderboard.table.view import badges_of
 from tasks.texts import counted
 
 _MOST_TRACKS: Final = 3
+_MOST_TIES: Final = 2
+
+
+@lru_cache(maxsize=64)
+def summary(board: Board, state: State) -> str:
+    """The best method of every task and track, in one table that leads to each of them."""
+    protocol = board.protocol(state.protocol) or board.protocols[0]
+    rows = [
+        _summary_row(board, protocol, panel, track, placed)
+        for panel in protocol.panels
+        for track, placed in _tracks(board, State(protocol=protocol.name), [panel.key])[
+            :_MOST_TRACKS
+        ]
+    ]
+    if not rows:
+        return ""
+    heads = [
+        Head(joined(["task, ", explained("track", "track")])),
+        Head("best method"),
+        Head(joined(["success (%, ", explained("interval", "95% CI"), ")"])),
+        Head(joined([explained("dependable", "dependable success"), " (%)"])),
+        Head(joined(["seeds ", explained("collapse", "collapsed")])),
+        Head("model"),
+        Head("methods run", number=True),
+    ]
+    return page(table("The best method of every task", heads, rows, "lb-summary", True))
+
+
+def _summary_row(
+    board: Board,
+    protocol: Protocol,
+    panel: PanelFacts,
+    track: str,
+    placed: Sequence[tuple[BoardRow, Rank]],
+) -> list[Piece]:
+    """What the summary says of a track: its leader, and how many methods it leads."""
+    (first, _), *others = placed
+    success = _success(first, [panel.key])
+    event = Line(first, (), None).collapse
+    seeds = joined(["of ", counted(len(first.checkpoints), "seed"), ", no logs"])
+    if event is not None and event.low is not None and event.high is not None:
+        ends = f"{whole_percent(event.low)}\u2013{whole_percent(event.high)}%"
+        css = "lb-fallen" if event.happened else ""
+        seeds = joined([element("span", f"{event.happened} of {event.known}", css), _soft(ends)])
+    go = query_of(State(protocol=protocol.name, panels=panel_name(panel)))
+    size = cells.number(first.parameters, "parameters") if first.parameters else ""
+    methods = str(len({row.recipe for row, _ in placed}))
+    grid = board.facts.grid
+    return [
+        joined([link(go, panel_title(panel)), " ",
+                explained("track", element("span", line(track.removeprefix(f"{panel.task}-")),
+                                           "lb-soft"))]),
+        joined([method(first.recipe), _ties(first, others)]),
+        joined([cells.percent(success.value), _soft(_ends(success))]),
+        _best_dependable(placed, [panel.key]),
+        seeds,
+        joined([line(first.base_model), _soft(size)]),
+        f"{methods} of {len(grid.recipes)}" if grid else methods,
+    ]  # fmt: skip
+
+
+def _soft(text: str) -> Markup:
+    return element("span", text, "lb-soft") if text else NOTHING
+
+
+def _ties(first: BoardRow, others: Sequence[tuple[BoardRow, Rank]]) -> Markup:
+    """The methods that are not significantly worse."""
+    found = dict.fromkeys(row.recipe for row, rank in others if rank.first == 1)
+    tied = [recipe for recipe in found if recipe != first.recipe]
+    if not tied:
+        return NOTHING
+    more = f" and {len(tied) - _MOST_TIES} more" if len(tied) > _MOST_TIES else ""
+    names = ", ".join(map(method_name, tied[:_MOST_TIES]))
+    return _soft(f"tied with {cells.text(names)}{more}")
+
+
+def _best_dependable(placed: Sequence[tuple[BoardRow, Rank]], panels: Sequence[PanelKey]) -> Markup:
+    """The leader's dependable success; the best one known if it has a single seed."""
+    known = [(row, found) for row, _ in placed if (found := dependable_of(row, panels)) is not None]
+    leader = placed[0][0]
+    found = next((found for row, found in known if row is leader), None)
+    if found is not None:
+        return joined([cells.percent(found.value), _soft(_ends(found))])
+    if not known:
+        single = all(len(row.checkpoints) < LEAST_SEEDS for row, _ in placed)
+        said = "needs two seeds" if single else cells.UNKNOWN
+        return element("span", said, "lb-soft lb-alone")
+    row, found = max(known, key=lambda pair: pair[1].value)
+    said = f"{_ends(found)}, {cells.text(method_name(row.recipe))}; the leader has one seed"
+    return joined([cells.percent(found.value), _soft(said)])
 
 
 @lru_cache(maxsize=64)
@@ -99,7 +192,8 @@ def _sentence(
     said = joined(
         [
             element("span", joined([f"{where[0].upper()}{where[1:]}, track ",
-                                    element("em", line(track)), ": ", about]), "lb-sub"),
+                                    explained("track", element("em", line(track))), ": ", about]),
+                    "lb-sub"),
             "No clear leader: " if ties else "",
             element("strong", _entry(first, state, alike)), " leads with " if others and not ties
             else " has ",
@@ -110,9 +204,8 @@ def _sentence(
         ]
     )  # fmt: skip
     margin = _margin(board, state, panels, (first, others, ties), alike)
-    return joined(
-        [said, margin, ". ", _collapses(first), _dependable(first, panels), _proof(first, state)]
-    )
+    proof = _proof(first, [row for row, _ in rows], state)
+    return joined([said, margin, ". ", _collapses(first), _dependable(first, panels), proof])
 
 
 def _from(start: float, end: float) -> Markup:
@@ -125,13 +218,14 @@ def _from(start: float, end: float) -> Markup:
     return joined([", ", element("strong", f"down from {shown} before training")])
 
 
-def _proof(row: BoardRow, state: State) -> Markup:
-    """What was checked of an entry, and where its command stands."""
+def _proof(row: BoardRow, track: Sequence[BoardRow], state: State) -> Markup:
+    """What was checked of an entry, where its command stands, and how its track trained."""
     query = query_of(State(tab="entry", protocol=state.protocol, entry=row.id))
-    return joined(
-        [" ", explained("badges", "Checked"), f": {', '.join(badges_of(row))}. ",
-         link(query, "Reproduce it"), "."]
-    )  # fmt: skip
+    curves = State(tab="curves", protocol=state.protocol, entries=curves_of(track))
+    ways = [link(query, "Reproduce it")]
+    ways += [link(query_of(curves), "Training curves")] if curves.entries else []
+    said = f": {', '.join(badges_of(row))}. "
+    return joined([" ", explained("badges", "Checked"), said, joined(ways, " \u00b7 ")])
 
 
 def _dependable(row: BoardRow, panels: Sequence[PanelKey]) -> Markup:
@@ -155,7 +249,7 @@ def _ends(found: Interval) -> str:
 def _entry(row: BoardRow, state: State, alike: Container[str]) -> Markup:
     """A link to an entry, by its recipe; by its own name where another one has that recipe."""
     query = query_of(State(tab="entry", protocol=state.protocol, entry=row.id))
-    return link(query, line(row.name if row.recipe in alike else row.recipe))
+    return link(query, line(row.name if row.recipe in alike else method_name(row.recipe)))
 
 
 def _margin(

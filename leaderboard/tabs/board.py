@@ -1,7 +1,7 @@
 """The board: all entries of a view as one table whose rows are pictures."""
 
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import pandas as pd  # type: ignore[import-untyped]  # it comes without types
@@ -26,8 +26,17 @@ from leaderboard.page.markup import (
     page,
     view_link,
 )
-from leaderboard.page.shown import frame_of, panels_of_name, view_of, whole_frame
-from leaderboard.page.state import FIRST_ROWS, FIXED, USUAL, State, query_of
+from leaderboard.page.state import (
+    FIRST_ROWS,
+    FIXED,
+    USUAL,
+    State,
+    frame_of,
+    panels_of_name,
+    query_of,
+    view_of,
+    whole_frame,
+)
 from leaderboard.table import cells
 from leaderboard.table.columns import (
     COLUMNS,
@@ -181,15 +190,17 @@ def _table(board: Board, state: State, frame: pd.DataFrame) -> Markup:
         shown = tuple(column for column in shown if column.name != "track")
     heads = joined(_head(column, state) for column in shown)
     by = state.sort if "/" in state.sort else SUCCESS
-    contents = _contents(board, state.protocol, state.panels, by, tuple(c.name for c in shown))
+    row = partial(
+        _row, board, state.protocol, state.panels, by, tuple(column.name for column in shown)
+    )
     rows = []
     order = sorted(tracks, key=lambda name: order_of_track(name, tracks[name])) if apart else [""]
     for track in order:
         own = ranked & (frame["track"] == track) if apart else ranked
         title = joined([explained("track", "Track"), " ", line(track)])
         rows += [_divider(title, len(shown))] if apart else []
-        rows += [element("tr", contents[entry]) for entry in frame.index[own]]
-    references = [element("tr", contents[entry], "lb-reference") for entry in frame.index[~ranked]]
+        rows += [element("tr", row(entry)) for entry in frame.index[own]]
+    references = [element("tr", row(entry), "lb-reference") for entry in frame.index[~ranked]]
     if references:
         title = joined(
             ["Reference, not ranked: scripted policies and ", explained("init", "inits")]
@@ -203,19 +214,23 @@ def _divider(title: Markup, columns_shown: int) -> Markup:
     return element("tr", head, "lb-divider")
 
 
-@lru_cache(maxsize=32)
-def _contents(
-    board: Board, protocol: str, panels: str, by: str, names: tuple[str, ...]
-) -> dict[str, Markup]:
-    """The cells of every entry, by its id: filters and orders do not change them."""
+@lru_cache(maxsize=8192)
+def _row(
+    board: Board, protocol: str, panels: str, by: str, names: tuple[str, ...], entry: str
+) -> Markup:
+    """The cells of an entry: filters and orders do not change them."""
+    row = board.row(entry, protocol)
+    assert row is not None  # it is in the frame
     state = State(protocol=protocol, panels=panels, sort=by)
-    known = {column.name: column for column in columns(board, view_of(board, state))}
-    frame = whole_frame(board, protocol, panels, by)
-    rows = {row.id: row for row in board.rows(protocol)}
-    return {
-        entry: joined(_cell(board, rows[entry], known[name], values, state) for name in names)
-        for entry, values in zip(frame.index, frame.to_dict("records"), strict=True)
-    }
+    known = _columns(board, protocol, panels)
+    values = dict(whole_frame(board, protocol, panels, by).loc[entry])
+    return joined(_cell(board, row, known[name], values, state) for name in names)
+
+
+@lru_cache(maxsize=32)
+def _columns(board: Board, protocol: str, panels: str) -> dict[str, Column]:
+    view = view_of(board, State(protocol=protocol, panels=panels))
+    return {column.name: column for column in columns(board, view)}
 
 
 def _head(column: Column, state: State) -> Markup:

@@ -43,7 +43,7 @@ BEFORE, AFTER = 30, 10
 MOST_DRAWN: Final = 12
 """Runs that are drawn one by one; the median is of all."""
 LEAST_RUNS: Final = 3
-"""Collapses with a past to look at, without which no signal is named as the best warning."""
+"""Runs without which there is no median, and no signal is named as the best warning."""
 
 
 @lru_cache(maxsize=8)
@@ -52,7 +52,10 @@ def collapses_lead(board: Board, state: State) -> str:
     found = collapsed_runs(board, state.protocol)
     if not found:
         return page(note("No training run on this board has collapsed yet."))
-    about = "A thin line is a run, the thick line the median of all runs, the dashed line the "
+    about = (
+        "A thin line is a run. The thick black line is the median wherever at least half of the "
+    )
+    about += f"runs, and {LEAST_RUNS} or more, have a value. The dashed line is the "
     return page(
         element("p", _answer(found, signal_summaries(board, state.protocol)), "lb-answer"),
         note(joined([about, explained("collapse", "collapse"), "."])),
@@ -98,12 +101,13 @@ def _answer(found: tuple[CollapsedRun, ...], signals: tuple[SignalSummary, ...])
         )  # fmt: skip
     if best.excess <= 0 or best.lead is None:
         return joined([f"{runs} collapsed. No signal moved before more often than in other runs."])
+    lead = f", {_lead(best)} updates earlier (median of these)" if best.moved >= LEAST_RUNS else ""
     title = element("strong", SIGNALS[best.name].title)
     others = f", and in {best.false_alarms} of {best.held} that did not collapse"
     return joined(
         [
             f"{runs} collapsed. The best warning is ", title, f": it moved by the collapse in "
-            f"{best.moved} of {best.known} runs, {best.lead:g} updates earlier (median)",
+            f"{best.moved} of {best.known} runs{lead}",
             others if best.held else "", ".",
         ]
     )  # fmt: skip
@@ -113,7 +117,11 @@ def _signals(signals: tuple[SignalSummary, ...]) -> Markup:
     heads = [
         Head("signal"),
         Head("moved by the collapse", number=True),
-        Head("lead (updates)", number=True, text="median, where it moved"),
+        Head(
+            "lead (updates)",
+            number=True,
+            text=f"median over the runs in which it moved; none of fewer than {LEAST_RUNS} runs",
+        ),
         Head("moved first", number=True, text="runs in which nothing moved before it"),
         Head("moved without a collapse", number=True, text="runs that did not collapse"),
     ]
@@ -121,7 +129,7 @@ def _signals(signals: tuple[SignalSummary, ...]) -> Markup:
         [
             SIGNALS[each.name].title,
             f"{each.moved} of {each.known}",
-            cells.UNKNOWN if each.lead is None else f"{each.lead:g}",
+            _lead(each),
             f"{each.first} of {each.known}",
             f"{each.false_alarms} of {each.held}" if each.held else cells.UNKNOWN,
         ]
@@ -129,6 +137,11 @@ def _signals(signals: tuple[SignalSummary, ...]) -> Markup:
         if each.known
     ]
     return table("Signals before a collapse", heads, rows)
+
+
+def _lead(each: SignalSummary) -> str:
+    """How much earlier a signal moved; a median of one or two runs says nothing."""
+    return cells.UNKNOWN if each.lead is None or each.moved < LEAST_RUNS else f"{each.lead:g}"
 
 
 def _runs(board: Board, state: State, found: tuple[CollapsedRun, ...]) -> Markup:
@@ -230,11 +243,11 @@ def _spec(
         for x, y in values[label].items()
     ]
     places = sorted({x for points in values.values() for x in points})
-    # Where half of the runs have a value.
+    least = max(LEAST_RUNS, len(values) / 2)
     middle = [
         {"x": x, "y": float(np.median(there))}
         for x in places
-        if 2 * len(there := [points[x] for points in values.values() if x in points]) >= len(values)
+        if len(there := [points[x] for points in values.values() if x in points]) >= least
     ]
     x = charts.quantity("x", "updates from the collapse")
     known = [y for label in drawn for y in values[label].values()]
@@ -254,7 +267,7 @@ def _spec(
             },
         },
     ]  # fmt: skip
-    if len(values) > 1:
+    if middle:
         layers.append(
             {
                 "data": {"values": middle},
@@ -262,7 +275,9 @@ def _spec(
                 "encoding": {"x": x, "y": y},
             }
         )
+    of = counted(len(values), "run") + (f", {len(drawn)} drawn" if len(drawn) < len(values) else "")
     return {
-        "title": {"text": title, "subtitle": about}, "data": {"values": data}, "layer": layers,
+        "title": {"text": title, "subtitle": f"{about}; {of}"},
+        "data": {"values": data}, "layer": layers,
         "width": "container", "height": 190,
     }  # fmt: skip

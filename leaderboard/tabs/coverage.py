@@ -22,6 +22,7 @@ from leaderboard.page.markup import (
     table,
     view_link,
 )
+from leaderboard.page.methods import method
 from leaderboard.page.state import State, query_of
 from leaderboard.table import cells
 from leaderboard.table.columns import Line
@@ -47,7 +48,10 @@ def coverage_page(board: Board, state: State) -> str:
     most = Counter(recipe for recipe, _ in filled)
     heads = [Head("recipe"), *(Head(_track(name)) for name in grid.tracks)]
     listed: list[list[Piece]] = [
-        [recipe, *(_cell(grid, (recipe, track), entries, runs, state) for track in grid.tracks)]
+        [
+            method(recipe),
+            *(_cell(grid, (recipe, track), entries, runs, state) for track in grid.tracks),
+        ]
         for recipe in sorted(grid.recipes, key=lambda name: (-most[name], name))
     ]
     about = joined(
@@ -70,7 +74,7 @@ def coverage_page(board: Board, state: State) -> str:
 
 def _track(name: str) -> Markup:
     task, _, kind = name.partition("-")
-    return joined([task, element("span", kind, "lb-sub")])
+    return joined([task, element("span", explained("track", kind), "lb-sub")])
 
 
 def _cell(

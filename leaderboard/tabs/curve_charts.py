@@ -9,13 +9,16 @@ import numpy as np
 
 from benchmark.plots.colors import look_of_recipe
 from benchmark.stats.bands import at_common_places
+from benchmark.stats.intervals import wilson
 from leaderboard.board.board import Board
 from leaderboard.board.curves import CURVES
 from leaderboard.board.rows import BoardRow
 from leaderboard.board.training_rows import SeedCurves, StoredSeries, Survival
 from leaderboard.page import charts
+from leaderboard.page.methods import method_name, short_tracks
 from leaderboard.page.state import State
 from leaderboard.table import cells
+from leaderboard.table.survival import ends_of
 
 MAX_PLACES: Final = 130
 """Places of a band: a plot is hardly wider in pixels than twice that."""
@@ -37,10 +40,14 @@ def drawn_of(board: Board, state: State) -> list[tuple[BoardRow, tuple[SeedCurve
 
 
 def labels_of(drawn: Drawn) -> list[str]:
-    """What curves are called: their recipes, or their entries if two have one recipe."""
-    recipes = [cells.text(row.recipe) for row, _ in drawn]
-    if len(set(recipes)) == len(recipes):
-        return recipes
+    """What curves are called: their methods, with tracks or as entries if two have one method."""
+    methods = [cells.text(method_name(row.recipe)) for row, _ in drawn]
+    if len(set(methods)) == len(methods):
+        return methods
+    tracks = short_tracks([cells.text(row.track) for row, _ in drawn])
+    both = [f"{method}, {track}" for method, track in zip(methods, tracks, strict=True)]
+    if len(set(both)) == len(both):
+        return both
     names = [cells.text(row.name) for row, _ in drawn]
     return [
         name if names.count(name) == 1 else row.id
@@ -104,7 +111,7 @@ def survival_chart(board: Board, state: State) -> charts.Value:
         stairs, band = _stairs(found, float(last))
         lines += [{"label": label, "x": x, "y": 100 * y} for x, y in stairs]
         bands += [{"label": label, "x": x, "low": 100 * a, "high": 100 * b} for x, a, b in band]
-    title, about = "survival (%)", "seeds that have not collapsed, by Kaplan and Meier"
+    title, about = "survival (%)", "seeds that have not collapsed (Kaplan\u2013Meier), band: 95% CI"
     if not lines:
         return not_measured(title, about)
     axis = {"scale": {"domain": [0, 100]}}
@@ -165,10 +172,10 @@ def _layers(
     color, dash = _recipes(drawn, labels)
     x = charts.quantity("x", of_x, scale={"nice": False, "zero": True})
     shown = {"condition": {"param": "on", "value": 1}, "value": 0.08}
-    faint = {"condition": {"param": "on", "value": 0.16}, "value": 0.02}
+    # Intervals of few seeds fill a figure, and lie on each other.
+    depth = 0.16 if order == "linear" else 0.07
+    faint = {"condition": {"param": "on", "value": depth}, "value": 0.02}
     same = {"color": color, "x": x}
-    # Without `nearest`, whose cells have no names that a screen reader could read.
-    near = {"type": "point", "on": "pointerover", "clear": "pointerout"}
     say = [
         {"field": "label", "title": "recipe"},
         {"field": "x", "type": "quantitative", "title": of_x, "format": ",.4~g"},
@@ -189,12 +196,9 @@ def _layers(
             "encoding": same | {"y": y, "strokeDash": dash, "opacity": shown},
         },
         {
-            "params": [{"name": "near", "select": near}],
-            "mark": {"type": "point", "filled": True, "size": 60},
-            "encoding": same | {
-                "y": y, "tooltip": say,
-                "opacity": {"condition": {"param": "near", "empty": False, "value": 1}, "value": 0},
-            },
+            # The style sheet shows the one under the pointer: a selection of Vega's costs more.
+            "mark": {"type": "point", "filled": True, "size": 60, "opacity": 0},
+            "encoding": same | {"y": y, "tooltip": say},
         },
         {
             "data": {"values": parts.marks},
@@ -230,7 +234,9 @@ def _recipes(drawn: Drawn, labels: list[str]) -> tuple[charts.Spec, charts.Spec]
         _DASHES[(dashed + 2 * looks[:place].count((hue, dashed))) % len(_DASHES)]
         for place, (hue, dashed) in enumerate(looks)
     ]
-    legend = {"symbolType": "stroke", "columns": 3} if len(labels) > 1 else None
+    # As many in a line as the narrowest figure has room for.
+    columns = max(1, min(3, _LEGEND_WIDTH // (7 * max(map(len, labels)) + 40)))
+    legend = {"symbolType": "stroke", "columns": columns} if len(labels) > 1 else None
     color = {
         "field": "label", "type": "nominal", "legend": legend,
         "scale": {"domain": labels, "range": [f"var(--lb-{hue})" for hue in hues]},
@@ -272,7 +278,8 @@ _HEIGHT: Final = 190.0
 """Of a figure, in pixels, as those of names; their width is a share of the figure's."""
 _NAME_HEIGHT: Final = 13.0
 _NAME_WIDTH: Final = 0.3
-_NAME_LIMIT: Final = 84
+_NAME_LIMIT: Final = 100
+_LEGEND_WIDTH: Final = 340
 _OF_X: Final = {
     "updates": "update",
     "episodes": "training episodes",
@@ -372,12 +379,11 @@ def _stairs(found: Survival, last: float) -> tuple[Points, Sequence[tuple[float,
     steps, shares = (0.0, *map(float, found.steps)), (1.0, *found.share)
     end = max(last, steps[-1])
     line = (*zip(steps, shares, strict=True), (end, shares[-1]))
-    ends = list(zip(found.steps, found.low, found.high, strict=True))
-    band = [
-        (float(step), low, high) for step, low, high in ends if low is not None and high is not None
-    ]
-    if not band:
-        return line, ()
-    # It holds until the next step, which is the one at which nothing is left, or to the end.
-    later = [float(step) for step in found.steps if step > band[-1][0]]
-    return line, (*band, (later[0] if later else end, *band[-1][1:]))
+    # Before anything happens, all seeds are left.
+    all_left = wilson(found.at_risk[0], found.at_risk[0])
+    band = [(0.0, all_left.low, all_left.high)]
+    for step, known in zip(found.steps, ends_of(found), strict=True):
+        if known is None:
+            return line, (*band, (float(step), *band[-1][1:]))
+        band.append((float(step), *known))
+    return line, (*band, (end, *band[-1][1:]))

@@ -26,6 +26,7 @@ from leaderboard.page.markup import (
 )
 from leaderboard.page.state import State, query_of
 from leaderboard.table import cells
+from leaderboard.table.survival import ends_of
 from leaderboard.tabs.curve_charts import drawn_of
 from tasks.texts import counted
 
@@ -50,8 +51,8 @@ def curves_page(board: Board, state: State) -> str:
                     explained("init", "init"),
                     ", the checkpoint that training started from. Click a name in a legend to "
                     "isolate it. Long logs are thinned, peaks kept. On a log axis, values below "
-                    "its lower end, including 0, are drawn there. The band of survival is its 95% "
-                    "interval. Lines that overlap can be told apart in the table.",
+                    "its lower end, including 0, are drawn there. The table tells lines "
+                    "that overlap apart.",
                 ]
             )
         ),
@@ -86,11 +87,10 @@ def _survival_listed(drawn: Sequence[tuple[BoardRow, tuple[SeedCurves, ...]]]) -
         found = row.stability.survival if row.stability else None
         if found is None:
             continue
-        for place, step in enumerate(found.steps):
-            low, high = found.low[place], found.high[place]
+        for place, (step, known) in enumerate(zip(found.steps, ends_of(found), strict=True)):
             ends = cells.UNKNOWN
-            if low is not None and high is not None:
-                ends = f"{cells.percent(low)}\u2013{cells.percent(high)}"
+            if known is not None:
+                ends = "\u2013".join(map(cells.percent, known))
             rows.append(
                 [
                     line(row.name),

@@ -13,8 +13,7 @@ from leaderboard.board.rows import BoardRow, PanelKey, PanelNumbers
 from leaderboard.episodes.outcomes import Endings, PlayKey, known_endings, read_endings
 from leaderboard.episodes.plays import Play, play_of
 from leaderboard.page.markup import NOTHING, Piece, element, joined, line, link, note, page
-from leaderboard.page.shown import repeats_of
-from leaderboard.page.state import SHOW, State, query_of
+from leaderboard.page.state import SHOW, State, query_of, repeats_of
 from leaderboard.tabs.answer import init_of_entry
 from leaderboard.tabs.episode import columns, turns
 from tasks.errors import UserError

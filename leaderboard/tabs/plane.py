@@ -8,8 +8,8 @@ from leaderboard.board.board import Board
 from leaderboard.board.published import published_rows
 from leaderboard.board.rows import BoardRow, PanelKey
 from leaderboard.page import charts
-from leaderboard.page.shown import frame_of, panels_of_name
-from leaderboard.page.state import State, query_of
+from leaderboard.page.methods import method_name, short_tracks
+from leaderboard.page.state import State, frame_of, panels_of_name, query_of
 from leaderboard.table import cells
 from leaderboard.table.columns import Line, success_of
 from leaderboard.tabs.answer import init_success
@@ -28,8 +28,9 @@ def plane(board: Board, state: State) -> charts.Value:
     known = _trained(board, state, panels)
     if not known:
         return charts.NOTHING
-    several = len({row.track for row in known}) > 1
-    points = [_point(board, state, panels, row, several) for row in known]
+    tracks = [cells.text(row.track) for row in known]
+    shown = short_tracks(tracks) if len(set(tracks)) > 1 else [""] * len(tracks)
+    points = [_point(board, state, panels, *pair) for pair in zip(known, shown, strict=True)]
     seeds = [each for row in known for each in _seeds(row, panels)]
     front, paper = _front(points), _paper(panels)
     channels = {
@@ -44,8 +45,8 @@ def plane(board: Board, state: State) -> charts.Value:
         "y": charts.quantity("success", "success (%)", scale={"domain": [0, 100]}),
     }  # fmt: skip
     named = points if len(points) <= MOST_NAMED else front
-    # On the axis a name would be struck through.
-    places = [(point["retention"], max(point["success"], 4.0)) for point in named]
+    # On the axis, and on a neighbor there, a name could not be read.
+    places = [(point["retention"], max(point["success"], 8.0)) for point in named]
     for point, height in zip(named, charts.spread_near_labels(places, 30, 6), strict=True):
         point["label_y"] = height
     layers = [
@@ -57,9 +58,12 @@ def plane(board: Board, state: State) -> charts.Value:
         *(_names(named, channels, right) for right in (True, False)),
         *([_lane(channels)] if paper else []),
     ]
-    about = ["Thin end: init. Dot: last weights.", "Right and up is better."]
+    about = [
+        "Thin end: init. Large dot: last weights. Small dots: seeds.",
+        "Right and up is better.",
+    ]
     if paper:
-        about[1] += " Diamonds: the paper."
+        about[1] += " Diamonds: the paper (no retention)."
     spec = {
         "title": {"text": "Success against stability", "subtitle": about},
         "data": {"values": points},
@@ -146,7 +150,7 @@ def _names(named: Sequence[dict[str, Any]], channels: charts.Spec, right: bool) 
 def _lane(channels: charts.Spec) -> charts.Spec:
     """What the lane of published results is."""
     return {
-        "data": {"values": [{"retention": PAPER_AT, "success": 100, "text": "published"}]},
+        "data": {"values": [{"retention": PAPER_AT, "success": 100, "text": "paper"}]},
         "mark": {"type": "text", "color": charts.SOFT, "dy": -8, "fontSize": 11},
         "encoding": {"x": channels["x"], "y": channels["y"], "text": {"field": "text"}},
     }
@@ -167,9 +171,9 @@ def _trained(board: Board, state: State, panels: Sequence[PanelKey]) -> list[Boa
 
 
 def _point(
-    board: Board, state: State, panels: Sequence[PanelKey], row: BoardRow, with_track: bool
+    board: Board, state: State, panels: Sequence[PanelKey], row: BoardRow, track: str
 ) -> dict[str, Any]:
-    """What is drawn of an entry; its track is part of its label where there are several."""
+    """What is drawn of an entry; its track is part of its label unless that is empty."""
     success = success_of(row, panels)
     assert success is not None  # `_trained` has looked
     retention = row.stability_column("retention") or 0.0
@@ -177,7 +181,8 @@ def _point(
     start = init_success(board, row, panels)
     model = cells.text(row.base_model)
     recipe = cells.text(row.recipe)
-    label = f"{recipe}, {cells.text(row.track)}" if with_track else recipe
+    name = cells.text(method_name(row.recipe))
+    label = f"{name}, {track}" if track else name
     return {
         "name": cells.text(row.name),
         "label": cut(label, 30),

@@ -25,8 +25,8 @@ from leaderboard.page.markup import (
     table,
     view_link,
 )
-from leaderboard.page.shown import frame_of, panels_of_name
-from leaderboard.page.state import State, query_of
+from leaderboard.page.methods import method_name, short_tracks
+from leaderboard.page.state import State, frame_of, panels_of_name, query_of
 from leaderboard.table import cells
 from leaderboard.table.columns import COLUMNS, SUCCESS, Column, Line, columns_of, success_of
 from leaderboard.table.contrasts import Contrast, Dimension, dimensions
@@ -141,10 +141,15 @@ def against_chart(board: Board, state: State) -> charts.Value:
     if not lines:
         return charts.NOTHING
     scale = 100 if measure.unit == "share" else 1
+    names = [cells.text(values["track"]) for values in lines.values()]
+    several = len(set(names)) > 1
+    short = [f", {each}" if several else "" for each in short_tracks(names)]
+    tracks = dict(zip(lines, short, strict=True))
     points = [
         {
             "name": cells.text(values["name"]),
             "recipe": cells.text(values["recipe"]),
+            "label": cells.text(method_name(values["recipe"])) + tracks[entry],
             "track": cells.text(values["track"]),
             "x": scale * values[measure.name] if math.isfinite(values[measure.name]) else None,
             "y": 100 * values[SUCCESS],
@@ -190,7 +195,7 @@ def _names(points: list[dict[str, Any]], x: charts.Spec, success: charts.Spec) -
     layers = []
     for right in (True, False):
         own = [
-            {"x": p["x"], "at": max(height, 4.0), "text": p["recipe"]}
+            {"x": p["x"], "at": max(height, 4.0), "text": p["label"]}
             for p, height in zip(named, heights, strict=True)
             if (p["x"] < middle) == right
         ]

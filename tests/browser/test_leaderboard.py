@@ -238,7 +238,7 @@ def test_keys_alone_are_enough(page: Page) -> None:
     expect(page.get_by_text("Which choice helps")).to_be_visible()
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("Enter")
-    shown(page).locator(".lb-scroll").first.focus()
+    shown(page).locator(".lb-scroll:has(.lb-board)").focus()
     # The head of the rank, what a rank is, the head of the entry.
     for key in ("Tab", "Tab", "Tab", "Enter"):
         page.keyboard.press(key)

@@ -11,6 +11,8 @@ from tests.support.board_rows import board_content, board_of, board_row
 PREDICT = "/gradio_api/run/predict"
 BOARD, LINK, SLOW, LOAD = 0, 20, 21, 22
 """Events by their numbers: the board's controls, a link, what takes long, and opening the page."""
+SHOWN: list[Any] = ["v1", "tab=board&protocol=v1&panels=built-in", *[""] * 9]
+"""What a link reads: the protocol, and what each tab was drawn for."""
 CONTROLS: list[Any] = [
     "v1", "built-in", "good", "success", [], [], [], [], "any", list(USUAL), False, "",
 ]  # fmt: skip

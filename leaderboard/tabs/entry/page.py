@@ -28,6 +28,7 @@ from leaderboard.page.markup import (
     table,
     view_link,
 )
+from leaderboard.page.methods import method
 from leaderboard.page.state import State, query_of
 from leaderboard.table import cells
 from leaderboard.table.columns import panel_name
@@ -110,7 +111,7 @@ def _about(row: BoardRow) -> Markup:
             facts(
                 [
                     ("kind", _KINDS.get(row.kind, row.kind)),
-                    ("recipe", line(row.recipe)),
+                    ("method", method(row.recipe)),
                     (explained("track", "track"), line(row.track)),
                     ("choices", joined((joined([f"{n} ", line(v)]) for n, v in picked), ", ")),
                     ("setting", line(choices.setting) if choices.setting else NOTHING),

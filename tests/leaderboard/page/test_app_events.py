@@ -24,8 +24,7 @@ from leaderboard.page.events import (
     on_tab,
 )
 from leaderboard.page.query import open_query, parsed
-from leaderboard.page.shown import filled
-from leaderboard.page.state import State
+from leaderboard.page.state import State, filled
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, first
 from tests.support.board_rows import board_content, board_of, board_row
 
@@ -91,6 +90,8 @@ def test_events_are_closed_to_programs_and_set_off_no_others(demo: gr.Blocks) ->
     for each in found:
         assert each["api_visibility"] == "private"
         assert not each["queue"]
+        # Gradio copies what shows progress at every event: one value, and no list of choices.
+        assert len(each["show_progress_on"]) == 1
         assert each["trigger_after"] is None
         assert {event for _, event in each["targets"]} <= {"input", "select", "load"}
     assert demo.get_api_info()["named_endpoints"] == {}
@@ -109,7 +110,9 @@ def use(page: Page, tab: str, protocol: str = "v2", **values: Any) -> Any:
 
 
 def test_controls_draw_their_tab_again(page: Page) -> None:
-    _, _, content, sort = use(page, "board", panels="sokoban/builtin", search="v2-3", sort="name")
+    _, _, _, content, sort = use(
+        page, "board", panels="sokoban/builtin", search="v2-3", sort="name"
+    )
     assert "1 of 3 entries, sorted by entry" in content
     assert sort == "name"
     head, _, facts, episodes = use(page, "entry", entry="20260103_v2-3")
@@ -125,7 +128,7 @@ def test_panels_are_those_of_all_tabs(page: Page) -> None:
     board = part(page, "board")
     given = [control.value for control in board.controls.values()]
     given[list(board.controls).index("panels")] = "alfworld/builtin"
-    drawn_for, _, _, content, _, asked, other = on_panels(page, board, 1, "v2", *given)
+    drawn_for, _, _, _, content, _, asked, other = on_panels(page, board, 1, "v2", *given)
     assert asked == "alfworld/builtin"
     assert "panels=alfworld%2Fbuiltin" in drawn_for and other == "alfworld/builtin"
     assert "ALFWorld" in content and "Sokoban" not in content
@@ -152,8 +155,8 @@ def test_a_tab_is_drawn_when_it_is_opened_and_only_then(page: Page) -> None:
 
 def test_the_first_tab_is_there_at_once(page: Page) -> None:
     board = part(page, "board")
-    assert choose_tab(page, "board", board.drawn_for.value) == [gr.skip()] * 5
-    assert "v2-3" in board.contents[2][0].value
+    assert choose_tab(page, "board", board.drawn_for.value) == [gr.skip()] * 6
+    assert "v2-3" in board.contents[3][0].value
 
 
 def test_an_episode_stays_when_its_tab_is_opened(page: Page) -> None:
@@ -166,7 +169,7 @@ def test_an_episode_stays_when_its_tab_is_opened(page: Page) -> None:
 
 
 def test_a_control_cannot_ask_for_what_is_not_there(page: Page) -> None:
-    _, _, content, sort = use(page, "board", panels="../etc/passwd", kinds=["<b>"], sort="no")
+    _, _, _, content, sort = use(page, "board", panels="../etc/passwd", kinds=["<b>"], sort="no")
     assert "3 entries, sorted by success" in content
     assert (sort, "&lt;b&gt;" in content) == ("success", False)
 
@@ -199,8 +202,22 @@ def test_a_link_sets_controls_and_content_of_its_tab(page: Page) -> None:
     assert values["board.search"] == "v2"
     assert values["board.columns"] == ["date"]
     assert values["board.reverse"] is True
-    (content, _) = part(page, "board").contents[2]
+    (content, _) = part(page, "board").contents[3]
     assert "sorted by success, worst first" in changes[content]
+
+
+def test_a_link_draws_no_figure_that_is_shown_already(page: Page) -> None:
+    drawn = [each.drawn_for.value for each in page.parts]
+    *steady, listed = (component for component, _ in part(page, "board").contents[:4])
+    query = "tab=board&protocol=v2&panels=sokoban/builtin&sort=name"
+    changes = on_link(page, parsed(query), "v2", *drawn)
+    assert not changes.keys() & set(steady)
+    assert "sorted by entry" in changes[listed]
+    other = on_link(page, parsed(query.replace("sokoban", "alfworld")), "v2", *drawn)
+    assert {*steady, listed} <= set(other)
+    # A tab that nobody has opened shows nothing yet.
+    entry = on_link(page, parsed("tab=entry&entry=20260101_v2-1"), "v2", *drawn)
+    assert {component for component, _ in part(page, "entry").contents} <= set(entry)
 
 
 def test_a_link_in_vain_says_so(page: Page) -> None:
@@ -223,7 +240,7 @@ def test_another_protocol_changes_all_tabs_and_what_they_offer(page: Page) -> No
     assert changes[control]["value"] == "20260102_v1-2"
     # The board is drawn for the other protocol when it is opened.
     board = part(page, "board")
-    (content, _) = board.contents[2]
+    (content, _) = board.contents[3]
     assert content not in changes
     given = [control.value for control in board.controls.values()]
     *_, drawn, _ = on_tab(page, board, "v1", "", board.drawn_for.value, *given)

@@ -10,10 +10,18 @@ from hypothesis import strategies as st
 
 from leaderboard.board.board import Board
 from leaderboard.board.rows import FullRow
-from leaderboard.page.offers import panel_choices
-from leaderboard.page.query import MAX_LINK, MAX_SEARCH, Ignored, open_query, parsed
-from leaderboard.page.shown import panels_of_name, repeats_of, view_of
-from leaderboard.page.state import MOST_CURVES, SIZES, TABS, USUAL, State, query_of
+from leaderboard.page.query import MAX_LINK, MAX_SEARCH, Ignored, open_query, panel_choices, parsed
+from leaderboard.page.state import (
+    MOST_CURVES,
+    SIZES,
+    TABS,
+    USUAL,
+    State,
+    panels_of_name,
+    query_of,
+    repeats_of,
+    view_of,
+)
 from leaderboard.table.columns import SUCCESS
 from leaderboard.table.view import wanted
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, first

@@ -22,6 +22,7 @@ from leaderboard.board.file import PARQUET
 from leaderboard.serve.server import application
 from tasks.alfworld.engine.package import VERSIONS
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, first
+from tests.leaderboard.page_calls import SHOWN
 from tests.support.board_rows import board_content, board_of, board_row, hostile
 from tests.support.runs.report_runs import INJECTION
 
@@ -121,7 +122,7 @@ def test_an_event_answers(client: TestClient) -> None:
         for each in config["dependencies"]
         if {event for _, event in each["targets"]} == {"load"}
     )
-    body = {"fn_index": number, "data": ["v1"], "session_hash": "a"}
+    body = {"fn_index": number, "data": SHOWN, "session_hash": "a"}
     answer = client.post("/gradio_api/run/predict?tab=compare", json=body)
     assert answer.status_code == 200
     assert "minus" in json.dumps(answer.json())

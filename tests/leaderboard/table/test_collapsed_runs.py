@@ -36,6 +36,7 @@ def entry(name: str, *seeds: SeedCurves, solved: int = 10) -> FullRow:
 
 
 FALLEN = entry("fallen", seed(0, 15, 10, 12), seed(1, 12, 8, None), seed(2, 10, 11, 9))
+FALLEN_THRICE = (seed(0, 15, 10, 12), seed(1, 12, 8, None), seed(2, 10, 9, None))
 HELD = entry("held", seed(0, None, None, 7), seed(1, None, 18, 6))
 
 
@@ -59,8 +60,12 @@ def test_the_page_says_it(boards: Boards) -> None:
     page = collapses_page(boards(FALLEN, HELD), STATE)
     said = text_of(collapses_lead(boards(FALLEN, HELD), STATE))
     assert "3 training runs collapsed. The best warning is gradient norm" in said
-    assert "in 2 of 3 runs, 4.5 updates earlier (median), and in 1 of 2 that did not" in said
-    assert rows_of(page)[0] == ["gradient norm", "2 of 3", "4.5", "2 of 3", "1 of 2"]
+    # Of two runs there is no median.
+    assert "in 2 of 3 runs, and in 1 of 2 that did not" in said
+    assert rows_of(page)[0] == ["gradient norm", "2 of 3", "\u2013", "2 of 3", "1 of 2"]
+    three = boards(entry("three", *FALLEN_THRICE), HELD)
+    said = text_of(collapses_lead(three, STATE))
+    assert "in 3 of 3 runs, 4 updates earlier (median of these), and in 1 of 2" in said
     one = text_of(collapses_lead(boards(entry("one", seed(0, 15, 10, 12)), HELD), STATE))
     assert "1 training run collapsed, 1 of them late enough to look for a warning: too few" in one
     assert "No training run on this board has collapsed yet" in text_of(
@@ -90,6 +95,9 @@ def test_curves_are_aligned_at_the_collapse(boards: Boards) -> None:
     middle = {each["x"]: each["y"] for each in spec["layer"][2]["data"]["values"]}
     # Five updates before: 9, 1 and 1.
     assert (middle[-5], middle[-4], middle[5]) == (1, 9, 9)
+    assert spec["title"]["subtitle"].endswith("; 3 runs")
+    two = entry("two", *FALLEN_THRICE[:2])
+    assert len(json.loads(aligned_chart("grad_norm", boards(two), STATE)["plot"])["layer"]) == 2
 
 
 def test_a_level_that_the_init_solves_and_the_entry_lost(boards: Boards) -> None:

@@ -14,7 +14,7 @@ from leaderboard.board.training_rows import EventCount, NamedValue, Spark, Stabi
 from leaderboard.page.marks import below_init_chip, collapse_chip, interval_bar, sparkline
 from leaderboard.page.state import State
 from leaderboard.table.columns import dependable_of, worst_of
-from leaderboard.tabs.answer import answer, init_success, order_of_track
+from leaderboard.tabs.answer import answer, init_success, order_of_track, summary
 from leaderboard.tabs.board import board_page, chosen, uninformative
 from leaderboard.tabs.coverage import coverage_page
 from leaderboard.tabs.plane import plane
@@ -52,12 +52,14 @@ def test_who_leads_by_how_much_and_what_collapsed(boards: Boards) -> None:
     said = text_of(answer(board, STATE))
     assert said.startswith("Sokoban, track sokoban-standard : ")
     assert (
-        "sampo leads with 80.0% [ 95% CI 71.1" in said
+        "SAMPO leads with 80.0% [ 95% CI 71.1" in said
         and ", up from 20.0% before training;" in said
     )
-    assert "+70.0 [" in said and "points ahead of cispo" in said and "tie" not in said
+    assert "+70.0 [" in said and "points ahead of CISPO" in said and "tie" not in said
     assert "0 of 3 seeds collapsed (95% CI 0\u201356%)." in said
-    assert said.endswith("Checked : replayed, stability: logs, init: fixed. Reproduce it .")
+    assert said.endswith(
+        "Checked : replayed, stability: logs, init: fixed. Reproduce it \u00b7 Training curves"
+    )
     worse = text_of(answer(boards(trained("b", "cispo", 10, 3, 0.1), start()), STATE))
     assert ", down from 20.0% before training ; it is the only entry of this track" in worse
     same = text_of(answer(boards(trained("b", "cispo", 20, 3, 0.1), start()), STATE))
@@ -71,6 +73,26 @@ def test_who_leads_by_how_much_and_what_collapsed(boards: Boards) -> None:
     # Entries of one recipe are told apart by their own names.
     twice = [replace(each, recipe="grpo") for each in three]
     assert "ahead of b , a tie; also tied: c ." in text_of(answer(boards(*twice), STATE))
+
+
+def test_the_summary_has_the_best_method_of_every_task(boards: Boards) -> None:
+    three = trained("a", "sampo", 80, 0, 0.9)
+    sure = dependable(three, 0.7, 0.3, 0.9)
+    alone = board_row("20260101_d", {ALFWORLD: [first(40)]}, recipe="mine", track="alfworld-stress")
+    board = boards(sure, trained("b", "cispo", 10, 3, 0.1), alone, start())
+    page = summary(board, STATE)
+    assert rows_of(page) == [
+        ["ALFWorld stress", "mine", "40.0 30.9\u201349.8", "needs two seeds", "of 1 seed, no logs",
+         "tiny-sokoban 408K", "1"],
+        ["Sokoban sokoban-standard".replace("sokoban-", ""), "SAMPO", "80.0 71.1\u201386.7",
+         "70.0 30.0\u201390.0", "0 of 3 0\u201356%", "tiny-sokoban 408K", "2"],
+    ]  # fmt: skip
+    assert 'href="?tab=board&amp;protocol=v1&amp;panels=sokoban%2Fbuiltin"' in page
+    # Who leads by a single seed has no such number: the best known one stands with its name.
+    one = board_row("20260101_e", {SOKOBAN: [first(90)]}, recipe="gspo", track="sokoban-standard")
+    said = text_of(summary(boards(one, sure), STATE))
+    assert "70.0 30.0\u201390.0, SAMPO; the leader has one seed" in said
+    assert summary(boards(start()), STATE) == ""
 
 
 def test_usual_tracks_come_before_stress_and_open_ones() -> None:
@@ -142,7 +164,7 @@ def test_the_plane_goes_from_the_init_to_the_end(boards: Boards) -> None:
     texts = [layer["data"]["values"] for layer in json.loads(plot["plot"])["layer"]
              if layer["encoding"].get("text") == {"field": "label"}]  # fmt: skip
     labels = [each for own in texts for each in own]
-    assert {each["label"]: each["label_y"] for each in labels} == {"sampo": 80, "cispo": 10}
+    assert {each["label"]: each["label_y"] for each in labels} == {"SAMPO": 80, "CISPO": 10}
     assert "Success against retention of 2 recipes" in json.loads(plot["plot"])["description"]
 
 
@@ -225,4 +247,4 @@ def test_a_cell_shows_the_study_where_it_has_more_seeds_than_the_entry(tmp_path:
         path.write_bytes(parquet_bytes(BoardContent(facts, content.rows)))
         found = text_of(coverage_page(load(path), State(tab="coverage", protocol="v1")))
         # What has runs stands first.
-        assert f"recipe sokoban standard grpo {said} ppo +" in found
+        assert f"recipe sokoban standard GRPO {said} PPO +" in found

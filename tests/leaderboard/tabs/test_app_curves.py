@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from benchmark.stats.intervals import wilson
 from leaderboard.board.rows import FullRow
 from leaderboard.board.training_rows import SeedCurves, Stability, StoredSeries, Survival
 from leaderboard.page.state import State
@@ -13,24 +14,25 @@ from tests.leaderboard.conftest import SOKOBAN, Boards, first
 from tests.leaderboard.pages import rows_of, text_of
 from tests.support.board_rows import board_row
 
-# Three seeds: one collapses at 10, one at 20, and the last one is seen until 30.
-TO_THE_END = Survival(
-    (10, 20, 30), (2 / 3, 1 / 3, 1 / 3), (0.05, 0.01, 0.01), (0.95, 0.77, 0.77), (3, 2, 1),
-    (1, 1, 0),
-)  # fmt: skip
+# Three seeds: one is last seen at 5, one collapses at 10, and the last one at 15.
+CENSORED = Survival(
+    (5, 10, 15), (1.0, 0.5, 0.0), (None, 0.05, None), (None, 0.95, None), (3, 2, 1), (0, 1, 1)
+)
+# Wilson's intervals of 3 of 3 and of 2 of 2: from 1 / (1 + z^2 / n).
+THREE_LEFT = wilson(3, 3).low, 1.0
+TWO_LEFT = wilson(2, 2).low, 1.0
 # All collapse: the last share is 0, and its interval is unknown.
 TO_NOTHING = Survival((10, 20), (0.5, 0.0), (0.01, None), (0.9, None), (2, 1), (1, 1))
 ALL_LEFT = Survival((30,), (1.0,), (None,), (None,), (2,), (0,))
 
 
 def test_the_band_of_survival_is_where_the_data_bound_it() -> None:
-    assert _stairs(TO_THE_END, 40.0) == (
-        ((0, 1), (10, 2 / 3), (20, 1 / 3), (30, 1 / 3), (40, 1 / 3)),
-        ((10, 0.05, 0.95), (20, 0.01, 0.77), (30, 0.01, 0.77), (40, 0.01, 0.77)),
+    assert _stairs(CENSORED, 15.0) == (
+        ((0, 1), (5, 1), (10, 0.5), (15, 0), (15, 0)),
+        ((0, *THREE_LEFT), (5, *THREE_LEFT), (10, 0.05, 0.95), (15, 0.05, 0.95)),
     )
-    # It holds until the update after which nothing is left.
-    assert _stairs(TO_NOTHING, 40.0)[1] == ((10, 0.01, 0.9), (20, 0.01, 0.9))
-    assert _stairs(ALL_LEFT, 30.0)[1] == ()
+    # Nothing happens: the interval is the same from the start to the end.
+    assert _stairs(ALL_LEFT, 30.0)[1] == ((0, *TWO_LEFT), (30, *TWO_LEFT), (30, *TWO_LEFT))
 
 
 def entry(survival: Survival, *stopped: str | None) -> FullRow:
@@ -62,7 +64,7 @@ def test_a_curve_is_the_median_and_the_range_of_the_seeds(boards: Boards) -> Non
         SeedCurves(0, "sokoban/builtin", 20, True, 20, None, series(0.2, 0.6, 0.1)),
         SeedCurves(1, "sokoban/builtin", 20, False, 20, None, series(0.2, 0.4, 0.5)),
     )
-    found = Stability((0, 1), (), (), (), (), None, TO_THE_END)
+    found = Stability((0, 1), (), (), (), (), None, CENSORED)
     row = board_row("20260101_a", {SOKOBAN: [first(5)] * 2}, (found, seeds))
     board = boards(row)
     state = State(tab="curves", protocol="v1", entries=(row.id,))
@@ -74,21 +76,23 @@ def test_a_curve_is_the_median_and_the_range_of_the_seeds(boards: Boards) -> Non
     assert [(each["low"], each["high"]) for each in band] == [(20, 20), (40, 60), (10, 50)]
     # The cross of the seed that collapsed, on its own curve.
     assert data_of(value, 3) == [
-        {"label": "grpo", "x": 20.0, "y": 10.0, "said": "grpo, seed 0, update 20"}
+        {"label": "GRPO", "x": 20.0, "y": 10.0, "said": "GRPO, seed 0, update 20"}
     ]
     played = curve_chart("success", board, replace(state, x="episodes"))
     assert [each["x"] for each in json.loads(played["plot"])["data"]["values"]] == [0, 80, 160]
     # The log does not say how many tokens were sampled.
     assert "Not measured" in curve_chart("success", board, replace(state, x="tokens"))["plot"]
     assert "Not measured" in curve_chart("entropy", board, state)["plot"]
-    assert "grpo ends at 30.0" in json.loads(value["plot"])["description"]
+    assert "GRPO ends at 30.0" in json.loads(value["plot"])["description"]
 
 
 def test_survival_is_a_staircase_with_its_band(boards: Boards) -> None:
     row = entry(TO_NOTHING, None, None)
     state = State(tab="curves", protocol="v1", entries=(row.id,))
     value = survival_chart(boards(row), state)
-    assert [(each["x"], each["low"]) for each in data_of(value)] == [(10, 1.0), (20, 1.0)]
+    assert [(each["x"], each["low"]) for each in data_of(value)] == [
+        (0, 34.238), (10, 9.4531), (20, 0), (30, 0),
+    ]  # fmt: skip
     assert json.loads(value["plot"])["data"]["values"][-1]["y"] == 0
 
 
@@ -101,10 +105,10 @@ def test_survival_is_listed_step_by_step(boards: Boards) -> None:
     page = page_of(boards, entry(TO_NOTHING, None, None))
     _, listed = page.split("Survival of the seeds</caption>")
     assert rows_of(listed) == [
-        ["a", "10", "2", "1", "50.0", "1.0\u201390.0"],
-        ["a", "20", "1", "1", "0.0", "\u2013"],
+        ["a", "10", "2", "1", "50.0", "9.5\u201390.5"],
+        ["a", "20", "1", "1", "0.0", "0.0\u201365.8"],
     ]
-    assert "Lines that overlap can be told apart" in text_of(page)
+    assert "The table tells lines that overlap apart" in text_of(page)
 
 
 def test_the_table_says_why_a_training_was_ended(boards: Boards) -> None:

@@ -17,10 +17,8 @@ from leaderboard.board.board import Board
 from leaderboard.board.curves import CURVES
 from leaderboard.board.rows import FullRow
 from leaderboard.board.training_rows import EventCount, NamedValue, Stability
-from leaderboard.page.offers import choices_of
-from leaderboard.page.query import open_query
-from leaderboard.page.shown import filled, frame_of, ranked, view_of
-from leaderboard.page.state import State
+from leaderboard.page.query import choices_of, open_query
+from leaderboard.page.state import State, filled, frame_of, ranked, view_of
 from leaderboard.table.table import table
 from leaderboard.tabs.board import board_page, csv
 from leaderboard.tabs.compare import compare_lead, compare_page

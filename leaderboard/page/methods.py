@@ -1,0 +1,144 @@
+"""What the methods are: a name for people and one sentence each, opened where a method is met.
+
+`tests/leaderboard/page/test_methods.py` holds them against the recipes that this project ships. A
+recipe of a submission that is not among them keeps its own name, without an explanation.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from markupsafe import Markup
+
+from leaderboard.page.glossary import Word, explained_as, explanation
+from leaderboard.page.markup import joined, line
+
+_SM: Final = (
+    " With the sequence mask (SM): a sequence with a negative advantage is dropped once it has "
+    "drifted too far from the policy that sampled it."
+)
+_PPO: Final = "Token ratios are clipped as in PPO."
+METHODS: Final[Mapping[str, Word]] = {
+    "grpo": Word(
+        "GRPO",
+        (
+            "Group Relative Policy Optimization. An episode is as good as its return relative to "
+            f"the other episodes of its group; no critic. {_PPO} The baseline of every comparison.",
+        ),
+    ),
+    "grpo_st": Word(
+        "GRPO_ST",
+        ("GRPO with the loss averaged within each sequence first (ST), then over sequences.",),
+    ),
+    "grpo_sm": Word("GRPO_SM", (f"GRPO.{_SM}",)),
+    "dr_grpo": Word(
+        "Dr. GRPO",
+        (
+            "GRPO without two of its biases: advantages are not divided by their standard "
+            "deviation, and losses not by the length of the response.",
+        ),
+    ),
+    "dapo_grpo": Word(
+        "DAPO_GRPO",
+        (
+            "GRPO with DAPO\u2019s dynamic sampling: groups whose episodes all earn the same are "
+            "replaced by new ones.",
+        ),
+    ),
+    "gigpo": Word(
+        "GiGPO",
+        (
+            "Group-in-Group Policy Optimization. Advantages compare whole episodes, and also turns "
+            f"that begin at the same observation. {_PPO}",
+        ),
+    ),
+    "dapo_gigpo": Word("DAPO_GiGPO", ("GiGPO with DAPO\u2019s dynamic sampling.",)),
+    "gspo": Word(
+        "GSPO",
+        (
+            "Group Sequence Policy Optimization. GRPO\u2019s advantages; one clipped ratio for a "
+            "whole sequence instead of one for each token.",
+        ),
+    ),
+    "cispo": Word(
+        "CISPO",
+        (
+            "GRPO\u2019s advantages; the clipped ratio is a constant weight, so no token loses its "
+            "gradient (tolerant clipping).",
+        ),
+    ),
+    "cispo_sm": Word("CISPO_SM", (f"CISPO.{_SM}",)),
+    "sapo": Word(
+        "SAPO",
+        (
+            "Soft Adaptive Policy Optimization. GRPO\u2019s advantages; a smooth gate takes the "
+            "place of the hard clip.",
+        ),
+    ),
+    "sapo_sm": Word("SAPO_SM", (f"SAPO.{_SM}",)),
+    "sampo": Word(
+        "SAMPO",
+        (
+            "The method that ARLArena proposes: GiGPO\u2019s advantages, GSPO\u2019s sequence "
+            "ratio, and dynamic sampling.",
+        ),
+    ),
+    "empg": Word(
+        "EMPG",
+        (
+            "Entropy-Modulated Policy Gradients. GRPO\u2019s advantages, weighted by the entropy "
+            f"of turns: sure turns learn more. {_PPO}",
+        ),
+    ),
+    "ppo": Word(
+        "PPO",
+        (
+            "Proximal Policy Optimization. A critic, trained alongside, estimates advantages "
+            "(GAE); the ratios of tokens are clipped.",
+        ),
+    ),
+    "rloo": Word(
+        "RLOO",
+        (
+            "REINFORCE Leave-One-Out. The baseline of an episode is the mean return of the other "
+            f"episodes of its group. {_PPO}",
+        ),
+    ),
+    "reinforce_pp": Word(
+        "REINFORCE++",
+        (
+            "The returns of tokens, standardized over the whole batch: no groups, no critic; the "
+            f"KL penalty is part of the reward. {_PPO}",
+        ),
+    ),
+    "agentrl": Word(
+        "AgentRL",
+        (
+            "GRPO with advantages standardized within each task, and some turns sampled from an "
+            "older policy.",
+        ),
+    ),
+}
+
+
+def method_name(recipe: str) -> str:
+    """What people call a recipe; its own name if it is none of this project's."""
+    known = METHODS.get(recipe)
+    return known.title if known else recipe
+
+
+def method(recipe: str) -> Markup:
+    """A method's name, which opens its explanation where there is one."""
+    if recipe not in METHODS:
+        return line(recipe)
+    return explained_as(f"method-{recipe}", METHODS[recipe].title)
+
+
+def method_explanations() -> Markup:
+    """All of them, to stand once in the page."""
+    return joined(explanation(f"method-{name}", word) for name, word in METHODS.items())
+
+
+def short_tracks(tracks: Sequence[str]) -> list[str]:
+    """Names of tracks without the task where all are of one task."""
+    tasks = {track.rpartition("-")[0] for track in tracks}
+    return [track.rpartition("-")[2] for track in tracks] if len(tasks) == 1 else list(tracks)
