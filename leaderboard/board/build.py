@@ -46,6 +46,8 @@ from tasks.texts import on_one_line
 
 ARCHIVES = ".archives"
 """Folder of boards of older protocols, among the submissions."""
+QUICK_S: Final = 120.0
+"""Seconds that a replay may take before those of other submissions, where time is limited."""
 GRACE_S: Final = 900.0
 """Seconds for the checks that remain when replays have ended: those of what is known to hold."""
 MAX_REASONS = 10
@@ -112,8 +114,9 @@ def build(
             submissions' folder `ARCHIVES`, by their names, the last one first.
         env_processes: See `benchmark.evaluation.replay.replay_run`.
         replays: What is known of earlier replays; None to make all of them.
-        replay_s: Seconds after which no submission is replayed any more. One that is not known to
-            hold is left out then, and after `GRACE_S` more every one that is not checked.
+        replay_s: Seconds after which no submission is replayed any more; slow ones come last. One
+            that is not known to hold is left out then, and after `GRACE_S` more every one that is
+            not checked.
         shipped: See `check_submission`.
         tracks: Likewise.
         method_fault: Likewise.
@@ -131,7 +134,7 @@ def build(
     older = _archives(_archived(submissions) if archives is None else archives)
     old_rows = [row for content in older for row in content.rows]
 
-    def context(before: Sequence[AcceptedEntry]) -> Context:
+    def context(before: Sequence[AcceptedEntry], build_until: float) -> Context:
         return Context(
             inits,
             before,
@@ -140,11 +143,11 @@ def build(
             method_fault,
             env_processes,
             replays=replays,
-            build_until=until,
+            build_until=build_until,
         )
 
     today = _Today({row.submission_sha256 for row in old_rows}, reruns, train_command)
-    for number, verdict in enumerate(_verdicts(folders, context), 1):
+    for number, verdict in enumerate(_verdicts(folders, context, until), 1):
         if checked is not None:
             checked(verdict, number, len(folders))
         today.take(verdict)
@@ -231,29 +234,45 @@ def write(built: Built, out: Path) -> tuple[Path, Path]:
 
 
 def _verdicts(
-    folders: Sequence[Path], context_of: Callable[[Sequence[AcceptedEntry]], Context]
+    folders: Sequence[Path],
+    context_of: Callable[[Sequence[AcceptedEntry], float], Context],
+    until: float,
 ) -> Iterator[CheckResult]:
-    """Check every submission, against those accepted before it: the first one is no copy."""
-    before: list[AcceptedEntry] = []
+    """Check every submission, against those accepted before it: the first one is no copy.
+
+    Where time is limited, slow replays come last, so that a few do not take the time of all others.
+    """
+    before: dict[Path, AcceptedEntry] = {}
+    slow: list[Path] = []
     for folder in folders:
-        context = context_of(before)
-        if time.monotonic() > context.build_until + GRACE_S:
-            problem, fix = "is not checked: the time of this build is used up", "build again"
-            yield CheckResult(folder, (Finding("", "", problem, fix),), None, 0, 0)
-            continue
-        try:
-            verdict = check_submission(folder, context)
-        except Exception as error:
-            # Whatever an entry does to its check, the others are shown: it is refused, and the
-            # board, the output and the exit code say so.
-            why = str(error) if isinstance(error, UserError) else repr(error)
-            finding = Finding("", "", f"the check itself failed: {why}", "tell the maintainers")
-            verdict = CheckResult(folder, (finding,), None, 0, 0)
+        quick = until if math.isinf(until) else min(until, time.monotonic() + QUICK_S)
+        context = context_of([*before.values()], quick)
+        verdict = _verdict(folder, context)
         # Nor does what is left out for its time make room for a copy of it.
         late = context.unfinished and len(verdict.findings) == 1
         if verdict.entry is not None and (verdict.accepted or late):
-            before.append(AcceptedEntry.of(verdict.entry))
-        yield verdict
+            before[folder] = AcceptedEntry.of(verdict.entry)
+        if late and time.monotonic() < until:
+            slow.append(folder)
+        else:
+            yield verdict
+    for folder in slow:
+        others = [entry for place, entry in before.items() if place < folder]
+        yield _verdict(folder, context_of(others, until))
+
+
+def _verdict(folder: Path, context: Context) -> CheckResult:
+    if time.monotonic() > context.build_until + GRACE_S:
+        problem, fix = "is not checked: the time of this build is used up", "build again"
+        return CheckResult(folder, (Finding("", "", problem, fix),), None, 0, 0)
+    try:
+        return check_submission(folder, context)
+    except Exception as error:
+        # Whatever an entry does to its check, the others are shown: it is refused, and the board,
+        # the output and the exit code say so.
+        why = str(error) if isinstance(error, UserError) else repr(error)
+        finding = Finding("", "", f"the check itself failed: {why}", "tell the maintainers")
+        return CheckResult(folder, (finding,), None, 0, 0)
 
 
 def _refused(verdict: CheckResult) -> Refused:
