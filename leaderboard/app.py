@@ -198,9 +198,9 @@ def _board(board: Board) -> TabPart:
 def _stability(board: Board) -> TabPart:
     choices, state = offered_by(board, "stability")
     with gr.Tab(TABS["stability"], id="stability") as tab:
+        controls: Controls = {"panels": pills(choices, state)}
         with gr.Row(elem_classes="lb-controls"):
-            controls: Controls = {
-                "panels": pills(choices, state),
+            controls |= {
                 "measure": dropdown(choices, state, "measure", "Stability measure"),
                 "base": dropdown(choices, state, "base", "Base model"),
             }

@@ -203,11 +203,10 @@ def error_bars(
         layers.insert(0, {"data": {"values": [{"at": 0}]}, "mark": rule,
                           "encoding": {"x": quantity("at", title)}})  # fmt: skip
     # Names stand above the bars: beside them a phone would have no room left for the bars.
-    names: Spec = {
-        "mark": {"type": "text", "align": "left", "dy": -14, "limit": 330},
-        "encoding": {"x": {"value": 0}, "text": {"field": "label"}},
-    }
-    layers.append(names)
+    text: Spec = {"type": "text", "align": "left", "dy": -14, "limit": 330}
+    # The line of no difference runs through them: the page's color parts it.
+    for mark in (text | {"stroke": PAGE, "strokeWidth": 5, "aria": False}, text):
+        layers.append({"mark": mark, "encoding": {"x": {"value": 0}, "text": {"field": "label"}}})
     for layer in layers:
         if "data" not in layer or layer["data"]["values"] is parts:
             layer["encoding"]["y"] = y

@@ -14,6 +14,7 @@ from leaderboard.board.board import Board
 from leaderboard.board.protocols import PanelFacts, Protocol
 from leaderboard.board.rows import OPEN, BoardRow, PanelKey
 from leaderboard.page.glossary import explained
+from leaderboard.page.marks import below_init_chip
 from leaderboard.page.markup import NOTHING, Head, Piece, element, joined, line, link, page, table
 from leaderboard.page.methods import method, method_name
 from leaderboard.page.query import panel_title
@@ -48,8 +49,9 @@ def summary(board: Board, state: State) -> str:
         Head(joined(["success (%, ", explained("interval", "95% CI"), ")"])),
         Head(joined([explained("dependable", "dependable success"), " (%)"])),
         Head(joined(["seeds ", explained("collapse", "collapsed")])),
-        Head("model"),
+        Head("model, parameters"),
         Head("methods run", number=True),
+        Head("entry"),
     ]
     return page(table("The best method of every task", heads, rows, "lb-summary", True))
 
@@ -72,6 +74,8 @@ def _summary_row(
         seeds = joined([element("span", f"{event.happened} of {event.known}", css), _soft(ends)])
     go = query_of(State(protocol=protocol.name, panels=panel_name(panel)))
     size = cells.number(first.parameters, "parameters") if first.parameters else ""
+    entry = query_of(State(tab="entry", protocol=protocol.name, entry=first.id))
+    below = below_init_chip(success.value, init_success(board, first, [panel.key]))
     methods = str(len({row.recipe for row, _ in placed}))
     grid = board.facts.grid
     return [
@@ -79,11 +83,12 @@ def _summary_row(
                 explained("track", element("span", line(track.removeprefix(f"{panel.task}-")),
                                            "lb-soft"))]),
         joined([method(first.recipe), _ties(first, others)]),
-        joined([cells.percent(success.value), _soft(_ends(success))]),
+        joined([cells.percent(success.value), _soft(_ends(success)), " ", below]),
         _best_dependable(placed, [panel.key]),
         seeds,
         joined([line(first.base_model), _soft(size)]),
         f"{methods} of {len(grid.recipes)}" if grid else methods,
+        link(entry, "Reproduce", aria_label=f"Reproduce {cells.text(first.name)}"),
     ]  # fmt: skip
 
 
@@ -95,6 +100,8 @@ def _ties(first: BoardRow, others: Sequence[tuple[BoardRow, Rank]]) -> Markup:
     """The methods that are not significantly worse."""
     found = dict.fromkeys(row.recipe for row, rank in others if rank.first == 1)
     tied = [recipe for recipe in found if recipe != first.recipe]
+    if not others:
+        return _soft("the only one run")
     if not tied:
         return NOTHING
     more = f" and {len(tied) - _MOST_TIES} more" if len(tied) > _MOST_TIES else ""

@@ -1,4 +1,4 @@
-"""Every recipe on every track: what is there, and for every hole the command that fills it."""
+"""Every method on every track: what is there, and for every hole the command that fills it."""
 
 from collections import Counter
 from functools import lru_cache
@@ -46,7 +46,7 @@ def coverage_page(board: Board, state: State) -> str:
     places = [(recipe, track) for recipe in grid.recipes for track in grid.tracks]
     filled = [place for place in places if place in entries or place in runs]
     most = Counter(recipe for recipe, _ in filled)
-    heads = [Head("recipe"), *(Head(_track(name)) for name in grid.tracks)]
+    heads = [Head("method"), *(Head(_track(name)) for name in grid.tracks)]
     listed: list[list[Piece]] = [
         [
             method(recipe),
@@ -63,11 +63,11 @@ def coverage_page(board: Board, state: State) -> str:
             "plus is a hole: it opens the command that fills it.",
         ]
     )
-    said = f"{len(filled)} of {len(places)} combinations of recipe and track have a run"
+    said = f"{len(filled)} of {len(places)} combinations of method and track have a run"
     return page(
         element("p", said, "lb-count", role="status"),
         note(about),
-        table("Recipes on tracks", heads, listed, "lb-heat"),
+        table("Methods on tracks", heads, listed, "lb-heat"),
         view_link(query_of(state)),
     )
 
@@ -87,20 +87,25 @@ def _cell(
     row, found = entries.get(place), runs.get(place, [])
     if row is not None and row.panels and len(row.checkpoints) >= len(found):
         event = Line(row, (), None).collapse
-        said = f"{event.happened}/{event.known} collapsed" if event else "no logs"
+        said = _fallen(event.happened, event.known) if event else "no logs"
         query = query_of(State(tab="entry", protocol=state.protocol, entry=row.id))
         success = row.panels[0].success
         return _heat(success, link(query, cells.percent(success)), said)
     if found:
         success = fmean(run.success for run in found)
         fallen = sum(run.collapse is not None for run in found)
-        below: Piece = f"{fallen}/{len(found)} collapsed"
+        below = _fallen(fallen, len(found))
         if row is not None:
             query = query_of(State(tab="entry", protocol=state.protocol, entry=row.id))
             entry = link(query, f"entry: {counted(len(row.checkpoints), 'seed')}")
             below = joined([below, element("span", entry, "lb-sub")])
         return _heat(success, cells.percent(success), below)
     return _hole(grid, *place)
+
+
+def _fallen(happened: int, known: int) -> Piece:
+    said = f"{happened}/{known} collapsed"
+    return element("span", said, "lb-fallen") if happened else said
 
 
 def _heat(success: float, shown: Piece, said: Piece) -> Markup:

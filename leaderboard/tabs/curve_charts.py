@@ -1,6 +1,7 @@
 """Training curves as figures: median and range of the seeds, collapses, lines that toggle."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final
@@ -22,6 +23,8 @@ from leaderboard.table.survival import ends_of
 
 MAX_PLACES: Final = 130
 """Places of a band: a plot is hardly wider in pixels than twice that."""
+MAX_POINTED: Final = 50
+"""Points of a line that say their values: each is an element, and a pointer is wider."""
 DECADES: Final = 7
 """Powers of ten that a logarithmic axis spans: what is smaller is drawn at its lower end."""
 _LOG_SPAN: Final = 30.0
@@ -197,6 +200,7 @@ def _layers(
         },
         {
             # The style sheet shows the one under the pointer: a selection of Vega's costs more.
+            **_near_pointer(parts.lines),
             "mark": {"type": "point", "filled": True, "size": 60, "opacity": 0},
             "encoding": same | {"y": y, "tooltip": say},
         },
@@ -223,6 +227,13 @@ def _layers(
             }
         )  # fmt: skip
     return layers
+
+
+def _near_pointer(lines: list[dict[str, Any]]) -> charts.Spec:
+    """The data of the points that can be pointed at, if these are not all of them."""
+    most = max(Counter(line["label"] for line in lines).values(), default=0)
+    step = math.ceil(most / MAX_POINTED)
+    return {"data": {"values": lines[::step]}} if step > 1 else {}
 
 
 def _recipes(drawn: Drawn, labels: list[str]) -> tuple[charts.Spec, charts.Spec]:

@@ -59,11 +59,11 @@ def plane(board: Board, state: State) -> charts.Value:
         *([_lane(channels)] if paper else []),
     ]
     about = [
-        "Thin end: init. Large dot: last weights. Small dots: seeds.",
-        "Right and up is better.",
+        "Thin end: init. Large dot: last weights.",
+        "Small dots: seeds. Right and up is better.",
     ]
     if paper:
-        about[1] += " Diamonds: the paper (no retention)."
+        about.append("Diamonds: the paper, which reports no retention.")
     spec = {
         "title": {"text": "Success against stability", "subtitle": about},
         "data": {"values": points},

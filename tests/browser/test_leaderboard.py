@@ -331,6 +331,19 @@ def test_a_word_is_explained_by_click_and_by_key(page: Page) -> None:
     expect(explained).to_be_visible()
 
 
+def test_the_first_table_explains_its_methods_and_leads_to_every_task(page: Page) -> None:
+    row = page.locator(".lb-summary tbody tr").filter(has_text="TIR Math").first
+    row.locator("td button.lb-word").first.click()
+    expect(page.locator("[id^=lb-word-method]:popover-open")).to_be_visible()
+    page.keyboard.press("Escape")
+    # Anywhere in the row.
+    row.locator("td").nth(4).click()
+    expect(page).to_have_url(re.compile("panels=tir_math%2Fbuiltin"))
+    expect(shown(page).locator(".lb-pills label.selected")).to_contain_text("TIR Math")
+    row.get_by_role("link", name="Reproduce").click()
+    expect(page).to_have_url(re.compile("tab=entry"))
+
+
 def test_title_and_answer_are_there_without_any_script(browser: Browser, address: str) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()

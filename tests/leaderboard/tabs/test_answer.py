@@ -82,16 +82,19 @@ def test_the_summary_has_the_best_method_of_every_task(boards: Boards) -> None:
     board = boards(sure, trained("b", "cispo", 10, 3, 0.1), alone, start())
     page = summary(board, STATE)
     assert rows_of(page) == [
-        ["ALFWorld stress", "mine", "40.0 30.9\u201349.8", "needs two seeds", "of 1 seed, no logs",
-         "tiny-sokoban 408K", "1"],
-        ["Sokoban sokoban-standard".replace("sokoban-", ""), "SAMPO", "80.0 71.1\u201386.7",
-         "70.0 30.0\u201390.0", "0 of 3 0\u201356%", "tiny-sokoban 408K", "2"],
+        ["ALFWorld stress", "mine the only one run", "40.0 30.9\u201349.8", "needs two seeds",
+         "of 1 seed, no logs", "tiny-sokoban 408K", "1", "Reproduce"],
+        ["Sokoban standard", "SAMPO", "80.0 71.1\u201386.7",
+         "70.0 30.0\u201390.0", "0 of 3 0\u201356%", "tiny-sokoban 408K", "2", "Reproduce"],
     ]  # fmt: skip
     assert 'href="?tab=board&amp;protocol=v1&amp;panels=sokoban%2Fbuiltin"' in page
     # Who leads by a single seed has no such number: the best known one stands with its name.
     one = board_row("20260101_e", {SOKOBAN: [first(90)]}, recipe="gspo", track="sokoban-standard")
     said = text_of(summary(boards(one, sure), STATE))
     assert "70.0 30.0\u201390.0, SAMPO; the leader has one seed" in said
+    assert "10.0 5.5\u201317.4 below init" in text_of(
+        summary(boards(trained("b", "cispo", 10, 3, 0.1), start()), STATE)
+    )
     assert summary(boards(start()), STATE) == ""
 
 
@@ -247,4 +250,4 @@ def test_a_cell_shows_the_study_where_it_has_more_seeds_than_the_entry(tmp_path:
         path.write_bytes(parquet_bytes(BoardContent(facts, content.rows)))
         found = text_of(coverage_page(load(path), State(tab="coverage", protocol="v1")))
         # What has runs stands first.
-        assert f"recipe sokoban standard GRPO {said} PPO +" in found
+        assert f"method sokoban standard GRPO {said} PPO +" in found
