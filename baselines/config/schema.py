@@ -6,13 +6,15 @@ joins them. Every field has one meaning, and a contradiction is refused with its
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, SerializeAsAny, model_validator
+from pydantic import Field, JsonValue, SerializeAsAny, model_validator
 
 from baselines.algorithms.advantage.base import Advantage
 from baselines.algorithms.aggregation import Aggregation
 from baselines.algorithms.clipping.base import Clipping
 from baselines.algorithms.part import Count, Decay, Finite, NotNegative, Part, Positive, by_name
 from baselines.algorithms.sampling import EpisodeSampling
+
+TemplateVariable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
 class KL(Part):
@@ -186,6 +188,8 @@ class TrainConfig(Part):
         unit: What a row is; None for the task's own.
         tis_cap: Truncated importance sampling against the engine's log-probabilities: the
             ratio trainer over engine weighs every token, at most this; None is off.
+        chat_template_kwargs: Variables for the chat template, such as `enable_thinking`, in
+            training episodes and validations alike. No objects: a log names each by one key.
         rollout: How episodes are drawn.
         optimization: How an update is made.
         validation: When and how the panel is played.
@@ -212,6 +216,11 @@ class TrainConfig(Part):
     ] = "trained"
     unit: Literal["turn", "trajectory"] | None = None
     tis_cap: Positive | None = None
+    # Not there unless some are set: tracks and checkpoints are older than it.
+    chat_template_kwargs: Annotated[
+        dict[TemplateVariable, bool | int | Finite | str | list[JsonValue] | None],
+        Field(exclude_if=lambda value: not value),
+    ] = Field(default_factory=dict)
     rollout: Rollout = Rollout()
     optimization: Optimization = Optimization()
     validation: ValidationSettings = ValidationSettings()

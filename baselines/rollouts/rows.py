@@ -165,6 +165,7 @@ def training_protocol(task: Task, config: TrainConfig, seed: int) -> PanelProtoc
         sampling=Sampling(temperature=rollout.temperature, max_tokens=rollout.max_tokens),
         repeats=rollout.group_size,
         seed=seed,
+        chat_template_kwargs=dict(config.chat_template_kwargs),
     )
 
 

@@ -1,5 +1,6 @@
 """Validation: the whole validation panel, played by the current policy."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,7 @@ def validation_plan(config: TrainConfig, tasks: Sequence[Task]) -> Plan:
         top_k=chosen.top_k,
         max_tokens=chosen.max_tokens,
         repeats=1,
+        chat_template_kwargs=config.chat_template_kwargs,
     )
     settings = {task.info.name: dict(task.settings()) for task in tasks}
     return Plan.of(panels, choices, settings=settings)
@@ -54,6 +56,8 @@ def validation_options(plan: Plan, validation: Mapping[str, Any]) -> list[str]:
     for name in ("temperature", "top_p", "top_k", "max_tokens"):
         value = validation.get(name)
         options += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
+    if variables := plan.panels[0].protocol.chat_template_kwargs:
+        options += ["--chat-template-kwargs", json.dumps(variables)]
     # Validations play everything once, whatever a panel's standard is.
     once = all(planned.panel.info.standard.repeats == 1 for planned in plan.panels)
     return options if once else [*options, "--repeats", "1"]

@@ -163,6 +163,15 @@ def test_the_nearest_scale_is_named(write: Write, scale: str, task: str) -> None
         ("grpo", ["validation.every=null", "unit=turn"]),
         ("grpo", ["optimization.lora.rank=8", "optimization.lora.alpha=32"]),
         ("grpo", ["void_episodes=masked"]),
+        (
+            "grpo",
+            [
+                "chat_template_kwargs.enable_thinking=false",
+                "chat_template_kwargs.budget=1.0e-05",
+                "chat_template_kwargs.words=[a, 'null']",
+                "chat_template_kwargs.none=null",
+            ],
+        ),
     ],
 )
 def test_settings_are_those_that_differ(write: Write, recipe: str, own: list[str]) -> None:

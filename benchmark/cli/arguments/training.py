@@ -2,7 +2,14 @@
 
 import argparse
 
-from benchmark.cli.arguments.common import add_model_options, count, env_options, seed, task
+from benchmark.cli.arguments.common import (
+    add_model_options,
+    count,
+    env_options,
+    json_object,
+    seed,
+    task,
+)
 from benchmark.engines.core.names import ENGINES
 
 DEFAULT_SCALE = "tiny"
@@ -95,6 +102,14 @@ def _add_configuration(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="on a track: a study's results, for the tuned learning rate (default: "
         "baselines/results)",
+    )
+    parser.add_argument(
+        "--chat-template-kwargs",
+        type=json_object,
+        default={},
+        metavar="JSON",
+        help="variables for the chat template in training and validation, as "
+        "'{\"enable_thinking\": false}'; a run on a track becomes an open run",
     )
     parser.add_argument("--scale", help=f"tiny, paper or a YAML file (default: {DEFAULT_SCALE})")
     parser.add_argument("--seed", type=seed, default=0, help="seed of streams, sampling and order")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from benchmark.engines.choose import EngineOptions, build_engine, choose_kind
-from benchmark.engines.core.base import Engine
+from benchmark.engines.core.base import ChatOptions, Engine
 from benchmark.engines.core.chat import Chat
 from tasks.errors import UserError
 
@@ -48,6 +48,7 @@ def engine_options(training: "TrainingRun", arguments: argparse.Namespace) -> En
         tensor_parallel_size=arguments.tensor_parallel_size,
         max_model_len=arguments.max_model_len,
         response_room=longest_row(training.config, training.tasks),
+        chat=ChatOptions(training.config.chat_template_kwargs),
         sleeps=arguments.sleep,
         beside_trainer=True,
         deterministic=rollout.max_staleness is None,
@@ -156,6 +157,7 @@ def _servers(
         arguments.served_model or training.init.identity.name,
         in_flight=options.concurrency,
         transfer=_transfer(training, arguments),
+        chat=options.chat,
         text=Chat.load(training.init.path),
     )
 

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import math
 import os
 import signal
 import sys
@@ -340,7 +341,17 @@ def _split_settings(
     own = [text for text in arguments.set if text not in of_tasks]
     if arguments.async_rollouts is not None:
         own.append(f"rollout.max_staleness={arguments.async_rollouts}")
-    return own, of_tasks
+    return [*own, *_template_setting(arguments)], of_tasks
+
+
+def _template_setting(arguments: argparse.Namespace) -> list[str]:
+    """The variables of the chat template as a setting, where there are any."""
+    variables = arguments.chat_template_kwargs
+    if not variables:
+        return []
+    # YAML, as settings are: JSON's 1e-05 would be a text in it.
+    value = yaml.safe_dump(variables, default_flow_style=True, width=math.inf).strip()
+    return [f"chat_template_kwargs={value}"]
 
 
 def _folder(arguments: argparse.Namespace, init: ModelSource) -> Path:
@@ -349,8 +360,9 @@ def _folder(arguments: argparse.Namespace, init: ModelSource) -> Path:
     name = init.identity.name.replace("/", "-")
     where = arguments.track or f"{name}-{Path(arguments.scale or DEFAULT_SCALE).stem}"
     folder = f"train-{Path(arguments.recipe).stem}-{where}-s{arguments.seed}"
-    if arguments.set:  # else every run of a sweep would have the same folder
-        folder += f"-{sha256_text(' '.join(sorted(arguments.set)))[:8]}"
+    chosen = [*arguments.set, *_template_setting(arguments)]
+    if chosen:  # else every run of a sweep would have the same folder
+        folder += f"-{sha256_text(' '.join(sorted(chosen)))[:8]}"
     return Path("runs") / folder
 
 
