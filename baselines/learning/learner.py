@@ -1,24 +1,19 @@
 """Trains on one rollout: values, advantages, optimizer steps."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
 from accelerate import Accelerator
 
-from baselines.algorithms.advantage.gae import GAE
 from baselines.algorithms.kl import kl
 from baselines.config.run import TrainingRun
 from baselines.config.schema import TrainConfig
-from baselines.learning.adamw import make_optimizer
-from baselines.learning.critic import Critic
 from baselines.learning.estimation import estimate, penalty_share
-from baselines.learning.head import DEFAULT_CHUNK, use_chunked_head
-from baselines.learning.images import freeze_vision
-from baselines.learning.lora import add_updates, freeze, has_updates, merged, without_updates
+from baselines.learning.lora import has_updates, merged, without_updates
 from baselines.learning.metrics import (
     Metrics,
     engine_metrics,
@@ -29,20 +24,16 @@ from baselines.learning.metrics import (
     update_metrics,
 )
 from baselines.learning.microbatches import RowValues
-from baselines.learning.optimizer_steps import Tensors, Updater, mini_batches
+from baselines.learning.optimizer_steps import Tensors, mini_batches
+from baselines.learning.preparation import load_init, make_updater, memory_advice
 from baselines.learning.sharding import (
     frozen,
     full_weights,
-    is_sharded,
     loaded_once,
-    narrow_frozen,
 )
 from baselines.learning.tally import UpdateStats
-from baselines.rollouts.rows import Row, longest_row
+from baselines.rollouts.rows import Row
 from benchmark.engines.core.base import Engine
-from benchmark.engines.transformers.engine import load_model
-from benchmark.engines.transformers.tree_attention import use_tree_attention
-from tasks.errors import UserError
 from tasks.seeding import stable_seed
 
 if TYPE_CHECKING:
@@ -119,12 +110,12 @@ class Learner:
         self.accelerator = accelerator
         self.phase = phase
         self.engine_is_exact = False
-        with self._memory_advice(), loaded_once(accelerator):
+        self.lora = run.config.optimization.lora
+        with memory_advice(run.config.optimization), loaded_once(accelerator):
             needed = run.config.needs_reference or run.config.kl.measured
-            self.lora = run.config.optimization.lora
             alone = needed and self.lora is None
-            self.reference = frozen(accelerator, self._load_model()) if alone else None
-            self.updater = self._updater()
+            self.reference = frozen(accelerator, load_init(run, accelerator)) if alone else None
+            self.updater = make_updater(run, accelerator)
             if needed and self.lora is not None:
                 self.reference = self.model
 
@@ -181,7 +172,7 @@ class Learner:
         Raises:
             UserError: Memory ran out.
         """
-        with self._memory_advice():
+        with memory_advice(self.config.optimization):
             with self.phase("old_log_probs"):
                 old, plain, entropies = self._old_values(rows, plan, number - 1)
                 critic = self.updater.critic_values(rows) if self.updater.critic else []
@@ -225,7 +216,7 @@ class Learner:
         """
         weights = self._weights(rows, values.plain)
         known = RowValues(advantages.of_tokens, values.old, values.reference, weights)
-        with self._memory_advice(), self.phase("update"):
+        with memory_advice(self.config.optimization), self.phase("update"):
             stats = self.updater.update(
                 rows, known, plan, advantages.targets, values.critic or None
             )
@@ -321,96 +312,6 @@ class Learner:
             (log_probs - torch.from_numpy(row.engine_log_probs)).clamp(-20, 20).exp().clamp(max=cap)
             for row, log_probs in zip(rows, _all(plain), strict=True)
         ]
-
-    @contextmanager
-    def _memory_advice(self) -> Iterator[None]:
-        try:
-            yield
-        except (torch.OutOfMemoryError, RuntimeError) as error:
-            # The allocator of CPUs has no error of its own.
-            texts = "out of memory", "can't allocate memory"
-            said = any(text in str(error) for text in texts)
-            if not isinstance(error, torch.OutOfMemoryError) and not said:
-                raise
-            tokens = self.config.optimization.micro_batch_tokens
-            raise UserError(
-                "out of memory: lower optimization.micro_batch_tokens (now "
-                f"{tokens}) or vLLM's share (--gpu-memory-utilization), or set "
-                "optimization.gradient_checkpointing=true; no result depends on these and the same "
-                "command resumes. A policy that is too large for one GPU can be sharded over "
-                "several (accelerate launch with FSDP2)"
-            ) from error
-
-    def _load_model(self, updates: bool = False) -> "PreTrainedModel":
-        """The init in float32; on this process's device, unless it is to be sharded.
-
-        Args:
-            updates: With LoRA's, if the run trains such.
-        """
-        assert self.run.init.path is not None
-        model = load_model(self.run.init.path, "float32", "cpu")
-        if updates and self.lora is not None:
-            add_updates(model, self.lora, self.run.seed, self.run.init.identity.name)
-            if self.accelerator.mixed_precision == "bf16":
-                narrow_frozen(model, is_sharded(self.accelerator))
-        device = self.accelerator.device
-        placed: PreTrainedModel = model if is_sharded(self.accelerator) else model.to(device)
-        optimization = self.config.optimization
-        if device.type == "cpu" and optimization.mixed_precision == "no":
-            use_tree_attention(placed)
-        chunk = optimization.head_chunk
-        if chunk is None and device.type != "cpu":
-            chunk = DEFAULT_CHUNK
-        if chunk is not None and not use_chunked_head(placed, chunk):
-            log.warning(
-                "%s: its last layer cannot work in chunks; logits of whole micro-batches are kept",
-                type(placed).__name__,
-            )
-        return placed
-
-    def _updater(self) -> Updater:
-        """The policy with its optimizer, prepared for all processes."""
-        optimization = self.config.optimization
-        model = self._load_model(updates=True).train()
-        if optimization.freeze_vision:
-            freeze_vision(model)
-        if optimization.gradient_checkpointing:
-            model.gradient_checkpointing_enable()
-        optimizer = make_optimizer(
-            [weight for weight in model.parameters() if weight.requires_grad],
-            self.accelerator.device,
-            optimization.optimizer,
-            lr=optimization.learning_rate,
-            betas=optimization.betas,
-            weight_decay=optimization.weight_decay,
-        )
-        policy, prepared_optimizer = self.accelerator.prepare(model, optimizer)
-        if self.lora is not None:
-            freeze(policy)  # FSDP recreates the weights
-        if optimization.freeze_vision:
-            freeze_vision(policy)
-        critic = None
-        chosen = self.config.advantage
-        if isinstance(chosen, GAE):
-            assert self.run.init.path is not None
-            critic = Critic(
-                self.accelerator,
-                self.run.init.path,
-                chosen.learning_rate,
-                chosen.clip_range,
-                optimization,
-            )
-        share_prefix = not is_sharded(self.accelerator) and not optimization.gradient_checkpointing
-        return Updater(
-            self.accelerator,
-            policy,
-            prepared_optimizer,
-            self.config,
-            critic,
-            share_prefix,
-            longest_row(self.config, self.run.tasks),
-            self.run.init.path,
-        )
 
 
 def is_exact(engine: Engine, accelerator: Accelerator, config: TrainConfig) -> bool:

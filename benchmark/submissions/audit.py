@@ -29,52 +29,32 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from benchmark.engines.core.base import Sampling
 from benchmark.engines.core.chat import Chat
 from benchmark.engines.core.vision import PromptImages
 from benchmark.engines.transformers.engine import context_of
-from benchmark.engines.transformers.images import image_inputs
 from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.records import EpisodeRecord, SequenceRecord, TurnRecord
 from benchmark.evaluation.replay import Claim, Replay, installed_panel, replay_records
 from benchmark.submissions.reading.entry import ReadRun
+from benchmark.submissions.token_scores import (
+    EXACT,
+    ROUGH,
+    TokenPart,
+    TokenScores,
+    Tolerance,
+    token_scores,
+)
 from tasks.chat.messages import Message, text_of
 from tasks.seeding import stable_seed
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-BETS = (0.125, 0.25, 0.5)
-"""The b above: large ones see a few impossible tokens, small ones many unlikely ones."""
 EVIDENCE = math.log(1e4)
 """Nats of evidence that records of the model itself reach once in 10,000 episodes at most."""
 MOST_UNSCORED = 0.02
 """Share of the turns of an audit that may have other tokens than their texts are encoded to: of
 this project's own runs 1 of 13,000 has."""
-_ROWS = 128  # positions looked at at once: bounds the memory, moves no result
-
-
-@dataclass(frozen=True, slots=True)
-class Tolerance:
-    """What other batches, data types and machines may change.
-
-    Attributes:
-        gap: Nats that a token may be behind another one and count as equally likely.
-        mass: Probability that a nucleus may hold beyond its limit.
-        far: Share of an episode's tokens that may be none of those that could be chosen.
-        off: Nats per token that recorded log-probabilities may be off.
-    """
-
-    gap: float
-    mass: float
-    far: float
-    off: float
-
-
-EXACT = Tolerance(gap=0.01, mass=0.001, far=0.0, off=0.001)
-"""Where records and audit are both of float32."""
-ROUGH = Tolerance(gap=0.5, mass=0.02, far=0.01, off=0.05)
-"""Where one of them is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,26 +135,6 @@ def too_many_unscored(audits: Sequence[EpisodeAudit]) -> bool:
     return unscored > MOST_UNSCORED * sum(audit.turns for audit in audits) + 1
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """What is given to the model at once.
-
-    Attributes:
-        ids: Token ids.
-        chosen: Positions whose tokens the model is said to have chosen.
-        stated: Responses whose log-probability is stated, each with the range of `chosen` that
-            holds its tokens.
-        ends: Tokens one of which ended the response after `ids`; nobody knows which.
-        prompt_images: The images in `ids`; None without any.
-    """
-
-    ids: list[int]
-    chosen: list[int]
-    stated: tuple[tuple[slice, float], ...]
-    ends: tuple[int, ...] = ()
-    prompt_images: PromptImages | None = None
-
-
 def audit_run(
     run: ReadRun, model: "PreTrainedModel", chat: Chat, episodes: int, seed: int = 0
 ) -> Iterator[EpisodeAudit]:
@@ -202,7 +162,7 @@ def audit_run(
         for replay, (record, protocol, _, _) in zip(replays, claims, strict=True):
             variables = protocol.chat_template_kwargs
             parts, of_its_text = _parts(record, replay, chat, context, variables)
-            scores = [_scores(part, model, protocol.sampling, tolerance) for part in parts]
+            scores = [token_scores(part, model, protocol.sampling, tolerance) for part in parts]
             unscored = 0 if record.sequence is not None else len(record.turns) - len(parts)
             yield _audit(record, parts, scores, of_its_text, tolerance, unscored)
 
@@ -221,7 +181,7 @@ def _parts(
     chat: Chat,
     context: int,
     variables: Mapping[str, Any],
-) -> tuple[list[_Part], bool]:
+) -> tuple[list[TokenPart], bool]:
     """The whole episode where it is one sequence, else each turn whose tokens are known.
 
     What is longer than the model's context was not written by it.
@@ -277,7 +237,7 @@ def _is_of_its_text(
     return False
 
 
-def _sequence_part(record: EpisodeRecord, sequence: SequenceRecord) -> _Part:
+def _sequence_part(record: EpisodeRecord, sequence: SequenceRecord) -> TokenPart:
     chosen: list[int] = []
     stated = []
     for (start, stop), turn in zip(sequence.written, record.turns, strict=False):
@@ -286,12 +246,12 @@ def _sequence_part(record: EpisodeRecord, sequence: SequenceRecord) -> _Part:
         # Of what the conversation did not keep, the tokens are not known.
         if turn.log_prob is not None and turn.response_tokens == stop - start:
             stated.append((here, turn.log_prob))
-    return _Part(list(sequence.token_ids), chosen, tuple(stated))
+    return TokenPart(list(sequence.token_ids), chosen, tuple(stated))
 
 
 def _turn_part(
     prompt: list[int], prompt_images: PromptImages | None, turn: TurnRecord, chat: Chat
-) -> _Part | None:
+) -> TokenPart | None:
     """One turn; None if its text was drawn as other tokens than those that it is encoded to."""
     text = turn.response.removeprefix(chat.opened(prompt))
     response = chat.tokenizer.encode(text, add_special_tokens=False)
@@ -301,13 +261,13 @@ def _turn_part(
     ids = [*prompt, *response, *(stops if len(stops) == 1 else [])]
     chosen = list(range(len(prompt), len(ids)))
     stated = () if turn.log_prob is None else ((slice(0, len(chosen)), turn.log_prob),)
-    return _Part(ids, chosen, stated, tuple(stops) if len(stops) > 1 else (), prompt_images)
+    return TokenPart(ids, chosen, stated, tuple(stops) if len(stops) > 1 else (), prompt_images)
 
 
 def _audit(
     record: EpisodeRecord,
-    parts: Sequence[_Part],
-    scores: Sequence["_Scores"],
+    parts: Sequence[TokenPart],
+    scores: Sequence[TokenScores],
     of_its_text: bool,
     tolerance: Tolerance,
     unscored: int,
@@ -342,69 +302,3 @@ def _off(log_probs: torch.Tensor, ends: torch.Tensor, stated: float) -> float:
     readings = [total, total - float(log_probs[-1:].sum())]
     readings += [total + float(end) for end in ends]
     return min(abs(reading - stated) for reading in readings) / max(len(log_probs), 1)
-
-
-@dataclass(frozen=True, slots=True)
-class _Scores:
-    """What a part comes to.
-
-    Attributes:
-        log_probs: (n,) log-probabilities of the chosen tokens, untempered.
-        ends: (k,) those of the tokens that may have ended the response.
-        far: How many of the chosen tokens could not have been chosen.
-        bets: As of an episode.
-    """
-
-    log_probs: torch.Tensor
-    ends: torch.Tensor
-    far: int
-    bets: tuple[float, ...]
-
-
-def _scores(
-    part: _Part, model: "PreTrainedModel", sampling: Sampling, tolerance: Tolerance
-) -> _Scores:
-    tokens = torch.tensor([part.ids], device=model.device)
-    begin = min(part.chosen, default=len(part.ids)) - 1
-    with torch.inference_mode():
-        kept = len(part.ids) - begin
-        inputs = {"input_ids": tokens}
-        if part.prompt_images is not None:
-            inputs = image_inputs(model, tokens, [part.prompt_images])
-        logits = model(**inputs, logits_to_keep=kept).logits[0, -kept:]
-    log_probs, far, bets = [torch.zeros(0, device=model.device)], 0, torch.zeros(len(BETS))
-    for start in range(0, len(part.chosen), _ROWS):
-        chosen = torch.tensor(part.chosen[start : start + _ROWS], device=model.device)
-        rows, picked = logits[chosen - 1 - begin].double(), tokens[0, chosen][:, None]
-        plain = rows.log_softmax(-1)
-        here = plain.gather(1, picked)
-        log_probs.append(here[:, 0])
-        tempered = (rows / (sampling.temperature or 1.0)).log_softmax(-1)
-        likelier = plain > here + tolerance.gap
-        far += int(_excluded(likelier, tempered.exp(), sampling, tolerance).sum())
-        drawn = tempered.gather(1, picked)[:, 0]
-        bets += torch.stack(
-            [(-b * drawn - ((1 - b) * tempered).logsumexp(-1)).sum() for b in BETS]
-        ).cpu()
-    ends = logits[-1].double().log_softmax(-1)[list(part.ends)]
-    staked = tuple(bets.tolist()) if sampling.temperature > 0 else ()
-    return _Scores(torch.cat(log_probs), ends, far, staked)
-
-
-def _excluded(
-    likelier: torch.Tensor, shares: torch.Tensor, sampling: Sampling, tolerance: Tolerance
-) -> torch.Tensor:
-    """(n,) whether a token could not have been chosen.
-
-    Args:
-        likelier: (n, V) tokens that are clearly likelier than it.
-        shares: (n, V) probabilities of all tokens, at the protocol's temperature.
-        sampling: How tokens were chosen.
-        tolerance: What may differ.
-    """
-    if sampling.temperature == 0:
-        return likelier.any(-1)
-    excluded = (shares * likelier).sum(-1) >= sampling.top_p + tolerance.mass
-    if sampling.top_k:
-        excluded |= likelier.sum(-1) >= sampling.top_k
-    return excluded

@@ -2,59 +2,39 @@
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
-from benchmark.evaluation.summary import PanelKey
-from benchmark.models import same_weights
-from benchmark.stability.definitions import DEFINITIONS
-from benchmark.stability.runs import run_stability
-from benchmark.stability.table import shown
-from benchmark.stats.formatting import (
-    p_text,
-    percent_digits,
-    percent_text,
-    points_digits,
-    points_text,
-)
-from benchmark.stats.paired import PairedDifference
 from benchmark.submissions.badges import Badges
 from benchmark.submissions.check import CheckResult
 from benchmark.submissions.checks.results import (
-    Agreement,
     PanelResult,
-    Peer,
-    TrainingResult,
     early_stops,
     foreign_stability_of,
-    paired_difference,
     panel_results,
     stability_of,
 )
 from benchmark.submissions.checks.tracks import track_of
 from benchmark.submissions.reading.entry import Entry
-from benchmark.track_schema import OPEN
-from tasks.texts import counted, on_one_line, plural, printable
+from benchmark.submissions.report_rows import (
+    DIFFERENCE_HEAD,
+    PANEL_HEAD,
+    TRAINING_HEAD,
+    ComparedEntry,
+    badges_text,
+    difference_rows,
+    head_rows,
+    panel_rows,
+    stability_head,
+    stability_rows,
+    training_rows,
+)
+from tasks.texts import counted, on_one_line, printable
 
 REPORT_VERSION = 1
-COLUMNS = ("collapse_rate", "worst_seed", "max_drawdown", "retention", "mismatch_p95")
-"""What is shown of stability, by the names in `DEFINITIONS`."""
-PANEL_HEAD: Final = ("panel", "success", "each seed", "valid format", "turns")
-TRAINING_HEAD: Final = ("seed", "updates", "validations", "the checkpoint agrees with")
-STABILITY_HEAD: Final = ("stability", "value", "what it is")
-FOREIGN_HEAD: Final = ("stability (foreign logs)", "value", "what it is")
-DIFFERENCE_HEAD: Final = ("panel", "compared with", "difference in points")
 ALONE: Final = "Nothing to compare with yet."
 NO_LOGS: Final = "No training logs, so no stability metrics."
-METHODS: Final = {
-    "policy": "a policy without weights",
-    "init": "an unchanged starting checkpoint",
-    "trained": "trained checkpoints",
-}
-"""What `Method.kind` means."""
-MAX_UPDATES = 4
-"""Updates that are named where many validations are equal."""
 _MAX_COMMENT = 60_000
 """Characters; GitHub takes 65,536."""
 
@@ -97,43 +77,6 @@ def verdict_json(verdict: CheckResult, badges: Badges | None) -> str:
 
 def _panel_json(result: PanelResult) -> dict[str, Any]:
     return {**asdict(result), "seeds": {str(seed): v for seed, v in result.seeds.items()}}
-
-
-@dataclass(frozen=True, slots=True)
-class ComparedEntry:
-    """An accepted entry that a submission is compared with.
-
-    Attributes:
-        what: What it is to the submission, such as its init.
-        peer: The entry.
-        panels: On which it is that.
-    """
-
-    what: str
-    peer: Peer
-    panels: frozenset[PanelKey]
-
-
-def compared_with(entry: Entry, others: Sequence[Peer]) -> list[ComparedEntry]:
-    """A submission's init, and the best other entry of its track on each panel."""
-    compared = []
-    init = entry.submission.init
-    for other in others:
-        if init is not None and same_weights(other.model, init):
-            compared.append(ComparedEntry("its init", other, frozenset(other.panels)))
-    best: dict[PanelKey, tuple[float, Peer]] = {}
-    mine, track = panel_results(entry), track_of(entry)
-    for other in others:
-        if not other.trained or other.track != track:
-            continue
-        for key, panel in other.panels.items():
-            same = key in mine and mine[key].fingerprint == panel.fingerprint
-            if same and panel.success > best.get(key, (-1.0, other))[0]:
-                best[key] = panel.success, other
-    for other in {other.folder: other for _, other in best.values()}.values():
-        panels = frozenset(key for key, (_, peer) in best.items() if peer is other)
-        compared.append(ComparedEntry("the best other", other, panels))
-    return compared
 
 
 def comment(
@@ -184,85 +127,6 @@ def comment(
     return _limited(lines)
 
 
-def head_rows(entry: Entry) -> list[tuple[str, str]]:
-    """What a submission says of itself: (field, text); texts are foreign, on one line."""
-    said = entry.submission
-    recipes = sorted({point.log.start.recipe for point in entry.checkpoints if point.log})
-    logged = f"; its training logs say {', '.join(recipes)}" if recipes else ""
-    rows = [
-        ("entry", said.name),
-        ("authors", ", ".join(said.authors)),
-        ("method", f"{METHODS[said.method.kind]}: {said.method.recipe}{logged}"),
-    ]
-    seeds = ", ".join(str(point.checkpoint.seed) for point in entry.checkpoints)
-    if said.method.kind == "trained":
-        claim = track_of(entry)
-        rows += [("track", claim.name if claim else OPEN), ("seeds", seeds)]
-    else:
-        rows.append(("model", entry.checkpoints[0].checkpoint.model.text))
-    if said.base_model is not None and said.parameters is not None:
-        rows.append(("base model", f"{said.base_model}, {said.parameters:,} weights"))
-    if said.weights is not None:
-        rows.append(("weights at", said.weights))
-    if said.init is not None:
-        rows.append(("init", said.init.text))
-    if (data := said.training_data) is not None:
-        streams = ", ".join(data.training_streams) or "none"
-        other = "with" if data.other else "without"
-        told = f"streams: {streams}; {other} other data for these tasks; {data.statement}"
-        rows.append(("training data, as declared", " ".join(told.split())))
-    return [(name, on_one_line(text)) for name, text in rows]
-
-
-def panel_rows(results: Mapping[PanelKey, PanelResult]) -> list[tuple[str, ...]]:
-    """The numbers of every panel, as `PANEL_HEAD` says."""
-    return [
-        (
-            "/".join(key),
-            result.success.percent,
-            ", ".join(percent_digits(value) for value in result.seeds.values()),
-            percent_text(result.format_valid),
-            f"{result.turns:.1f}",
-        )
-        for key, result in results.items()
-    ]
-
-
-def training_rows(entry: Entry) -> list[tuple[str, ...]]:
-    """What is known of the making of every checkpoint, as `TRAINING_HEAD` says."""
-    rows: list[tuple[str, ...]] = []
-    for point in entry.checkpoints:
-        seed = str(point.checkpoint.seed)
-        if point.foreign is not None:
-            found = run_stability(point.foreign.run)
-            source = f"unknown: a log of {found.source} names no protocol"
-            rows.append((seed, f"{found.last_step:,}", f"{found.evaluations:,}", source))
-            continue
-        if point.log is None:
-            rows.append((seed, "no log", "no log", "no log"))
-            continue
-        made = TrainingResult.of(point, point.log)
-        planned = " (planned: unknown)" if made.planned is None else f" of {made.planned:,}"
-        updates = f"{made.updates:,}{planned}"
-        rows.append((seed, updates, f"{made.validations:,}", agreement_text(made.agreement)))
-    return rows
-
-
-def agreement_text(found: Agreement | None) -> str:
-    """With which validation of its training a checkpoint agrees."""
-    if found is None:
-        return "no validation to compare with"
-    several = f"{' or '.join(f'{update:,}' for update in found.updates[:MAX_UPDATES])}"
-    more = " or others" if len(found.updates) > MAX_UPDATES else ""
-    place = f"update {several}{more} of {found.last:,}"
-    if found.gap:
-        return f"none; nearest is {place} ({points_digits(found.gap)} points here)"
-    if found.last in found.updates:
-        return f"update {found.last:,} of {found.last:,}, the last one"
-    which = "this panel" if len(found.panels) == 1 else "these panels"
-    return f"{place}; chosen on {which} ({', '.join(found.panels)})"
-
-
 def no_verdict(name: str, reason: str) -> str:
     """What is said as Markdown where the check could not be made.
 
@@ -289,77 +153,6 @@ def _notes(verdict: CheckResult) -> list[str]:
         "",
         *(f"- {escaped(note)}" for note in verdict.notes),
     ]
-
-
-def badges_text(badges: Badges) -> str:
-    """The badges in one line."""
-    parts = ["replayed"] if badges.replayed else []
-    parts.append(f"stability: {badges.stability}")
-    parts += [f"init: {badges.init}"] if badges.init else []
-    parts += ["re-run"] if badges.rerun else []
-    parts += ["first updates trained again"] if badges.retrained else []
-    return ", ".join(parts)
-
-
-def difference_rows(
-    entry: Entry,
-    results: Mapping[PanelKey, PanelResult],
-    compared: Sequence[ComparedEntry],
-) -> list[tuple[str, str, str, str]]:
-    """Differences to others on the panels that both have played.
-
-    Returns:
-        Panel, what the other is, its name (foreign), and the difference with its interval.
-    """
-    return [
-        ("/".join(key), other.what, on_one_line(other.peer.name), _difference(found))
-        for other in compared
-        for key in results
-        if key in other.panels
-        if (found := paired_difference(entry, other.peer, key)) is not None
-    ]
-
-
-def _difference(found: PairedDifference) -> str:
-    return (
-        f"{points_text(found.difference)}, {found.method}; {found.test} {p_text(found.p_value)}, "
-        f"{found.episodes} episodes"
-    )
-
-
-def stability_head(entry: Entry) -> tuple[str, str, str]:
-    """The head of `stability_rows`: it says where numbers come from another trainer's logs."""
-    return FOREIGN_HEAD if any(point.foreign for point in entry.checkpoints) else STABILITY_HEAD
-
-
-def stability_rows(entry: Entry) -> list[tuple[str, str, str]]:
-    """The stability of the trainings, as `stability_head` says; empty without logs."""
-    stability = stability_of(entry) or foreign_stability_of(entry)
-    if stability is None:
-        return []
-    several = len(stability.runs) > 1
-    rows = []
-    for name in COLUMNS:
-        label = DEFINITIONS[name].name
-        if name == "collapse_rate":
-            event = stability.events["collapse"]
-            seeds = plural(event.known, "seed")
-            value = f"{event.happened} of {event.known} {seeds}" if event.known else "unknown"
-        else:
-            value = _with_unit(name, stability.columns.get(name))
-            label += " (median)" if several and name != "worst_seed" else ""
-        rows.append((label, value, DEFINITIONS[name].text))
-    return rows
-
-
-def _with_unit(name: str, value: float | None) -> str:
-    if value is None:
-        return "unknown"
-    if not math.isfinite(value):
-        return "beyond all numbers"
-    unit = DEFINITIONS[name].unit
-    # A share is shown in percent, and a ratio has no unit.
-    return shown(name, value) + ("" if unit in ("share", "ratio") else f" {unit}")
 
 
 def _trainings(entry: Entry) -> list[str]:

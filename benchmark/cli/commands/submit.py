@@ -38,23 +38,19 @@ from benchmark.submissions.prepare import NotAccepted, prepare
 from benchmark.submissions.reading.entry import Entry
 from benchmark.submissions.reading.folder import read_submission
 from benchmark.submissions.reading.remote import move_to_hub
-from benchmark.submissions.report import (
-    ALONE,
+from benchmark.submissions.report import ALONE, NO_LOGS, comment, no_verdict, verdict_json
+from benchmark.submissions.report_rows import (
     DIFFERENCE_HEAD,
-    NO_LOGS,
     PANEL_HEAD,
     TRAINING_HEAD,
     ComparedEntry,
     badges_text,
-    comment,
     compared_with,
     difference_rows,
-    no_verdict,
     panel_rows,
     stability_head,
     stability_rows,
     training_rows,
-    verdict_json,
 )
 from tasks.errors import UserError
 from tasks.strict import first_fault

@@ -27,16 +27,14 @@ from benchmark.evaluation.summarize import summarize
 from benchmark.models import ModelIdentity, from_folder
 from benchmark.submissions.audit import (
     EVIDENCE,
-    EXACT,
-    ROUGH,
     EpisodeAudit,
-    _excluded,
     audit_run,
     evidence_of,
 )
 from benchmark.submissions.parts import Played, RunUpload
 from benchmark.submissions.prepare import prepare
 from benchmark.submissions.reading.entry import ReadRun
+from benchmark.submissions.token_scores import EXACT, ROUGH, excluded_tokens
 from tasks.errors import UserError
 from tests.support.submissions.small import about, play_policy
 
@@ -291,7 +289,7 @@ def test_what_sampling_leaves_out_is_no_choice() -> None:
 
     def excluded(temperature: float, top_p: float = 1, top_k: int = 0) -> list[bool]:
         sampling = Sampling(temperature, top_p, top_k)
-        left_out: list[bool] = _excluded(likelier, shares, sampling, EXACT).tolist()
+        left_out: list[bool] = excluded_tokens(likelier, shares, sampling, EXACT).tolist()
         return left_out
 
     assert excluded(temperature=0) == [False, True, True, True]

@@ -13,7 +13,8 @@ from benchmark.submissions.badges import Badges
 from benchmark.submissions.check import CheckResult, read_accepted
 from benchmark.submissions.checks.results import Agreement
 from benchmark.submissions.format.findings import Finding
-from benchmark.submissions.report import agreement_text, code, comment, escaped
+from benchmark.submissions.report import code, comment, escaped
+from benchmark.submissions.report_rows import agreement_text
 from tasks.seeding import sha256_text
 from tests.benchmark.submissions.conftest import Copies
 from tests.support.submissions.small import check, trainer_line

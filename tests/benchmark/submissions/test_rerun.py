@@ -12,7 +12,7 @@ from benchmark.models import folder_sha256
 from benchmark.submissions.badges import RERUN, RerunSample, badges_of, read_reruns
 from benchmark.submissions.check import read_accepted
 from benchmark.submissions.reading.entry import ReadRun
-from benchmark.submissions.report import badges_text
+from benchmark.submissions.report_rows import badges_text
 from benchmark.submissions.rerun import add_rerun, drawn, folder_of, play_again, same_start
 from tasks.errors import UserError
 from tests.benchmark.submissions.conftest import Copies

@@ -13,7 +13,7 @@ from benchmark.submissions.badges import Badges
 from benchmark.submissions.check import read_accepted
 from benchmark.submissions.checks.results import Peer, paired_difference, panel_results
 from benchmark.submissions.reading.entry import Entry
-from benchmark.submissions.report import ComparedEntry, compared_with, difference_rows
+from benchmark.submissions.report_rows import ComparedEntry, compared_with, difference_rows
 from leaderboard.board.board import Board
 from leaderboard.board.entries import facts_of, row_of
 from leaderboard.page.state import State

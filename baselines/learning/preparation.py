@@ -1,0 +1,130 @@
+"""The policy for training: loaded, with optimizer and critic, prepared for all processes."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import torch
+from accelerate import Accelerator
+
+from baselines.algorithms.advantage.gae import GAE
+from baselines.config.run import TrainingRun
+from baselines.config.schema import Optimization
+from baselines.learning.adamw import make_optimizer
+from baselines.learning.critic import Critic
+from baselines.learning.head import DEFAULT_CHUNK, use_chunked_head
+from baselines.learning.images import freeze_vision
+from baselines.learning.lora import add_updates, freeze
+from baselines.learning.optimizer_steps import Updater
+from baselines.learning.sharding import is_sharded, narrow_frozen
+from baselines.rollouts.rows import longest_row
+from benchmark.engines.transformers.engine import load_model
+from benchmark.engines.transformers.tree_attention import use_tree_attention
+from tasks.errors import UserError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+log = logging.getLogger(__name__)
+
+
+@contextmanager
+def memory_advice(optimization: Optimization) -> Iterator[None]:
+    """Say what to do where memory runs out.
+
+    Raises:
+        UserError: It ran out.
+    """
+    try:
+        yield
+    except (torch.OutOfMemoryError, RuntimeError) as error:
+        # The allocator of CPUs has no error of its own.
+        texts = "out of memory", "can't allocate memory"
+        said = any(text in str(error) for text in texts)
+        if not isinstance(error, torch.OutOfMemoryError) and not said:
+            raise
+        raise UserError(
+            "out of memory: lower optimization.micro_batch_tokens (now "
+            f"{optimization.micro_batch_tokens}) or vLLM's share (--gpu-memory-utilization), or "
+            "set optimization.gradient_checkpointing=true; no result depends on these and the same "
+            "command resumes. A policy that is too large for one GPU can be sharded over "
+            "several (accelerate launch with FSDP2)"
+        ) from error
+
+
+def load_init(
+    run: TrainingRun, accelerator: Accelerator, updates: bool = False
+) -> "PreTrainedModel":
+    """The init in float32; on this process's device, unless it is to be sharded.
+
+    Args:
+        run: Names the init and how it is trained.
+        accelerator: Processes and devices.
+        updates: With LoRA's, if the run trains such.
+    """
+    assert run.init.path is not None
+    optimization, lora = run.config.optimization, run.config.optimization.lora
+    model = load_model(run.init.path, "float32", "cpu")
+    if updates and lora is not None:
+        add_updates(model, lora, run.seed, run.init.identity.name)
+        if accelerator.mixed_precision == "bf16":
+            narrow_frozen(model, is_sharded(accelerator))
+    device = accelerator.device
+    placed: PreTrainedModel = model if is_sharded(accelerator) else model.to(device)
+    if device.type == "cpu" and optimization.mixed_precision == "no":
+        use_tree_attention(placed)
+    chunk = optimization.head_chunk
+    if chunk is None and device.type != "cpu":
+        chunk = DEFAULT_CHUNK
+    if chunk is not None and not use_chunked_head(placed, chunk):
+        log.warning(
+            "%s: its last layer cannot work in chunks; logits of whole micro-batches are kept",
+            type(placed).__name__,
+        )
+    return placed
+
+
+def make_updater(run: TrainingRun, accelerator: Accelerator) -> Updater:
+    """The policy with its optimizer, prepared for all processes."""
+    optimization = run.config.optimization
+    model = load_init(run, accelerator, updates=True).train()
+    if optimization.freeze_vision:
+        freeze_vision(model)
+    if optimization.gradient_checkpointing:
+        model.gradient_checkpointing_enable()
+    optimizer = make_optimizer(
+        [weight for weight in model.parameters() if weight.requires_grad],
+        accelerator.device,
+        optimization.optimizer,
+        lr=optimization.learning_rate,
+        betas=optimization.betas,
+        weight_decay=optimization.weight_decay,
+    )
+    policy, prepared_optimizer = accelerator.prepare(model, optimizer)
+    if optimization.lora is not None:
+        freeze(policy)  # FSDP recreates the weights
+    if optimization.freeze_vision:
+        freeze_vision(policy)
+    critic = None
+    chosen = run.config.advantage
+    if isinstance(chosen, GAE):
+        assert run.init.path is not None
+        critic = Critic(
+            accelerator,
+            run.init.path,
+            chosen.learning_rate,
+            chosen.clip_range,
+            optimization,
+        )
+    share_prefix = not is_sharded(accelerator) and not optimization.gradient_checkpointing
+    return Updater(
+        accelerator,
+        policy,
+        prepared_optimizer,
+        run.config,
+        critic,
+        share_prefix,
+        longest_row(run.config, run.tasks),
+        run.init.path,
+    )
