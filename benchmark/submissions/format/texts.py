@@ -42,13 +42,18 @@ def skeleton(title: str) -> str:
     ASCII, and of that the Unicode consortium's table (UTS 39, confusables.txt), from which such
     libraries are made, has three rows: 0 and O; 1, I, l and |; rn and m. Read by
     confusable_homoglyphs 3.3.1, it takes neither `5AMPO` nor `S AMPO` for `SAMPO`. The other
-    digits, `cl` and `vv` are of this project.
+    digits, Q for O, `cl` and `vv` are of this project.
     """
-    plain = re.sub(r"[^a-z0-9]", "", title.casefold())
+    plain = re.sub(r"[^a-z0-9]", "", _folded(title))
     read = plain.translate(_LETTERS)
     for pair, letter in _PAIRS:
         read = read.replace(pair, letter)
     return read
+
+
+def _folded(title: str) -> str:
+    """Without case; what is alike in capitals alone is one letter."""
+    return title.replace("Q", "O").casefold()
 
 
 def check_title(title: str) -> None:
@@ -63,7 +68,7 @@ def check_title(title: str) -> None:
     if {"(", ")"} & set(re.sub(r"\([^()]*[A-Za-z0-9][^()]*\)", "", title)):
         raise ValueError("parentheses must be in pairs, around words")
     claims = {skeleton(claim): claim for claim in BOARD_WORDS}
-    words = re.findall(r"[a-z0-9]+", title.casefold())
+    words = re.findall(r"[a-z0-9]+", _folded(title))
     for first, last in combinations(range(len(words) + 1), 2):
         joined = "".join(words[first:last])
         bare = re.sub(r"^\d+|v?\d+$", "", joined)

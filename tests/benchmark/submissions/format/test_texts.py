@@ -158,7 +158,8 @@ def test_titles_that_differ_are_two(one: str, other: str) -> None:
 def test_two_letters_that_are_read_as_one() -> None:
     assert skeleton("modern") == skeleton("rnodem")
     assert skeleton("down") == skeleton("clovvn")
-    assert skeleton("SAMPO") == skeleton("SAMP0") == skeleton("5AMPO")
+    assert skeleton("SAMPO") == skeleton("SAMP0") == skeleton("5AMPO") == skeleton("SAMPQ")
+    assert skeleton("sampq") != skeleton("sampo")
 
 
 @pytest.mark.parametrize(
@@ -170,6 +171,7 @@ def test_two_letters_that_are_read_as_one() -> None:
         ("Re-ran SAMPO", "re-ran"),
         ("SAMPO v2 - S0TA", "SOTA"),
         ("SAMPO 5OTA", "SOTA"),
+        ("SAMPO SQTA", "SOTA"),
         ("SAMPO re-runs", "re-run"),
         ("SAMPO (re-runs 2)", "re-run"),
         ("GRPO trained again", "trained again"),
