@@ -50,7 +50,7 @@ def summary(board: Board, state: State) -> str:
         Head(joined([explained("dependable", "dependable success"), " (%)"])),
         Head(joined(["seeds ", explained("collapse", "collapsed")])),
         Head("model, parameters"),
-        Head("methods run", number=True),
+        Head("methods run"),
         Head("entry"),
     ]
     return page(table("The best method of every task", heads, rows, "lb-summary", True))
@@ -76,8 +76,6 @@ def _summary_row(
     size = cells.number(first.parameters, "parameters") if first.parameters else ""
     entry = query_of(State(tab="entry", protocol=protocol.name, entry=first.id))
     below = below_init_chip(success.value, init_success(board, first, [panel.key]))
-    methods = str(len({row.recipe for row, _ in placed}))
-    grid = board.facts.grid
     return [
         joined([link(go, panel_title(panel)), " ",
                 explained("track", element("span", line(track.removeprefix(f"{panel.task}-")),
@@ -87,13 +85,25 @@ def _summary_row(
         _best_dependable(placed, [panel.key]),
         seeds,
         joined([line(first.base_model), _soft(size)]),
-        f"{methods} of {len(grid.recipes)}" if grid else methods,
+        _methods_run(board, [row for row, _ in placed]),
         link(entry, "Reproduce", aria_label=f"Reproduce {cells.text(first.name)}"),
     ]  # fmt: skip
 
 
+def _methods_run(board: Board, rows: Sequence[BoardRow]) -> Markup:
+    """How many methods of a track were run, and how many of them lost a seed to a collapse."""
+    count = len({row.recipe for row in rows})
+    grid = board.facts.grid
+    said = f"{count} of {len(grid.recipes)}" if grid else str(count)
+    events = [(row.recipe, Line(row, (), None).collapse) for row in rows]
+    fallen = len({recipe for recipe, event in events if event and event.happened})
+    collapsed = f", {fallen} collapsed" if fallen else ""
+    return joined([said, element("span", collapsed, "lb-fallen") if collapsed else NOTHING])
+
+
 def _soft(text: str) -> Markup:
-    return element("span", text, "lb-soft") if text else NOTHING
+    # The space is for who hears or copies it.
+    return joined([" ", element("span", text, "lb-soft")]) if text else NOTHING
 
 
 def _ties(first: BoardRow, others: Sequence[tuple[BoardRow, Rank]]) -> Markup:
