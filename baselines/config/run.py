@@ -43,6 +43,7 @@ class TrainingRun:
         env_processes: Worker processes for episodes, at most; None for one per usable core.
         track: The track that it is on; None for an open run.
         weights_dtype: Of the weights that the engine is given.
+        weights_on_gpu: Servers get them from the main process's GPU (NCCL).
     """
 
     recipe: str
@@ -56,6 +57,7 @@ class TrainingRun:
     env_processes: int | None = None
     track: TrackClaim | None = None
     weights_dtype: Literal["float32", "bfloat16"] = "float32"
+    weights_on_gpu: bool = False
 
     def __post_init__(self) -> None:
         """Check that the recipe and the mixture can be used on the tasks.

@@ -18,6 +18,8 @@ _STOP_SECONDS: Final = 1800
 """That a trainer may take for its last checkpoint before torch's launcher kills it."""
 _OWN: Final = (*("--gpus", "--serve-gpus", "--engine"),)
 """Options that are not the trainer's, but of the plan."""
+_ACCELERATE: Final = Path(__file__).with_name("accelerate.yaml")
+_NCCL: Final = "--weights-nccl"
 _SERVERS: Final = (
     *("--dtype", "--gpu-memory-utilization", "--max-model-len", "--tensor-parallel-size"),
 )
@@ -127,7 +129,8 @@ def trainer_command(
     if plan.serving:
         train += ["--served-model", model]
         train += [part for address in endpoints for part in ("--endpoint", address)]
-        train += ["--weights-folder", str(exchange)]
+        if not by_nccl(train):
+            train += ["--weights-folder", str(exchange)]
     else:
         train += ["--engine", "vllm", *([] if "--sleep" in train else ["--sleep"])]
     environment = {DEVICES: ",".join(plan.training)}
@@ -135,15 +138,16 @@ def trainer_command(
     if count == 1:
         return Command((sys.executable, *train), environment)
     launcher = [
-        *(sys.executable, "-m", "accelerate.commands.launch"),
-        # Everything is said here, so that a configuration file of accelerate's says nothing else.
-        *("--num_processes", str(count), "--num_machines", "1", "--machine_rank", "0"),
-        *("--main_process_port", "0", "--mixed_precision", "no", "--dynamo_backend", "no"),
-        *("--use_fsdp", "--fsdp_version", "2"),
-        *("--fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP"),
+        *(sys.executable, "-m", "baselines.launch.together"),
+        *("--config_file", str(_ACCELERATE), "--num_processes", str(count)),
     ]
     environment["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] = str(_STOP_SECONDS)
     return Command((*launcher, *train), environment)
+
+
+def by_nccl(words: Sequence[str]) -> bool:
+    """Whether a `train` command asks for weights to be sent by NCCL."""
+    return any(word == _NCCL or word.startswith(f"{_NCCL}=") for word in words)
 
 
 def without_own(words: Sequence[str], served: bool = True) -> list[str]:

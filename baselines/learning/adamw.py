@@ -38,3 +38,12 @@ def make_optimizer(
         ) from error
     eight: torch.optim.Optimizer = AdamW8bit(parameters, **constants)
     return eight
+
+
+def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Set the rate of the next steps; torchao's optimizers keep theirs in a tensor."""
+    for group in optimizer.param_groups:
+        if isinstance(group["lr"], torch.Tensor):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate

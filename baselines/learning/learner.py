@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -12,8 +13,15 @@ from accelerate import Accelerator
 from baselines.algorithms.kl import kl
 from baselines.config.run import TrainingRun
 from baselines.config.schema import TrainConfig
+from baselines.learning.adamw import set_learning_rate
 from baselines.learning.estimation import estimate, penalty_share
-from baselines.learning.lora import has_updates, merged, without_updates
+from baselines.learning.lora import (
+    has_updates,
+    merging,
+    updates_of,
+    without_lora,
+    without_updates,
+)
 from baselines.learning.metrics import (
     Metrics,
     engine_metrics,
@@ -139,16 +147,18 @@ class Learner:
             dtype: That they are given in.
             number: Updates that were made.
         """
+        place = self.accelerator.device if self.run.weights_on_gpu else torch.device("cpu")
+        gather = partial(full_weights, self.accelerator, self.model, everywhere, dtype, place=place)
         if not has_updates(self.model):
-            return full_weights(self.accelerator, self.model, everywhere, dtype)
-        weights = full_weights(self.accelerator, self.model, everywhere)
+            return gather()
         seed = stable_seed("hand-over", self.run.seed, number)
-        return merged(self.model, weights, dtype, seed=seed)
+        # Before they leave the GPU: on one thread of a CPU, 4B take more than a minute.
+        merge = merging(self.model, updates_of(self.model), dtype, seed)
+        return without_lora(gather(change=merge))
 
     def set_learning_rate(self, rate: float) -> None:
         """Set the rate of the policy's next steps."""
-        for group in self.updater.optimizer.param_groups:
-            group["lr"] = rate
+        set_learning_rate(self.updater.optimizer, rate)
 
     def plan(self, rows: Sequence[Row], number: int) -> list[list[int]]:
         """Row numbers of each optimizer step of an update (from 1).

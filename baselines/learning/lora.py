@@ -4,7 +4,7 @@ The policy is its own reference: with its updates scaled to nothing it says what
 no second model is kept.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,6 +13,7 @@ import torch
 from safetensors.torch import save_file
 
 from baselines.config.schema import LoRA
+from baselines.learning.sharding import whole
 from tasks.errors import UserError
 from tasks.seeding import stable_seed
 
@@ -90,41 +91,76 @@ def without_updates(model: Any) -> Iterator[None]:
             layer.set_scale(_ADAPTER, 1.0)
 
 
+def updates_of(model: Any) -> dict[str, torch.Tensor]:
+    """A model's updates by name, whole; all processes must ask."""
+    weights: Mapping[str, torch.Tensor] = getattr(model, "module", model).state_dict()
+    return {name: whole(weight) for name, weight in weights.items() if name.endswith((_DOWN, _UP))}
+
+
+def merging(
+    model: Any, updates: Mapping[str, torch.Tensor], dtype: torch.dtype, seed: int = 0
+) -> Callable[[str, torch.Tensor], torch.Tensor]:
+    """What makes W + alpha / rank * B A of the weight W of a layer that has an update.
+
+    It is added up in float32 on the weight's device.
+
+    Args:
+        model: Knows alpha and rank; it may be wrapped.
+        updates: From `updates_of`.
+        dtype: Of the result; bfloat16 is rounded to at random (`rounded_at_random`).
+        seed: Of the rounding, the same on every process.
+
+    Returns:
+        A function of a weight's name and the weight; weights without an update stay as they are.
+    """
+    config = getattr(model, "module", model).peft_config[_ADAPTER]
+    scale = config.lora_alpha / config.r
+
+    def merge(name: str, weight: torch.Tensor) -> torch.Tensor:
+        if not name.endswith(_BASE):
+            return weight
+        layer = name.removesuffix(_BASE)
+        down, up = (updates[layer + half].to(weight.device).float() for half in (_DOWN, _UP))
+        made = weight.float() + scale * (up @ down)
+        if dtype == torch.bfloat16:
+            return rounded_at_random(made, stable_seed("lora rounding", seed, name))
+        return made.to(dtype)
+
+    return merge
+
+
+def without_lora(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Weights that were merged, with the names that they have without LoRA."""
+    return {
+        f"{name.removesuffix(_BASE)}.weight" if name.endswith(_BASE) else name: weight
+        for name, weight in weights.items()
+        if not name.endswith((_DOWN, _UP))
+    }
+
+
 def merged(
     model: Any,
     weights: Mapping[str, torch.Tensor],
     dtype: torch.dtype = torch.float32,
     device: torch.device | None = None,
-    seed: int = 0,
 ) -> dict[str, torch.Tensor]:
-    """The weights W + alpha / rank * B A, with the names that they have without LoRA.
-
-    They are added up in float32. Few are whole in it at a time.
+    """Whole weights with their updates added (`merging`), and the names that they have without.
 
     Args:
-        model: Knows alpha and rank; it may be wrapped.
-        weights: Of the model, whole, with the names that they have with LoRA.
-        dtype: Of the result; bfloat16 is rounded to at random (`rounded_at_random`).
-        device: Of the result; None for where the weights are.
-        seed: Of the rounding, the same on every process.
+        model: See `merging`.
+        weights: Of the model, with the names that they have with LoRA.
+        dtype: See `merging`.
+        device: Of the result; None for where the weights are. Few are on both at a time.
     """
-    config = getattr(model, "module", model).peft_config[_ADAPTER]
-    scale = config.lora_alpha / config.r
-    made: dict[str, torch.Tensor] = {}
+    merge = merging(model, weights, dtype)
     # Tied names have one tensor, also in the result.
-    kept: dict[int, torch.Tensor] = {}
+    made: dict[int, torch.Tensor] = {}
+    found: dict[str, torch.Tensor] = {}
     for name, weight in weights.items():
-        place = device or weight.device
-        if name.endswith(_BASE):
-            layer = name.removesuffix(_BASE)
-            down, up = (weights[layer + half].float() for half in (_DOWN, _UP))
-            whole = weight.float() + scale * (up @ down)
-            if dtype == torch.bfloat16:
-                whole = rounded_at_random(whole, stable_seed("lora rounding", seed, name))
-            made[f"{layer}.weight"] = whole.to(place, dtype)
-        elif not name.endswith((_DOWN, _UP)):
-            made[name] = kept.setdefault(weight.data_ptr(), weight.to(place, dtype))
-    return made
+        if weight.data_ptr() not in made:
+            made[weight.data_ptr()] = merge(name, weight).to(device or weight.device, dtype)
+        found[name] = made[weight.data_ptr()]
+    return without_lora(found)
 
 
 def rounded_at_random(values: torch.Tensor, seed: int) -> torch.Tensor:

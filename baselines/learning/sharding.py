@@ -1,8 +1,8 @@
 """Models sharded over processes by FSDP2: loading, sharding and gathering."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from accelerate import Accelerator
@@ -18,6 +18,8 @@ from tasks.errors import UserError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+_HOST: Final = torch.device("cpu")
 
 
 def is_sharded(accelerator: Accelerator) -> bool:
@@ -106,11 +108,21 @@ def narrow_frozen(model: Any, sharded: bool) -> None:
             module.to(torch.bfloat16)
 
 
+def whole(weight: torch.Tensor) -> torch.Tensor:
+    """A weight put together, if it is sharded; all processes must ask."""
+    if not isinstance(weight, DTensor):
+        return weight
+    one: torch.Tensor = weight.full_tensor()
+    return one
+
+
 def full_weights(
     accelerator: Accelerator,
     model: Any,
     everywhere: bool = True,
     dtype: torch.dtype | None = None,
+    change: Callable[[str, torch.Tensor], torch.Tensor] | None = None,
+    place: torch.device = _HOST,
 ) -> Mapping[str, torch.Tensor]:
     """A model's weights by name, whole; all processes must ask.
 
@@ -118,33 +130,36 @@ def full_weights(
         accelerator: Processes and devices.
         model: Prepared.
         everywhere: Every process gets them, since each has an engine that wants them; otherwise
-            sharded ones go to the main process alone, and to its host memory.
+            sharded ones go to the main process alone.
         dtype: That they are given in; None for as they are. Of sharded weights, no GPU has more
             than one whole tensor in another type at a time.
+        change: What is done to each whole weight before that, on the device of its process.
+        place: Where sharded weights go that the main process alone gets.
     """
     bare = accelerator.unwrap_model(model)
     weights: Mapping[str, torch.Tensor] = bare.state_dict()
 
-    def put_together(weight: torch.Tensor) -> torch.Tensor | None:
-        wanted = dtype or weight.dtype
-        if not isinstance(weight, DTensor):
-            return weight.to(wanted)
-        one = weight.full_tensor()
-        if everywhere:
-            return one.to(wanted)
-        return one.to("cpu", wanted) if accelerator.is_main_process else None
+    def put_together(name: str, weight: torch.Tensor) -> torch.Tensor | None:
+        sharded = isinstance(weight, DTensor)
+        one = whole(weight)
+        if sharded and not everywhere and not accelerator.is_main_process:
+            return None
+        if change is not None:
+            one = change(name, one)
+        one = one.to(dtype or weight.dtype)
+        return one if everywhere or not sharded else one.to(place)
 
     # Tied names have one tensor, which is put together once.
     owners = dict(bare.named_parameters(remove_duplicate=False))
     made: dict[int, torch.Tensor | None] = {}
-    whole: dict[str, torch.Tensor] = {}
+    found: dict[str, torch.Tensor] = {}
     for name, weight in weights.items():
         owner = id(owners.get(name, weight))
         if owner not in made:
-            made[owner] = put_together(weight)
+            made[owner] = put_together(name, weight)
         if (one := made[owner]) is not None:
-            whole[name] = one
-    return whole
+            found[name] = one
+    return found
 
 
 def full_grad_norm(norm: Any) -> float:

@@ -24,6 +24,8 @@ _BROKEN: Final = ("Connection closed by peer", "Connection reset by peer", "Brok
 """What collectives say whose other end is gone."""
 _LOOK: Final = 1.0
 """Seconds between two looks at whether another process has failed."""
+_LAST_WORDS: Final = 10.0
+"""Seconds that a failed process has to say why, before the others end by themselves."""
 _FAILED: Final = "arlarena/failed"
 FAILED_ELSEWHERE: Final = 70
 """Exit code of a process that ends because another one has failed."""
@@ -70,7 +72,8 @@ def ended_together(accelerator: Accelerator) -> Iterator[None]:
 
     The others may stand in a collective, where nothing of Python's can reach them, and would wait
     for a day. So each has a thread that looks whether another one has failed, and then ends the
-    process without a word.
+    process without a word. That comes after the failed one's own end: a launcher ends all as soon
+    as one has ended, and the message would be lost.
 
     Raises:
         UserError: Another process has vanished.
@@ -82,22 +85,27 @@ def ended_together(accelerator: Accelerator) -> Iterator[None]:
     # torch's stubs lack it.
     store: Any = dist.distributed_c10d._get_default_store()
     store = store.clone()
-    done = threading.Event()
-    thread = threading.Thread(target=_look, args=(store, done), name="peers", daemon=True)
+    done, elsewhere = threading.Event(), threading.Event()
+    thread = threading.Thread(
+        target=_look, args=(store, done, elsewhere), name="peers", daemon=True
+    )
     thread.start()
     try:
         yield
         accelerator.wait_for_everyone()
-    except asyncio.CancelledError:
-        raise  # Asked to stop, as all are.
     except BaseException as error:
+        if elsewhere.is_set():
+            os._exit(FAILED_ELSEWHERE)
+        if isinstance(error, asyncio.CancelledError):
+            raise  # Asked to stop, as all are.
         done.set()
         thread.join()
         with suppress(RuntimeError):
             if store.add(_FAILED, 1) > 1:
                 # Another process was the first and says why.
                 os._exit(FAILED_ELSEWHERE)
-            # The others end first: an error of theirs about broken connections would be noise.
+            # The others must know it first: an error of theirs about broken connections would be
+            # noise.
             time.sleep(2 * _LOOK)
         if isinstance(error, RuntimeError) and any(text in str(error) for text in _BROKEN):
             raise UserError(
@@ -109,8 +117,8 @@ def ended_together(accelerator: Accelerator) -> Iterator[None]:
         done.set()
 
 
-def _look(store: Any, done: threading.Event) -> None:
-    """End the process when another one has failed."""
+def _look(store: Any, done: threading.Event, elsewhere: threading.Event) -> None:
+    """End the process after another one has failed, which is noted in `elsewhere`."""
     while not done.wait(_LOOK):
         try:
             failed = store.check([_FAILED])
@@ -120,4 +128,6 @@ def _look(store: Any, done: threading.Event) -> None:
                 sys.stderr.flush()
             failed = True
         if failed and not done.is_set():
+            elsewhere.set()
+            done.wait(_LAST_WORDS)
             os._exit(FAILED_ELSEWHERE)

@@ -84,6 +84,8 @@ def _server_options(training: "TrainingRun", arguments: argparse.Namespace) -> d
         "gpu_memory_utilization": arguments.gpu_memory_utilization,
         "max_model_len": arguments.max_model_len,
     }
+    if arguments.weights_nccl is not None:
+        chosen["weight_transfer_config"] = '{"backend": "nccl"}'
     needed = needed_context(training.init.path, longest_row(training.config, training.tasks))
     return needed | {option: value for option, value in chosen.items() if value is not None}
 

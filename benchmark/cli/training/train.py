@@ -182,7 +182,11 @@ def _run_of(
         env_processes=arguments.env_processes,
     )
     kind = choose_kind(engine_options(training, arguments))
-    return replace(training, weights_dtype=weights_dtype(training, arguments, kind))
+    return replace(
+        training,
+        weights_dtype=weights_dtype(training, arguments, kind),
+        weights_on_gpu=arguments.weights_nccl is not None,
+    )
 
 
 def _train(training: "TrainingRun", arguments: argparse.Namespace) -> str | None:

@@ -34,12 +34,18 @@ def reload_weights(llm: Any, weights: Mapping[str, torch.Tensor], version: int) 
     Raises:
         UserError: The file cannot be written; nothing was changed.
     """
+    # Whoever gives the weights has queued their making on another stream of the GPU than vLLM's.
+    on_gpu = any(weight.is_cuda for weight in weights.values())
+    if on_gpu:
+        torch.cuda.synchronize()
     if _in_this_process(llm):
         llm.collective_rpc("reload_weights", kwargs={"weights_iterator": list(weights.items())})
     else:
         with tempfile.TemporaryDirectory(prefix="arlarena-weights-") as folder:
             write_weights(Path(folder), weights)
             llm.collective_rpc("reload_weights", kwargs={"weights_path": folder})
+    if on_gpu:
+        torch.cuda.synchronize()
     llm.set_weight_version(str(version))
     # Blocks of running requests cannot be freed. New requests never meet them, because their
     # cache salt is another one since this update.

@@ -85,6 +85,16 @@ def test_a_server_that_ends_ends_all(
     gone(found)
 
 
+def test_servers_of_this_machine_are_asked_without_a_proxy(
+    start: Callable[[str], subprocess.Popen[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    assert start("fails").wait(timeout=LONGEST) == 3
+
+
 @pytest.mark.slow
 def test_nothing_outlives_a_fleet_that_is_killed(
     start: Callable[[str], subprocess.Popen[str]], tmp_path: Path

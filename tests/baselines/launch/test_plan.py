@@ -1,11 +1,13 @@
 """GPUs are dealt out, and the commands are those that accelerate and vLLM take."""
 
+import json
 import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+from accelerate.commands import launch
 from accelerate.commands.launch import _validate_launch_command, launch_command_parser
 from accelerate.utils.launch import prepare_multi_gpu_env
 
@@ -53,19 +55,32 @@ def test_gpus_that_are_not_there(count: int, serving: int | None, said: str) -> 
         plan_gpus(count, serving, EIGHT)
 
 
-def test_accelerate_takes_the_trainers_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_accelerate_takes_the_trainers_command(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # A user's own configuration of accelerate, which must change nothing.
+    own = {"gpu_ids": "0,1", "num_machines": 4, "mixed_precision": "fp16", "debug": True}
+    own |= {"compute_environment": "LOCAL_MACHINE", "distributed_type": "FSDP", "use_cpu": True}
+    own["fsdp_config"] = {"fsdp_offload_params": True, "fsdp_activation_checkpointing": True}
+    (tmp_path / "default_config.yaml").write_text(json.dumps(own))
+    monkeypatch.setattr(launch, "default_config_file", str(tmp_path / "default_config.yaml"))
     for name in [name for name in os.environ if name.startswith(("FSDP_", "ACCELERATE_"))]:
         monkeypatch.delenv(name)
     plan = plan_gpus(8, None, EIGHT)
     addresses = ["http://127.0.0.1:1/v1", "http://127.0.0.1:2/v1"]
     made = trainer_command(plan, WORDS, addresses, "ckpt", Path("/dev/shm/weights"))
-    assert made.words[1:3] == ("-m", "accelerate.commands.launch")
+    assert made.words[1:3] == ("-m", "baselines.launch.together")
     assert made.environment[DEVICES] == "0,1,2,3,4,5"
     parsed, _, _ = _validate_launch_command(launch_command_parser().parse_args(made.words[3:]))
     assert (parsed.use_fsdp, parsed.num_processes, parsed.module) == (True, 6, True)
     assert parsed.training_script == "benchmark.cli"
     environment = prepare_multi_gpu_env(parsed)
     assert environment["FSDP_VERSION"] == "2" and environment["ACCELERATE_USE_FSDP"] == "true"
+    assert "CUDA_VISIBLE_DEVICES" not in environment or environment[DEVICES] == os.environ[DEVICES]
+    assert environment["FSDP_OFFLOAD_PARAMS"] == "false"
+    assert environment["FSDP_ACTIVATION_CHECKPOINTING"] == "false"
+    assert environment["FSDP_AUTO_WRAP_POLICY"] == "TRANSFORMER_BASED_WRAP"
+    assert (parsed.num_machines, environment["ACCELERATE_MIXED_PRECISION"]) == (1, "no")
     assert parsed.nproc_per_node == "6"
     # What it passes on is a command of ours, with the servers in it.
     train = parse(parsed.training_script_args)
@@ -82,6 +97,13 @@ def test_without_servers_every_process_plays_and_keeps_the_options_of_vllm() -> 
     train = parse(parsed.training_script_args)
     assert (train.engine, train.sleep, train.gpu_memory_utilization) == ("vllm", True, 0.3)
     assert not train.endpoint and train.weights_folder is None and train.gpus is None
+
+
+def test_weights_go_by_nccl_where_that_is_asked_for() -> None:
+    words = [*WORDS, "--weights-nccl", "127.0.0.1:5000"]
+    made = trainer_command(plan_gpus(8, None, EIGHT), words, ["http://x"], "ckpt", Path("w"))
+    train = parse(list(made.words[made.words.index("benchmark.cli") + 1 :]))
+    assert (train.weights_nccl, train.weights_folder) == ("127.0.0.1:5000", None)
 
 
 def test_one_training_gpu_needs_no_launcher() -> None:

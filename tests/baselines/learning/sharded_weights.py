@@ -33,6 +33,11 @@ def main() -> None:
     assert bool(alone) == accelerator.is_main_process
     for name, value in alone.items():
         assert torch.equal(value, found[name]), name
+    elsewhere = full_weights(accelerator, model, False, place=torch.device("meta"))
+    assert {value.device.type for value in elsewhere.values()} <= {"meta"}
+    doubled = full_weights(accelerator, model, False, change=lambda name, value: 2 * value)
+    for name, value in doubled.items():
+        assert torch.equal(value, 2 * found[name]), name
     save_file(found, Path(sys.argv[1]) / f"{accelerator.process_index}.safetensors")
     accelerator.end_training()
 

@@ -4,8 +4,6 @@ import pytest
 import torch
 from accelerate import Accelerator
 
-from baselines.config.schema import Optimization
-from baselines.learning.adamw import make_optimizer
 from baselines.learning.head import Wanted, chunked_head, token_values, use_chunked_head
 from baselines.learning.microbatches import MicroBatch, PaddedBatch, pack_rows, split
 from baselines.learning.policy import evaluate_tokens
@@ -118,20 +116,3 @@ def test_a_frozen_copy_in_half_the_memory_says_what_the_policy_says() -> None:
         said, before = evaluate_tokens(policy, batch), evaluate_tokens(reference, batch)
     assert torch.equal(said.log_probs, before.log_probs)
     assert not any(weight.requires_grad for weight in reference.parameters())
-
-
-@pytest.mark.slow  # torch compiles its steps.
-def test_moments_of_8_bits() -> None:
-    pytest.importorskip("torchao", reason="needs torchao: pip install torchao")
-    torch.manual_seed(0)
-    layer = torch.nn.Linear(256, 64)
-    assert Optimization().model_dump().get("optimizer") is None
-    steps = []
-    for kind in ("adamw", "adamw_8bit"):
-        copy = torch.nn.Linear(256, 64)
-        copy.load_state_dict(layer.state_dict())
-        optimizer = make_optimizer(copy.parameters(), torch.device("cpu"), kind, lr=1e-3)
-        copy(torch.ones(1, 256)).square().sum().backward()
-        optimizer.step()
-        steps.append(copy.weight.detach() - layer.weight.detach())
-    torch.testing.assert_close(steps[0], steps[1], rtol=0.05, atol=1e-5)

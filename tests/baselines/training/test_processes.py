@@ -42,6 +42,29 @@ def test_an_error_of_one_process_ends_all_with_one_message(
     assert not any("Traceback" in line for line in lines), errors
 
 
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("error", "error: the disk is full"),
+        ("vanish", "error: process 1 of the trainer was ended by SIGKILL (out of host memory?"),
+    ],
+)
+def test_under_the_launcher_there_is_one_message_too(how: str, said: str) -> None:
+    command = [sys.executable, "-m", "baselines.launch.together"]
+    command += ["--config_file", str(ROOT / "baselines/launch/accelerate.yaml")]
+    made = subprocess.run(
+        [*command, "--num_processes", "2", str(FOLDER / "one_fails.py"), how],
+        env=os.environ | {"PYTHONPATH": str(ROOT), "ACCELERATE_USE_CPU": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    lines = [line for line in made.stderr.splitlines() if "arning" not in line]
+    assert made.returncode == 1
+    assert len(lines) == 1 and lines[0].startswith(said), made.stderr
+
+
 def test_accelerates_launcher_for_one_process_is_noticed(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2"]
     command += ["-m", "benchmark.cli", "train", "--recipe", "grpo", "--init", "tiny-sokoban"]
