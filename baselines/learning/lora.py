@@ -121,7 +121,7 @@ def merging(
             return weight
         layer = name.removesuffix(_BASE)
         down, up = (updates[layer + half].to(weight.device).float() for half in (_DOWN, _UP))
-        made = weight.float() + scale * (up @ down)
+        made: torch.Tensor = weight.float() + scale * (up @ down)
         if dtype == torch.bfloat16:
             return rounded_at_random(made, stable_seed("lora rounding", seed, name))
         return made.to(dtype)
