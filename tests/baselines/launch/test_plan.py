@@ -169,7 +169,7 @@ def test_the_command_line_refuses_and_plans(
     assert main([*words, "--gpus", "8", "--dry-run"]) == 0
     said = capsys.readouterr().out
     assert "6 processes" in said and said.count("vllm.entrypoints.openai.api_server") == 2
-    assert "CUDA_VISIBLE_DEVICES=0,1,2,3,4,5" in said and "accelerate.commands.launch" in said
+    assert "CUDA_VISIBLE_DEVICES=0,1,2,3,4,5" in said and "baselines.launch.together" in said
     assert not (tmp_path / "run").exists()
     everywhere = [*words, "--gpus", "8", "--serve-gpus", "0"]
     assert main([*everywhere, "--dry-run"]) == 0
