@@ -1,16 +1,16 @@
 """What training a policy would take of a machine, and whether the machine has it."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from baselines.config.schema import TrainConfig
 from baselines.doctor.machine import GIB, Diagnosis, Machine
-from baselines.rollouts.rows import longest_row
-from baselines.training.memory import estimate_memory
-from benchmark.models import ModelSource
-from benchmark.stats.formatting import percent_text
-from tasks.base import Task
+from baselines.training.fit import Layout, fit_on
+from tasks.texts import counted
+
+if TYPE_CHECKING:
+    from baselines.config.run import TrainingRun
 
 _CHECKPOINT: Final = 40
 """Bytes of disk for each parameter: a checkpoint is 16 (the model, and the trainer's state with two
@@ -25,70 +25,63 @@ class Needs:
 
     Attributes:
         text: Everything, for people.
-        peak: Of each device, without the engine.
-        room: That the engine leaves on a device.
+        peak: Of each training device, without the engine, in the phase with the least room.
+        room: That this phase has on a device; None where the devices are not there.
         disk: In the run's folder.
         findings: What is too little.
     """
 
     text: str
     peak: float
-    room: float
+    room: float | None
     disk: float
     findings: Sequence[Diagnosis]
 
 
 def policy_needs(
-    init: ModelSource,
-    config: TrainConfig,
-    tasks: Sequence[Task],
+    run: "TrainingRun",
     machine: Machine,
-    gpus: int,
-    share: float,
+    layout: Layout,
+    serving: int,
+    whole: float | None,
+    shrink: bool,
 ) -> Needs:
     """Compare what a policy needs with what there is, from its configuration alone.
 
     Args:
-        init: The policy.
-        config: What is chosen.
-        tasks: What it is trained on.
+        run: Of the policy.
         machine: From `read_machine`.
-        gpus: That train; more than one shard it.
-        share: Of a GPU's memory, that the engine takes.
+        layout: Of the run on devices.
+        serving: GPUs beside those, with a server each.
+        whole: GiB of the smallest device; None where the devices are not there.
+        shrink: Whether micro-batches may be made smaller, as `train` does.
     """
-    from transformers import AutoConfig
-
-    assert init.path is not None
-    model = AutoConfig.from_pretrained(init.path, local_files_only=True, trust_remote_code=False)
-    memory = estimate_memory(model, config, gpus, gpus > 1, longest_row(config, tasks))
-    whole = min((gpu.memory for gpu in machine.gpus), default=machine.memory)
-    room = whole * (1 - share) if machine.gpus else whole
-    each = _CHECKPOINT if config.optimization.lora is None else _WITH_LORA
+    name = run.init.identity.name
+    # Where nothing is known of a device, the configured size is what is shown.
+    fit = fit_on(run, layout, math.inf if whole is None else whole, shrink)
+    memory = fit.memory
+    each = _CHECKPOINT if run.config.optimization.lora is None else _WITH_LORA
     disk = memory.parameters * each / GIB
     free = machine.disk["runs"]
-    device = "each GPU" if machine.gpus else "this machine"
     found = []
-    if memory.peak > room:
-        left = f" after the engine's {percent_text(share, 0)}" if machine.gpus else ""
-        found.append(
-            Diagnosis(
-                True,
-                f"not enough memory for {init.identity.name}: {memory.parameters:,} parameters "
-                f"need {memory.peak:.1f} GiB, and {device} has {room:.1f} GiB{left}: use more "
-                "GPUs, set optimization.optimizer=adamw_8bit, or lower "
-                "optimization.micro_batch_tokens",
-            )
-        )
+    if not fit.fits:
+        parameters = f"{memory.parameters:,} parameters"
+        what = f"not enough memory for {name} with {parameters}: {fit.lack}"
+        found.append(Diagnosis(True, what))
     if disk > free:
         found.append(
             Diagnosis(
                 True,
-                f"not enough disk for checkpoints of {init.identity.name}: up to {disk:.0f} GiB, "
+                f"not enough disk for checkpoints of {name}: up to {disk:.0f} GiB, "
                 f"and {free:.0f} GiB are free: choose another --out",
             )
         )
+    shared = ", sharded" if layout.sharded else ""
+    served = f", {counted(serving, 'GPU')} with a server" if serving else ""
+    divided = f"{counted(layout.processes, 'training process')}{shared}{served}"
     text = (
-        f"{init.identity.name}: {memory.parameters:,} parameters\n{memory.text()}\n"
+        f"{name}: {memory.parameters:,} parameters; {divided}\n{memory.text()}\n"
         f"disk for checkpoints: up to {disk:.1f} GiB"
     )
-    return Needs(text, memory.peak, room, disk, found)
+    room = None if whole is None else fit.room
+    return Needs(text, max(memory.phases.values()) if room is None else fit.peak, room, disk, found)

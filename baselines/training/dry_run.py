@@ -12,8 +12,8 @@ from baselines.learning.learner import Learner
 from baselines.learning.metrics import memory_metrics
 from baselines.rollouts.collector import Collector, TaskSource
 from baselines.rollouts.process_shards import ProcessShards
-from baselines.rollouts.rows import longest_row, training_protocol
-from baselines.training.memory import Memory, estimate_memory
+from baselines.rollouts.rows import training_protocol
+from baselines.training.fit import Layout, memory_of
 from baselines.training.validation import Validator
 from benchmark.engines.core.base import Engine
 from benchmark.hosts.choose import EnvPool
@@ -27,8 +27,6 @@ _SIZES = (4_096, 8_192, 16_384, 32_768, 65_536)
 """Of micro-batches, whose peaks are shown where a policy is large."""
 _LARGE = 8.0
 """GiB of a large one."""
-_LEAST = 2_048
-"""Tokens of the smallest micro-batches that are chosen unasked: smaller ones are slow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,66 +73,20 @@ class RunCost:
         )
 
 
-def computed(run: "TrainingRun", processes: int, sharded: bool, everywhere: bool = False) -> str:
+def computed(run: "TrainingRun", layout: Layout) -> str:
     """What follows from the model's configuration alone, for people; nothing is loaded.
 
     Args:
         run: What is to be estimated.
-        processes: That train.
-        sharded: Whether FSDP spreads the models over them.
-        everywhere: Whether each of them has an engine that gets whole weights.
+        layout: Of it on devices.
     """
-    memory = _memory(run, processes, sharded, everywhere)
-    size = f"{memory.parameters:,} parameters, {counted(processes, 'process')}"
+    memory = memory_of(run, layout)
+    size = f"{memory.parameters:,} parameters, {counted(layout.processes, 'process')}"
     text = f"policy: {size}\n{memory.text()}"
     if memory.peak < _LARGE:
         return text
-    others = [
-        f"{tokens:,} tokens {_memory(run, processes, sharded, everywhere, tokens).peak:.1f}"
-        for tokens in _SIZES
-    ]
+    others = [f"{n:,} tokens {memory_of(run, layout, n).peak:.1f}" for n in _SIZES]
     return f"{text}\nhighest peak by optimization.micro_batch_tokens: {', '.join(others)}"
-
-
-def fitting(
-    run: "TrainingRun", processes: int, sharded: bool, everywhere: bool, room: float
-) -> tuple[int, float]:
-    """The size of micro-batches that a device has room for: the configured one, or halves of it.
-
-    Args:
-        run: What is to be fitted.
-        processes: See `computed`.
-        sharded: See `computed`.
-        everywhere: See `computed`.
-        room: GiB of each device, without the engine's.
-
-    Returns:
-        Tokens, and the highest peak with them in GiB. It is above the room if nothing fits.
-    """
-    tokens = run.config.optimization.micro_batch_tokens
-    while True:
-        peak = _memory(run, processes, sharded, everywhere, tokens).peak
-        if peak <= room or tokens < 2 * _LEAST:
-            return tokens, peak
-        tokens //= 2
-
-
-def _memory(
-    run: "TrainingRun", processes: int, sharded: bool, everywhere: bool, tokens: int | None = None
-) -> Memory:
-    """See `estimate_memory`; with micro-batches of another size."""
-    from transformers import AutoConfig
-
-    assert run.init.path is not None
-    model = AutoConfig.from_pretrained(
-        run.init.path, local_files_only=True, trust_remote_code=False
-    )
-    config = run.config
-    if tokens is not None:
-        own = config.optimization.model_copy(update={"micro_batch_tokens": tokens})
-        config = config.model_copy(update={"optimization": own})
-    longest = longest_row(config, run.tasks)
-    return estimate_memory(model, config, processes, sharded, longest, everywhere)
 
 
 async def measure(run: "TrainingRun", engine: Engine | None, accelerator: Accelerator) -> RunCost:

@@ -241,7 +241,10 @@ def _add_doctor(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     policy.add_argument("--recipe", default="sampo", help="default: sampo")
     policy.add_argument("--scale", default="paper", help="default: paper")
     policy.add_argument(
-        "--gpus", type=count, default=1, metavar="N", help="that train (default: 1)"
+        "--gpus", type=count, metavar="N", help="as `train --gpus N` (default: one device)"
+    )
+    policy.add_argument(
+        "--serve-gpus", type=seed, metavar="K", help="as `train --serve-gpus K`, of --gpus"
     )
     policy.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="change a value; repeatable"
@@ -250,4 +253,7 @@ def _add_doctor(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     _add_engine(engine)
     engine.add_argument(
         "--gpu-memory-utilization", type=float, metavar="SHARE", help="vLLM: share of the GPU"
+    )
+    engine.add_argument(
+        "--sleep", action="store_true", help="vLLM: as `train --sleep`, in the short run, too"
     )

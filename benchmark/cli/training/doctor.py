@@ -10,16 +10,21 @@ from typing import TYPE_CHECKING
 from benchmark.cli.from_baselines import find_model
 from benchmark.cli.say import say
 from benchmark.cli.training.engines import ENGINE_SHARE
+from benchmark.cli.training.gpus import layout_of
 from benchmark.cli.training.train import set_threads
 from benchmark.engines.choose import EngineOptions, build_engine, choose_kind
 from benchmark.engines.core.base import Engine
 from benchmark.models import ModelSource
 from tasks.errors import UserError
+from tasks.texts import counted
 
 if TYPE_CHECKING:
-    from baselines.doctor.machine import Machine
+    from collections.abc import Iterator
+
+    from baselines.doctor.machine import Diagnosis, Machine
     from baselines.doctor.needs import Needs
     from baselines.doctor.smoke import Smoke
+    from baselines.training.fit import Layout
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -30,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     set_threads(arguments.threads)
     options = _options(arguments)
     machine = read_machine(Path(arguments.out or "runs"), choose_kind(options))
-    problems = findings(machine)
+    problems = [*findings(machine), *_gpu_findings(arguments, machine)]
     needs = None if arguments.init is None else _needs(arguments, machine)
     problems += needs.findings if needs is not None else []
     smoke = None if arguments.no_smoke else _smoke(arguments, options)
@@ -53,6 +58,7 @@ def _options(arguments: argparse.Namespace) -> EngineOptions:
         gpu_memory_utilization=ENGINE_SHARE
         if share is None and torch.cuda.is_available() and not arguments.endpoint
         else share,
+        sleeps=arguments.sleep,
         deterministic=True,
         beside_trainer=True,
     )
@@ -61,6 +67,7 @@ def _options(arguments: argparse.Namespace) -> EngineOptions:
 def _needs(arguments: argparse.Namespace, machine: "Machine") -> "Needs":
     """What the policy that is named would need."""
     from baselines.config.layers import resolve
+    from baselines.config.run import TrainingRun
     from baselines.doctor.needs import policy_needs
     from tasks.registry import load_task
 
@@ -69,11 +76,39 @@ def _needs(arguments: argparse.Namespace, machine: "Machine") -> "Needs":
     if not names:
         raise UserError("--task is missing: the init belongs to no particular task")
     config = resolve(arguments.recipe, arguments.scale, names, arguments.set)
-    # Several GPUs train without an engine on them.
-    alone = arguments.gpus == 1 and not arguments.endpoint
-    share = (arguments.gpu_memory_utilization or ENGINE_SHARE) if alone else 0.0
-    tasks = [load_task(name) for name in names]
-    return policy_needs(init, config, tasks, machine, arguments.gpus, share)
+    tasks = tuple(load_task(name) for name in names)
+    folder = Path(arguments.out or "runs")
+    training = TrainingRun(Path(arguments.recipe).stem, config, tasks, init, 0, folder)
+    # The host's memory says nothing about GPUs that are not there.
+    whole = None if arguments.gpus else machine.memory
+    whole = min((gpu.memory for gpu in machine.gpus), default=whole)
+    fixed = any("micro_batch_tokens=" in text for text in arguments.set)
+    return policy_needs(training, machine, *_layout(arguments, machine), whole, not fixed)
+
+
+def _layout(arguments: argparse.Namespace, machine: "Machine") -> "tuple[Layout, int]":
+    """What `train` would make of as many GPUs, and how many of them serve.
+
+    Raises:
+        UserError: It would refuse the numbers.
+    """
+    from baselines.launch.plan import plan_gpus
+    from baselines.training.fit import Layout
+
+    count = arguments.gpus or 1
+    if arguments.endpoint or (arguments.gpus is None and machine.engine != "vllm"):
+        return Layout(count, count > 1), 0
+    plan = plan_gpus(count, arguments.serve_gpus, tuple(map(str, range(count))))
+    return layout_of(plan, arguments), len(plan.serving)
+
+
+def _gpu_findings(arguments: argparse.Namespace, machine: "Machine") -> "Iterator[Diagnosis]":
+    """Whether there are as many GPUs as are asked for."""
+    from baselines.doctor.machine import Diagnosis
+
+    if arguments.gpus is not None and arguments.gpus > len(machine.gpus):
+        there = counted(len(machine.gpus), "GPU")
+        yield Diagnosis(True, f"--gpus {arguments.gpus}: torch sees {there} on this machine")
 
 
 def _smoke(arguments: argparse.Namespace, options: EngineOptions) -> "Smoke":

@@ -3,21 +3,20 @@
 import argparse
 import os
 import shlex
+import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from benchmark.cli.say import say
-from benchmark.cli.training.engines import engine_options, has_gpu
+from benchmark.cli.training.engines import ENGINE_SHARE, engine_options, has_gpu
 from tasks.errors import UserError
 
 if TYPE_CHECKING:
     from baselines.config.run import TrainingRun
     from baselines.launch.plan import GpuPlan
-
-_ASLEEP: Final = 2.0
-"""GiB that a sleeping vLLM may keep: its context, its graphs."""
+    from baselines.training.fit import Layout
 
 
 def check_gpus(arguments: argparse.Namespace) -> int:
@@ -57,6 +56,8 @@ def launch(training: "TrainingRun", arguments: argparse.Namespace) -> int:
     from baselines.launch.plan import exchange_folder, server_command, trainer_command
 
     plan = _plan(arguments)
+    # The trainer fits its micro-batches itself; this ends what cannot fit before servers start.
+    fitted, said = fit(training, arguments, plan)
     assert training.init.path is not None
     folder, name = training.init.path.absolute(), training.init.identity.name
     ports = free_ports(len(plan.serving))
@@ -69,7 +70,9 @@ def launch(training: "TrainingRun", arguments: argparse.Namespace) -> int:
     addresses = [f"{address}/v1" for _, address in servers]
     trainer = trainer_command(plan, arguments.words, addresses, name, exchange)
     if arguments.dry_run:
-        return _show(training, plan, [*(command for command, _ in servers), trainer])
+        if said is not None:
+            say(said, file=sys.stderr)
+        return _show(fitted, plan, arguments, [*(command for command, _ in servers), trainer])
     return run_fleet(servers, trainer, training.folder / "servers", exchange)
 
 
@@ -90,66 +93,91 @@ def _server_options(training: "TrainingRun", arguments: argparse.Namespace) -> d
     return needed | {option: value for option, value in chosen.items() if value is not None}
 
 
-def _show(training: "TrainingRun", plan: "GpuPlan", commands: Any) -> int:
+def _show(
+    training: "TrainingRun", plan: "GpuPlan", arguments: argparse.Namespace, commands: Any
+) -> int:
     """Print the configuration, the memory of a training GPU, and what would be started."""
     from baselines.training.dry_run import computed
 
     say(yaml.safe_dump(training.configuration, sort_keys=False))
-    count = len(plan.training)
-    say(computed(training, count, count > 1, everywhere=not plan.serving))
+    say(computed(training, layout_of(plan, arguments)))
     for command in commands:
         variables = [f"{name}={shlex.quote(value)}" for name, value in command.environment.items()]
         say("\n" + " ".join([*variables, shlex.join(command.words)]))
     return 0
 
 
-def fit(training: "TrainingRun", arguments: argparse.Namespace) -> "tuple[TrainingRun, str | None]":
+def fit(
+    training: "TrainingRun", arguments: argparse.Namespace, plan: "GpuPlan | None" = None
+) -> "tuple[TrainingRun, str | None]":
     """Make micro-batches smaller where a GPU has too little memory; no result depends on them.
 
     Args:
         training: The run.
-        arguments: Of the command. A size that the user has chosen stays.
+        arguments: Of the command. A size that the user has chosen stays, and is not judged.
+        plan: Who does what; None for this process, as it was launched.
 
     Returns:
         The run, and what is to be said of it.
-    """
-    from baselines.training.dry_run import fitting
 
-    room = gpu_room(training, arguments)
+    Raises:
+        UserError: No size fits.
+    """
+    from baselines.training.fit import fit_on
+
+    whole = smallest_gpu()
     chosen = training.config.optimization.micro_batch_tokens
-    if room is None or any("micro_batch_tokens=" in text for text in arguments.set):
+    if whole is None or any("micro_batch_tokens=" in text for text in arguments.set):
         return training, None
+    layout = _launched(training, arguments) if plan is None else layout_of(plan, arguments)
+    found = fit_on(training, layout, whole)
+    if not found.fits:
+        lack = f"{training.init.identity.name} does not fit: {found.lack}"
+        if arguments.dry_run:
+            return training, lack
+        raise UserError(
+            f"{lack}; --dry-run shows the parts, and --set "
+            f"optimization.micro_batch_tokens={found.tokens} starts it all the same"
+        )
+    if found.tokens == chosen:
+        return training, None
+    said = (
+        f"optimization.micro_batch_tokens={found.tokens}: computed to need "
+        f"{found.memory.phases['learning']:.1f} of {layout.room(whole, 'learning'):.1f} GiB, and "
+        f"{chosen} does not fit; results do not depend on it"
+    )
+    own = training.config.optimization.model_copy(update={"micro_batch_tokens": found.tokens})
+    return replace(training, config=training.config.model_copy(update={"optimization": own})), said
+
+
+def layout_of(plan: "GpuPlan", arguments: argparse.Namespace) -> "Layout":
+    """The layout of a run on the GPUs of a plan; of `train` and of `doctor`."""
+    from baselines.training.fit import Layout
+
+    count, alone = len(plan.training), not plan.serving
+    share = arguments.gpu_memory_utilization or ENGINE_SHARE
+    # Several processes with an engine each always let it sleep.
+    sleeps = alone and (arguments.sleep or count > 1)
+    return Layout(count, count > 1, alone, share if alone else 0.0, sleeps)
+
+
+def _launched(training: "TrainingRun", arguments: argparse.Namespace) -> "Layout":
+    """The layout of the run that this process is one of."""
+    from baselines.training.fit import Layout
+
     count = int(os.environ.get("WORLD_SIZE", "1"))
     sharded = os.environ.get("ACCELERATE_USE_FSDP") == "true" and count > 1
-    tokens, peak = fitting(training, count, sharded, not arguments.endpoint, room)
-    said = None
-    if peak > room:
-        said = (
-            f"computed: this run needs {peak:.1f} GiB of each GPU, and {room:.1f} GiB are there "
-            "beside the engine: use more GPUs, optimization.lora.rank=32 or "
-            "optimization.optimizer=adamw_8bit (--dry-run shows the parts)"
-        )
-    elif tokens != chosen:
-        said = (
-            f"optimization.micro_batch_tokens={tokens}: computed to need {peak:.1f} of "
-            f"{room:.1f} GiB, and {chosen} does not fit; results do not depend on it"
-        )
-    optimization = training.config.optimization.model_copy(update={"micro_batch_tokens": tokens})
-    config = training.config.model_copy(update={"optimization": optimization})
-    return replace(training, config=config), said
+    share = engine_options(training, arguments).gpu_memory_utilization or 0.0
+    return Layout(count, sharded, not arguments.endpoint, share, arguments.sleep)
 
 
-def gpu_room(training: "TrainingRun", arguments: argparse.Namespace) -> float | None:
-    """GiB of each GPU that the trainer may have; None without a GPU."""
+def smallest_gpu() -> float | None:
+    """GiB of the smallest GPU; None without one."""
     if not has_gpu():
         return None
     import torch
 
-    options = engine_options(training, arguments)
-    whole = min(
+    return min(
         torch.cuda.get_device_properties(number).total_memory / 2**30
         for number in range(torch.cuda.device_count())
     )
-    if arguments.sleep:
-        return whole - _ASLEEP
-    return whole * (1 - (options.gpu_memory_utilization or 0.0))

@@ -387,12 +387,14 @@ def set_threads(threads: int | None) -> None:
 def _dry_run(training: "TrainingRun", arguments: argparse.Namespace) -> int:
     from baselines.learning.sharding import is_sharded
     from baselines.training.dry_run import computed, measure
+    from baselines.training.fit import Layout
     from baselines.training.processes import make_accelerator
 
     say(yaml.safe_dump(training.configuration, sort_keys=False), end="")
     accelerator = make_accelerator(training)
     # Before anything is loaded that may not fit.
-    said = computed(training, accelerator.num_processes, is_sharded(accelerator))
+    layout = Layout(accelerator.num_processes, is_sharded(accelerator))
+    said = computed(training, layout)
     say(f"\n{said}", flush=True)
 
     async def measured() -> str:

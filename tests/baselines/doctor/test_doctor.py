@@ -4,6 +4,7 @@ import json
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 import torch
 from transformers import Qwen3Config
 
+from baselines.doctor import machine
+from baselines.doctor.machine import Gpu
 from baselines.doctor.peaks import Peaks
 from baselines.doctor.weight_sync import check_weight_sync
 from baselines.inits.registry import find_model
@@ -72,9 +75,37 @@ def test_a_policy_that_does_not_fit_is_a_problem(
     words = ["doctor", "--no-smoke", "--init", str(folder), "--task", "sokoban"]
     assert main(words) == 1
     page = capsys.readouterr().out
-    assert "PROBLEM: not enough memory for qwen3-32b: 32,762,123,264 parameters need" in page
+    said = "PROBLEM: not enough memory for qwen3-32b with 32,762,123,264 parameters: playing needs"
+    assert said in page
     assert "disk for checkpoints: up to 1220.5 GiB" in page  # 40 bytes each
     assert main(["doctor", "--no-smoke", "--init", "tiny-sokoban", "--scale", "tiny"]) == 0
+
+
+def test_the_policy_is_divided_as_train_does_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["doctor", "--no-smoke", "--init", "tiny-sokoban", "--scale", "tiny"]
+    # There is no GPU here, and the host's memory is not theirs.
+    assert main([*words, "--gpus", "8"]) == 1
+    page = capsys.readouterr().out
+    assert "PROBLEM: --gpus 8: torch sees 0 GPUs on this machine" in page
+    assert "6 training processes, sharded, 2 GPUs with a server" in page
+    assert "not enough memory" not in page
+    assert main([*words, "--gpus", "8", "--serve-gpus", "0", "--json"]) == 1
+    needs = json.loads(capsys.readouterr().out)["needs"]
+    assert needs["room"] is None and "8 training processes, sharded\n" in needs["text"]
+    gpus = tuple(Gpu("one", 79.2, 79.0) for _ in range(2))
+    real = machine.read_machine
+    monkeypatch.setattr(
+        machine, "read_machine", lambda *given: replace(real(*given), gpus=gpus, driver=None)
+    )
+    main([*words, "--gpus", "2", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert not any("torch sees" in one["what"] for one in found["problems"])
+    assert found["needs"]["room"] == 79.2  # nothing else is on the GPU that trains
+    main([*words, "--gpus", "1", "--sleep", "--engine", "vllm", "--json"])
+    # Asleep it leaves all but 2 GiB; awake it takes two fifths, and there playing is tightest.
+    assert json.loads(capsys.readouterr().out)["needs"]["room"] == pytest.approx(0.6 * 79.2)
 
 
 class Deaf(TransformersEngine):

@@ -11,6 +11,7 @@ from transformers import Qwen3Config
 
 from baselines.config.run import TrainingRun
 from baselines.inits.registry import find_model
+from baselines.launch import fleet, plan
 from benchmark.cli.main import parse
 from benchmark.cli.training import engines, gpus
 from benchmark.cli.training.train import _open_run
@@ -123,7 +124,7 @@ def test_micro_batches_are_as_large_as_a_gpu_has_room_for(
     policy = ("--init", str(large(tmp_path / "4b")), "--task", "alfworld", "--scale", "paper")
 
     def fitted(room: float, *own: str) -> tuple[int, str | None]:
-        monkeypatch.setattr(gpus, "gpu_room", lambda training, arguments: room)
+        monkeypatch.setattr(gpus, "smallest_gpu", lambda: room)
         training, said = gpus.fit(*chosen(*policy, *own))
         return training.config.optimization.micro_batch_tokens, said
 
@@ -132,15 +133,49 @@ def test_micro_batches_are_as_large_as_a_gpu_has_room_for(
     tokens, said = fitted(81.0)
     assert tokens == 8_192 and said is not None
     assert said.startswith("optimization.micro_batch_tokens=8192: computed to need 7")
-    tokens, said = fitted(47.0)
-    assert tokens == 2_048 and said is not None
-    assert "GiB of each GPU, and 47.0 GiB are there" in said and "optimization.lora.rank" in said
+    with pytest.raises(UserError, match=r"learning needs 7\d\.\d GiB of each device, and 64.0 "):
+        fitted(64.0)
+    tokens, said = fitted(64.0, "--dry-run")
+    assert tokens == 16_384 and said is not None and "optimization.lora.rank=32" in said
     assert fitted(47.0, "--set", "optimization.lora.rank=32") == (16_384, None)
     # What the user has chosen stays.
     assert fitted(47.0, "--set", "optimization.micro_batch_tokens=16384") == (16_384, None)
 
 
+@needs_vllm
+@pytest.mark.slow
+def test_a_sleeping_engine_needs_its_share_while_episodes_are_played(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = ("--init", str(large(tmp_path / "4b")), "--task", "alfworld", "--scale", "paper")
+
+    def fitted(share: float, whole: float) -> int:
+        monkeypatch.setattr(gpus, "smallest_gpu", lambda: whole)
+        own = ("--engine", "vllm", "--sleep", "--gpu-memory-utilization", str(share))
+        training, _ = gpus.fit(*chosen(*policy, *own))
+        return training.config.optimization.micro_batch_tokens
+
+    # README: 83.2 GiB while learning; what lasts is 55.2, and 62.7 with copies for the engine.
+    assert fitted(0.4, 131.0) == 16_384
+    assert fitted(0.2, 79.2) == 4_096
+    with pytest.raises(UserError, match="does not fit: playing needs 55.2 GiB of each device, and"):
+        fitted(0.4, 79.2)
+    with pytest.raises(UserError, match=r"weight sync needs 62.7 .* a lower --gpu-memory-util"):
+        fitted(0.25, 79.2)
+
+
+def test_what_cannot_fit_ends_before_servers_are_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training, arguments = chosen("--gpus", "2", "--out", str(tmp_path / "run"))
+    monkeypatch.setattr(gpus, "smallest_gpu", lambda: 1.0)
+    monkeypatch.setattr(plan, "visible_gpus", lambda: ("0", "1"))
+    monkeypatch.setattr(fleet, "run_fleet", lambda *given: pytest.fail("started"))
+    with pytest.raises(UserError, match="tiny-sokoban does not fit: "):
+        gpus.launch(training, arguments)
+
+
 def test_without_a_gpu_nothing_is_fitted() -> None:
     training, arguments = chosen()
-    assert gpus.gpu_room(training, arguments) is None
+    assert gpus.smallest_gpu() is None
     assert gpus.fit(training, arguments) == (training, None)

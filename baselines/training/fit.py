@@ -1,0 +1,141 @@
+"""Whether a run fits on its GPUs, and with micro-batches of which size.
+
+Phases differ in what else is on a GPU: a sleeping engine leaves its memory to learning, and takes
+it back for playing, from the weight sync on.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from baselines.rollouts.rows import longest_row
+from baselines.training.memory import Memory, estimate_memory
+
+if TYPE_CHECKING:
+    from baselines.config.run import TrainingRun
+
+ASLEEP: Final = 2.0
+"""GiB that a sleeping vLLM may keep: its context, its graphs."""
+LEAST: Final = 2_048
+"""Tokens of the smallest micro-batches that are chosen unasked: smaller ones are slow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a run is laid out on devices.
+
+    Attributes:
+        processes: That train.
+        sharded: Whether FSDP spreads the models over them.
+        everywhere: Each of them has an engine that gets whole weights.
+        share: Of a device's memory, that the engine on it takes.
+        sleeps: Whether that engine gives it back while the policy learns.
+    """
+
+    processes: int = 1
+    sharded: bool = False
+    everywhere: bool = False
+    share: float = 0.0
+    sleeps: bool = False
+
+    def room(self, whole: float, phase: str) -> float:
+        """GiB of a device of `whole` GiB that the trainer may take in a phase."""
+        if self.sleeps and phase == "learning":
+            return whole - ASLEEP
+        return whole * (1 - self.share)
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How a run fits.
+
+    Attributes:
+        tokens: Of a micro-batch.
+        memory: What is needed with it.
+        layout: Of the run on devices.
+        whole: GiB of the smallest device.
+        phase: The one that lacks memory, or has the least left.
+    """
+
+    tokens: int
+    memory: Memory
+    layout: Layout
+    whole: float
+    phase: str
+
+    @property
+    def peak(self) -> float:
+        """GiB that the phase needs."""
+        return self.memory.phases[self.phase]
+
+    @property
+    def room(self) -> float:
+        """GiB that the phase has."""
+        return self.layout.room(self.whole, self.phase)
+
+    @property
+    def fits(self) -> bool:
+        """Whether there is room in every phase."""
+        return self.peak <= self.room
+
+    @property
+    def lack(self) -> str:
+        """What is missing, and what helps, as the end of a sentence."""
+        helping = ["more GPUs", "optimization.lora.rank=32", "optimization.optimizer=adamw_8bit"]
+        beside = self.layout.share > 0
+        awake = beside and not (self.layout.sleeps and self.phase == "learning")
+        helping += ["a lower --gpu-memory-utilization"] if awake else []
+        helping += ["--sleep"] if awake and not self.layout.sleeps else []
+        where = "there beside the engine" if beside else "there"
+        return (
+            f"{self.phase} needs {self.peak:.1f} GiB of each device, and {self.room:.1f} GiB are "
+            f"{where} (computed); what helps: {', '.join(helping)}"
+        )
+
+
+def memory_of(run: "TrainingRun", layout: Layout, tokens: int | None = None) -> Memory:
+    """See `estimate_memory`; with micro-batches of another size."""
+    from transformers import AutoConfig
+
+    assert run.init.path is not None
+    model = AutoConfig.from_pretrained(
+        run.init.path, local_files_only=True, trust_remote_code=False
+    )
+    config = run.config
+    if tokens is not None:
+        own = config.optimization.model_copy(update={"micro_batch_tokens": tokens})
+        config = config.model_copy(update={"optimization": own})
+    longest = longest_row(config, run.tasks)
+    processes, sharded = layout.processes, layout.sharded
+    return estimate_memory(model, config, processes, sharded, longest, layout.everywhere)
+
+
+def fit_on(run: "TrainingRun", layout: Layout, whole: float, shrink: bool = True) -> Fit:
+    """Fit a run on devices, with the configured micro-batches or halves of them.
+
+    Args:
+        run: What is to be fitted.
+        layout: Of it on devices.
+        whole: GiB of the smallest device.
+        shrink: Whether micro-batches may be made smaller.
+
+    Returns:
+        The first size that fits; if none does, the last one that was tried.
+    """
+    tokens = run.config.optimization.micro_batch_tokens
+    while True:
+        found = _at(run, layout, whole, tokens)
+        # Only learning has micro-batches.
+        stuck = found.phase != "learning" or tokens < 2 * LEAST
+        if found.fits or stuck or not shrink:
+            return found
+        tokens //= 2
+
+
+def _at(run: "TrainingRun", layout: Layout, whole: float, tokens: int) -> Fit:
+    memory = memory_of(run, layout, tokens)
+    # What smaller micro-batches cannot help comes before what they can.
+    order = sorted(memory.phases, key=lambda phase: phase == "learning")
+    left = {phase: layout.room(whole, phase) - memory.phases[phase] for phase in order}
+    lacking = [phase for phase in order if left[phase] < 0]
+    phase = lacking[0] if lacking else min(order, key=lambda one: left[one])
+    return Fit(tokens, memory, layout, whole, phase)
