@@ -27,6 +27,7 @@ from benchmark.engines.core.chat import Chat
 from benchmark.files import sync_folder
 from benchmark.logs.training_log import LOG, read_training_log
 from tasks.errors import UserError
+from tasks.texts import first_line
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -178,10 +179,12 @@ def load_last(accelerator: Accelerator, folder: Path) -> dict[str, torch.Tensor]
         return load_file(path) if path.exists() else None
     # Every format of its files has errors of its own, and damaged pickles raise anything.
     except Exception as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = first_line(error)
         raise UserError(
-            f"the checkpoint {folder / LAST} cannot be read here ({reason}); where a file of it is "
-            "damaged, remove it to start the run again from its init"
+            f"the checkpoint {folder / LAST} could not be loaded: {type(error).__name__}: "
+            f"{reason}. The folder may be in order, for example if memory ran out or a disk failed "
+            "for a while: keep it and run the same command again. If a file in it is damaged, "
+            "start the run again with another --out"
         ) from error
 
 

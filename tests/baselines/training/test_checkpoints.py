@@ -309,4 +309,20 @@ def test_a_damaged_checkpoint_is_refused(name: str, damage: str, tmp_path: Path)
     with pytest.raises(UserError) as caught:
         load_last(training.accelerator, tmp_path)
     (line,) = str(caught.value).splitlines()
-    assert line.startswith(f"the checkpoint {tmp_path / LAST} cannot be read here (")
+    assert line.startswith(f"the checkpoint {tmp_path / LAST} could not be loaded: ")
+
+
+def test_memory_that_ran_out_is_no_reason_to_give_up_a_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = Training()
+    training.step()
+    training.save(tmp_path)
+
+    def full(*given: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1 GiB")
+
+    monkeypatch.setattr(training.accelerator, "load_state", full)
+    with pytest.raises(UserError, match="OutOfMemoryError: CUDA out of memory") as caught:
+        load_last(training.accelerator, tmp_path)
+    assert "may be in order" in str(caught.value) and "remove" not in str(caught.value)
