@@ -46,6 +46,7 @@ from benchmark.logs.training_log import (
     truncate_after,
 )
 from benchmark.versions import versions
+from tasks.errors import UserError
 
 log = logging.getLogger(__name__)
 
@@ -212,7 +213,7 @@ class Trainer:
         counted = any(not row.masked for row in rows)
         metrics |= await self._beside_play(learn) if counted else NOTHING_LEARNED
         if number == 1:
-            check_first_update(metrics)
+            self._check_first(metrics)
         self.state = replace(self.state, update=number, position=collector.position)
         with self._phase("weights"):
             await self._hand_over()
@@ -234,6 +235,14 @@ class Trainer:
         if better or last or reason or number % self.config.checkpoint_every == 0:
             self._save(better)
         return reason
+
+    def _check_first(self, metrics: Metrics) -> None:
+        """Check the first update; what cannot be right is in the log before the run ends."""
+        try:
+            check_first_update(metrics)
+        except UserError:
+            self._write(self._update_line(1, metrics))
+            raise
 
     async def _beside_play(self, learn: Callable[[], Metrics]) -> Metrics:
         """Learn; with asynchronous rollouts in a thread, while episodes go on."""

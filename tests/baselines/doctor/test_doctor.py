@@ -152,6 +152,16 @@ async def test_wrong_weights_are_noticed(engine: type[TransformersEngine], said:
             await check_weight_sync(broken, weights)
 
 
+def test_wrong_weights_are_a_problem_on_the_page(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(TransformersEngine, "_replace_weights", Deaf._replace_weights)
+    assert main(["doctor", "--engine", "transformers"]) == 1
+    page = capsys.readouterr().out
+    assert "PROBLEM: weight sync: 35 of 35 tensors of the transformers engine stayed as" in page
+    assert "no problem was found" not in page and "update 1" not in page
+
+
 async def check(engine: Engine) -> tuple[int, int]:
     weights = load_model(FOLDER, "float32", "cpu").state_dict()
     async with engine as started:

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from accelerate.commands import launch
 from accelerate.commands.launch import _validate_launch_command, launch_command_parser
 from accelerate.utils.launch import prepare_multi_gpu_env
 
+import baselines
 from baselines.inits.registry import find_model
 from baselines.launch.plan import (
     DEVICES,
@@ -177,3 +180,18 @@ def test_the_command_line_refuses_and_plans(
     assert "8 processes" in said and "api_server" not in said and "--engine vllm --sleep" in said
     assert main([*everywhere, "--async-rollouts", "--dry-run"]) == 2
     assert "plays and learns in turns" in capsys.readouterr().err
+
+
+def test_the_guide_to_several_machines_is_what_accelerate_and_train_take() -> None:
+    guide = (Path(baselines.__file__).parent / "README.md").read_text("utf-8")
+    (command,) = re.findall(r"^ *accelerate launch (--num_machines.*?)^ *```", guide, re.M | re.S)
+    words = shlex.split(command.replace("\\\n", " "))
+    parsed, _, _ = _validate_launch_command(launch_command_parser().parse_args(words))
+    assert (parsed.num_machines, parsed.machine_rank, parsed.num_processes) == (2, 0, 16)
+    assert (parsed.main_process_ip, parsed.main_process_port) == ("HOST", 29500)
+    assert parsed.module and parsed.training_script == "benchmark.cli"
+    made = prepare_multi_gpu_env(parsed)
+    assert (made["ACCELERATE_USE_FSDP"], made["FSDP_VERSION"]) == ("true", "2")
+    assert made["FSDP_AUTO_WRAP_POLICY"] == "TRANSFORMER_BASED_WRAP"
+    train = parse(parsed.training_script_args)
+    assert train.endpoint == ["http://SERVER:8006/v1"] and train.weights_folder == "FOLDER"

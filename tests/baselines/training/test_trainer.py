@@ -6,6 +6,7 @@ import math
 import shutil
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from baselines.inits.registry import find_model
 from baselines.learning.estimation import penalties_took_over
 from baselines.learning.learner import Learner
 from baselines.training.trainer import Trainer
+from benchmark.engines.core.base import Generation, Request
 from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import from_folder
@@ -54,6 +56,7 @@ def train(
     stop_on_collapse: bool = False,
     said: Callable[[str, int, int], None] | None = None,
     learner: type[Learner] = Learner,
+    played_by: type[TransformersEngine] = TransformersEngine,
 ) -> list[dict[str, Any]]:
     """Train, and give the update lines of this session.
 
@@ -77,9 +80,7 @@ def train(
 
     async def main() -> None:
         async with AsyncExitStack() as stack:
-            engine = await stack.enter_async_context(
-                TransformersEngine(weights, deterministic=True)
-            )
+            engine = await stack.enter_async_context(played_by(weights, deterministic=True))
             older = None
             if config.sampling.cross_policy is not None:
                 older = await stack.enter_async_context(
@@ -322,6 +323,28 @@ def test_steps_that_are_not_finite_are_skipped_and_end_training(tmp_path: Path) 
     whole = (tmp_path / "run" / LOG).read_bytes()
     train(tmp_path / "run", "grpo", own)
     assert (tmp_path / "run" / LOG).read_bytes() == whole
+
+
+class Off(TransformersEngine):
+    """Says that every token was more likely than it was."""
+
+    async def generate(self, request: Request) -> Generation:
+        made = await super().generate(request)
+        assert made.token_log_probs is not None
+        return replace(made, token_log_probs=tuple(one + 0.5 for one in made.token_log_probs))
+
+
+def test_an_engine_of_other_probabilities_ends_the_run_after_a_logged_update(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "run"
+    with pytest.raises(UserError, match=r"after the first update engine/k3 is 0\.1.*other model"):
+        train(folder, "grpo", ("tis_cap=2", "optimization.updates=2"), played_by=Off)
+    (line,) = read_training_log(folder / LOG).updates
+    # exp(-1/2) - 1 + 1/2
+    assert line.values["engine/k3"] == pytest.approx(0.1065, abs=1e-3)
+    assert line.values["kl_init/mean"] == pytest.approx(0, abs=1e-6)
+    assert not (folder / "last").exists()
 
 
 def test_checkpoints_are_models(trained: Path) -> None:
