@@ -158,6 +158,8 @@ def without_own(words: Sequence[str], served: bool = True) -> list[str]:
         served: There are servers, which have the options of vLLM.
     """
     own = (*_OWN, *_SERVERS) if served else _OWN
+    # What a dry run shows is what a run starts.
+    words = [word for word in words if word != "--dry-run"]
     left: list[str] = []
     skip = False
     for word in words:

@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import contextlib
 import json
-import math
 import os
 import signal
 import sys
@@ -12,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -20,6 +18,12 @@ import yaml
 from benchmark.cli.arguments.training import DEFAULT_SCALE
 from benchmark.cli.from_baselines import find_model, with_init_settings
 from benchmark.cli.say import say
+from benchmark.cli.training.choices import (
+    chosen_tasks,
+    split_settings,
+    task_shares,
+    template_setting,
+)
 from benchmark.cli.training.engines import (
     TIS_CAP,
     corrects_by_default,
@@ -46,8 +50,7 @@ from benchmark.models import ModelSource, folder_sha256
 from benchmark.track_schema import OPEN, Track, TrackClaim
 from tasks.base import Task
 from tasks.errors import UserError
-from tasks.options import Settings, parse_settings
-from tasks.registry import load_task
+from tasks.options import parse_settings
 from tasks.seeding import sha256_text
 from tasks.texts import digest_text
 
@@ -96,7 +99,7 @@ def _open_run(arguments: argparse.Namespace) -> "tuple[TrainingRun, None]":
             "--init is missing: give the starting weights, or a --track, which pins them"
         )
     init = find_model(arguments.init)
-    names, mixture = _shares(arguments.task or ([init.task] if init.task else []))
+    names, mixture = task_shares(arguments.task or ([init.task] if init.task else []))
     for name in names:
         task, slash, panel = name.partition("/")
         if slash:
@@ -106,60 +109,27 @@ def _open_run(arguments: argparse.Namespace) -> "tuple[TrainingRun, None]":
             )
     if not names:
         raise UserError("--task is missing: the init belongs to no particular task")
-    own, of_tasks = _split_settings(arguments, names)
+    own, of_tasks = split_settings(arguments, names)
     config = resolve(arguments.recipe, arguments.scale or DEFAULT_SCALE, names, [*mixture, *own])
     made_for = with_init_settings(arguments.init, parse_settings(of_tasks), names)
-    training = _run_of(arguments, init, config, _tasks(names, of_tasks, made_for))
+    training = _run_of(arguments, init, config, chosen_tasks(names, of_tasks, made_for))
     if corrects_by_default(training, choose_kind(engine_options(training, arguments)), own):
         _note(f"tis_cap={TIS_CAP:g}: the engine is not the trainer (--set tis_cap=null: off)")
         training = replace(training, config=config.model_copy(update={"tis_cap": TIS_CAP}))
     return training, None
 
 
-def _shares(tasks: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Names of the tasks, and settings for the groups that they have in an update.
-
-    Raises:
-        UserError: A task is there twice, or only some have a number.
-    """
-    parts = [text.partition("=") for text in tasks]
-    names = [name for name, _, _ in parts]
-    if len(set(names)) < len(names):
-        raise UserError("--task: give each task once; --task NAME=GROUPS gives it more groups")
-    groups = [int(count) for _, equals, count in parts if equals]
-    if not groups:
-        return names, []
-    if len(groups) < len(names):
-        raise UserError("--task NAME=GROUPS: give the number of groups of every task or of none")
-    own = [f"rollout.mixture.{name}={count}" for name, count in zip(names, groups, strict=True)]
-    return names, [f"rollout.groups={sum(groups)}", *own]
-
-
 def _track_run(arguments: argparse.Namespace, track: Track) -> "tuple[TrainingRun, str | None]":
     """The run of a recipe on a track, and where its learning rate is from (see `track_config`)."""
-    own, of_tasks = _split_settings(arguments, track.tasks)
+    own, of_tasks = split_settings(arguments, track.tasks)
     results = None if arguments.results is None else Path(arguments.results)
     config, origin = track_config(track, arguments.recipe, own, results)
-    tasks = _tasks(track.tasks, of_tasks, track.task_settings)
+    tasks = chosen_tasks(track.tasks, of_tasks, track.task_settings)
     training = _run_of(arguments, track_init(track), config, tasks)
     if leaving := leaves_track(own, of_tasks):
         _note(f"open run, not on track {track.name}: changed {', '.join(leaving)}")
         return training, origin
     return replace(training, track=track.claim), origin
-
-
-def _tasks(
-    names: Sequence[str], of_tasks: Sequence[str], pinned: Settings = MappingProxyType({})
-) -> tuple[Task, ...]:
-    """The tasks, with what track or init ask for and the user's settings on top; all are here."""
-    settings = parse_settings(of_tasks)
-    tasks = tuple(
-        load_task(name).configured({**pinned.get(name, {}), **settings.get(name, {})})
-        for name in names
-    )
-    for task in tasks:
-        task.require()
-    return tasks
 
 
 def _run_of(
@@ -218,7 +188,7 @@ def _close(training: "TrainingRun", arguments: argparse.Namespace, reason: str |
         return 0
     if reason is not None:
         say(f"stopped early: {reason}")
-    _, of_tasks = _split_settings(arguments, [task.info.name for task in training.tasks])
+    _, of_tasks = split_settings(arguments, [task.info.name for task in training.tasks])
     for line in closing_lines(training, arguments, of_tasks):
         say(line)
     if (last := training.folder / "last").is_dir():
@@ -337,34 +307,13 @@ def _on_sigterm(trainer: "Trainer | None") -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
 
 
-def _split_settings(
-    arguments: argparse.Namespace, tasks: Sequence[str]
-) -> tuple[list[str], list[str]]:
-    """Part what is set into settings of the training and of tasks (`sokoban.name=value`)."""
-    of_tasks = [text for text in arguments.set if text.partition(".")[0] in tasks]
-    own = [text for text in arguments.set if text not in of_tasks]
-    if arguments.async_rollouts is not None:
-        own.append(f"rollout.max_staleness={arguments.async_rollouts}")
-    return [*own, *_template_setting(arguments)], of_tasks
-
-
-def _template_setting(arguments: argparse.Namespace) -> list[str]:
-    """The variables of the chat template as a setting, where there are any."""
-    variables = arguments.chat_template_kwargs
-    if not variables:
-        return []
-    # YAML, as settings are: JSON's 1e-05 would be a text in it.
-    value = yaml.safe_dump(variables, default_flow_style=True, width=math.inf).strip()
-    return [f"chat_template_kwargs={value}"]
-
-
 def _folder(arguments: argparse.Namespace, init: ModelSource) -> Path:
     if arguments.out:
         return Path(arguments.out)
     name = init.identity.name.replace("/", "-")
     where = arguments.track or f"{name}-{Path(arguments.scale or DEFAULT_SCALE).stem}"
     folder = f"train-{Path(arguments.recipe).stem}-{where}-s{arguments.seed}"
-    chosen = [*arguments.set, *_template_setting(arguments)]
+    chosen = [*arguments.set, *template_setting(arguments)]
     if chosen:  # else every run of a sweep would have the same folder
         folder += f"-{sha256_text(' '.join(sorted(chosen)))[:8]}"
     return Path("runs") / folder
