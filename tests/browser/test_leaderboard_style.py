@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from leaderboard.board.file import PARQUET, parquet_bytes
 from tests.browser.chromium import DESKTOP, launched
-from tests.browser.leaderboard_pages import PHONE, open_at, open_tab, served, violations
+from tests.browser.leaderboard_pages import PHONE, open_at, open_tab, served, shown, violations
 from tests.support.board_rows import synthetic_content
 
 pytestmark = pytest.mark.browser
@@ -67,6 +67,7 @@ def test_what_is_unfolded_can_be_scrolled_by_keys(browser: Browser, address: str
     page = browser.new_page(viewport=DESKTOP)
     open_at(page, address)
     open_tab(page, "Entry")
+    expect(shown(page).locator("pre.lb-text").nth(2)).to_be_attached()
     page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     assert page.locator("pre.lb-text:visible").count() > 2
     assert violations(page) == []
