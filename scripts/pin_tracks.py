@@ -18,7 +18,7 @@ from tasks.errors import UserError
 
 
 def measured_minutes(track: str, sha256: str) -> float | None:
-    """Mean CPU time of a track's finished runs, in minutes; None without one.
+    """Median CPU time of a track's finished runs, in minutes; None without one.
 
     Args:
         track: Its name.
@@ -30,7 +30,7 @@ def measured_minutes(track: str, sha256: str) -> float | None:
     cells = (read_cell(tracks.RESULTS, cell) for cell in cells_there(tracks.RESULTS, track))
     facts = [cell.facts for cell in cells if cell is not None]
     seconds = [each.own_seconds for each in facts if each.track.sha256 == sha256]
-    return round(statistics.fmean(seconds) / 60, 1) if seconds else None
+    return round(statistics.median(seconds) / 60, 1) if seconds else None
 
 
 def main() -> int:

@@ -9,6 +9,7 @@ import signal
 import sys
 
 from accelerate.commands.launch import launch_command, launch_command_parser
+from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
 
@@ -17,6 +18,8 @@ def main() -> int:
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
     try:
         launch_command(launch_command_parser().parse_args())
+    except SignalException as error:
+        return 128 + error.sigval
     except ChildFailedError as error:
         for rank, failure in sorted(error.failures.items()):
             # SIGTERM is how the launcher ends the others.

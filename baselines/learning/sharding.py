@@ -1,5 +1,6 @@
 """Models sharded over processes by FSDP2: loading, sharding and gathering."""
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -9,6 +10,7 @@ from accelerate import Accelerator
 from accelerate.utils import (
     disable_fsdp_ram_efficient_loading,
     enable_fsdp_ram_efficient_loading,
+    parse_flag_from_env,
 )
 from accelerate.utils.fsdp_utils import fsdp2_prepare_model
 from torch.distributed.fsdp import MixedPrecisionPolicy
@@ -19,7 +21,9 @@ from tasks.errors import UserError
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+log = logging.getLogger(__name__)
 _HOST: Final = torch.device("cpu")
+_NOT_SHARDED: Final = "accelerate shards on GPUs only: here every process has the whole model"
 
 
 def is_sharded(accelerator: Accelerator) -> bool:
@@ -39,6 +43,10 @@ def configure_sharding(accelerator: Accelerator) -> None:
         UserError: It is FSDP's first version.
     """
     if not is_sharded(accelerator):
+        if parse_flag_from_env("ACCELERATE_USE_FSDP") and accelerator.num_processes > 1:
+            disable_fsdp_ram_efficient_loading()
+            if accelerator.is_main_process:
+                log.warning(_NOT_SHARDED)
         return
     plugin = accelerator.state.fsdp_plugin
     if plugin.fsdp_version != 2:

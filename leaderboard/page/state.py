@@ -45,6 +45,8 @@ FIRST_ROWS: Final = 30
 """Entries that the board shows at first: a table of hundreds makes a browser slow."""
 MOST_CURVES: Final = 6
 """Entries whose curves are drawn over each other."""
+DEFAULT_CURVES: Final = 3
+"""Entries whose curves are drawn where none were chosen."""
 NONE: Final = "none"
 """Stands in a query for no such column at all."""
 TABS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -154,10 +156,6 @@ def query_of(state: State) -> str:
         elif value and (name in _ALWAYS or value != getattr(DEFAULTS, name)):
             pairs.append((name, value))
     return urlencode(pairs)
-
-
-DEFAULT_CURVES: Final = 3
-"""Entries whose curves are drawn where none were chosen."""
 
 
 def panels_of_name(board: Board, protocol: str, name: str) -> tuple[PanelKey, ...]:

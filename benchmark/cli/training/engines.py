@@ -133,11 +133,24 @@ def make_engine(training: "TrainingRun", arguments: argparse.Namespace) -> Engin
     """
     options = engine_options(training, arguments)
     kind = choose_kind(options)
-    return (
-        _servers(training, options, arguments)
-        if kind == "openai"
-        else build_engine(kind, options, training.init)
-    )
+    if kind == "openai":
+        return _servers(training, options, arguments)
+    check_unserved(arguments)
+    return build_engine(kind, options, training.init)
+
+
+def check_unserved(arguments: argparse.Namespace) -> None:
+    """Refuse ways to send weights to servers where a run has none.
+
+    Raises:
+        UserError: One is asked for.
+    """
+    for option in ("weights_folder", "weights_nccl"):
+        if getattr(arguments, option) is not None:
+            raise UserError(
+                f"--{option.replace('_', '-')} is for vLLM servers; engines of the trainer's own "
+                "processes get new weights in memory"
+            )
 
 
 def _servers(

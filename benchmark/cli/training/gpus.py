@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from benchmark.cli.say import say
-from benchmark.cli.training.engines import ENGINE_SHARE, engine_options, has_gpu
+from benchmark.cli.training.engines import (
+    ENGINE_SHARE,
+    check_unserved,
+    engine_options,
+    has_gpu,
+)
 from tasks.errors import UserError
 
 if TYPE_CHECKING:
@@ -38,7 +43,8 @@ def check_gpus(arguments: argparse.Namespace) -> int:
         raise UserError(
             "--serve-gpus 0: every GPU plays and learns in turns, so --async-rollouts has no effect"
         )
-    _plan(arguments)
+    if not _plan(arguments).serving:
+        check_unserved(arguments)
     return int(arguments.gpus)
 
 

@@ -88,7 +88,7 @@ class Chat:
         stop_ids: Token ids that end a turn: `eos_token_id` of `generation_config.json` and the
             tokenizer's own.
         folder: The model's, for what reads images; None where there is none yet.
-        new_vision: What reads images where there is no folder yet; None for text only.
+        new_vision: Reads the images of a model that has no folder yet; None for text only.
     """
 
     tokenizer: Any

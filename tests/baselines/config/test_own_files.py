@@ -1,4 +1,4 @@
-"""Recipes and scales of one's own, in files."""
+"""Custom recipes and scales, in files."""
 
 from pathlib import Path
 

@@ -14,7 +14,6 @@ from baselines.launch.plan import Command
 from benchmark.engines.core.base import EngineDown
 from tests.support.training.beside_vllm import (
     ON_CPU,
-    TOGETHER,
     train_words,
     trainer_beside,
     vllm_server,
@@ -40,7 +39,9 @@ def trainer(folder: Path, how: str, address: str) -> Command:
     if how == "vllm":
         return trainer_beside(address, folder / "run", ENDLESS, folder / "exchange")
     words = train_words(folder / "run", ENDLESS)
-    return Command((sys.executable, *TOGETHER, "-m", "benchmark.cli", *words), ON_CPU)
+    # Not sharded, as `accelerate launch` of several processes is without FSDP.
+    launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2")
+    return Command((sys.executable, *launcher, "-m", "benchmark.cli", *words), ON_CPU)
 
 
 if __name__ == "__main__":

@@ -153,7 +153,7 @@ def test_whatever_is_killed_beside_vllm_nothing_stays_and_the_run_goes_on(
 
     fleet = start("vllm")
     until(lambda: updates() >= 2)
-    found = parts(fleet, "EngineCore", "benchmark.cli train")
+    found = parts(fleet, "EngineCore", "fsdp_train.py train")
     (core,) = [part for part in found if "EngineCore" in " ".join(part.cmdline())]
     core.send_signal(signal.SIGKILL)
     _, said = fleet.communicate(timeout=LONGEST)
@@ -164,6 +164,6 @@ def test_whatever_is_killed_beside_vllm_nothing_stays_and_the_run_goes_on(
 
     again = start("vllm")
     until(lambda: updates() > before)
-    found = parts(again, "EngineCore", "benchmark.cli train")
+    found = parts(again, "EngineCore", "fsdp_train.py train")
     again.kill()
     gone(found)

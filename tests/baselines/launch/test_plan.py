@@ -180,6 +180,10 @@ def test_the_command_line_refuses_and_plans(
     assert "8 processes" in said and "api_server" not in said and "--engine vllm --sleep" in said
     assert main([*everywhere, "--async-rollouts", "--dry-run"]) == 2
     assert "plays and learns in turns" in capsys.readouterr().err
+    sent = ["--weights-nccl", "localhost:5000", "--dry-run"]
+    for unserved in ([*everywhere, *sent], [*words, "--engine", "transformers", *sent]):
+        assert main(unserved) == 2
+        assert "--weights-nccl is for vLLM servers" in capsys.readouterr().err
 
 
 def test_the_guide_to_several_machines_is_what_accelerate_and_train_take() -> None:

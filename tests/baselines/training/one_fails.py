@@ -1,6 +1,8 @@
 """A run of several processes one of which ends badly while the others wait for it.
 
-python one_fails.py error|vanish
+python one_fails.py error|vanish|wait
+
+With `wait` none does: both wait for a signal.
 """
 
 import os
@@ -20,6 +22,10 @@ if __name__ == "__main__":
             accelerator.wait_for_everyone()
             if accelerator.process_index == 1 and how == "error":
                 raise UserError("the disk is full")
+            if how == "wait":
+                sys.stdout.write("waiting\n")
+                sys.stdout.flush()
+                signal.pause()
             if accelerator.process_index == 1:
                 os.kill(os.getpid(), signal.SIGKILL)
             accelerator.wait_for_everyone()

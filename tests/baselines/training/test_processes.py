@@ -19,6 +19,10 @@ from tests.support.training.ranks import ROOT, end_together, run_together
 pytestmark = pytest.mark.slow
 
 FOLDER = Path(__file__).parent
+LAUNCHER = [
+    *(sys.executable, "-m", "baselines.launch.together", "--num_processes", "2"),
+    *("--config_file", str(ROOT / "baselines/launch/accelerate.yaml")),
+]
 SMALL = "rollout.groups=2 rollout.group_size=4 rollout.max_turns=4 validation.every=null"
 
 
@@ -50,10 +54,8 @@ def test_an_error_of_one_process_ends_all_with_one_message(
     ],
 )
 def test_under_the_launcher_there_is_one_message_too(how: str, said: str) -> None:
-    command = [sys.executable, "-m", "baselines.launch.together"]
-    command += ["--config_file", str(ROOT / "baselines/launch/accelerate.yaml")]
     made = subprocess.run(
-        [*command, "--num_processes", "2", str(FOLDER / "one_fails.py"), how],
+        [*LAUNCHER, str(FOLDER / "one_fails.py"), how],
         env=os.environ | {"PYTHONPATH": str(ROOT), "ACCELERATE_USE_CPU": "1"},
         capture_output=True,
         text=True,
@@ -63,6 +65,24 @@ def test_under_the_launcher_there_is_one_message_too(how: str, said: str) -> Non
     lines = [line for line in made.stderr.splitlines() if "arning" not in line]
     assert made.returncode == 1
     assert len(lines) == 1 and lines[0].startswith(said), made.stderr
+
+
+def test_a_launcher_that_is_asked_to_end_shows_no_traceback() -> None:
+    launcher = subprocess.Popen(
+        [*LAUNCHER, str(FOLDER / "one_fails.py"), "wait"],
+        env=os.environ | {"PYTHONPATH": str(ROOT), "ACCELERATE_USE_CPU": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert launcher.stdout is not None
+    assert launcher.stdout.readline() == "waiting\n"
+    launcher.terminate()
+    _, said = launcher.communicate(timeout=120)
+    assert launcher.returncode == 128 + signal.SIGTERM
+    # One notice of torch's.
+    lines = [line for line in said.splitlines() if "arning" not in line]
+    assert len(lines) <= 1 and all("shutting down workers" in line for line in lines), said
 
 
 def test_accelerates_launcher_for_one_process_is_noticed(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from baselines.launch.plan import plan_gpus, trainer_command
 from benchmark.cli.main import main
 from benchmark.logs.training_log import LOG, read_training_log
 from tests.support.training.lora_files import FILE, check_merged
-from tests.support.training.ranks import run_together
+from tests.support.training.ranks import ROOT, end_together, run_together
 
 SCRIPT = Path(__file__).parent / "fsdp_train.py"
 SMALL = (
@@ -108,6 +108,19 @@ def test_two_sharded_processes_train_as_one(
         assert check_merged(two / "last", init, 32 / 4) == 7 * 3
     # The init and its reference are one and the same on every process.
     assert updates(two)[0]["kl_init/mean"] < 1e-6
+
+
+@pytest.mark.slow
+def test_what_accelerate_does_not_shard_is_loaded_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = arguments(tmp_path / "run", "grpo", "optimization.updates=1")
+    flags = launcher_environment(monkeypatch)
+    ended = end_together(ROOT / "benchmark/cli/__main__.py", *words, environment=flags)
+    assert [rank.code for rank in ended] == [0, 0]
+    said = [rank.said.count("here every process has the whole model") for rank in ended]
+    assert said == [1, 0]
+    assert updates(tmp_path / "run")[0]["kl_init/mean"] < 1e-6
 
 
 @pytest.mark.slow

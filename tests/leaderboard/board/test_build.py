@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,7 @@ from benchmark.evaluation.evaluate import Plan
 from benchmark.evaluation.protocol import THINKING, SamplingOverrides
 from benchmark.submissions.badges import Badges
 from benchmark.submissions.check import CheckResult, check_submission, read_accepted
-from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.results import panel_results, stability_of
-from benchmark.submissions.reading.replays import Replays
 from leaderboard.board.board import load
 from leaderboard.board.build import Built, Origin, build, write
 from leaderboard.board.entries import row_of as make_row
@@ -398,56 +395,3 @@ def test_an_entry_whose_check_breaks_is_refused_and_the_others_are_shown(
     assert (built.content.facts.repository, built.content.facts.date) == (
         "https://example.org/repo", "2027-01-02",
     )  # fmt: skip
-
-
-@pytest.mark.slow
-def test_a_build_without_time_left_is_published_and_the_next_one_continues(
-    submissions: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(submissions / POLICY, folder / POLICY)
-    file = tmp_path / "replays.json"
-    assert build(folder, INITS, env_processes=1, replays=Replays(file)).accepted == (POLICY,)
-    # What held is shown without any time; the rest is left out, and makes no room for a copy.
-    shutil.copytree(submissions / TRAINED, folder / TRAINED)
-    shutil.copytree(folder / TRAINED, folder / "20260102_zeal")
-    late = build(folder, INITS, env_processes=1, replays=Replays(file), replay_s=-1)
-    assert late.accepted == (POLICY,)
-    first, copy = late.refused
-    assert first.id == TRAINED and copy.id == "20260102_zeal"
-    (reason,) = first.reasons
-    assert "the time of this build ended before the replay" in reason
-    assert any(f"is the name of {TRAINED}" in reason for reason in copy.reasons)
-    write(late, tmp_path / "board")
-    assert load(tmp_path / "board" / "leaderboard.parquet").facts.refused == late.refused
-    again = build(folder, INITS, env_processes=1, replays=Replays(file))
-    assert again.accepted == (POLICY, TRAINED)
-    # Nor is anything read when the time for that is over, too.
-    monkeypatch.setattr("leaderboard.board.build.GRACE_S", 0.0)
-    nothing = build(folder, INITS, replays=Replays(file), replay_s=-1)
-    assert nothing.accepted == ()
-    assert all("the time of this build is used up" in each.reasons[0] for each in nothing.refused)
-
-
-@pytest.mark.slow
-def test_slow_replays_come_last_where_time_is_limited(
-    submissions: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The first one is slow; a copy of it that is dated later is none the less a copy."""
-    for entry in (POLICY, TRAINED):
-        shutil.copytree(submissions / entry, folder / entry)
-    shutil.copytree(folder / POLICY, folder / "20260102_zeal")
-    seen: list[tuple[str, bool]] = []
-
-    def slow(folder: Path, context: Context) -> CheckResult:
-        if folder.name == POLICY and not any(name == POLICY for name, _ in seen):
-            context.build_until = time.monotonic() - 1
-        verdict = check_submission(folder, context)
-        seen.append((folder.name, verdict.accepted))
-        return verdict
-
-    monkeypatch.setattr("leaderboard.board.build.check_submission", slow)
-    found = build(folder, INITS, env_processes=1, replay_s=3600)
-    assert seen == [(POLICY, False), (TRAINED, True), ("20260102_zeal", False), (POLICY, True)]
-    assert sorted(found.accepted) == [POLICY, TRAINED]
-    (copy,) = found.refused
-    assert copy.id == "20260102_zeal" and f"is the name of {POLICY}" in copy.reasons[0]

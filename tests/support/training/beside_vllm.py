@@ -1,12 +1,12 @@
-"""A run as `train --gpus 3` starts it, on a CPU: a vLLM server and two trainer processes."""
+"""A run as `train --gpus 3` starts it, on a CPU: a vLLM server, two sharded trainer processes."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from baselines.inits.registry import find_model
 from baselines.launch.fleet import free_ports
 from baselines.launch.plan import Command, GpuPlan, server_command, trainer_command
+from tests.support.training.ranks import ROOT
 
 CPU = {
     "dtype": "float32",
@@ -21,8 +21,7 @@ SETTINGS = (
     "rollout.max_turns=4",
     "validation.every=null",
 )
-TOGETHER = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2")
-"""accelerate has no launcher for CPUs; torch's own starts what it would start."""
+SHARDED = ROOT / "tests/baselines/training/fsdp_train.py"
 ON_CPU = {"ACCELERATE_USE_CPU": "1", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "100"}
 
 
@@ -52,6 +51,8 @@ def trainer_beside(address: str, run: Path, settings: Sequence[str], exchange: P
         exchange: Folder through which weights are handed over.
     """
     words = [*train_words(run, settings), "--gpus", "3"]
-    plan = GpuPlan(serving=("2",), training=("0",))
-    alone = trainer_command(plan, words, [f"{address}/v1"], "ckpt", exchange)
-    return Command((sys.executable, *TOGETHER, *alone.words[1:]), ON_CPU)
+    plan = GpuPlan(serving=("2",), training=("0", "1"))
+    command = trainer_command(plan, words, [f"{address}/v1"], "ckpt", exchange)
+    at = command.words.index("benchmark.cli")
+    parts = (*command.words[: at - 1], str(SHARDED), *command.words[at + 1 :])
+    return Command(parts, {**command.environment, **ON_CPU})
