@@ -140,6 +140,7 @@ def test_hash_and_size_are_of_what_is_stored(tmp_path: Path) -> None:
     assert sha256_of(tmp_path / "empty") == (NO_HASH, 0)
 
 
+@pytest.mark.slow
 def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
     """1 GiB of zeros in a small file: what is stated bounds the memory."""
     bomb = tmp_path / "bomb.zst"

@@ -185,6 +185,7 @@ async def test_what_libraries_print_does_not_disturb(capfd: pytest.CaptureFixtur
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 async def test_long_messages_in_both_directions_at_once() -> None:
     """More than a socket holds, from many episodes while the worker is busy."""
     text = "x" * 300_000

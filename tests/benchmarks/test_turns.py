@@ -44,6 +44,7 @@ def test_prompts(beside: Beside) -> None:
     )
 
 
+@pytest.mark.slow
 def test_records_are_appended(beside: Beside, expert_run: Path, tmp_path: Path) -> None:
     manifest, records = read_run(expert_run)
     records = records[:64]

@@ -177,6 +177,7 @@ def test_a_product_is_the_convolution() -> None:
     torch.testing.assert_close(convolution(pixels), expected)
 
 
+@pytest.mark.slow
 def test_a_stage_cannot_cut_an_image(tmp_path: Path) -> None:
     stages = [{"steps": 1, "prompt_tokens": 30}, {"steps": 1}]
     cut = {**FIELDS, "training": {**FIELDS["training"], "stages": stages}}

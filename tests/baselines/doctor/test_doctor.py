@@ -81,6 +81,7 @@ def test_a_policy_that_does_not_fit_is_a_problem(
     assert main(["doctor", "--no-smoke", "--init", "tiny-sokoban", "--scale", "tiny"]) == 0
 
 
+@pytest.mark.slow
 def test_the_policy_is_divided_as_train_does_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -152,6 +153,7 @@ async def test_wrong_weights_are_noticed(engine: type[TransformersEngine], said:
             await check_weight_sync(broken, weights)
 
 
+@pytest.mark.slow
 def test_wrong_weights_are_a_problem_on_the_page(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -38,6 +38,7 @@ def test_this_machine_is_good() -> None:
     assert [one.what for one in findings(machine) if one.fatal] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("machine", "fatal", "said"),
     [

@@ -68,10 +68,12 @@ def gone(found: list[psutil.Process]) -> None:
     assert [part.cmdline() for part in alive] == []
 
 
+@pytest.mark.slow
 def test_the_trainers_code_is_the_runs(start: Callable[[str], subprocess.Popen[str]]) -> None:
     assert start("fails").wait(timeout=LONGEST) == 3
 
 
+@pytest.mark.slow
 def test_a_server_that_ends_ends_all(
     start: Callable[[str], subprocess.Popen[str]], tmp_path: Path
 ) -> None:
@@ -85,6 +87,7 @@ def test_a_server_that_ends_ends_all(
     gone(found)
 
 
+@pytest.mark.slow
 def test_servers_of_this_machine_are_asked_without_a_proxy(
     start: Callable[[str], subprocess.Popen[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -236,6 +236,7 @@ def asynchronous(staleness: int, engine: ByteEngine, *own: str, recipe: str = "g
     return collector
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("staleness", [0, 1, 3])
 @pytest.mark.parametrize("seconds", [0.0, 0.004])
 async def test_no_row_is_older_than_the_bound(staleness: int, seconds: float) -> None:

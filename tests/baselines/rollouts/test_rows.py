@@ -264,6 +264,7 @@ def test_a_real_conversation_is_one_row() -> None:
     assert not row.engine_log_probs[~drawn].any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "unit"), [("sokoban", "turn"), ("tir_math", "trajectory")])
 def test_an_engine_without_token_ids_cannot_train(name: str, unit: Unit) -> None:
     with pytest.raises(UserError, match="training needs an engine with token ids and"):

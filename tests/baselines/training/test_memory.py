@@ -104,6 +104,7 @@ def test_qwen3_4b_on_one_gpu_and_on_eight() -> None:
     assert alone.peak - small.peak == pytest.approx(5.9 * parameters / GIB)
 
 
+@pytest.mark.slow
 def test_a_frozen_image_side_needs_no_gradients() -> None:
     path = find_model("tiny-sokoban-pixels").path
     assert path is not None

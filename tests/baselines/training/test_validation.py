@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+import pytest
 from accelerate import Accelerator
 
 from baselines.config.layers import resolve
@@ -15,6 +16,7 @@ from tasks.registry import load_task
 from tests.baselines.rollouts.byte_engine import ByteEngine, wait
 
 
+@pytest.mark.slow
 def test_all_of_the_panel_is_played_and_counted() -> None:
     config = resolve("grpo", "tiny", ["sokoban"])
     init = find_model("tiny-sokoban")

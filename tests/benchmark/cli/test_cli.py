@@ -109,6 +109,7 @@ def test_a_mistake_is_one_line(
     assert message in line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -25,6 +25,7 @@ def refused(capsys: pytest.CaptureFixture[str], words: str) -> str:
     return line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -16,6 +16,7 @@ from tests.support.engines.thinking_models import thinking_model
 EVAL = ["eval", "--engine", "random", "--task", "sokoban"]
 
 
+@pytest.mark.slow
 def test_a_limit_plays_the_first_episodes_of_every_panel(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -54,6 +55,7 @@ def test_a_quick_look_is_no_whole_run(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "A has 2 and B 256 of " in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "message"),
     [

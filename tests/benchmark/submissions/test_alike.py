@@ -50,6 +50,7 @@ def test_what_was_played_is_a_copy_whatever_the_numbers_say(
     assert sum("failures among them, were played as in" in problem for problem in found) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", ["{} ", "So: {}", "{}\n"])
 def test_other_words_for_the_same_actions_are_a_copy(
     copies: Copies, trained: Path, answer: str
@@ -331,6 +332,7 @@ def test_success_alone_is_no_copy() -> None:
     assert list(check_run(one, other, "b")) == []
 
 
+@pytest.mark.slow
 def test_a_policys_answers_need_weights_that_can_be_loaded(policy: Path, copies: Copies) -> None:
     """The records of a program cannot be told from those of a model that was cloned from it."""
     copy = copies("trained")

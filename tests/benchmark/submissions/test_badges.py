@@ -26,6 +26,7 @@ def test_a_training_from_a_registered_init(trained: Path) -> None:
     assert badges_of(check(trained), {}) == Badges(True, "logs", "fixed", False)
 
 
+@pytest.mark.slow
 def test_a_training_from_something_else(copies: Copies) -> None:
     copy = copies("trained")
     copy.about(lambda about: about.update(init=OWN))

@@ -249,6 +249,7 @@ def test_no_submissions(folder: Path) -> None:
         build(folder / "none", INITS)
 
 
+@pytest.mark.slow
 def test_an_entry_of_an_older_protocol_stays_readable(
     built: Built, submissions: Path, folder: Path, tmp_path: Path
 ) -> None:
@@ -357,6 +358,7 @@ def test_archives_with_one_name(
         build(folder, INITS, archives)
 
 
+@pytest.mark.slow
 def test_reruns_are_on_the_board(submissions: Path, folder: Path) -> None:
     copied(submissions / POLICY, folder)
     (folder / "reruns.yaml").write_text(

@@ -229,12 +229,14 @@ def ends(port: int, sent: bytes, within: float) -> bool:
         return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HALF)
 def test_a_half_open_request_ends(ports: dict[str, int], name: str) -> None:
     assert not ends(ports["alone"], HALF[name], within=3 * SOON)
     assert ends(ports["page"], HALF[name], within=20)
 
 
+@pytest.mark.slow
 def test_a_slow_head_ends_though_something_comes(ports: dict[str, int]) -> None:
     with socket.create_connection(("127.0.0.1", ports["page"]), timeout=20) as visitor:
         visitor.sendall(b"GET / HTTP/1.1\r\nHost: page\r\n")
@@ -260,6 +262,7 @@ def test_a_body_without_end_is_cut(ports: dict[str, int]) -> None:
     assert sent < 2**25
 
 
+@pytest.mark.slow
 def test_open_pages_and_answers_are_not_cut(ports: dict[str, int]) -> None:
     """The stream of an open page goes on for longer than a head may take."""
     address = f"http://127.0.0.1:{ports['page']}"
@@ -272,6 +275,7 @@ def test_open_pages_and_answers_are_not_cut(ports: dict[str, int]) -> None:
 # The page itself passes.
 
 
+@pytest.mark.slow
 def test_the_events_of_the_page_pass(client: TestClient) -> None:
     answer = client.post(PREDICT, json=call(BOARD, CONTROLS))
     assert answer.status_code == 200 and "good" in answer.text

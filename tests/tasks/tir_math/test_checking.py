@@ -214,11 +214,13 @@ def test_a_hostile_answer_is_wrong_and_does_no_harm(
     assert not mark.exists()
 
 
+@pytest.mark.slow
 def test_the_time_limit_is_the_reason(hasty: Checker) -> None:
     for answer in ("9^{9^{9^{9}}}", "((((9!)!)!)!)!", r"\sum_{n=1}^{10^{9}} \sin n"):
         assert hasty.check(answer, "5").reason == "time limit"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "truth", ["", " ", "?", r"\text{}", r"\frac{1}{0}", r"\frac{1}{", "1" * 1001]
 )
@@ -342,6 +344,7 @@ def test_a_closed_checker_starts_again() -> None:
         assert checker.check("6", "5").reason == "different"
 
 
+@pytest.mark.slow
 def test_nothing_is_left_when_the_parent_is_killed_in_the_middle() -> None:
     program = (
         "from tasks.tir_math.checking import Checker\n"

@@ -22,6 +22,7 @@ def output_of(text: str) -> str:
     return printed.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_programs_solve_the_panel(kind: str) -> None:
     entries = [entry for entry in ENTRIES if entry.data["kind"] == kind]
@@ -34,6 +35,7 @@ def test_programs_solve_the_panel(kind: str) -> None:
             assert entry.data["answer"] not in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(KINDS)))
 def test_programs_solve_training_problems(number: int) -> None:
     for index in range(number, 10 * len(KINDS), len(KINDS)):

@@ -112,6 +112,7 @@ def test_the_panels_are_whole() -> None:
         assert len(bytes.fromhex(panel.file_sha256)) == 32
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROWS)
 @pytest.mark.parametrize("suffix", hub.SUFFIXES)
 def test_every_form_gives_the_same_entries(folder: Path, name: str, suffix: str) -> None:

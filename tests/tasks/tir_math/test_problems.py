@@ -186,6 +186,7 @@ def test_panel_ids_and_questions_are_distinct() -> None:
         assert len(set(texts)) == 250
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_panel_answers_by_other_means(kind: str) -> None:
     for entry in PANEL.entries:

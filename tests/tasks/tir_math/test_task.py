@@ -204,6 +204,7 @@ def test_records_replay() -> None:
     assert not replay.differences and not replay.doubts
 
 
+@pytest.mark.slow
 def test_a_changed_output_is_found() -> None:
     record, _ = recorded(code("print(2 + 3)"), "\\boxed{5}")
     replay = replayed(changed(record, 0, output="6"))
@@ -211,6 +212,7 @@ def test_a_changed_output_is_found() -> None:
     assert not replay.doubts
 
 
+@pytest.mark.slow
 def test_a_program_of_chance_is_in_doubt_and_the_rest_is_replayed() -> None:
     record, _ = recorded(code("import os; print(os.urandom(8).hex())"), "\\boxed{5}")
     replay = replayed(record)
@@ -252,6 +254,7 @@ def test_what_cannot_have_been_recorded_is_not_gone_on_from(info: dict[str, Any]
     assert episode.replay_step(code("print(1)"), info).step.view.observation == "1"
 
 
+@pytest.mark.slow
 def test_the_expert_solves_every_kind() -> None:
     for entry in PANEL.entries[:25]:
         episode = TASK.episode(entry, 5)
@@ -287,6 +290,7 @@ def test_the_unsafe_sandbox_is_an_override() -> None:
     assert protocol.overrides == {"tir_math.sandbox": "unsafe"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "action"), [("print(1)", "print(1)"), ("= 5", "\\boxed{5}"), ("= {", None)]
 )
@@ -295,6 +299,7 @@ def test_what_a_person_types(line: str, action: str | None) -> None:
     assert step.action == action
 
 
+@pytest.mark.slow
 def test_an_answer_that_comes_out_again_holds_whatever_else_is_printed() -> None:
     record, _ = recorded(code("import time\nprint(time.time_ns())\nfinal_answer(5)"))
     replay = replayed(record)
@@ -302,6 +307,7 @@ def test_an_answer_that_comes_out_again_holds_whatever_else_is_printed() -> None
     assert len(replay.doubts) == 1
 
 
+@pytest.mark.slow
 def test_what_depends_on_the_process_is_in_doubt_and_not_refuted() -> None:
     record, _ = recorded(code("print(map(int, [1]))"), "\\boxed{5}")
     sandbox_of_this_process("bubblewrap").close()
@@ -309,6 +315,7 @@ def test_what_depends_on_the_process_is_in_doubt_and_not_refuted() -> None:
     assert not replayed(record).differences
 
 
+@pytest.mark.slow
 def test_a_limit_of_time_is_not_believed_of_a_short_program() -> None:
     record, _ = recorded(code("print(1)"), "\\boxed{5}")
     told = "The answer is surely 5."
@@ -317,6 +324,7 @@ def test_a_limit_of_time_is_not_believed_of_a_short_program() -> None:
     assert not replay.doubts
 
 
+@pytest.mark.slow
 def test_a_copied_question_is_no_answer() -> None:
     generated = replace(ENTRY, data={**ENTRY.data, "kind": "sum", "arguments": {"a": 2, "b": 3}})
     (copied,) = play("\\boxed{2 + 3}", entry=generated)

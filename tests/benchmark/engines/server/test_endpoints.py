@@ -260,6 +260,7 @@ async def test_requests_move_to_the_other_endpoint_and_come_back() -> None:
                     break
 
 
+@pytest.mark.slow
 async def test_all_endpoints_dead_stops_the_run_in_bounded_time() -> None:
     async with loopback() as one, loopback() as two, engine(one, two) as tested:
         await tested.generate(request(1))
@@ -273,6 +274,7 @@ async def test_all_endpoints_dead_stops_the_run_in_bounded_time() -> None:
         assert f"{one.url}/v1: connection refused" in str(outcomes[0])
 
 
+@pytest.mark.slow
 async def test_a_restarted_endpoint_goes_on_serving() -> None:
     async with loopback() as server, engine(server, patience=10) as tested:
         await tested.generate(request(1))
@@ -285,6 +287,7 @@ async def test_a_restarted_endpoint_goes_on_serving() -> None:
             assert {generation.text for generation in await asyncio.gather(*waiting)} == {"fine"}
 
 
+@pytest.mark.slow
 async def test_an_endpoint_that_comes_back_with_another_context_stays_out() -> None:
     async with loopback() as server, engine(server, patience=1.0) as tested:
         await server.stop()

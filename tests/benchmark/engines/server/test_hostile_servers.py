@@ -139,6 +139,7 @@ async def _many_continues(incoming: web.Request) -> web.StreamResponse:
         await asyncio.sleep(0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "said"),
     [

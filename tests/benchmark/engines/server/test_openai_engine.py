@@ -74,6 +74,7 @@ async def test_other_server_gets_standard_fields_only() -> None:
         assert len(server.requests) == 1
 
 
+@pytest.mark.slow
 async def test_retry_after_is_honored() -> None:
     async with loopback(fails(429, Retry_After="1"), says()) as server, engine(server) as tested:
         start = time.monotonic()
@@ -88,6 +89,7 @@ async def test_a_server_that_asks_to_wait_for_long_stops_the_run() -> None:
             await tested.generate(request())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "first",
     [

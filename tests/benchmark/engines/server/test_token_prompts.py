@@ -91,6 +91,7 @@ async def test_token_prompts_need_vllm() -> None:
         assert (await tested.generate(request())).text == "fine"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "first",
     [

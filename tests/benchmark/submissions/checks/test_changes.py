@@ -50,6 +50,7 @@ def test_what_others_have_done_meanwhile_is_not_the_authors(root: Path) -> None:
     assert found(root) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),
     [

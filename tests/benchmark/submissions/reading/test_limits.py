@@ -48,6 +48,7 @@ def test_a_log_without_the_failures_of_its_engine(copies: Copies) -> None:
     assert check(copy.folder).accepted
 
 
+@pytest.mark.slow
 def test_a_log_that_ends_early_with_a_configuration_that_does(copies: Copies) -> None:
     """How long a run was meant to be, only its configuration says."""
     copy = copies("trained")

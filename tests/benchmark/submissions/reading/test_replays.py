@@ -102,6 +102,7 @@ def test_what_is_kept_of_a_run_is_kept_of_its_content_alone(
     assert checked(policy, replays, seconds=-1).accepted
 
 
+@pytest.mark.slow
 def test_a_build_that_ends_says_nothing_of_an_entry(policy: Path, tmp_path: Path) -> None:
     replays = Replays(tmp_path / "replays.json")
     context = Context(INITS, env_processes=1, replays=replays, build_until=time.monotonic() - 1)

@@ -141,6 +141,7 @@ def test_odd_programs_run(sandbox: Sandbox, code: str, stdout: str | None) -> No
         assert execution.stdout == stdout
 
 
+@pytest.mark.slow
 def test_the_same_program_prints_the_same(sandbox: Sandbox) -> None:
     code = (
         "import random, numpy\nprint({'b', 'a', 'c'}, hash('x'), random.random(), id(object()) > 0)"
@@ -213,6 +214,7 @@ def test_a_sandbox_describes_itself(sandbox: Sandbox) -> None:
     assert described == {"kind": "bubblewrap", **inside}
 
 
+@pytest.mark.slow
 def test_several_threads_share_the_zygotes() -> None:
     started = Started()
     with BubblewrapSandbox(warm=2) as sandbox, ThreadPoolExecutor(6) as threads:
@@ -223,6 +225,7 @@ def test_several_threads_share_the_zygotes() -> None:
     assert printed == [f"{number}\n" for number in range(24)]
 
 
+@pytest.mark.slow
 def test_a_thread_that_ends_does_not_end_the_zygote_that_it_caused() -> None:
     with BubblewrapSandbox() as sandbox:
         thread = threading.Thread(target=sandbox.run, args=("",))
@@ -233,6 +236,7 @@ def test_a_thread_that_ends_does_not_end_the_zygote_that_it_caused() -> None:
         assert below(os.getpid()) == before != set()
 
 
+@pytest.mark.slow
 def test_a_zygote_killed_while_it_is_idle_is_replaced() -> None:
     started = Started()
     with BubblewrapSandbox() as sandbox:
@@ -245,6 +249,7 @@ def test_a_zygote_killed_while_it_is_idle_is_replaced() -> None:
     assert started.gone()
 
 
+@pytest.mark.slow
 def test_a_zygote_killed_midway_fails_the_program_and_is_replaced() -> None:
     started = Started()
     with BubblewrapSandbox() as sandbox, ThreadPoolExecutor(1) as threads:
@@ -275,6 +280,7 @@ def test_a_zygote_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPat
         assert sandbox_without_hurry.status in {"ok", "time limit"}
 
 
+@pytest.mark.slow
 def test_a_closed_sandbox_refuses_and_leaves_nothing() -> None:
     started = Started()
     before = _descriptors()
@@ -303,6 +309,7 @@ sandbox.run("import time; time.sleep(600)")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_the_death_of_the_harness_leaves_nothing(how: signal.Signals) -> None:
     harness = subprocess.Popen(

@@ -78,6 +78,7 @@ def sandbox() -> Iterator[Sandbox]:
         yield one
 
 
+@pytest.mark.slow
 @needs_bubblewrap
 @pytest.mark.parametrize("channel", list(CHANNELS))
 def test_a_channel_is_closed(channel: str, sandbox: Sandbox) -> None:
@@ -112,6 +113,7 @@ def test_without_isolation_programs_meet_in_a_page_of_a_file() -> None:
         assert _bit_between(unsafe) == ("met\n", "met\n")
 
 
+@pytest.mark.slow
 @needs_bubblewrap
 def test_programs_do_not_meet_in_a_page_of_a_file(sandbox: Sandbox) -> None:
     assert _bit_between(sandbox) == ("", "")

@@ -272,6 +272,7 @@ def test_wrong_addresses_are_refused(url: str, monkeypatch: pytest.MonkeyPatch) 
         open_sandbox("http")
 
 
+@pytest.mark.slow
 def test_credentials_are_in_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
     for url in ("http://user:hunter2@127.0.0.1:1/run", "ftp://user:hunter2@host/"):
         monkeypatch.setenv("TIR_MATH_SANDBOX_URL", url)

@@ -56,6 +56,7 @@ def test_errors_end_with_what_python_says(
     assert execution.stderr.rstrip().endswith(last)
 
 
+@pytest.mark.slow
 def test_wall_time_is_limited_and_children_are_killed() -> None:
     before = below(os.getpid())
     begin = time.monotonic()

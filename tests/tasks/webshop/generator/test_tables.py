@@ -150,6 +150,7 @@ def test_option_without_words() -> None:
         phrases().for_option("taste", "sour")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path", [PHRASES, *sorted(DEPARTMENTS.glob("*.yaml"))], ids=lambda p: p.name
 )
