@@ -27,3 +27,10 @@ def test_every_process_gets_all_weights_and_the_whole_norm(tmp_path: Path) -> No
         assert found.keys() == expected.keys()
         for name, value in expected.items():
             torch.testing.assert_close(found[name], value, rtol=0, atol=0)
+
+
+def test_gradients_of_bf16_weights_are_summed_in_float32(tmp_path: Path) -> None:
+    script = Path(__file__).parent / "summed_gradients.py"
+    run_together(script, str(tmp_path), environment={"ACCELERATE_USE_FSDP": "true"})
+    mean = (1 + 2**-9) / 2  # 0.5 if the sum were bfloat16
+    assert (tmp_path / "gradient").read_text() == f"torch.float32 {[[mean, mean]]}"
