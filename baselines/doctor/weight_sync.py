@@ -1,18 +1,14 @@
 """Whether new weights reach an engine: all of them, at once, and those that were meant."""
 
-import hashlib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
 import torch
 
 from benchmark.engines.core.base import Engine
+from benchmark.engines.core.weights import HASH_OF_NOTHING
 from tasks.errors import UserError
-
-_NOTHING: Final = hashlib.sha256(b"").hexdigest()
-"""Of a tensor whose bytes an engine has packed away (vLLM's linear layers on CPUs)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +50,7 @@ async def check_weight_sync(engine: Engine, weights: Mapping[str, torch.Tensor])
     moved = await engine.weight_checksums()
     await engine.load_weights(weights.items(), 0)
     back = await engine.weight_checksums()
-    seen = [name for name, digest in loaded.items() if digest != _NOTHING]
+    seen = [name for name, digest in loaded.items() if digest != HASH_OF_NOTHING]
     if stale := [name for name in seen if moved[name] == loaded[name]]:
         raise UserError(
             f"{len(stale)} of {len(seen)} tensors of the {engine.name} engine stayed as they were "

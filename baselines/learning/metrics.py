@@ -19,6 +19,13 @@ Metrics = dict[str, float | None]
 
 MOST_AT_FIRST = 1e-2
 """Largest divergence, in nats per token, that rounding can explain before anything was trained."""
+_ENGINE = (
+    "engine/k3",
+    "the engine that played differs from the policy",
+    "the server serves another model than --init; new weights did not arrive (a tied last "
+    "layer, a stale prefix cache); the engine quantizes, or samples with top-p, top-k or "
+    "another temperature; its chat template or tokenizer differs",
+)
 _FIRST = (
     (
         "kl_init/mean",
@@ -26,13 +33,7 @@ _FIRST = (
         "the reference's weights were not loaded on every process; policy and reference run in "
         "different precision; the checkpoint lacks tensors",
     ),
-    (
-        "engine/k3",
-        "the engine that played differs from the policy",
-        "the server serves another model than --init; new weights did not arrive (a tied last "
-        "layer, a stale prefix cache); the engine quantizes, or samples with top-p, top-k or "
-        "another temperature; its chat template or tokenizer differs",
-    ),
+    _ENGINE,
 )
 _LIMIT = 20.0
 """Of a log-ratio before it is made a ratio."""
@@ -163,6 +164,16 @@ def check_first_update(metrics: Mapping[str, float | None]) -> None:
                 f"although nothing had been trained yet. Known causes: {causes}. Training on would "
                 "be of no use"
             )
+
+
+def engine_gap(number: int, value: float) -> UserError:
+    """What is wrong if engine and policy differ at a later update than the first."""
+    name, what, causes = _ENGINE
+    return UserError(
+        f"after update {number} {name} is {value:.3g}, above {MOST_AT_FIRST:g}: {what}, although "
+        "they had the same weights by its label: the engine did not take the last ones. Known "
+        f"causes: {causes}. Importance weights (--set tis_cap=2) correct a gap of precision alone"
+    )
 
 
 def staleness_metrics(rows: Sequence[Row], version: int) -> Metrics:

@@ -1,4 +1,4 @@
-"""Whether a run ends before its last update, and the warning that it may."""
+"""Whether a run ends before its last update, and warnings that it does not learn its task."""
 
 import logging
 
@@ -6,6 +6,7 @@ from baselines.config.run import TrainingRun
 from baselines.learning.estimation import penalties_took_over
 from baselines.learning.learner import Learner
 from baselines.learning.metrics import Metrics
+from baselines.training.samples import SAMPLES
 from baselines.training.validation import Validator
 from benchmark.logs.training_log import TrainingLog
 from benchmark.stability.collapse import should_stop, skipped_text
@@ -29,15 +30,20 @@ class EarlyStopping:
         self._warns = warns
         self._group_stds: list[float | None] = []
         self._penalty_shares: list[float | None] = []
+        self._advantages: list[float | None] = []
 
     def recall(self, earlier: TrainingLog) -> None:
         """Take up what earlier sessions have measured."""
         self._group_stds = earlier.series("rollout/group_std")
         self._penalty_shares = earlier.series("policy/penalty_share")
+        self._advantages = earlier.series("policy/advantage_std")
         self._ended_before = divergence(earlier)
 
     def note(self, number: int, metrics: Metrics) -> None:
-        """Remember an update; warn if penalties have just become most of the advantages."""
+        """Remember an update; warn if penalties have just become most of the advantages.
+
+        At the last one, warn if none of them had an advantage.
+        """
         self._group_stds.append(metrics["rollout/group_std"])
         self._penalty_shares.append(metrics.get("policy/penalty_share"))
         if self._warns and penalties_took_over(self._penalty_shares):
@@ -47,6 +53,14 @@ class EarlyStopping:
                 "penalty_for=format or a lower format_penalty",
                 number,
                 percent_text(self._penalty_shares[-1] or 0, 0),
+            )
+        self._advantages.append(metrics.get("policy/advantage_std"))
+        last = number == self._run.config.optimization.updates
+        if self._warns and last and not any(self._advantages):
+            log.warning(
+                "no update of this run had an advantage: in every group all episodes had the same "
+                "return, so that nothing was learned from rewards; look at the texts in %s",
+                self._run.folder / SAMPLES,
             )
 
     def reason(self, learner: Learner, held_out: Validator) -> str | None:

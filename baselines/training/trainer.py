@@ -31,6 +31,7 @@ from baselines.training.early_stopping import EarlyStopping
 from baselines.training.samples import write_samples
 from baselines.training.schedule import learning_rate_of
 from baselines.training.speed import ThroughputMeter
+from baselines.training.sync_check import SyncCheck
 from baselines.training.tracking import tracker_settings
 from baselines.training.validation import Validator
 from benchmark.engines.core.base import Engine
@@ -96,6 +97,8 @@ class Trainer:
         self.older_weights: dict[str, torch.Tensor] | None = None
         self._early_stopping = EarlyStopping(run, accelerator.is_main_process)
         self._handed_gib = 0.0
+        plays = accelerator.is_main_process or not self.shards.main_alone
+        self._sync = SyncCheck(self.engine if plays else None)
         self._speed = ThroughputMeter(accelerator, self.learner.model)
 
     async def train(self) -> str | None:
@@ -133,6 +136,8 @@ class Trainer:
         # Not `end_training`, which also ends the process groups that an engine may have.
         for tracker in self.accelerator.trackers:
             tracker.finish()
+        if main:
+            self._sync.close()
         return reason
 
     def _collector(self, hosts: EnvPool) -> Collector:
@@ -212,10 +217,13 @@ class Trainer:
             )
         counted = any(not row.masked for row in rows)
         metrics |= await self._beside_play(learn) if counted else NOTHING_LEARNED
-        if number == 1:
-            self._check_first(metrics)
+        with self._logged_if_wrong(number, metrics):
+            if number == 1:
+                check_first_update(metrics)
+            else:
+                self._sync.judge(metrics, number, self.config.tis_cap is not None)
         self.state = replace(self.state, update=number, position=collector.position)
-        with self._phase("weights"):
+        with self._phase("weights"), self._logged_if_wrong(number, metrics):
             await self._hand_over()
             await self._refresh()
         collector.advance()
@@ -224,8 +232,8 @@ class Trainer:
         if every is not None and (last or number % every == 0):
             with self._phase("validation"):
                 validations = await self.validator.play(number, self._count("validation"))
-            if self.accelerator.is_main_process:
-                write_samples(self.run.folder, number, rows, self.chat)
+        if self.accelerator.is_main_process and (last or validations):
+            write_samples(self.run.folder, number, rows, self.chat)
         metrics["seconds/engine_idle"] = self.engine.usage().idle_seconds - idle
         metrics["weights/gib"] = self._handed_gib
         self._early_stopping.note(number, metrics)
@@ -236,12 +244,13 @@ class Trainer:
             self._save(better)
         return reason
 
-    def _check_first(self, metrics: Metrics) -> None:
-        """Check the first update; what cannot be right is in the log before the run ends."""
+    @contextmanager
+    def _logged_if_wrong(self, number: int, metrics: Metrics) -> Iterator[None]:
+        """What cannot be right is in the log before the run ends."""
         try:
-            check_first_update(metrics)
+            yield
         except UserError:
-            self._write(self._update_line(1, metrics))
+            self._write(self._update_line(number, metrics))
             raise
 
     async def _beside_play(self, learn: Callable[[], Metrics]) -> Metrics:
@@ -281,6 +290,7 @@ class Trainer:
         weights = self.learner.weights(not self.shards.main_alone, dtype, self.state.update)
         self._handed_gib = sum(one.numel() * one.element_size() for one in weights.values()) / 2**30
         await self.engine.load_weights(weights.items(), self.state.update)
+        await self._sync.after_sync(weights)
 
     async def _refresh(self) -> None:
         """Bring the older policy of cross-policy sampling up to date, where that is due."""

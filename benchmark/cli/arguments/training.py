@@ -257,3 +257,7 @@ def _add_doctor(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     engine.add_argument(
         "--sleep", action="store_true", help="vLLM: as `train --sleep`, in the short run, too"
     )
+    engine.add_argument(
+        "--weights-nccl", metavar="HOST:PORT", help="servers: as `train --weights-nccl`"
+    )
+    parser.set_defaults(weights_folder=None)

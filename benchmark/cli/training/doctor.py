@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 from benchmark.cli.from_baselines import find_model
 from benchmark.cli.say import say
-from benchmark.cli.training.engines import ENGINE_SHARE
+from benchmark.cli.training.engines import ENGINE_SHARE, check_unserved, weight_transfer
 from benchmark.cli.training.gpus import layout_of
 from benchmark.cli.training.train import set_threads
 from benchmark.engines.choose import EngineOptions, build_engine, choose_kind
 from benchmark.engines.core.base import Engine
-from benchmark.models import ModelSource
 from tasks.errors import UserError
 from tasks.texts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from baselines.config.run import TrainingRun
     from baselines.doctor.machine import Diagnosis, Machine
     from baselines.doctor.needs import Needs
     from baselines.doctor.smoke import Smoke
@@ -51,6 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _options(arguments: argparse.Namespace) -> EngineOptions:
     import torch
 
+    if not arguments.endpoint:
+        check_unserved(arguments)
     share = arguments.gpu_memory_utilization
     return EngineOptions(
         kind=arguments.engine,
@@ -123,17 +125,15 @@ def _smoke(arguments: argparse.Namespace, options: EngineOptions) -> "Smoke":
             kind = choose_kind(options)
             if kind != "openai":
                 return build_engine(kind, options, training.init)
-            return _servers(arguments, training.init, training.folder / "weights")
+            return _servers(training, arguments)
 
         return asyncio.run(run_smoke(training, build))
 
 
-def _servers(arguments: argparse.Namespace, init: ModelSource, exchange: Path) -> Engine:
-    """Servers of the tiny model, which take new weights from files."""
+def _servers(training: "TrainingRun", arguments: argparse.Namespace) -> Engine:
+    """Servers of the tiny model."""
     from benchmark.engines.server.openai import OpenAIEngine
-    from benchmark.engines.server.weight_transfer import FolderTransfer
 
-    assert init.path is not None
-    transfer = FolderTransfer(init.path, exchange.absolute())
-    name = arguments.served_model or init.identity.name
+    name = arguments.served_model or training.init.identity.name
+    transfer = weight_transfer(training, arguments)
     return OpenAIEngine(arguments.endpoint, name, transfer=transfer)

@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from benchmark.engines.choose import EngineOptions, build_engine, choose_kind
 from benchmark.engines.core.base import ChatOptions, Engine
@@ -22,6 +22,8 @@ TIS_CAP = 2.0
 """Of truncated importance weights, where the engine is not the trainer's own."""
 ENGINE_SHARE = 0.4
 """Of a GPU's memory, that vLLM takes where a policy is trained on the same GPU."""
+IN_STEP: Final = {"async_scheduling": False}
+"""For vLLM whose weights change while requests run; see `VllmEngine._replace_weights`."""
 
 
 def engine_options(training: "TrainingRun", arguments: argparse.Namespace) -> EngineOptions:
@@ -40,6 +42,8 @@ def engine_options(training: "TrainingRun", arguments: argparse.Namespace) -> En
     share = arguments.gpu_memory_utilization
     if share is None and has_gpu() and choose_kind(bare) == "vllm":
         share = ENGINE_SHARE
+    asynchronous = rollout.max_staleness is not None
+    in_step = asynchronous and choose_kind(bare) == "vllm"
     return replace(
         bare,
         dtype=arguments.dtype,
@@ -51,7 +55,8 @@ def engine_options(training: "TrainingRun", arguments: argparse.Namespace) -> En
         chat=ChatOptions(training.config.chat_template_kwargs),
         sleeps=arguments.sleep,
         beside_trainer=True,
-        deterministic=rollout.max_staleness is None,
+        deterministic=not asynchronous,
+        model_args=IN_STEP if in_step else {},
     )
 
 
@@ -169,13 +174,13 @@ def _servers(
         options.endpoints,
         arguments.served_model or training.init.identity.name,
         in_flight=options.concurrency,
-        transfer=_transfer(training, arguments),
+        transfer=weight_transfer(training, arguments),
         chat=options.chat,
         text=Chat.load(training.init.path),
     )
 
 
-def _transfer(training: "TrainingRun", arguments: argparse.Namespace) -> "WeightTransfer":
+def weight_transfer(training: "TrainingRun", arguments: argparse.Namespace) -> "WeightTransfer":
     """How servers come to new weights.
 
     Raises:

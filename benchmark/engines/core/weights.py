@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import torch
 from safetensors import SafetensorError
@@ -22,6 +22,8 @@ from tasks.errors import UserError
 from tasks.texts import first_line
 
 WEIGHTS_FILE = "model.safetensors"
+HASH_OF_NOTHING: Final = hashlib.sha256(b"").hexdigest()
+"""Of a tensor whose bytes an engine has packed away (vLLM's linear layers on CPUs)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +99,13 @@ def layout_of(model: PreTrainedModel) -> WeightLayout:
 
 def checksums(model: torch.nn.Module) -> dict[str, str]:
     """SHA-256 of the bytes of every parameter, by name; of tied ones once."""
-    return {
-        name: hashlib.sha256(
-            weight.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data
-        ).hexdigest()
-        for name, weight in model.named_parameters()
-    }
+    return {name: sha256_of(weight) for name, weight in model.named_parameters()}
+
+
+def sha256_of(tensor: torch.Tensor) -> str:
+    """SHA-256 of a tensor's bytes, of any type and on any device."""
+    flat = tensor.detach().cpu().contiguous().view(-1).view(torch.uint8)
+    return hashlib.sha256(flat.numpy().data).hexdigest()
 
 
 def read_layout(folder: Path) -> WeightLayout:

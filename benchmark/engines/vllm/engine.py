@@ -224,6 +224,12 @@ class VllmEngine(WorkerEngine):
             self._layout = read_layout(self._folder)
         complete = self._layout.complete(weights)
         self._drop_unwanted()
+        if self._running and self._llm.vllm_config.scheduler_config.async_scheduling:
+            # vLLM labels a batch when it is read out, and has begun the next one by then.
+            raise UserError(
+                "vLLM schedules asynchronously, so tokens under way would be labeled with the new "
+                "weights: build the engine with async_scheduling=False, or wait for its requests"
+            )
         # Room for keys and values is taken when the new weights are in their place.
         if self._asleep:
             self._llm.wake_up(["weights"])

@@ -15,10 +15,14 @@ from transformers import Qwen3Config
 from baselines.doctor import machine
 from baselines.doctor.machine import Gpu
 from baselines.doctor.peaks import Peaks
+from baselines.doctor.smoke import smoke_run
 from baselines.doctor.weight_sync import check_weight_sync
 from baselines.inits.registry import find_model
-from benchmark.cli.main import main
+from benchmark.cli.main import main, parse
+from benchmark.cli.training.engines import weight_transfer
 from benchmark.engines.core.base import Engine
+from benchmark.engines.server.nccl_transfer import NcclTransfer
+from benchmark.engines.server.weight_transfer import FolderTransfer
 from benchmark.engines.transformers.engine import TransformersEngine, load_model
 from benchmark.engines.vllm.engine import VllmEngine
 from tasks.errors import UserError
@@ -181,6 +185,18 @@ async def test_what_transformers_rounds_arrives_too() -> None:
 async def test_vllm_has_a_checker_of_its_own() -> None:
     # It joins tensors; on CPUs the four matrices of each of three layers are packed away.
     assert await check(VllmEngine(FOLDER)) == (26, 14)
+
+
+def test_servers_get_weights_by_nccl_where_that_is_chosen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nccl = ["doctor", "--weights-nccl", "localhost:29600"]
+    training = smoke_run(tmp_path)
+    for words, kind in ((nccl, NcclTransfer), (nccl[:1], FolderTransfer)):
+        arguments = parse([*words, "--endpoint", "http://localhost:8006/v1"])
+        assert isinstance(weight_transfer(training, arguments), kind)
+    assert main(nccl) == 2
+    assert "--weights-nccl is for vLLM servers" in capsys.readouterr().err
 
 
 def test_peaks_are_of_their_phases() -> None:

@@ -21,7 +21,7 @@ from baselines.inits.registry import find_model
 from baselines.learning.estimation import penalties_took_over
 from baselines.learning.learner import Learner
 from baselines.training.trainer import Trainer
-from benchmark.engines.core.base import Generation, Request
+from benchmark.engines.core.base import Engine, Generation, Request
 from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import from_folder
@@ -345,6 +345,52 @@ def test_an_engine_of_other_probabilities_ends_the_run_after_a_logged_update(
     assert line.values["engine/k3"] == pytest.approx(0.1065, abs=1e-3)
     assert line.values["kl_init/mean"] == pytest.approx(0, abs=1e-6)
     assert not (folder / "last").exists()
+
+
+class Deaf(TransformersEngine):
+    """Takes new weights, and keeps the old ones under the new number."""
+
+    def _replace_weights(self, weights: Any, version: int) -> None:
+        assert self._decoder is not None
+        old = self._decoder.model.state_dict()
+        super()._replace_weights([(name, one.clone()) for name, one in old.items()], version)
+
+
+class Silent(Deaf):
+    """Says nothing of its weights either."""
+
+    weight_checksums = Engine.weight_checksums
+
+
+@pytest.mark.parametrize(
+    ("engine", "said", "updates"),
+    [
+        (Deaf, "35 of 35 tensors of the transformers engine stayed as they were", 1),
+        (Silent, r"after update 2 engine/k3 is .*the engine did not take the last ones", 2),
+    ],
+)
+def test_an_engine_that_keeps_old_weights_ends_the_run_after_a_logged_update(
+    engine: type[TransformersEngine], said: str, updates: int, tmp_path: Path
+) -> None:
+    # At the first update all is well: the engine has read the init itself.
+    own = ("optimization.learning_rate=0.03", "optimization.updates=3")
+    with pytest.raises(UserError, match=said):
+        train(tmp_path / "run", "grpo", own, played_by=engine)
+    log = read_training_log(tmp_path / "run" / LOG)
+    assert len(log.updates) == updates
+    assert log.updates[0].values["engine/k3"] == pytest.approx(0, abs=1e-9)
+
+
+def test_the_last_update_leaves_texts_and_says_if_nothing_was_learned(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Nobody solves a level in one turn, and a valid action has no penalty.
+    own = ("rollout.max_turns=1", "format_penalty=0", "optimization.updates=2")
+    lines = train(tmp_path / "run", "grpo", own)
+    assert not any(line["policy/advantage_std"] for line in lines)
+    assert caplog.text.count("no update of this run had an advantage") == 1
+    (sample,) = (tmp_path / "run/samples").iterdir()
+    assert sample.name == "update-000002.jsonl" and sample.read_text().count("\n") == 8
 
 
 def test_checkpoints_are_models(trained: Path) -> None:

@@ -81,6 +81,19 @@ def test_on_a_gpu_only_vllm_beside_the_trainer_gets_a_share(
 
 
 @needs_vllm
+@pytest.mark.parametrize(
+    ("own", "arguments"), [((), {}), (("--async-rollouts",), {"async_scheduling": False})]
+)
+def test_vllm_finishes_each_step_where_weights_change_under_way(
+    own: tuple[str, ...], arguments: dict[str, bool]
+) -> None:
+    assert engines.engine_options(*chosen("--engine", "vllm", *own)).model_args == arguments
+    # Elsewhere arguments of vLLM would be refused.
+    assert not engines.engine_options(*chosen(*SERVER, *own)).model_args
+    assert not engines.engine_options(*chosen(*own)).model_args
+
+
+@needs_vllm
 def test_several_processes_with_engines_play_and_learn_in_turns(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

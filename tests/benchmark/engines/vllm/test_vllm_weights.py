@@ -113,6 +113,23 @@ async def test_requests_under_way_go_on_and_new_ones_do_not_see_their_cache(
 
 
 @in_module_loop
+async def test_weights_wait_for_requests_where_vllm_schedules_asynchronously(
+    engine: VllmEngine, trainee: Trainee, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As by default on CUDA; on CPUs vLLM turns it off.
+    scheduler = engine._llm.vllm_config.scheduler_config
+    monkeypatch.setattr(scheduler, "async_scheduling", True)
+    task = asyncio.create_task(engine.generate(ask("Go on.", Sampling(max_tokens=300))))
+    while not engine._running:
+        await asyncio.sleep(0.002)
+    trainee.perturb()
+    with pytest.raises(UserError, match="tokens under way would be labeled with the new weights"):
+        await trainee.hand_over(engine)
+    assert (await task).weights_versions == (trainee.version - 1,) * 2
+    await trainee.hand_over(engine)
+
+
+@in_module_loop
 async def test_weights_that_do_not_fit_change_nothing(engine: VllmEngine, trainee: Trainee) -> None:
     weights = list(trainee.model.state_dict().items())
     with pytest.raises(UserError, match="have more, which the model does not have"):
