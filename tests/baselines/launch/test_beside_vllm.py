@@ -1,6 +1,7 @@
 """Two processes of the trainer beside a real vLLM server, as one run."""
 
 import json
+import shlex
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +13,7 @@ from baselines.launch.plan import Command
 from benchmark.logs.training_log import LOG, read_training_log
 from tests.support.training.beside_vllm import trainer_beside, vllm_server
 
+ASYNCHRONOUS = "--async-rollouts"
 pytestmark = [
     pytest.mark.vllm,
     pytest.mark.slow,
@@ -21,15 +23,28 @@ pytestmark = [
 
 
 def test_two_processes_train_beside_a_vllm_server(tmp_path: Path) -> None:
-    run, exchange, server = tmp_path / "run", tmp_path / "weights", vllm_server()
-    trainer = trainer_beside(server[1], run, ["optimization.updates=2"], exchange)
-    assert run_fleet([server], trainer, tmp_path / "logs", exchange) == 0
-    log = read_training_log(run / LOG)
-    assert log.start.engine["server"] == "vllm" and len(log.updates) == 2
-    # After a weight sync through the folder the server says what the trainer says.
-    assert all((line.values["engine/k3"] or 0) < 1e-6 for line in log.updates)
-    assert (log.updates[0].values["kl_init/mean"] or 0) < 1e-9
-    assert (run / "last/model.safetensors").is_file() and not exchange.exists()
+    exchange, server = tmp_path / "weights", vllm_server()
+    waits, overlaps = tmp_path / "waits", tmp_path / "overlaps"
+    # A server takes a minute to start, so that both runs use one, as its only clients.
+    trainers = [
+        trainer_beside(server[1], waits, ["optimization.updates=2"], exchange),
+        trainer_beside(server[1], overlaps, ["optimization.updates=3"], exchange, ASYNCHRONOUS),
+    ]
+    script = " && ".join(shlex.join(one.words) for one in trainers)
+    both = Command(("sh", "-c", script), trainers[0].environment)
+    assert run_fleet([server], both, tmp_path / "logs", exchange) == 0
+    assert not exchange.exists()
+    for run in (waits, overlaps):
+        log = read_training_log(run / LOG)
+        assert log.start.engine["server"] == "vllm"
+        # What was drawn after a weight sync through the folder is as likely as the trainer says.
+        assert all((line.values.get("engine/k3") or 0) < 1e-6 for line in log.updates)
+        assert (log.updates[0].values["kl_init/mean"] or 0) < 1e-9
+        assert (run / "last/model.safetensors").is_file()
+    ages = [line.values["staleness/max"] for line in read_training_log(waits / LOG).updates]
+    assert ages == [0, 0]
+    ages = [line.values["staleness/max"] for line in read_training_log(overlaps / LOG).updates]
+    assert ages[0] == 0 and max(ages[1:]) == 1  # as many as --async-rollouts allows
 
 
 def test_doctor_looks_at_a_vllm_server(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -41,7 +41,9 @@ def train_words(run: Path, settings: Sequence[str]) -> list[str]:
     return [*words, *(word for one in (*SETTINGS, *settings) for word in ("--set", one))]
 
 
-def trainer_beside(address: str, run: Path, settings: Sequence[str], exchange: Path) -> Command:
+def trainer_beside(
+    address: str, run: Path, settings: Sequence[str], exchange: Path, *own: str
+) -> Command:
     """The trainer's two processes, whose rollouts a server plays.
 
     Args:
@@ -49,8 +51,9 @@ def trainer_beside(address: str, run: Path, settings: Sequence[str], exchange: P
         run: Run folder.
         settings: Of the training, for `--set`.
         exchange: Folder through which weights are handed over.
+        own: Further options.
     """
-    words = [*train_words(run, settings), "--gpus", "3"]
+    words = [*train_words(run, settings), "--gpus", "3", *own]
     plan = GpuPlan(serving=("2",), training=("0", "1"))
     command = trainer_command(plan, words, [f"{address}/v1"], "ckpt", exchange)
     at = command.words.index("benchmark.cli")
