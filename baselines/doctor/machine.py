@@ -16,6 +16,7 @@ from typing import Final
 import torch
 from packaging.requirements import Requirement
 
+from baselines.launch.plan import free_shared_memory
 from benchmark.versions import PROGRAM, versions
 
 GIB: Final = 2**30
@@ -25,6 +26,8 @@ minor version compatibility)."""
 _NVIDIA: Final = Path("/proc/driver/nvidia/version")
 _DRIVER: Final = re.compile(r"\b\d{3}\.\d+(?:\.\d+)?\b")
 _CUDART: Final = re.compile(rb"libcudart\.so\.(\d+)")
+LEAST_SHARED: Final = 1.0
+"""GiB of /dev/shm below which processes that share a machine may lack it; containers have less."""
 _FREE_DISK: Final = 2.0
 """GiB below which a folder is worth a warning."""
 
@@ -47,6 +50,7 @@ class Machine:
         cores: That this process may use.
         memory: Of the host.
         available: Of it, without swapping.
+        shared_memory: Free in /dev/shm; None where it is not there.
         disk: Free, by folder.
         gpus: That torch sees.
         driver: Version of NVIDIA's driver; None where there is none.
@@ -60,6 +64,7 @@ class Machine:
     cores: int
     memory: float
     available: float
+    shared_memory: float | None
     disk: Mapping[str, float]
     gpus: Sequence[Gpu]
     driver: str | None
@@ -92,11 +97,13 @@ def read_machine(folder: Path, engine: str) -> Machine:
     memory = memory_in(Path("/proc/meminfo").read_text("utf-8"))
     there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     places = {"runs": there, "temporary files": Path(tempfile.gettempdir())}
+    shared = free_shared_memory()
     return Machine(
         system=f"{platform.system()} {platform.release()} {platform.machine()}",
         cores=len(os.sched_getaffinity(0)),
         memory=memory["MemTotal"],
         available=memory["MemAvailable"],
+        shared_memory=None if shared is None else shared / GIB,
         disk={name: shutil.disk_usage(place).free / GIB for name, place in places.items()},
         gpus=tuple(_gpus()),
         driver=driver_in(_NVIDIA.read_text("utf-8")) if _NVIDIA.exists() else None,

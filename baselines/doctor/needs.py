@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from baselines.doctor.machine import GIB, Diagnosis, Machine
-from baselines.training.fit import Layout, fit_on
+from baselines.launch.plan import SHARED_MEMORY, sent_bytes
+from baselines.training.fit import fit_on
+from baselines.training.layout import Layout
 from tasks.texts import counted
 
 if TYPE_CHECKING:
@@ -76,12 +78,23 @@ def policy_needs(
                 f"and {free:.0f} GiB are free: choose another --out",
             )
         )
+    lines = [f"disk for checkpoints: up to {disk:.1f} GiB"]
+    if serving:
+        sent, there = sent_bytes(run) / GIB, machine.shared_memory or 0.0
+        lines.append(f"new weights for the servers: {sent:.2f} GiB, through {SHARED_MEMORY}")
+        if sent > there:
+            found.append(
+                Diagnosis(
+                    False,
+                    f"{SHARED_MEMORY} has {there:.1f} GiB free, and new weights of {name} take "
+                    f"{sent:.1f} GiB: they go through the run's folder, which is slow on a network "
+                    "disk; enlarge it (docker run --shm-size)",
+                )
+            )
     shared = ", sharded" if layout.sharded else ""
     served = f", {counted(serving, 'GPU')} with a server" if serving else ""
     divided = f"{counted(layout.processes, 'training process')}{shared}{served}"
-    text = (
-        f"{name}: {memory.parameters:,} parameters; {divided}\n{memory.text()}\n"
-        f"disk for checkpoints: up to {disk:.1f} GiB"
-    )
+    head = f"{name}: {memory.parameters:,} parameters; {divided}"
+    text = "\n".join([head, memory.text(), *lines])
     room = None if whole is None else fit.room
     return Needs(text, max(memory.phases.values()) if room is None else fit.peak, room, disk, found)

@@ -49,7 +49,9 @@ def page(
 
 def _machine_lines(machine: Machine) -> Iterator[str]:
     yield f"system     {machine.system}, {machine.cores} cores"
-    yield f"memory     {machine.memory:.1f} GiB, {machine.available:.1f} GiB available"
+    shared = machine.shared_memory
+    told = "no /dev/shm" if shared is None else f"{shared:.1f} GiB free in /dev/shm"
+    yield f"memory     {machine.memory:.1f} GiB, {machine.available:.1f} GiB available, {told}"
     yield "disk       " + ", ".join(f"{n} {free:.0f} GiB free" for n, free in machine.disk.items())
     if not machine.gpus:
         yield "GPUs       none"

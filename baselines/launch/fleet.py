@@ -46,7 +46,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def run_fleet(
-    servers: Sequence[tuple[Command, str]], trainer: Command, logs: Path, exchange: Path
+    servers: Sequence[tuple[Command, str]], trainer: Command, logs: Path, exchange: Path | None
 ) -> int:
     """Start the servers, wait until they answer, run the trainer, and end everything.
 
@@ -57,7 +57,7 @@ def run_fleet(
         servers: Each with its address, without `/v1`.
         trainer: The trainer's processes, or their launcher.
         logs: Folder of the servers' output.
-        exchange: Deleted at the end.
+        exchange: Deleted at the end; None for nothing.
 
     Returns:
         The trainer's exit code.
@@ -69,7 +69,8 @@ def run_fleet(
     logs.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         asked = stack.enter_context(_asked_to_stop())
-        stack.callback(shutil.rmtree, exchange, ignore_errors=True)
+        if exchange is not None:
+            stack.callback(shutil.rmtree, exchange, ignore_errors=True)
         running: list[_Server] = []
         stack.callback(_end, running)
         for number, (command, address) in enumerate(servers):

@@ -1,29 +1,36 @@
 """Which GPUs serve and which train, and the commands that make them do it."""
 
+import logging
+import math
 import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tasks.errors import UserError
+
+if TYPE_CHECKING:
+    from baselines.config.run import TrainingRun
 
 DEVICES: Final = "CUDA_VISIBLE_DEVICES"
 _SERVED: Final = 4
 """GPUs of which one serves, without another choice."""
-_SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a file system, not a file
+SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a file system, not a file
+_GIB: Final = 2**30
 _STOP_SECONDS: Final = 1800
 """That a trainer may take for its last checkpoint before torch's launcher kills it."""
 _OWN: Final = (*("--gpus", "--serve-gpus", "--engine"),)
 """Options that are not the trainer's, but of the plan."""
 _ACCELERATE: Final = Path(__file__).with_name("accelerate.yaml")
-_NCCL: Final = "--weights-nccl"
 _SERVERS: Final = (
     *("--dtype", "--gpu-memory-utilization", "--max-model-len", "--tensor-parallel-size"),
 )
 """Options of vLLM, which are not the trainer's where servers have them."""
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,27 +119,38 @@ def server_command(
     return Command(tuple(words), environment | ({} if gpu is None else {DEVICES: gpu}))
 
 
-def trainer_command(
-    plan: GpuPlan, words: Sequence[str], endpoints: Sequence[str], model: str, exchange: Path
-) -> Command:
-    """The trainer's processes, by accelerate's launcher with FSDP2 where there are several.
+def train_words(plan: GpuPlan, words: Sequence[str], endpoints: Sequence[str]) -> list[str]:
+    """The `train` command of each of the trainer's processes.
 
     Args:
         plan: From `plan_gpus`.
         words: Of the `train` command that is run.
         endpoints: Addresses of the servers; where there are none, each process has an engine,
-            whose memory is free while it learns.
-        model: Name that they serve.
-        exchange: Folder through which they get new weights.
+            whose memory is free while it learns if there are several.
     """
-    train = ["-m", "benchmark.cli", *without_own(words, bool(plan.serving))]
+    train = without_own(words, bool(plan.serving))
+    if plan.serving:
+        return [*train, *(part for address in endpoints for part in ("--endpoint", address))]
+    sleeps = len(plan.training) > 1 and "--sleep" not in train
+    return [*train, "--engine", "vllm", *(["--sleep"] if sleeps else [])]
+
+
+def trainer_command(
+    plan: GpuPlan, words: Sequence[str], endpoints: Sequence[str], model: str, exchange: Path | None
+) -> Command:
+    """The trainer's processes, by accelerate's launcher with FSDP2 where there are several.
+
+    Args:
+        plan: See `train_words`.
+        words: Likewise.
+        endpoints: Likewise.
+        model: Name that the servers serve.
+        exchange: Folder through which they get new weights; None if the user has chosen how.
+    """
+    train = ["-m", "benchmark.cli", *train_words(plan, words, endpoints)]
     if plan.serving:
         train += ["--served-model", model]
-        train += [part for address in endpoints for part in ("--endpoint", address)]
-        if not by_nccl(train):
-            train += ["--weights-folder", str(exchange)]
-    else:
-        train += ["--engine", "vllm", *([] if "--sleep" in train else ["--sleep"])]
+        train += [] if exchange is None else ["--weights-folder", str(exchange)]
     environment = {DEVICES: ",".join(plan.training)}
     count = len(plan.training)
     if count == 1:
@@ -143,11 +161,6 @@ def trainer_command(
     ]
     environment["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] = str(_STOP_SECONDS)
     return Command((*launcher, *train), environment)
-
-
-def by_nccl(words: Sequence[str]) -> bool:
-    """Whether a `train` command asks for weights to be sent by NCCL."""
-    return any(word == _NCCL or word.startswith(f"{_NCCL}=") for word in words)
 
 
 def without_own(words: Sequence[str], served: bool = True) -> list[str]:
@@ -172,15 +185,36 @@ def without_own(words: Sequence[str], served: bool = True) -> list[str]:
     return left
 
 
-def exchange_folder(model: Path, run: Path) -> Path:
-    """Where weights go on their way to the servers: in memory, if it has room for two of them.
+def exchange_folder(size: int, run: Path) -> Path:
+    """Where weights go on their way to the servers: in memory, if it has room for them.
 
     Args:
-        model: Folder of the init.
+        size: Bytes of all weights as they are sent; there is one copy of them at a time.
         run: The run's folder, which may be on a slow disk.
     """
-    # In float32, if they are stored in two bytes.
-    size = 2 * sum(file.stat().st_size for file in model.glob("*.safetensors"))
-    if _SHARED_MEMORY.is_dir() and shutil.disk_usage(_SHARED_MEMORY).free > 2 * size:
-        return _SHARED_MEMORY / f"arlarena-weights-{os.getpid()}"
+    free = free_shared_memory()
+    if free is not None and free >= size:
+        return SHARED_MEMORY / f"arlarena-weights-{os.getpid()}"
+    there = "is not there" if free is None else f"has {free / _GIB:.1f} GiB free"
+    log.warning(
+        "%s %s, and new weights take %.1f GiB: they go through %s, which is slow on a network disk",
+        SHARED_MEMORY,
+        there,
+        size / _GIB,
+        run / "weights",
+    )
     return run / "weights"
+
+
+def sent_bytes(run: "TrainingRun") -> int:
+    """Bytes of a file with all weights, as servers read them; tied ones are in it twice."""
+    from benchmark.engines.core.weights import read_layout
+
+    assert run.init.path is not None
+    size = 2 if run.weights_dtype == "bfloat16" else 4
+    return size * sum(math.prod(shape) for shape in read_layout(run.init.path).shapes.values())
+
+
+def free_shared_memory() -> int | None:
+    """Bytes that are free in the file system in memory; None where there is none."""
+    return shutil.disk_usage(SHARED_MEMORY).free if SHARED_MEMORY.is_dir() else None

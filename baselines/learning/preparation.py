@@ -46,10 +46,11 @@ def memory_advice(optimization: Optimization) -> Iterator[None]:
             raise
         raise UserError(
             "out of memory: lower optimization.micro_batch_tokens (now "
-            f"{optimization.micro_batch_tokens}) or vLLM's share (--gpu-memory-utilization), or "
-            "set optimization.gradient_checkpointing=true; no result depends on these and the same "
-            "command resumes. A policy that is too large for one GPU can be sharded over "
-            "several (accelerate launch with FSDP2)"
+            f"{optimization.micro_batch_tokens}) or vLLM's share (--gpu-memory-utilization), set "
+            "optimization.gradient_checkpointing=true, or let vLLM in this process sleep while the "
+            "policy learns (--sleep): no result depends on these, and the same command resumes. As "
+            "a new run: more GPUs (--gpus N, sharded), LoRA (--set optimization.lora.rank=32), or "
+            "8-bit moments (--set optimization.optimizer=adamw_8bit)"
         ) from error
 
 

@@ -168,7 +168,7 @@ def load_last(accelerator: Accelerator, folder: Path) -> dict[str, torch.Tensor]
     """
     saved = folder / LAST / _STATE
     path = saved / _OLDER
-    _check_format(accelerator, saved)
+    check_format(folder, is_sharded(accelerator))
     generators = sorted(saved.glob(f"{RNG_STATE_NAME}_*.pkl"))
     own = saved / f"{RNG_STATE_NAME}_{accelerator.process_index}.pkl"
     try:
@@ -188,20 +188,25 @@ def load_last(accelerator: Accelerator, folder: Path) -> dict[str, torch.Tensor]
         ) from error
 
 
-def _check_format(accelerator: Accelerator, saved: Path) -> None:
-    """Check that a checkpoint is sharded if and only if this run is.
+def check_format(folder: Path, wanted: bool) -> None:
+    """Check that a run's last checkpoint, if there is one, is sharded if and only if the run is.
+
+    Args:
+        folder: The run's folder.
+        wanted: Whether the run is sharded.
 
     Raises:
         UserError: It is not.
     """
-    sharded, wanted = any(saved.glob("optimizer_*/.metadata")), is_sharded(accelerator)
-    if sharded == wanted:
+    saved = folder / LAST / _STATE
+    sharded = any(saved.glob("optimizer_*/.metadata"))
+    if sharded == wanted or not saved.exists():
         return
-    how = {True: "with FSDP (accelerate launch --use_fsdp)", False: "without FSDP"}
+    how = {True: "with FSDP", False: "without FSDP"}
     raise UserError(
-        f"the checkpoint {saved.parent} was written {how[sharded]}, and this run is {how[wanted]}: "
-        "resume it the way it was started, on any number of processes; the model in it can be used "
-        "anywhere"
+        f"the checkpoint {folder / LAST} was written {how[sharded]}, and this run is "
+        f"{how[wanted]}: resume it the way it was started (FSDP: several training processes, by "
+        "--gpus or accelerate launch --use_fsdp); the model in it can be used anywhere"
     )
 
 

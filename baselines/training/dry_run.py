@@ -13,7 +13,8 @@ from baselines.learning.metrics import memory_metrics
 from baselines.rollouts.collector import Collector, TaskSource
 from baselines.rollouts.process_shards import ProcessShards
 from baselines.rollouts.rows import training_protocol
-from baselines.training.fit import Layout, memory_of
+from baselines.training.fit import memory_of
+from baselines.training.layout import Layout
 from baselines.training.validation import Validator
 from benchmark.engines.core.base import Engine
 from benchmark.hosts.choose import EnvPool

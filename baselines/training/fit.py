@@ -1,47 +1,17 @@
-"""Whether a run fits on its GPUs, and with micro-batches of which size.
-
-Phases differ in what else is on a GPU: a sleeping engine leaves its memory to learning, and takes
-it back for playing, from the weight sync on.
-"""
+"""Whether a run fits on its GPUs, and with micro-batches of which size."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from baselines.rollouts.rows import longest_row
+from baselines.training.layout import Layout
 from baselines.training.memory import Memory, estimate_memory
 
 if TYPE_CHECKING:
     from baselines.config.run import TrainingRun
 
-ASLEEP: Final = 2.0
-"""GiB that a sleeping vLLM may keep: its context, its graphs."""
 LEAST: Final = 2_048
 """Tokens of the smallest micro-batches that are chosen unasked: smaller ones are slow."""
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """How a run is laid out on devices.
-
-    Attributes:
-        processes: That train.
-        sharded: Whether FSDP spreads the models over them.
-        everywhere: Each of them has an engine that gets whole weights.
-        share: Of a device's memory, that the engine on it takes.
-        sleeps: Whether that engine gives it back while the policy learns.
-    """
-
-    processes: int = 1
-    sharded: bool = False
-    everywhere: bool = False
-    share: float = 0.0
-    sleeps: bool = False
-
-    def room(self, whole: float, phase: str) -> float:
-        """GiB of a device of `whole` GiB that the trainer may take in a phase."""
-        if self.sleeps and phase == "learning":
-            return whole - ASLEEP
-        return whole * (1 - self.share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +50,11 @@ class Fit:
     @property
     def lack(self) -> str:
         """What is missing, and what helps, as the end of a sentence."""
-        helping = ["more GPUs", "optimization.lora.rank=32", "optimization.optimizer=adamw_8bit"]
+        helping = [
+            *("more GPUs", "--set optimization.lora.rank=32"),
+            "--set optimization.optimizer=adamw_8bit",
+            *unmeasured(self.memory),
+        ]
         beside = self.layout.share > 0
         awake = beside and not (self.layout.sleeps and self.phase == "learning")
         helping += ["a lower --gpu-memory-utilization"] if awake else []
@@ -90,6 +64,36 @@ class Fit:
             f"{self.phase} needs {self.peak:.1f} GiB of each device, and {self.room:.1f} GiB are "
             f"{where} (computed); what helps: {', '.join(helping)}"
         )
+
+
+def unmeasured(memory: Memory) -> list[str]:
+    """What spares a reference that only measures: one option, or none."""
+    if not memory.measuring:
+        return []
+    return [f"--set kl.measured=false (saves {memory.measuring:.1f} GiB)"]
+
+
+def verdict(run: "TrainingRun", layout: Layout, whole: float | None) -> str:
+    """Whether a run fits, in a line for people.
+
+    Args:
+        run: With micro-batches as they will be.
+        layout: Of it on devices.
+        whole: GiB of the smallest device; None where there is none to judge.
+    """
+    beside = f", with {layout.share:.0%} of each for vLLM" if layout.share else ""
+    if whole is None:
+        memory = memory_of(run, layout)
+        need = f"it needs GPUs of at least {layout.least(memory.phases):.1f} GiB{beside}"
+        less = "".join(f"; less with {option}" for option in unmeasured(memory))
+        return f"{need} (computed; there is no GPU here to compare){less}"
+    found = fit_on(run, layout, whole, shrink=False)
+    if not found.fits:
+        return f"it does not fit: {found.lack}"
+    return (
+        f"it fits: {found.phase} has the least room left, {found.peak:.1f} of {found.room:.1f} "
+        f"GiB{beside} (computed)"
+    )
 
 
 def memory_of(run: "TrainingRun", layout: Layout, tokens: int | None = None) -> Memory:
@@ -105,8 +109,8 @@ def memory_of(run: "TrainingRun", layout: Layout, tokens: int | None = None) -> 
         own = config.optimization.model_copy(update={"micro_batch_tokens": tokens})
         config = config.model_copy(update={"optimization": own})
     longest = longest_row(config, run.tasks)
-    processes, sharded = layout.processes, layout.sharded
-    return estimate_memory(model, config, processes, sharded, longest, layout.everywhere)
+    sent = 2 if run.weights_dtype == "bfloat16" else 4
+    return estimate_memory(model, config, layout, longest, sent, run.weights_on_gpu)
 
 
 def fit_on(run: "TrainingRun", layout: Layout, whole: float, shrink: bool = True) -> Fit:

@@ -21,6 +21,7 @@ from baselines.config.schema import TrainConfig
 from baselines.learning.head import DEFAULT_CHUNK, Wanted, chunked_head, use_chunked_head
 from baselines.learning.lora import add_updates
 from baselines.learning.sharding import narrow_frozen
+from baselines.training.layout import EngineModels, Layout
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
@@ -43,12 +44,15 @@ class Memory:
         phases: Peaks, by phase; without an engine.
         tokens: Of the micro-batch that was measured.
         parameters: Of the policy.
+        measuring: Of the reference, where it measures the distance from the init and moves no
+            update (`kl.measured`); 0 otherwise.
     """
 
     parts: Mapping[str, float]
     phases: Mapping[str, float]
     tokens: int
     parameters: int
+    measuring: float
 
     @property
     def peak(self) -> float:
@@ -61,7 +65,7 @@ class Memory:
         phases = ", ".join(f"{name} {size:.2f}" for name, size in self.phases.items())
         return (
             f"memory of each process in GiB, computed: {parts}\n"
-            f"peaks: {phases} (with {OVERHEAD:g} for libraries, without an engine's share; "
+            f"peaks: {phases} (with {OVERHEAD:g} for libraries, without vLLM's share; "
             f"micro-batches of {self.tokens:,} tokens)"
         )
 
@@ -69,26 +73,27 @@ class Memory:
 def estimate_memory(
     model: "PretrainedConfig",
     config: TrainConfig,
-    processes: int,
-    sharded: bool,
+    layout: Layout,
     longest: int,
-    everywhere: bool = False,
+    sent: int = 4,
+    gathers: bool = False,
 ) -> Memory:
     """Estimate what a process needs; images in micro-batches are not counted.
 
     Args:
         model: Of the policy.
         config: What is chosen.
-        processes: That train.
-        sharded: Whether FSDP spreads the models over them.
+        layout: Of the run on devices.
         longest: Response tokens that a row can have.
-        everywhere: Each process has an engine that gets whole weights.
+        sent: Bytes of each weight, as engines get them.
+        gathers: The main process has all of them on its device before they are sent (NCCL).
     """
     optimization, lora = config.optimization, config.optimization.lora
+    sharded = layout.sharded
     sizes = _sizes(model, None if lora is None else lora.rank)
     count = sizes.parameters
     narrow = optimization.mixed_precision == "bf16"
-    share = processes if sharded else 1
+    share = layout.processes if sharded else 1
     moments = 2.1 if optimization.optimizer == "adamw_8bit" else 8.0
     # Under autocast, matrices that nothing but products sees are kept in bfloat16.
     halved = count if sharded else sizes.linear
@@ -104,17 +109,29 @@ def estimate_memory(
     }
     if lora is None and (config.needs_reference or config.kl.measured):
         parts["reference"] = frozen
+    if config.sampling.cross_policy is not None:
+        # Whole and in float32, as the trainer keeps them for its checkpoints.
+        parts["older policy"] = 4 * count
+    if layout.models is not None:
+        parts["engines"] = _of_engines(model, layout.models, count, PROMPT + longest)
+    lasting = sum(size for name, size in parts.items() if name != "gradients")
     length = PROMPT + longest
     rows = max(optimization.micro_batch_tokens // length, 1)
     if sharded:
-        parts["gathered"] = _gathered(model, 2 if narrow else 4)
+        layer, rest = _layers(model)
+        size = 2 if narrow else 4
+        parts["gathered"] = size * (2 * layer + rest)
+        # A layer's gradients are whole until they are in the buffer that is summed, in float32. The
+        # embeddings' are so when no activation is left.
+        parts["reduced"] = (size + 4) * layer
     parts["micro-batch"] = _micro_batch(model, config, (rows, length, longest), sharded)
-    lasting = sum(parts.get(name, 0) for name in ("weights", "moments", "reference"))
-    # Without FSDP none is made but bfloat16 copies for vLLM. Those with an update are always new.
-    copies: float = 2 * count if narrow else 0 if lora is None else 4 * sizes.linear
+    # Without FSDP none is made but in another type. Those with an update are always new.
+    copies: float = 2 * count if sent == 2 else 0 if lora is None else 4 * sizes.linear
     if sharded:
         # Each tensor is whole for a moment.
-        copies = parts["gathered"] + (2 if narrow else 4) * count * everywhere
+        copies = parts["gathered"] + sent * count * (layout.everywhere or gathers)
+    # The new one is made before the old one goes.
+    copies += parts.get("older policy", 0)
     phases = {
         "playing": lasting,
         "learning": sum(parts.values()),
@@ -125,7 +142,17 @@ def estimate_memory(
         {name: size / GIB + OVERHEAD for name, size in phases.items()},
         rows * length,
         count,
+        0.0 if config.needs_reference else parts.get("reference", 0) / GIB,
     )
+
+
+def _of_engines(model: "PretrainedConfig", engines: EngineModels, count: int, length: int) -> float:
+    """Bytes of engines of transformers: weights, and the keys and values, which they keep."""
+    text = model.get_text_config(decoder=True)
+    heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
+    size = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
+    keys = 2 * text.num_hidden_layers * heads * size * length * engines.rows
+    return float(engines.count * engines.size * (count + keys))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,14 +185,14 @@ def _sizes(config: "PretrainedConfig", rank: int | None) -> _Sizes:
     return _Sizes(count, sum(linear.values()), (rank or 0) * sides, seeing)
 
 
-def _gathered(config: "PretrainedConfig", size: int) -> float:
-    """Bytes of what FSDP has whole at a time: two layers, the embeddings and the last layer."""
+def _layers(config: "PretrainedConfig") -> tuple[int, int]:
+    """Weights of the largest layer, and of what FSDP has whole beside layers: the embeddings."""
     model = _empty(config, "meta", torch.float32)
     text = getattr(model.base_model, "language_model", model.base_model)
     layers: Sequence[torch.nn.Module] = text.layers
     of_layers = [sum(weight.numel() for weight in layer.parameters()) for layer in layers]
     rest = sum(weight.numel() for weight in model.parameters()) - sum(of_layers)
-    return float(size * (2 * max(of_layers) + rest))
+    return max(of_layers), rest
 
 
 def _empty(config: "PretrainedConfig", device: str, dtype: torch.dtype) -> Any:

@@ -47,7 +47,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         arguments = parse(words)
-        arguments.words = words
     except UserError as error:
         debug = argparse.Namespace(debug="--debug" in words, command=_named(words))
         return _fail(debug, str(error), EXIT_USER_ERROR)
@@ -85,6 +84,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parse(words: Sequence[str]) -> argparse.Namespace:
     """Read a command line.
 
+    Returns:
+        The options, with the command line itself as `words`.
+
     Raises:
         UserError: It has an unknown command, option or value.
         SystemExit: It asks for help or the version, which is printed.
@@ -96,7 +98,9 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         words = [*words[1:], "--help"]
     elif len(words) == 1 and (one := parser.subcommands().get(words[0])) and one.subcommands():
         words = [*words, "--help"]  # a command that only has commands
-    return parser.parse(words)
+    arguments = parser.parse(words)
+    arguments.words = list(words)
+    return arguments
 
 
 def prepare(arguments: argparse.Namespace) -> None:

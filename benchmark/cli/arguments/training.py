@@ -12,6 +12,8 @@ from benchmark.cli.arguments.common import (
 )
 from benchmark.engines.core.names import ENGINES
 
+SCALES = ("tiny", "smoke", "paper", "paper_released")
+"""All that are shipped; read from their folder, they would cost every command an import."""
 DEFAULT_SCALE = "tiny"
 
 
@@ -111,7 +113,8 @@ def _add_configuration(parser: argparse.ArgumentParser) -> None:
         help="variables for the chat template in training and validation, as "
         "'{\"enable_thinking\": false}'; a run on a track becomes an open run",
     )
-    parser.add_argument("--scale", help=f"tiny, paper or a YAML file (default: {DEFAULT_SCALE})")
+    scales = ", ".join(SCALES)
+    parser.add_argument("--scale", help=f"{scales}, or a YAML file (default: {DEFAULT_SCALE})")
     parser.add_argument("--seed", type=seed, default=0, help="seed of streams, sampling and order")
     parser.add_argument(
         "--set",
@@ -155,7 +158,7 @@ def _add_conduct(parser: argparse.ArgumentParser) -> None:
         type=count,
         metavar="N",
         help="use N GPUs of this machine: with several, start vLLM servers on some and train on "
-        "the others, sharded",
+        "the others, sharded; --dry-run then computes memory and loads nothing, on any machine",
     )
     gpus.add_argument(
         "--serve-gpus",

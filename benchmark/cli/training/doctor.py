@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 
 from benchmark.cli.from_baselines import find_model
 from benchmark.cli.say import say
-from benchmark.cli.training.engines import ENGINE_SHARE, check_unserved, weight_transfer
+from benchmark.cli.training.engines import (
+    ENGINE_SHARE,
+    check_unserved,
+    transformers_models,
+    usual_dtype,
+    weight_transfer,
+)
 from benchmark.cli.training.gpus import layout_of
 from benchmark.cli.training.train import set_threads
 from benchmark.engines.choose import EngineOptions, build_engine, choose_kind
@@ -24,7 +30,7 @@ if TYPE_CHECKING:
     from baselines.doctor.machine import Diagnosis, Machine
     from baselines.doctor.needs import Needs
     from baselines.doctor.smoke import Smoke
-    from baselines.training.fit import Layout
+    from baselines.training.layout import Layout
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -80,37 +86,58 @@ def _needs(arguments: argparse.Namespace, machine: "Machine") -> "Needs":
     config = resolve(arguments.recipe, arguments.scale, names, arguments.set)
     tasks = tuple(load_task(name) for name in names)
     folder = Path(arguments.out or "runs")
-    training = TrainingRun(Path(arguments.recipe).stem, config, tasks, init, 0, folder)
+    kind = machine.engine if arguments.gpus is None else "vllm"
+    training = TrainingRun(
+        Path(arguments.recipe).stem,
+        config,
+        tasks,
+        init,
+        0,
+        folder,
+        weights_dtype=usual_dtype(config, kind),
+    )
     # The host's memory says nothing about GPUs that are not there.
     whole = None if arguments.gpus else machine.memory
     whole = min((gpu.memory for gpu in machine.gpus), default=whole)
     fixed = any("micro_batch_tokens=" in text for text in arguments.set)
-    return policy_needs(training, machine, *_layout(arguments, machine), whole, not fixed)
+    layout, serving = _layout(training, arguments, machine)
+    return policy_needs(training, machine, layout, serving, whole, not fixed)
 
 
-def _layout(arguments: argparse.Namespace, machine: "Machine") -> "tuple[Layout, int]":
+def _layout(
+    training: "TrainingRun", arguments: argparse.Namespace, machine: "Machine"
+) -> "tuple[Layout, int]":
     """What `train` would make of as many GPUs, and how many of them serve.
 
     Raises:
         UserError: It would refuse the numbers.
     """
     from baselines.launch.plan import plan_gpus
-    from baselines.training.fit import Layout
+    from baselines.training.layout import Layout
 
     count = arguments.gpus or 1
-    if arguments.endpoint or (arguments.gpus is None and machine.engine != "vllm"):
+    if arguments.endpoint:
         return Layout(count, count > 1), 0
+    if arguments.gpus is None and machine.engine == "transformers":
+        return Layout(everywhere=True, models=transformers_models(training, "auto")), 0
     plan = plan_gpus(count, arguments.serve_gpus, tuple(map(str, range(count))))
     return layout_of(plan, arguments), len(plan.serving)
 
 
 def _gpu_findings(arguments: argparse.Namespace, machine: "Machine") -> "Iterator[Diagnosis]":
-    """Whether there are as many GPUs as are asked for."""
-    from baselines.doctor.machine import Diagnosis
+    """Whether there are as many GPUs as are asked for, and memory for their processes to share."""
+    from baselines.doctor.machine import LEAST_SHARED, Diagnosis
 
     if arguments.gpus is not None and arguments.gpus > len(machine.gpus):
         there = counted(len(machine.gpus), "GPU")
         yield Diagnosis(True, f"--gpus {arguments.gpus}: torch sees {there} on this machine")
+    shared = machine.shared_memory or 0.0
+    if (arguments.gpus or 1) > 1 and shared < LEAST_SHARED:
+        yield Diagnosis(
+            False,
+            f"only {shared:.2f} GiB are free in /dev/shm, through which NCCL's processes may "
+            "exchange data: enlarge it (docker run --shm-size)",
+        )
 
 
 def _smoke(arguments: argparse.Namespace, options: EngineOptions) -> "Smoke":

@@ -1,13 +1,13 @@
 """Engines of `arlarena-bench train`: which one samples, and how it gets new weights."""
 
 import argparse
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from benchmark.engines.choose import EngineOptions, build_engine, choose_kind
+from benchmark.cli.training.processes import process_count
+from benchmark.engines.choose import MAX_BATCH, EngineOptions, build_engine, choose_kind
 from benchmark.engines.core.base import ChatOptions, Engine
 from benchmark.engines.core.chat import Chat
 from tasks.errors import UserError
@@ -16,12 +16,15 @@ if TYPE_CHECKING:
     from accelerate import Accelerator
 
     from baselines.config.run import TrainingRun
+    from baselines.config.schema import TrainConfig
+    from baselines.training.layout import EngineModels
     from benchmark.engines.server.weight_transfer import WeightTransfer
 
 TIS_CAP = 2.0
 """Of truncated importance weights, where the engine is not the trainer's own."""
 ENGINE_SHARE = 0.4
-"""Of a GPU's memory, that vLLM takes where a policy is trained on the same GPU."""
+"""Of a GPU's memory, that vLLM takes where a policy is trained on the same GPU; its engines share
+it where there are two."""
 IN_STEP: Final = {"async_scheduling": False}
 """For vLLM whose weights change while requests run; see `VllmEngine._replace_weights`."""
 
@@ -35,13 +38,14 @@ def engine_options(training: "TrainingRun", arguments: argparse.Namespace) -> En
     from baselines.rollouts.rows import longest_row
 
     rollout = training.config.rollout
-    several = int(os.environ.get("WORLD_SIZE", "1")) > 1
-    alone = arguments.engine == "auto" and not arguments.endpoint and several
+    alone = arguments.engine == "auto" and not arguments.endpoint and process_count() > 1
     # In-process vLLM in several processes has never run on GPUs: it must be asked for.
     bare = EngineOptions("transformers" if alone else arguments.engine, tuple(arguments.endpoint))
     share = arguments.gpu_memory_utilization
     if share is None and has_gpu() and choose_kind(bare) == "vllm":
         share = ENGINE_SHARE
+    if share is not None:
+        share /= engine_count(training)
     asynchronous = rollout.max_staleness is not None
     in_step = asynchronous and choose_kind(bare) == "vllm"
     return replace(
@@ -58,6 +62,26 @@ def engine_options(training: "TrainingRun", arguments: argparse.Namespace) -> En
         deterministic=not asynchronous,
         model_args=IN_STEP if in_step else {},
     )
+
+
+def engine_count(training: "TrainingRun") -> int:
+    """Engines of a process that has any: with cross-policy sampling, one has older weights."""
+    return 1 if training.config.sampling.cross_policy is None else 2
+
+
+def transformers_models(training: "TrainingRun", dtype: str) -> "EngineModels":
+    """The models that the transformers engine keeps beside the policy; vLLM has a share instead.
+
+    Args:
+        training: The run.
+        dtype: That is asked for, by name.
+    """
+    from baselines.training.layout import EngineModels
+
+    rollout = training.config.rollout
+    rows = min(rollout.concurrency or rollout.groups * rollout.group_size, MAX_BATCH)
+    wide = dtype == "float32" or (dtype == "auto" and not has_gpu())
+    return EngineModels(engine_count(training), 4 if wide else 2, rows)
 
 
 def has_gpu() -> bool:
@@ -98,50 +122,73 @@ def weights_dtype(
         if chosen is not None:
             raise UserError("--weights-dtype is for vLLM; the transformers engine needs no copy")
         return "float32"
-    narrow = training.config.optimization.mixed_precision == "bf16"
-    return chosen or ("bfloat16" if narrow else "float32")
+    return chosen or usual_dtype(training.config, kind)
 
 
-def has_engine(
-    training: "TrainingRun", arguments: argparse.Namespace, accelerator: "Accelerator"
-) -> bool:
-    """Whether this process has an engine; servers are asked by the main process for all.
+def usual_dtype(config: "TrainConfig", kind: str) -> Literal["float32", "bfloat16"]:
+    """In what an engine gets weights if nobody has chosen."""
+    narrow = config.optimization.mixed_precision == "bf16"
+    return "bfloat16" if narrow and kind != "transformers" else "float32"
+
+
+def check_engine(training: "TrainingRun", arguments: argparse.Namespace, processes: int) -> None:
+    """Refuse what the engine cannot do for this run, before anything is loaded or started.
+
+    Args:
+        training: The run.
+        arguments: As the trainer's processes get them.
+        processes: That train.
 
     Raises:
-        UserError: The engine does not go with several processes.
+        UserError: Something is asked for that it cannot do.
     """
     kind = choose_kind(engine_options(training, arguments))
-    if accelerator.num_processes == 1 or kind == "transformers":
-        return True
+    crossing = training.config.sampling.cross_policy is not None
+    if kind == "openai":
+        if crossing:
+            raise UserError(
+                "cross-policy sampling needs a second engine with older weights, but servers have "
+                "one set of weights: use one GPU (--gpus 1), or --engine vllm or transformers"
+            )
+        _nccl_address(arguments)
+        return
+    check_unserved(arguments)
     if kind != "vllm":
-        return bool(accelerator.is_main_process)
+        return
+    if processes > 1:
+        _check_engines_of_processes(training, arguments)
+    if not arguments.sleep:
+        return
+    if crossing:
+        raise UserError(
+            "--sleep does not go with cross-policy sampling: it needs two engines, and vLLM lets "
+            "one engine of a process sleep"
+        )
+    if training.config.rollout.max_staleness is not None:
+        raise UserError(
+            "--sleep does not go with asynchronous rollouts: the engine plays while the policy "
+            "learns"
+        )
+
+
+def _check_engines_of_processes(training: "TrainingRun", arguments: argparse.Namespace) -> None:
+    """See `check_engine`; vLLM is in each of several processes."""
+    said = "in-process vLLM in several training processes does not go with"
+    if training.config.sampling.cross_policy is not None:
+        raise UserError(
+            f"{said} cross-policy sampling, which needs two engines; use one GPU (--gpus 1), or "
+            "--engine transformers"
+        )
     contradiction = None
     if arguments.tensor_parallel_size:
         contradiction = "--tensor-parallel-size: each process has an engine of its own"
-    elif training.config.sampling.cross_policy is not None:
-        contradiction = "cross-policy sampling, which needs two engines"
     elif training.config.rollout.max_staleness is not None:
         contradiction = "--async-rollouts: its GPU learns and plays in turns"
     if contradiction is not None:
         raise UserError(
-            f"in-process vLLM in several training processes does not go with {contradiction}; "
-            "use vLLM servers (--endpoint URL) or --engine transformers"
+            f"{said} {contradiction}; use vLLM servers (--gpus N without --serve-gpus 0, or "
+            "--endpoint URL) or --engine transformers"
         )
-    return True
-
-
-def make_engine(training: "TrainingRun", arguments: argparse.Namespace) -> Engine:
-    """The engine of this process; it starts when it is entered.
-
-    Raises:
-        UserError: It cannot be used for this run.
-    """
-    options = engine_options(training, arguments)
-    kind = choose_kind(options)
-    if kind == "openai":
-        return _servers(training, options, arguments)
-    check_unserved(arguments)
-    return build_engine(kind, options, training.init)
 
 
 def check_unserved(arguments: argparse.Namespace) -> None:
@@ -158,17 +205,37 @@ def check_unserved(arguments: argparse.Namespace) -> None:
             )
 
 
+def has_engine(
+    training: "TrainingRun", arguments: argparse.Namespace, accelerator: "Accelerator"
+) -> bool:
+    """Whether this process has an engine; servers are asked by the main process for all."""
+    kind = choose_kind(engine_options(training, arguments))
+    return kind != "openai" or bool(accelerator.is_main_process)
+
+
+def make_engine(training: "TrainingRun", arguments: argparse.Namespace) -> Engine:
+    """The engine of this process; it starts when it is entered.
+
+    Args:
+        training: The run.
+        arguments: That `check_engine` has found in order.
+
+    Raises:
+        UserError: A library is missing, or a setting of the engine's is wrong.
+    """
+    options = engine_options(training, arguments)
+    kind = choose_kind(options)
+    if kind == "openai":
+        return _servers(training, options, arguments)
+    return build_engine(kind, options, training.init)
+
+
 def _servers(
     training: "TrainingRun", options: EngineOptions, arguments: argparse.Namespace
 ) -> Engine:
     """Servers that take new weights from files."""
     from benchmark.engines.server.openai import OpenAIEngine
 
-    if training.config.sampling.cross_policy is not None:
-        raise UserError(
-            "cross-policy sampling needs a second engine with older weights, but "
-            "servers have one set of weights: use --engine vllm or transformers"
-        )
     assert training.init.path is not None
     return OpenAIEngine(
         options.endpoints,
@@ -189,9 +256,23 @@ def weight_transfer(training: "TrainingRun", arguments: argparse.Namespace) -> "
     from benchmark.engines.server.weight_transfer import FolderTransfer
 
     assert training.init.path is not None
-    if arguments.weights_nccl is None:
+    address = _nccl_address(arguments)
+    if address is None:
         exchange = Path(arguments.weights_folder or training.folder / "weights").absolute()
         return FolderTransfer(training.init.path, exchange)
+    from benchmark.engines.server.nccl_transfer import NcclTransfer
+
+    return NcclTransfer(training.init.path, *address)
+
+
+def _nccl_address(arguments: argparse.Namespace) -> tuple[str, int] | None:
+    """Host and port that weights are sent from; None where they go through a folder.
+
+    Raises:
+        UserError: The address is none, or two ways are asked for.
+    """
+    if arguments.weights_nccl is None:
+        return None
     if arguments.weights_folder is not None:
         raise UserError("use --weights-folder or --weights-nccl, not both")
     host, _, port = arguments.weights_nccl.rpartition(":")
@@ -199,6 +280,4 @@ def weight_transfer(training: "TrainingRun", arguments: argparse.Namespace) -> "
         raise UserError(
             f"--weights-nccl takes HOST:PORT with a free port, not {arguments.weights_nccl!r}"
         )
-    from benchmark.engines.server.nccl_transfer import NcclTransfer
-
-    return NcclTransfer(training.init.path, host, int(port))
+    return host, int(port)

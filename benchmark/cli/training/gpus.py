@@ -12,56 +12,65 @@ import yaml
 from benchmark.cli.say import say
 from benchmark.cli.training.engines import (
     ENGINE_SHARE,
-    check_unserved,
     engine_options,
     has_gpu,
+    transformers_models,
 )
+from benchmark.cli.training.processes import process_count
+from benchmark.engines.choose import choose_kind
 from tasks.errors import UserError
 
 if TYPE_CHECKING:
     from baselines.config.run import TrainingRun
     from baselines.launch.plan import GpuPlan
-    from baselines.training.fit import Layout
+    from baselines.training.layout import Layout
 
 
-def check_gpus(arguments: argparse.Namespace) -> int:
-    """The GPUs of the run; they are there, and nothing else is asked for.
+def divide(arguments: argparse.Namespace) -> "GpuPlan":
+    """Deal the GPUs of the run out; they are there, and nothing else is asked for.
 
     Raises:
         UserError: There are fewer, or another option contradicts.
     """
+    from baselines.launch.plan import plan_gpus, visible_gpus
+
     if "WORLD_SIZE" in os.environ:
         raise UserError("--gpus starts the processes itself: leave the launcher out, or --gpus")
     if arguments.endpoint or arguments.engine not in ("auto", "vllm"):
         raise UserError("--gpus starts vLLM itself: leave out --engine and --endpoint")
-    if arguments.tensor_parallel_size and arguments.gpus > 1:
+    if arguments.tensor_parallel_size:
         raise UserError(
-            "--gpus starts one server on each serving GPU: leave out --tensor-parallel-size, or "
-            "start servers yourself and name them with --endpoint"
+            "--gpus starts one engine on each GPU that has any: leave out --tensor-parallel-size, "
+            "or start servers yourself and name them with --endpoint"
         )
-    if arguments.serve_gpus == 0 and arguments.async_rollouts is not None:
-        raise UserError(
-            "--serve-gpus 0: every GPU plays and learns in turns, so --async-rollouts has no effect"
-        )
-    if not _plan(arguments).serving:
-        check_unserved(arguments)
-    return int(arguments.gpus)
-
-
-def _plan(arguments: argparse.Namespace) -> "GpuPlan":
-    from baselines.launch.plan import plan_gpus, visible_gpus
-
     # What a run would cost can be asked on any machine.
     names = tuple(map(str, range(arguments.gpus))) if arguments.dry_run else visible_gpus()
     return plan_gpus(arguments.gpus, arguments.serve_gpus, names)
 
 
-def launch(training: "TrainingRun", arguments: argparse.Namespace) -> int:
-    """Run servers and trainer; with --dry-run, show what would be started."""
-    from baselines.launch.fleet import free_ports, run_fleet
-    from baselines.launch.plan import exchange_folder, server_command, trainer_command
+def as_trainer(arguments: argparse.Namespace, plan: "GpuPlan") -> argparse.Namespace:
+    """The options as the trainer's processes get them, whatever this machine has.
 
-    plan = _plan(arguments)
+    Servers have no addresses yet, and the trainer's folder for new weights is not chosen.
+    """
+    from baselines.launch.plan import train_words
+    from benchmark.cli.main import parse
+
+    addresses = ["http://127.0.0.1/v1"] * len(plan.serving)
+    return parse(train_words(plan, arguments.words, addresses))
+
+
+def launch(training: "TrainingRun", arguments: argparse.Namespace, plan: "GpuPlan") -> int:
+    """Run servers and trainer; with --dry-run, show what would be started.
+
+    Args:
+        training: The run, with what was checked of it.
+        arguments: Of the command.
+        plan: From `divide`.
+    """
+    from baselines.launch.fleet import free_ports, run_fleet
+    from baselines.launch.plan import exchange_folder, sent_bytes, server_command, trainer_command
+
     # The trainer fits its micro-batches itself; this ends what cannot fit before servers start.
     fitted, said = fit(training, arguments, plan)
     assert training.init.path is not None
@@ -72,11 +81,13 @@ def launch(training: "TrainingRun", arguments: argparse.Namespace) -> int:
         (server_command(folder, name, port, gpu, options), f"http://127.0.0.1:{port}")
         for gpu, port in zip(plan.serving, ports, strict=True)
     ]
-    exchange = exchange_folder(folder, training.folder)
+    exchange = None
+    if servers and arguments.weights_folder is None and arguments.weights_nccl is None:
+        exchange = exchange_folder(sent_bytes(training), training.folder)
     addresses = [f"{address}/v1" for _, address in servers]
     trainer = trainer_command(plan, arguments.words, addresses, name, exchange)
     if arguments.dry_run:
-        if said is not None:
+        if said is not None and fitted is not training:
             say(said, file=sys.stderr)
         return _show(fitted, plan, arguments, [*(command for command, _ in servers), trainer])
     return run_fleet(servers, trainer, training.folder / "servers", exchange)
@@ -104,9 +115,12 @@ def _show(
 ) -> int:
     """Print the configuration, the memory of a training GPU, and what would be started."""
     from baselines.training.dry_run import computed
+    from baselines.training.fit import verdict
 
+    layout = layout_of(plan, arguments)
     say(yaml.safe_dump(training.configuration, sort_keys=False))
-    say(computed(training, layout_of(plan, arguments)))
+    say(computed(training, layout))
+    say(verdict(training, layout, smallest_gpu()))
     for command in commands:
         variables = [f"{name}={shlex.quote(value)}" for name, value in command.environment.items()]
         say("\n" + " ".join([*variables, shlex.join(command.words)]))
@@ -135,7 +149,7 @@ def fit(
     chosen = training.config.optimization.micro_batch_tokens
     if whole is None or any("micro_batch_tokens=" in text for text in arguments.set):
         return training, None
-    layout = _launched(training, arguments) if plan is None else layout_of(plan, arguments)
+    layout = launched(training, arguments) if plan is None else layout_of(plan, arguments)
     found = fit_on(training, layout, whole)
     if not found.fits:
         lack = f"{training.init.identity.name} does not fit: {found.lack}"
@@ -158,7 +172,7 @@ def fit(
 
 def layout_of(plan: "GpuPlan", arguments: argparse.Namespace) -> "Layout":
     """The layout of a run on the GPUs of a plan; of `train` and of `doctor`."""
-    from baselines.training.fit import Layout
+    from baselines.training.layout import Layout
 
     count, alone = len(plan.training), not plan.serving
     share = arguments.gpu_memory_utilization or ENGINE_SHARE
@@ -167,14 +181,20 @@ def layout_of(plan: "GpuPlan", arguments: argparse.Namespace) -> "Layout":
     return Layout(count, count > 1, alone, share if alone else 0.0, sleeps)
 
 
-def _launched(training: "TrainingRun", arguments: argparse.Namespace) -> "Layout":
+def launched(training: "TrainingRun", arguments: argparse.Namespace) -> "Layout":
     """The layout of the run that this process is one of."""
-    from baselines.training.fit import Layout
+    from baselines.training.layout import Layout
 
-    count = int(os.environ.get("WORLD_SIZE", "1"))
+    count = process_count()
     sharded = os.environ.get("ACCELERATE_USE_FSDP") == "true" and count > 1
-    share = engine_options(training, arguments).gpu_memory_utilization or 0.0
-    return Layout(count, sharded, not arguments.endpoint, share, arguments.sleep)
+    kind = choose_kind(engine_options(training, arguments))
+    if kind == "vllm":
+        share = arguments.gpu_memory_utilization or ENGINE_SHARE
+        return Layout(count, sharded, True, share, arguments.sleep)
+    if kind == "openai":
+        return Layout(count, sharded)
+    models = transformers_models(training, arguments.dtype)
+    return Layout(count, sharded, everywhere=True, models=models)
 
 
 def smallest_gpu() -> float | None:

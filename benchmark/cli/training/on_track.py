@@ -1,7 +1,6 @@
 """`arlarena-bench train --track`: settings pinned by the track, and the tuned learning rate."""
 
 import argparse
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -107,18 +106,22 @@ def track_config(
     return check(settings, f"recipe {recipe} on track {track.name}"), origin
 
 
-def tuning_text(track: Track) -> str:
+def tuning_text(track: Track, processes: int) -> str:
     """What is tuned, in a line, before it is begun.
+
+    Args:
+        track: Whose rate is to be found.
+        processes: Of the run.
 
     Raises:
         UserError: Several processes are to tune.
     """
     rule = track.learning_rate
     assert isinstance(rule, RateGrid)
-    if os.environ.get("WORLD_SIZE", "1") != "1":
+    if processes > 1:
         raise UserError(
             f"the learning rate on track {track.name} is tuned by a single process "
-            "first: run the command without accelerate launch, or set "
+            "first: run the command without accelerate launch or --gpus, or set "
             "optimization.learning_rate with --set"
         )
     rates = ", ".join(f"{rate:g}" for rate in rule.grid)

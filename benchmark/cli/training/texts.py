@@ -1,7 +1,6 @@
 """Texts of `arlarena-bench train` about a run: its title, how to repeat it, how it ended."""
 
 import argparse
-import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from benchmark.cli.arguments.training import DEFAULT_SCALE
+from benchmark.cli.training.processes import process_count
 from benchmark.commands_of_entry import eval_words
 from benchmark.evaluation.evaluate import recorded_command
 from benchmark.logs.lines import Validation
@@ -44,7 +44,8 @@ def title(training: "TrainingRun", arguments: argparse.Namespace, engine: str) -
         f"seed {training.seed}",
         f"engine {engine}",
     ]
-    facts += [f"{_processes()} processes"] if _processes() != "1" else []
+    count = process_count()
+    facts += [f"{count} processes"] if count > 1 else []
     updates = training.config.optimization.updates
     facts.append(counted(updates, "update"))
     return f"{', '.join(facts)}: {training.folder}"
@@ -67,7 +68,7 @@ def config_text(training: "TrainingRun", arguments: argparse.Namespace, engine: 
         f"init: {_identity(training.init.identity)}",
         f"seed: {training.seed}",
         f"engine: {engine}",
-        f"processes: {_processes()}",
+        f"processes: {process_count()}",
         f"versions: {found}",
         *_REPEAT,
     ]
@@ -120,10 +121,6 @@ def _pinned(training: "TrainingRun", arguments: argparse.Namespace) -> str:
     if training.track is not None:
         return f"track: {training.track.name}, SHA-256 {training.track.sha256}"
     return _place(arguments).replace(" ", ": ", 1) + (", open" if arguments.track else "")
-
-
-def _processes() -> str:
-    return os.environ.get("WORLD_SIZE", "1")
 
 
 def _identity(model: ModelIdentity) -> str:

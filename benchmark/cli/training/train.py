@@ -3,11 +3,10 @@
 import argparse
 import asyncio
 import contextlib
-import json
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,13 +25,14 @@ from benchmark.cli.training.choices import (
 )
 from benchmark.cli.training.engines import (
     TIS_CAP,
+    check_engine,
     corrects_by_default,
     engine_options,
     has_engine,
     make_engine,
     weights_dtype,
 )
-from benchmark.cli.training.gpus import check_gpus, fit, launch
+from benchmark.cli.training.gpus import as_trainer, divide, fit, launch, launched
 from benchmark.cli.training.on_track import (
     find_track,
     leaves_track,
@@ -41,18 +41,18 @@ from benchmark.cli.training.on_track import (
     tune,
     tuning_text,
 )
+from benchmark.cli.training.processes import is_main, process_count
+from benchmark.cli.training.run_folder import check_folder, earlier_lines, locked
 from benchmark.cli.training.texts import closing_lines, config_text, title
 from benchmark.engines.choose import choose_kind
-from benchmark.files import lock_folder, write_atomically
+from benchmark.files import write_atomically
 from benchmark.hosts.worker import end_with
-from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import ModelSource, folder_sha256
-from benchmark.track_schema import OPEN, Track, TrackClaim
+from benchmark.track_schema import Track
 from tasks.base import Task
 from tasks.errors import UserError
 from tasks.options import parse_settings
 from tasks.seeding import sha256_text
-from tasks.texts import digest_text
 
 if TYPE_CHECKING:
     from baselines.config.run import TrainingRun
@@ -68,16 +68,22 @@ def run(arguments: argparse.Namespace) -> int:
 
     for plugin in arguments.plugin:
         load_plugin(plugin)
+    plan = None if arguments.gpus is None else divide(arguments)
+    whole, arguments = arguments, arguments if plan is None else as_trainer(arguments, plan)
+    processes = process_count() if plan is None else len(plan.training)
     track = find_track(arguments)
     training, origin = _open_run(arguments) if track is None else _track_run(arguments, track)
     check_trackers(arguments.tracker)
+    check_engine(training, arguments, processes)
     set_threads(arguments.threads)
     untuned = track is not None and origin is None
     if track is not None:
         rate = f"learning rate: {training.config.optimization.learning_rate:g}, {origin}"
-        _note(tuning_text(track) if untuned else rate)
-    if arguments.gpus is not None and check_gpus(arguments) > 1:
-        return launch(training, arguments)
+        _note(tuning_text(track, processes) if untuned else rate)
+    if plan is not None:
+        check_folder(training, sharded=processes > 1, settled=not untuned)
+        if whole.dry_run or whole.gpus > 1:
+            return launch(training, whole, plan)
     training, smaller = fit(training, arguments)
     if smaller is not None:
         _note(smaller)
@@ -165,16 +171,16 @@ def _train(training: "TrainingRun", arguments: argparse.Namespace) -> str | None
     content = config_text(training, arguments, kind)
     try:
         training.folder.mkdir(parents=True, exist_ok=True)
-        with _locked(training.folder):
-            earlier = _earlier(training)
-            if _is_main():
+        with locked(training.folder):
+            earlier = earlier_lines(training)
+            if is_main():
                 write_atomically(training.folder / "config.yaml", content.encode())
             with _view(training, earlier, title(training, arguments, kind)) as view:
                 return asyncio.run(_run(training, arguments, view))
     except OSError as error:
         raise UserError(f"{training.folder} cannot be written: {error.strerror}") from error
     except (asyncio.CancelledError, KeyboardInterrupt):
-        if not _is_main():
+        if not is_main():
             raise KeyboardInterrupt from None
         begun = (training.folder / "last").exists()
         how = f"resumes from the last checkpoint in {training.folder}" if begun else "starts over"
@@ -184,7 +190,7 @@ def _train(training: "TrainingRun", arguments: argparse.Namespace) -> str | None
 
 def _close(training: "TrainingRun", arguments: argparse.Namespace, reason: str | None) -> int:
     """Say how the run ended; the main process does."""
-    if not _is_main():
+    if not is_main():
         return 0
     if reason is not None:
         say(f"stopped early: {reason}")
@@ -200,13 +206,8 @@ def _close(training: "TrainingRun", arguments: argparse.Namespace, reason: str |
 
 def _note(text: str) -> None:
     """Say something beside the output; the main process does."""
-    if _is_main():
+    if is_main():
         say(text, file=sys.stderr, flush=True)
-
-
-def _is_main() -> bool:
-    """Whether this is the process that speaks for all, before there is an accelerator to ask."""
-    return os.environ.get("RANK", "0") == "0"
 
 
 def _view(
@@ -215,53 +216,9 @@ def _view(
     """The view of the run; the main process has one."""
     from baselines.training.terminal_view import LiveView
 
-    if not _is_main():
+    if not is_main():
         return contextlib.nullcontext()
     return LiveView(training.config.optimization.updates, earlier, title=name)
-
-
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Keep other runs off the folder; the main process does.
-
-    Raises:
-        UserError: Another process is at work on it.
-    """
-    if not _is_main():
-        yield
-        return
-    try:
-        lock = lock_folder(folder)
-    except BlockingIOError:
-        raise UserError(f"{folder} is in use by another process; wait for it") from None
-    try:
-        yield
-    finally:
-        os.close(lock)
-
-
-def _earlier(training: "TrainingRun") -> list[dict[str, Any]]:
-    """The lines of a log that a resumed run keeps; refuses a folder that holds another run."""
-    from baselines.training.checkpoints import find_last
-
-    state = find_last(training.folder, training.sha256, training.facts)
-    path = training.folder / LOG
-    if state is None or not path.exists():
-        return []
-    claimed = read_training_log(path, allow_torn=True).start.track
-    if claimed != training.track:
-        there, wanted = (_named(claim) for claim in (claimed, training.track))
-        raise UserError(
-            f"{path} belongs to a run on the track {there}, but this one is on "
-            f"{wanted}: choose another --out"
-        )
-    whole = path.read_text("utf-8").rpartition("\n")[0].splitlines()[1:]
-    lines: list[dict[str, Any]] = [json.loads(line) for line in whole]
-    return [line for line in lines if line["update"] <= state.update]
-
-
-def _named(claim: TrackClaim | None) -> str:
-    return OPEN if claim is None else f"{claim.name} ({digest_text(claim.sha256)})"
 
 
 async def _run(
@@ -271,7 +228,7 @@ async def _run(
     from baselines.training.processes import ended_together, make_accelerator
     from baselines.training.trainer import Trainer
 
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    if process_count() > 1:
         # A launcher that is killed cannot end its processes.
         end_with(os.getppid())
     accelerator = make_accelerator(training)
@@ -336,15 +293,13 @@ def set_threads(threads: int | None) -> None:
 def _dry_run(training: "TrainingRun", arguments: argparse.Namespace) -> int:
     from baselines.learning.sharding import is_sharded
     from baselines.training.dry_run import computed, measure
-    from baselines.training.fit import Layout
     from baselines.training.processes import make_accelerator
 
     say(yaml.safe_dump(training.configuration, sort_keys=False), end="")
     accelerator = make_accelerator(training)
     # Before anything is loaded that may not fit.
-    layout = Layout(accelerator.num_processes, is_sharded(accelerator))
-    said = computed(training, layout)
-    say(f"\n{said}", flush=True)
+    layout = replace(launched(training, arguments), sharded=is_sharded(accelerator))
+    say(f"\n{computed(training, layout)}", flush=True)
 
     async def measured() -> str:
         async with contextlib.AsyncExitStack() as stack:

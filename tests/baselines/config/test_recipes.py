@@ -9,6 +9,7 @@ from baselines.algorithms.advantage.grpo import GRPO
 from baselines.algorithms.clipping.sapo import SAPO
 from baselines.config.layers import RECIPES, SCALES, names, resolve
 from baselines.config.schema import TrainConfig
+from benchmark.cli.arguments import training
 from tasks.registry import load_task
 from tests.baselines.config.chosen import ENVIRONMENTS, TASKS, clip, paper, shipped
 
@@ -18,6 +19,7 @@ def test_the_recipes_are_those_of_the_paper_and_its_neighbors() -> None:
     expected += " gspo ppo reinforce_pp rloo sampo sapo sapo_sm"
     assert names(RECIPES) == tuple(expected.split())
     assert names(SCALES) == ("paper", "paper_released", "smoke", "tiny")
+    assert tuple(sorted(training.SCALES)) == names(SCALES)  # in the help of --scale
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -99,6 +99,7 @@ def test_the_policy_is_divided_as_train_does_it(
     assert main([*words, "--gpus", "8", "--serve-gpus", "0", "--json"]) == 1
     needs = json.loads(capsys.readouterr().out)["needs"]
     assert needs["room"] is None and "8 training processes, sharded\n" in needs["text"]
+    assert "GiB free in /dev/shm" in page and "new weights for the servers: 0.00 GiB" in page
     gpus = tuple(Gpu("one", 79.2, 79.0) for _ in range(2))
     real = machine.read_machine
     monkeypatch.setattr(
@@ -108,6 +109,15 @@ def test_the_policy_is_divided_as_train_does_it(
     found = json.loads(capsys.readouterr().out)
     assert not any("torch sees" in one["what"] for one in found["problems"])
     assert found["needs"]["room"] == 79.2  # nothing else is on the GPU that trains
+    monkeypatch.setattr(
+        machine,
+        "read_machine",
+        lambda *given: replace(real(*given), gpus=gpus, driver=None, shared_memory=0.0),
+    )
+    main([*words, "--gpus", "2"])
+    page = capsys.readouterr().out
+    assert "warning: only 0.00 GiB are free in /dev/shm, through which NCCL's processes" in page
+    assert "warning: /dev/shm has 0.0 GiB free, and new weights of tiny-sokoban take" in page
     main([*words, "--gpus", "1", "--sleep", "--engine", "vllm", "--json"])
     # Asleep it leaves all but 2 GiB; awake it takes two fifths, and there playing is tightest.
     assert json.loads(capsys.readouterr().out)["needs"]["room"] == pytest.approx(0.6 * 79.2)

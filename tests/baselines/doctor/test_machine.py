@@ -21,6 +21,7 @@ GOOD = Machine(
     cores=16,
     memory=128.0,
     available=120.0,
+    shared_memory=64.0,
     disk={"runs": 500.0, "temporary files": 100.0},
     gpus=(H100,),
     driver="580.65.06",

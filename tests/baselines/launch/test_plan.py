@@ -1,9 +1,11 @@
 """GPUs are dealt out, and the commands are those that accelerate and vLLM take."""
 
+import asyncio
 import json
 import os
 import re
 import shlex
+from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,20 +16,30 @@ from accelerate.commands.launch import _validate_launch_command, launch_command_
 from accelerate.utils.launch import prepare_multi_gpu_env
 
 import baselines
-from baselines.inits.registry import find_model
+from baselines.launch import fleet
+from baselines.launch import plan as plans
 from baselines.launch.plan import (
     DEVICES,
     GpuPlan,
     exchange_folder,
     plan_gpus,
+    sent_bytes,
     server_command,
     trainer_command,
     without_own,
 )
+from baselines.training.checkpoints import TrainingState
 from benchmark.cli.main import main, parse
+from benchmark.cli.training import train as train_command
+from benchmark.cli.training.gpus import _server_options, as_trainer
+from benchmark.cli.training.train import _open_run
+from benchmark.engines.server.weight_transfer import FolderTransfer
+from benchmark.engines.transformers.engine import load_model
+from benchmark.files import lock_folder
 from tasks.errors import UserError
 
 EIGHT = tuple("01234567")
+SMALL = ["train", "--recipe", "grpo", "--init", "tiny-sokoban"]
 WORDS = ["train", "--recipe", "sampo", "--init", "CKPT", "--gpus", "8", "--scale=paper"]
 
 
@@ -104,7 +116,7 @@ def test_without_servers_every_process_plays_and_keeps_the_options_of_vllm() -> 
 
 def test_weights_go_by_nccl_where_that_is_asked_for() -> None:
     words = [*WORDS, "--weights-nccl", "127.0.0.1:5000"]
-    made = trainer_command(plan_gpus(8, None, EIGHT), words, ["http://x"], "ckpt", Path("w"))
+    made = trainer_command(plan_gpus(8, None, EIGHT), words, ["http://x"], "ckpt", None)
     train = parse(list(made.words[made.words.index("benchmark.cli") + 1 :]))
     assert (train.weights_nccl, train.weights_folder) == ("127.0.0.1:5000", None)
 
@@ -151,13 +163,125 @@ def test_vllm_takes_the_servers_command() -> None:
     assert parsed.gpu_memory_utilization == 0.8
 
 
-def test_weights_go_through_memory_where_they_fit(tmp_path: Path) -> None:
-    init = find_model("tiny-sokoban").path
-    assert init is not None
-    assert exchange_folder(init, tmp_path).parent == Path("/dev/shm")
-    with (tmp_path / "large.safetensors").open("wb") as file:
-        file.truncate(2**43)  # nothing is written
-    assert exchange_folder(tmp_path, tmp_path) == tmp_path / "weights"
+def test_weights_go_through_memory_where_they_fit(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plans, "free_shared_memory", lambda: 8 * 2**30)
+    assert exchange_folder(8 * 2**30, tmp_path).parent == Path("/dev/shm")
+    assert not caplog.messages
+    assert exchange_folder(9 * 2**30, tmp_path) == tmp_path / "weights"
+    said = "/dev/shm has 8.0 GiB free, and new weights take 9.0 GiB: they go through"
+    assert caplog.messages[0].startswith(said)
+    monkeypatch.setattr(plans, "free_shared_memory", lambda: None)
+    assert exchange_folder(1, tmp_path) == tmp_path / "weights"
+    assert "/dev/shm is not there" in caplog.messages[1]
+
+
+def test_as_many_bytes_are_wanted_as_are_written(tmp_path: Path) -> None:
+    arguments = parse(["train", "--recipe", "grpo", "--init", "tiny-sokoban"])
+    run = _open_run(arguments)[0]
+    assert run.init.path is not None
+    weights = load_model(run.init.path, "float32", "cpu").state_dict()
+    transfer = FolderTransfer(run.init.path, tmp_path)
+    asyncio.run(transfer.prepare(weights, 1))
+    (file,) = tmp_path.rglob("*.safetensors")
+    # Names and shapes are in it, too.
+    assert 0 < file.stat().st_size - sent_bytes(run) < 10_000
+    assert sent_bytes(replace(run, weights_dtype="bfloat16")) == sent_bytes(run) // 2
+
+
+def test_a_folder_of_the_users_stays_the_only_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [*SMALL, "--gpus", "2", "--weights-folder", "MINE", "--out", str(tmp_path / "run")]
+    monkeypatch.setattr(plans, "visible_gpus", lambda: ("0", "1"))
+    started: list[Any] = []
+
+    def run_fleet(*given: Any) -> int:
+        started.extend(given)
+        return 0
+
+    monkeypatch.setattr(fleet, "run_fleet", run_fleet)
+    assert main(words) == 0
+    _, trainer, _, exchange = started
+    assert trainer.words.count("--weights-folder") == 1 and exchange is None
+    train = parse(list(trainer.words[trainer.words.index("benchmark.cli") + 1 :]))
+    assert train.weights_folder == "MINE"
+
+
+REFUSED: dict[str, tuple[str, ...]] = {
+    "servers have one set of weights": ("--gpus", "8", "--recipe", "agentrl"),
+    "cross-policy sampling, which needs two": (
+        *("--gpus", "8", "--serve-gpus", "0", "--recipe", "agentrl"),
+    ),
+    "vLLM lets one engine of a process sleep": ("--gpus", "1", "--sleep", "--recipe", "agentrl"),
+    "plays while the policy learns": ("--gpus", "1", "--sleep", "--async-rollouts"),
+    "--weights-nccl takes HOST:PORT": ("--gpus", "8", "--weights-nccl", "foo"),
+    "use --weights-folder or --weights-nccl, not both": (
+        *("--gpus", "8", "--weights-nccl", "localhost:5000", "--weights-folder", "W"),
+    ),
+    "--sleep has no effect with a server": ("--gpus", "8", "--sleep"),
+    "leave out --tensor-parallel-size": ("--gpus", "1", "--tensor-parallel-size", "2"),
+    "--weights-folder is for vLLM servers": ("--gpus", "1", "--weights-folder", "W"),
+}
+
+
+@pytest.mark.parametrize("said", REFUSED)
+def test_what_the_trainer_would_refuse_is_refused_before_anything_starts(
+    said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [*SMALL, "--out", str(tmp_path / "run"), *REFUSED[said], "--dry-run"]
+    assert main(words) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_folder_with_another_run_is_refused_before_anything_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    words = [*SMALL, "--out", str(folder), "--gpus", "8", "--dry-run"]
+    folder.mkdir()
+    lock = lock_folder(folder)
+    assert main(words) == 2
+    assert f"{folder} is in use by another process" in capsys.readouterr().err
+    os.close(lock)
+    run = _open_run(as_trainer(parse(words), plan_gpus(8, None, EIGHT)))[0]
+    state = folder / "last/state"
+    state.mkdir(parents=True)
+
+    def saved(configuration: str) -> None:
+        facts = asdict(TrainingState(1, 0, 0.0, None, 0, 0, 0.0, configuration))
+        (state / "training_state.json").write_text(json.dumps(facts))
+
+    saved("another")
+    assert main(words) == 2
+    assert f"{folder} has a run with another configuration" in capsys.readouterr().err
+    saved(run.sha256)
+    assert main(words) == 2
+    assert "was written without FSDP, and this run is with FSDP" in capsys.readouterr().err
+    (state / "optimizer_0").mkdir()
+    (state / "optimizer_0/.metadata").touch()
+    assert main([*words[:-2], "1", "--dry-run"]) == 2
+    assert "was written with FSDP, and this run is without FSDP" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        ("--gpus", "8", "--serve-gpus", "0", "--gpu-memory-utilization", "0.3"),
+        ("--gpus", "8", "--gpu-memory-utilization", "0.3"),
+        ("--gpus", "1", "--gpu-memory-utilization", "0.3"),
+    ],
+)
+def test_a_dry_run_needs_no_gpu(
+    own: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(train_command, "_dry_run", lambda *given: pytest.fail("loads weights"))
+    assert main([*SMALL, *own, "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    # As on a GPU, where the engine is not the trainer.
+    assert "tis_cap: 2" in said and "it needs GPUs of at least" in said
+    assert ("with 30% of each for vLLM" in said) is ("--serve-gpus" in own or "1" in own)
 
 
 @pytest.mark.slow
@@ -179,7 +303,7 @@ def test_the_command_line_refuses_and_plans(
     said = capsys.readouterr().out
     assert "8 processes" in said and "api_server" not in said and "--engine vllm --sleep" in said
     assert main([*everywhere, "--async-rollouts", "--dry-run"]) == 2
-    assert "plays and learns in turns" in capsys.readouterr().err
+    assert "its GPU learns and plays in turns" in capsys.readouterr().err
     sent = ["--weights-nccl", "localhost:5000", "--dry-run"]
     for unserved in ([*everywhere, *sent], [*words, "--engine", "transformers", *sent]):
         assert main(unserved) == 2
@@ -188,11 +312,20 @@ def test_the_command_line_refuses_and_plans(
 
 def test_the_guide_to_several_machines_is_what_accelerate_and_train_take() -> None:
     guide = (Path(baselines.__file__).parent / "README.md").read_text("utf-8")
-    (command,) = re.findall(r"^ *accelerate launch (--num_machines.*?)^ *```", guide, re.M | re.S)
+    # Else torch's launcher kills the trainer before its last checkpoint.
+    head = r"^ *TORCH_ELASTIC_SHUTDOWN_TIMEOUT=1800 accelerate launch "
+    (command,) = re.findall(head + r"(--num_machines.*?)^ *```", guide, re.M | re.S)
     words = shlex.split(command.replace("\\\n", " "))
     parsed, _, _ = _validate_launch_command(launch_command_parser().parse_args(words))
     assert (parsed.num_machines, parsed.machine_rank, parsed.num_processes) == (2, 0, 16)
     assert (parsed.main_process_ip, parsed.main_process_port) == ("HOST", 29500)
+    # What servers started by hand need for NCCL is what ours get.
+    chosen = [*SMALL, "--gpus", "8", "--weights-nccl", "localhost:5000"]
+    arguments = parse(chosen)
+    run = _open_run(as_trainer(arguments, plan_gpus(8, None, EIGHT)))[0]
+    (by_hand,) = re.findall(r"--weight-transfer-config '(.*?)'", guide)
+    ours = _server_options(run, arguments)["weight_transfer_config"]
+    assert json.loads(by_hand) == json.loads(ours)
     assert parsed.module and parsed.training_script == "benchmark.cli"
     made = prepare_multi_gpu_env(parsed)
     assert (made["ACCELERATE_USE_FSDP"], made["FSDP_VERSION"]) == ("true", "2")

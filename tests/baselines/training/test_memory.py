@@ -1,10 +1,13 @@
 """What a run is said to need: sums by hand, and a micro-batch that is measured on fake tensors."""
 
+from dataclasses import replace
+
 import pytest
 from transformers import AutoConfig, Qwen3Config
 
 from baselines.config.layers import resolve
 from baselines.inits.registry import find_model
+from baselines.training.layout import EngineModels, Layout
 from baselines.training.memory import GIB, OVERHEAD, _cut, _measured, _micro_batch, estimate_memory
 
 LONGEST = 512
@@ -58,7 +61,7 @@ def test_chunks_of_the_last_layer_spare_logits() -> None:
 @pytest.mark.slow
 def test_qwen3_4b_on_one_gpu_and_on_eight() -> None:
     config = resolve("sampo", "paper", ["alfworld"])
-    alone = estimate_memory(LARGE, config, 1, sharded=False, longest=LONGEST)
+    alone = estimate_memory(LARGE, config, Layout(), LONGEST)
     parameters = 4_022_468_096
     assert alone.parts["weights"] == alone.parts["gradients"] == 4 * parameters / GIB
     assert alone.parts["moments"] == 8 * parameters / GIB
@@ -69,21 +72,31 @@ def test_qwen3_4b_on_one_gpu_and_on_eight() -> None:
         + alone.parts["micro-batch"]
         + OVERHEAD
     )
-    eight = estimate_memory(LARGE, config, 6, sharded=True, longest=LONGEST)
+    six = Layout(6, sharded=True)
+    eight = estimate_memory(LARGE, config, six, LONGEST, sent=2)
     assert eight.parts["weights"] == pytest.approx(alone.parts["weights"] / 6)
-    beside = estimate_memory(LARGE, config, 6, sharded=True, longest=LONGEST, everywhere=True)
+    beside = estimate_memory(LARGE, config, replace(six, everywhere=True), LONGEST, sent=2)
     # An engine in each process gets all weights in bfloat16.
     assert beside.phases["weight sync"] - eight.phases["weight sync"] == pytest.approx(
         2 * parameters / GIB
     )
+    # The main process has them all before NCCL sends them, and float32 takes twice as much.
+    gathers = estimate_memory(LARGE, config, six, LONGEST, sent=2, gathers=True)
+    assert gathers.phases == beside.phases
+    wide = estimate_memory(LARGE, config, replace(six, everywhere=True), LONGEST, sent=4)
+    assert wide.phases["weight sync"] - beside.phases["weight sync"] == pytest.approx(
+        2 * parameters / GIB
+    )
+    # A layer's gradients in bfloat16, and the buffer in float32 in which they are summed.
+    layer = (parameters - 151_936 * 2560 - 2560) // 36
+    assert eight.parts["reduced"] == pytest.approx(6 * layer / GIB)
     # Sharded weights are bfloat16 where they are whole, and so is the stream between layers.
     assert eight.peak < 0.5 * 74.5
     lora = estimate_memory(
         LARGE,
         resolve("sampo", "paper", ["alfworld"], ["optimization.lora.rank=32"]),
-        1,
-        sharded=False,
-        longest=LONGEST,
+        Layout(),
+        LONGEST,
     )
     # Of each layer: q and o of 2560 x 4096, k and v of 2560 x 1024, three of 2560 x 9728.
     updates = 36 * 32 * (2 * (2560 + 4096) + 2 * (2560 + 1024) + 3 * (2560 + 9728))
@@ -97,9 +110,8 @@ def test_qwen3_4b_on_one_gpu_and_on_eight() -> None:
     small = estimate_memory(
         LARGE,
         resolve("sampo", "paper", ["alfworld"], ["optimization.optimizer=adamw_8bit"]),
-        1,
-        sharded=False,
-        longest=LONGEST,
+        Layout(),
+        LONGEST,
     )
     assert alone.peak - small.peak == pytest.approx(5.9 * parameters / GIB)
 
@@ -113,7 +125,7 @@ def test_a_frozen_image_side_needs_no_gradients() -> None:
     for frozen in ("false", "true"):
         own = ["rollout.max_tokens=16", f"optimization.freeze_vision={frozen}"]
         config = resolve("grpo", "tiny", ["sokoban"], [*own, "optimization.micro_batch_tokens=600"])
-        found = estimate_memory(model, config, 1, sharded=False, longest=16)
+        found = estimate_memory(model, config, Layout(), 16)
         assert found.parameters == 740_832
         sizes.append({name: size * GIB / 4 for name, size in found.parts.items()})
     # Patches, their positions, a layer with attention, and what makes tokens of them.
@@ -124,3 +136,49 @@ def test_a_frozen_image_side_needs_no_gradients() -> None:
     assert sizes[0]["weights"] == pytest.approx(sizes[1]["weights"])
     assert sizes[0]["gradients"] - sizes[1]["gradients"] == pytest.approx(side)
     assert sizes[0]["moments"] - sizes[1]["moments"] == pytest.approx(2 * side)
+
+
+@pytest.mark.slow
+def test_engines_of_transformers_have_models_of_their_own() -> None:
+    config = resolve("grpo", "tiny", ["sokoban"])
+    bare = estimate_memory(SMALL, config, Layout(), 64)
+    models = EngineModels(count=2, size=2, rows=10)
+    beside = estimate_memory(SMALL, config, Layout(models=models), 64)
+    # Weights, and keys and values of 6 layers with 8 heads of 128, for 10 rows of 1,024 and 64.
+    each = 2 * (bare.parameters + 2 * 6 * 8 * 128 * 10 * (1024 + 64))
+    assert beside.parts["engines"] == pytest.approx(2 * each / GIB)
+    for phase in bare.phases:
+        assert beside.phases[phase] - bare.phases[phase] == pytest.approx(2 * each / GIB)
+
+
+@pytest.mark.slow
+def test_weights_for_them_are_not_copied_but_bfloat16_ones_are() -> None:
+    config = resolve("grpo", "smoke", ["sokoban"])
+    own, sent = (estimate_memory(SMALL, config, Layout(), 64, size) for size in (4, 2))
+    assert own.phases["weight sync"] == own.phases["playing"]
+    assert sent.phases["weight sync"] - sent.phases["playing"] == pytest.approx(
+        2 * sent.parameters / GIB
+    )
+
+
+@pytest.mark.slow
+def test_the_older_policy_is_kept_whole() -> None:
+    plain, crossing = (
+        estimate_memory(SMALL, resolve(recipe, "tiny", ["sokoban"]), Layout(), 64)
+        for recipe in ("grpo", "agentrl")
+    )
+    whole = 4 * plain.parameters / GIB
+    assert crossing.phases["playing"] - plain.phases["playing"] == pytest.approx(whole)
+    # While it is replaced there are two of them.
+    assert crossing.phases["weight sync"] - plain.phases["weight sync"] == pytest.approx(2 * whole)
+
+
+@pytest.mark.slow
+def test_a_reference_that_only_measures_is_named() -> None:
+    def measuring(*own: str) -> float:
+        config = resolve("grpo", "tiny", ["sokoban"], own)
+        return estimate_memory(SMALL, config, Layout(), 64).measuring
+
+    parameters = estimate_memory(SMALL, resolve("grpo", "tiny", ["sokoban"]), Layout(), 64)
+    assert measuring("kl.coef=0") == pytest.approx(4 * parameters.parameters / GIB)
+    assert measuring("kl.coef=0.1") == measuring("kl.coef=0", "kl.measured=false") == 0

@@ -12,6 +12,7 @@ from transformers import Qwen3Config
 from baselines.config.run import TrainingRun
 from baselines.inits.registry import find_model
 from baselines.launch import fleet, plan
+from baselines.training.layout import EngineModels
 from benchmark.cli.main import parse
 from benchmark.cli.training import engines, gpus
 from benchmark.cli.training.train import _open_run
@@ -107,7 +108,7 @@ def test_several_processes_with_engines_play_and_learn_in_turns(
     assert not engines.has_engine(*chosen(*SERVER), accelerator)
     for own in (("--tensor-parallel-size", "2"), ("--async-rollouts",)):
         with pytest.raises(UserError, match=f"does not go with {own[0]}"):
-            engines.has_engine(*chosen("--engine", "vllm", *own), accelerator)
+            engines.check_engine(*chosen("--engine", "vllm", *own), processes=2)
 
 
 def large(folder: Path) -> Path:
@@ -134,7 +135,8 @@ def large(folder: Path) -> Path:
 def test_micro_batches_are_as_large_as_a_gpu_has_room_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    policy = ("--init", str(large(tmp_path / "4b")), "--task", "alfworld", "--scale", "paper")
+    size = ("--task", "alfworld", "--scale", "paper")
+    policy = ("--init", str(large(tmp_path / "4b")), *size, *SERVER)
 
     def fitted(room: float, *own: str) -> tuple[int, str | None]:
         monkeypatch.setattr(gpus, "smallest_gpu", lambda: room)
@@ -180,12 +182,49 @@ def test_a_sleeping_engine_needs_its_share_while_episodes_are_played(
 def test_what_cannot_fit_ends_before_servers_are_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    training, arguments = chosen("--gpus", "2", "--out", str(tmp_path / "run"))
+    words = ("--gpus", "2", "--out", str(tmp_path / "run"))
+    training, arguments = chosen(*words)
+    divided = plan.plan_gpus(2, None, ("0", "1"))
     monkeypatch.setattr(gpus, "smallest_gpu", lambda: 1.0)
-    monkeypatch.setattr(plan, "visible_gpus", lambda: ("0", "1"))
     monkeypatch.setattr(fleet, "run_fleet", lambda *given: pytest.fail("started"))
     with pytest.raises(UserError, match="tiny-sokoban does not fit: "):
-        gpus.launch(training, arguments)
+        gpus.launch(training, arguments, divided)
+
+
+@needs_vllm
+def test_two_engines_share_what_one_would_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "has_gpu", lambda: True)
+    own = ("--engine", "vllm", "--recipe", "agentrl")
+    assert engines.engine_options(*chosen(*own)).gpu_memory_utilization == 0.2
+    half = chosen(*own, "--gpu-memory-utilization", "0.5")
+    assert engines.engine_options(*half).gpu_memory_utilization == 0.25
+    assert gpus.launched(*half).share == 0.5
+
+
+def test_models_of_transformers_engines_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "has_gpu", lambda: True)
+    own = ("--engine", "transformers")
+    # All 64 episodes at once; on a GPU its own type is bfloat16.
+    assert gpus.launched(*chosen(*own)).models == EngineModels(1, 2, 64)
+    few = ("--set", "rollout.concurrency=10")
+    wide = chosen(*own, *few, "--recipe", "agentrl", "--dtype", "float32")
+    assert gpus.launched(*wide).models == EngineModels(2, 4, 10)
+    assert gpus.launched(*chosen(*SERVER)).models is None
+
+
+@pytest.mark.slow
+def test_a_refusal_names_the_reference_that_only_measures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = ("--task", "alfworld", "--scale", "paper")
+    policy = ("--init", str(large(tmp_path / "4b")), *size, *SERVER)
+    monkeypatch.setattr(gpus, "smallest_gpu", lambda: 40.0)
+    # Matrices in bfloat16, embeddings in float32: 2 * 3.63 and 4 * 0.39 billion bytes.
+    with pytest.raises(UserError, match=r"--set kl.measured=false \(saves 8.2 GiB\)"):
+        gpus.fit(*chosen(*policy, "--set", "kl.coef=0"))
+    with pytest.raises(UserError, match=r"does not fit: ") as refused:
+        gpus.fit(*chosen(*policy))
+    assert "kl.measured" not in str(refused.value)
 
 
 def test_without_a_gpu_nothing_is_fitted() -> None:

@@ -1,0 +1,87 @@
+"""The folder of a training run: one process works on it, and it holds one run."""
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmark.cli.training.processes import is_main
+from benchmark.files import lock_folder
+from benchmark.logs.training_log import LOG, read_training_log
+from benchmark.track_schema import OPEN, TrackClaim
+from tasks.errors import UserError
+from tasks.texts import digest_text
+
+if TYPE_CHECKING:
+    from baselines.config.run import TrainingRun
+
+
+def check_folder(training: "TrainingRun", sharded: bool, settled: bool) -> None:
+    """Check, before anything is started, that a run can begin or go on in its folder.
+
+    Args:
+        training: The run.
+        sharded: Whether FSDP shards it.
+        settled: Its configuration is final: no learning rate has yet to be tuned.
+
+    Raises:
+        UserError: The folder is in use, cannot be written, holds another run, or its checkpoint
+            was written the other way.
+    """
+    from baselines.training.checkpoints import check_format
+
+    if not training.folder.exists():
+        return
+    try:
+        with locked(training.folder):
+            if settled:
+                earlier_lines(training)
+            check_format(training.folder, sharded)
+    except OSError as error:
+        raise UserError(f"{training.folder} cannot be written: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other runs off the folder; the main process does.
+
+    Raises:
+        UserError: Another process is at work on it.
+    """
+    if not is_main():
+        yield
+        return
+    try:
+        lock = lock_folder(folder)
+    except BlockingIOError:
+        raise UserError(f"{folder} is in use by another process; wait for it") from None
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+def earlier_lines(training: "TrainingRun") -> list[dict[str, Any]]:
+    """The lines of a log that a resumed run keeps; refuses a folder that holds another run."""
+    from baselines.training.checkpoints import find_last
+
+    state = find_last(training.folder, training.sha256, training.facts)
+    path = training.folder / LOG
+    if state is None or not path.exists():
+        return []
+    claimed = read_training_log(path, allow_torn=True).start.track
+    if claimed != training.track:
+        there, wanted = (_named(claim) for claim in (claimed, training.track))
+        raise UserError(
+            f"{path} belongs to a run on the track {there}, but this one is on "
+            f"{wanted}: choose another --out"
+        )
+    whole = path.read_text("utf-8").rpartition("\n")[0].splitlines()[1:]
+    lines: list[dict[str, Any]] = [json.loads(line) for line in whole]
+    return [line for line in lines if line["update"] <= state.update]
+
+
+def _named(claim: TrackClaim | None) -> str:
+    return OPEN if claim is None else f"{claim.name} ({digest_text(claim.sha256)})"
