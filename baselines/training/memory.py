@@ -119,11 +119,8 @@ def estimate_memory(
     rows = max(optimization.micro_batch_tokens // length, 1)
     if sharded:
         layer, rest = _layers(model)
-        size = 2 if narrow else 4
-        parts["gathered"] = size * (2 * layer + rest)
-        # A layer's gradients are whole until they are in the buffer that is summed, in float32. The
-        # embeddings' are so when no activation is left.
-        parts["reduced"] = (size + 4) * layer
+        parts["gathered"] = (2 if narrow else 4) * (2 * layer + rest)
+        parts["reduced"] = whole_gradients(model, narrow)
     parts["micro-batch"] = _micro_batch(model, config, (rows, length, longest), sharded)
     # Without FSDP none is made but in another type. Those with an update are always new.
     copies: float = 2 * count if sent == 2 else 0 if lora is None else 4 * sizes.linear
@@ -183,6 +180,18 @@ def _sizes(config: "PretrainedConfig", rank: int | None) -> _Sizes:
     visual = getattr(model.base_model, "visual", None)
     seeing = 0 if visual is None else sum(weight.numel() for weight in visual.parameters())
     return _Sizes(count, sum(linear.values()), (rank or 0) * sides, seeing)
+
+
+def whole_gradients(config: "PretrainedConfig", narrow: bool) -> float:
+    """Bytes of the gradients that FSDP has whole: a layer's, and the float32 buffer that is summed.
+
+    The embeddings' are whole when no activation is left, and do not add to the peak.
+
+    Args:
+        config: Of the model.
+        narrow: Gradients are in bfloat16 before they are summed.
+    """
+    return float(((2 if narrow else 4) + 4) * _layers(config)[0])
 
 
 def _layers(config: "PretrainedConfig") -> tuple[int, int]:

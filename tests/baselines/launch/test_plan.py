@@ -265,6 +265,7 @@ def test_a_folder_with_another_run_is_refused_before_anything_starts(
     assert "was written with FSDP, and this run is without FSDP" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "own",
     [

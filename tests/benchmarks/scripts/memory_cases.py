@@ -18,7 +18,16 @@ from transformers import PretrainedConfig, Qwen3Config
 
 from baselines.config.layers import resolve
 from baselines.config.schema import TrainConfig
-from baselines.training.memory import GIB, _cut, _empty, _measured, _Peak, _place, _sizes
+from baselines.training.memory import (
+    GIB,
+    _cut,
+    _empty,
+    _measured,
+    _Peak,
+    _place,
+    _sizes,
+    whole_gradients,
+)
 
 GPUS = 6
 """That train where a policy is sharded."""
@@ -113,6 +122,8 @@ def after(case: Case, config: TrainConfig) -> float:
     """The same now."""
     count = _sizes(case.model, None).parameters
     gradients = 4 * count / (GPUS if case.sharded else 1)
+    if case.sharded:
+        gradients += whole_gradients(case.model, narrow=True)
     sizes = case.rows, case.prompt + case.response, case.response
 
     def measure(model: PretrainedConfig) -> float:
