@@ -1,1 +1,1 @@
-"""The configuration of a training run: its schema, and how recipes and scales are merged."""
+"""A training run: its configuration, how recipes and scales are merged, its layout on devices."""

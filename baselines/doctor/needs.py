@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from baselines.config.layout import Layout
 from baselines.doctor.machine import GIB, Diagnosis, Machine
 from baselines.launch.plan import SHARED_MEMORY, sent_bytes
 from baselines.training.fit import fit_on
-from baselines.training.layout import Layout
 from tasks.texts import counted
 
 if TYPE_CHECKING:

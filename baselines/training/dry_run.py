@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from accelerate import Accelerator
 
+from baselines.config.layout import Layout
 from baselines.learning.learner import Learner
 from baselines.learning.metrics import memory_metrics
 from baselines.rollouts.collector import Collector, TaskSource
 from baselines.rollouts.process_shards import ProcessShards
 from baselines.rollouts.rows import training_protocol
 from baselines.training.fit import memory_of
-from baselines.training.layout import Layout
 from baselines.training.validation import Validator
 from benchmark.engines.core.base import Engine
 from benchmark.hosts.choose import EnvPool

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from baselines.config.layout import Layout
 from baselines.rollouts.rows import longest_row
-from baselines.training.layout import Layout
 from baselines.training.memory import Memory, estimate_memory
 
 if TYPE_CHECKING:

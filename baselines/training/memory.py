@@ -17,11 +17,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 from torch.utils.weak import WeakIdKeyDictionary
 
+from baselines.config.layout import EngineModels, Layout
 from baselines.config.schema import TrainConfig
 from baselines.learning.head import DEFAULT_CHUNK, Wanted, chunked_head, use_chunked_head
 from baselines.learning.lora import add_updates
 from baselines.learning.sharding import narrow_frozen
-from baselines.training.layout import EngineModels, Layout
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig

@@ -26,11 +26,11 @@ from tasks.texts import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from baselines.config.layout import Layout
     from baselines.config.run import TrainingRun
     from baselines.doctor.machine import Diagnosis, Machine
     from baselines.doctor.needs import Needs
     from baselines.doctor.smoke import Smoke
-    from baselines.training.layout import Layout
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -112,8 +112,8 @@ def _layout(
     Raises:
         UserError: It would refuse the numbers.
     """
+    from baselines.config.layout import Layout
     from baselines.launch.plan import plan_gpus
-    from baselines.training.layout import Layout
 
     count = arguments.gpus or 1
     if arguments.endpoint:

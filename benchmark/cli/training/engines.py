@@ -15,9 +15,9 @@ from tasks.errors import UserError
 if TYPE_CHECKING:
     from accelerate import Accelerator
 
+    from baselines.config.layout import EngineModels
     from baselines.config.run import TrainingRun
     from baselines.config.schema import TrainConfig
-    from baselines.training.layout import EngineModels
     from benchmark.engines.server.weight_transfer import WeightTransfer
 
 TIS_CAP = 2.0
@@ -76,7 +76,7 @@ def transformers_models(training: "TrainingRun", dtype: str) -> "EngineModels":
         training: The run.
         dtype: That is asked for, by name.
     """
-    from baselines.training.layout import EngineModels
+    from baselines.config.layout import EngineModels
 
     rollout = training.config.rollout
     rows = min(rollout.concurrency or rollout.groups * rollout.group_size, MAX_BATCH)

@@ -21,9 +21,9 @@ from benchmark.engines.choose import choose_kind
 from tasks.errors import UserError
 
 if TYPE_CHECKING:
+    from baselines.config.layout import Layout
     from baselines.config.run import TrainingRun
     from baselines.launch.plan import GpuPlan
-    from baselines.training.layout import Layout
 
 
 def divide(arguments: argparse.Namespace) -> "GpuPlan":
@@ -172,7 +172,7 @@ def fit(
 
 def layout_of(plan: "GpuPlan", arguments: argparse.Namespace) -> "Layout":
     """The layout of a run on the GPUs of a plan; of `train` and of `doctor`."""
-    from baselines.training.layout import Layout
+    from baselines.config.layout import Layout
 
     count, alone = len(plan.training), not plan.serving
     share = arguments.gpu_memory_utilization or ENGINE_SHARE
@@ -183,7 +183,7 @@ def layout_of(plan: "GpuPlan", arguments: argparse.Namespace) -> "Layout":
 
 def launched(training: "TrainingRun", arguments: argparse.Namespace) -> "Layout":
     """The layout of the run that this process is one of."""
-    from baselines.training.layout import Layout
+    from baselines.config.layout import Layout
 
     count = process_count()
     sharded = os.environ.get("ACCELERATE_USE_FSDP") == "true" and count > 1

@@ -6,8 +6,8 @@ import pytest
 from transformers import AutoConfig, Qwen3Config
 
 from baselines.config.layers import resolve
+from baselines.config.layout import EngineModels, Layout
 from baselines.inits.registry import find_model
-from baselines.training.layout import EngineModels, Layout
 from baselines.training.memory import GIB, OVERHEAD, _cut, _measured, _micro_batch, estimate_memory
 
 LONGEST = 512

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from transformers import Qwen3Config
 
+from baselines.config.layout import EngineModels
 from baselines.config.run import TrainingRun
 from baselines.inits.registry import find_model
 from baselines.launch import fleet, plan
-from baselines.training.layout import EngineModels
 from benchmark.cli.main import parse
 from benchmark.cli.training import engines, gpus
 from benchmark.cli.training.train import _open_run
