@@ -11,6 +11,7 @@ import torch
 from baselines.inits.registry import find_model
 from baselines.training.sync_check import SyncCheck
 from benchmark.engines.core.base import Engine, Request
+from benchmark.engines.core.weights import HASH_OF_NOTHING
 from benchmark.engines.transformers.engine import TransformersEngine, load_model
 from benchmark.engines.vllm.engine import VllmEngine
 from tasks.errors import UserError
@@ -157,6 +158,32 @@ async def test_vllm_joins_tensors_and_spreads_them(
     else:
         with pytest.raises(UserError, match=said):
             await sync(engine, check, given, 1)
+
+
+@pytest.mark.parametrize(
+    ("hidden", "stale"),
+    [
+        ("model.layers.0.self_attn.qkv_proj.weight", False),  # only it changed: nothing is known
+        ("model.a_name_of_its_own", False),
+        ("model.layers.1.self_attn.qkv_proj.weight", True),  # what changed must be elsewhere
+    ],
+)
+async def test_changes_in_hidden_tensors_do_not_end_the_run(hidden: str, stale: bool) -> None:
+    engine = Told()
+    engine.held = {hidden: HASH_OF_NOTHING, NORM: "before"}
+    check = SyncCheck(engine)
+    given = {
+        f"model.layers.{i}.self_attn.{n}_proj.weight": torch.ones(2) for n in "qkv" for i in (0, 1)
+    }
+    given[NORM] = torch.ones(2)
+    await sync(engine, check, given, 0)
+    given["model.layers.0.self_attn.k_proj.weight"] = torch.zeros(2)
+    if stale:
+        with pytest.raises(UserError, match="responses come from an old policy"):
+            await sync(engine, check, given, 1)
+    else:
+        await sync(engine, check, given, 1)
+        assert not check.proven
 
 
 class Silent(Deaf):
