@@ -16,6 +16,8 @@ from baselines.learning.adamw import make_optimizer
 from baselines.learning.images import freeze_vision
 from baselines.learning.microbatches import PaddedBatch
 from baselines.learning.sharding import full_grad_norm, is_sharded
+from benchmark.engines.core.vision import reads_images
+from benchmark.engines.transformers.images import embed_sampled_placeholders
 
 
 class ValueNetwork(torch.nn.Module):
@@ -34,6 +36,8 @@ class ValueNetwork(torch.nn.Module):
             trust_remote_code=False,
             use_safetensors=True,
         )
+        if reads_images(folder):
+            embed_sampled_placeholders(self.body)
         size = self.body.config.get_text_config(decoder=True).hidden_size
         self.head = torch.nn.Linear(size, 1)
         torch.nn.init.zeros_(self.head.weight)

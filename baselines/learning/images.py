@@ -11,6 +11,7 @@ import torch
 
 from baselines.rollouts.rows import Row
 from benchmark.engines.core.vision import INPUTS, Vision, patches_of, vision_of
+from benchmark.engines.transformers.images import sampled_token
 from benchmark.engines.transformers.prefix_tree import IMAGES
 from tasks.chat.images import Image
 from tasks.errors import UserError
@@ -77,6 +78,12 @@ class ImageReader:
         """
         return vision_of(self._folder)
 
+    def input_ids(self, row: Row) -> Ids:
+        """A row's token ids as a model reads them; a sampled placeholder is `sampled_token`."""
+        token = self.vision.image_token
+        sampled = np.where(row.response_ids == token, sampled_token(token), row.response_ids)
+        return np.concatenate([row.prompt_ids, sampled])
+
     def tree_ids(self, row: Row, numbers: dict[str, int]) -> Ids:
         """A row's token ids for a prefix tree: instead of placeholders, an image's own number.
 
@@ -84,7 +91,7 @@ class ImageReader:
             row: The row.
             numbers: Of each image by its hash, from `IMAGES` on; new ones are added.
         """
-        ids = np.concatenate([row.prompt_ids, row.response_ids])
+        ids = self.input_ids(row)
         for (begin, end), image in zip(self._runs(row), row.images, strict=True):
             ids[begin:end] = numbers.setdefault(image.sha256, IMAGES + len(numbers))
         return ids

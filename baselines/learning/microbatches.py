@@ -159,8 +159,15 @@ def _sequences(
 ) -> list[npt.NDArray[np.integer]]:
     """Token ids of rows, for a tree; see `ImageReader.tree_ids`."""
     if reader is None:
-        return [np.concatenate([row.prompt_ids, row.response_ids]) for row in picked]
+        return [_ids(row, None) for row in picked]
     return [reader.tree_ids(row, numbers) for row in picked]
+
+
+def _ids(row: Row, reader: ImageReader | None) -> npt.NDArray[np.integer]:
+    """Token ids of a row, as a model reads them."""
+    if reader is not None:
+        return reader.input_ids(row)
+    return np.concatenate([row.prompt_ids, row.response_ids])
 
 
 def _packed(
@@ -268,7 +275,7 @@ def collate(
     width = max(row.length for row in picked) - prefix
     ids = torch.zeros((len(picked), width), dtype=torch.long)
     for place, row in enumerate(picked):
-        tokens = np.concatenate([row.prompt_ids[prefix:], row.response_ids])
+        tokens = _ids(row, reader)[prefix:]
         ids[place, : len(tokens)] = torch.from_numpy(tokens)
     batch = PaddedBatch(
         rows=tuple(chosen),

@@ -8,6 +8,7 @@ from transformers import DynamicCache
 
 from baselines.learning.head import Wanted, chunked_head
 from baselines.learning.microbatches import MicroBatch, PackedBatch, PaddedBatch
+from benchmark.engines.transformers.images import token_ids
 from benchmark.engines.transformers.slots import contents
 
 if TYPE_CHECKING:
@@ -99,7 +100,8 @@ def _drawn_places(batch: MicroBatch) -> tuple[tuple[Any, ...], torch.Tensor]:
     columns = batch.starts[rows] + steps
     # The token at column c is predicted at column c - 1.
     width = batch.input_ids.shape[1]
-    return (rows, columns - 1 - (width - _kept(batch))), batch.input_ids[rows, columns]
+    targets = token_ids(batch.input_ids[rows, columns])
+    return (rows, columns - 1 - (width - _kept(batch))), targets
 
 
 def _kept(batch: PaddedBatch) -> int:

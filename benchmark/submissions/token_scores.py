@@ -7,7 +7,7 @@ import torch
 
 from benchmark.engines.core.base import Sampling
 from benchmark.engines.core.vision import PromptImages
-from benchmark.engines.transformers.images import image_inputs
+from benchmark.engines.transformers.images import image_inputs, sampled_token
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -94,7 +94,10 @@ def token_scores(
         kept = len(part.ids) - begin
         inputs = {"input_ids": tokens}
         if part.prompt_images is not None:
-            inputs = image_inputs(model, tokens, [part.prompt_images])
+            placeholder, seen = part.prompt_images.image_token, tokens.clone()
+            chosen = seen[0, part.chosen]
+            seen[0, part.chosen] = chosen.where(chosen != placeholder, sampled_token(placeholder))
+            inputs = image_inputs(model, seen, [part.prompt_images])
         logits = model(**inputs, logits_to_keep=kept).logits[0, -kept:]
     log_probs, far, bets = [torch.zeros(0, device=model.device)], 0, torch.zeros(len(BETS))
     for start in range(0, len(part.chosen), _ROWS):

@@ -18,6 +18,7 @@ from benchmark.engines.core.vision import reads_images
 from benchmark.engines.core.weights import checksums, layout_of
 from benchmark.engines.core.worker import WorkerEngine
 from benchmark.engines.transformers.decoding import BatchRow, Decoder, uniforms
+from benchmark.engines.transformers.images import embed_sampled_placeholders
 from benchmark.engines.transformers.lora import merged
 from benchmark.engines.transformers.patches import embed_by_products
 from benchmark.models import Adapter
@@ -205,6 +206,8 @@ def load_model(folder: Path, dtype: str, device: str) -> PreTrainedModel:
     if dtype == "auto" and device == "cuda" and model.dtype == torch.float32:
         model = model.to(torch.bfloat16)
     embed_by_products(model)
+    if reads_images(folder):
+        embed_sampled_placeholders(model)
     placed: PreTrainedModel = model.to(device).eval()
     return placed
 

@@ -1,4 +1,4 @@
-"""Prefill of prompts with images."""
+"""Prompts with images: prefill, and placeholders that a policy sampled."""
 
 from collections.abc import Sequence
 
@@ -10,6 +10,33 @@ from benchmark.engines.transformers.slots import contents
 
 TOGETHER = 8
 """Prompts of one pass, at most."""
+
+
+def sampled_token(token: int) -> int:
+    """How a placeholder that a policy sampled is written in `input_ids`: it shows no image.
+
+    Models take every placeholder for a part of an image; see `embed_sampled_placeholders`.
+    """
+    return -1 - token
+
+
+def token_ids(ids: torch.Tensor) -> torch.Tensor:
+    """`input_ids` as a tokenizer knows them: a `sampled_token` is the placeholder."""
+    return torch.where(ids < 0, -1 - ids, ids)
+
+
+def embed_sampled_placeholders(model: torch.nn.Module) -> None:
+    """Let a model read `sampled_token`: it gets the token's own embedding, as in decoding.
+
+    Args:
+        model: A vision-language model of transformers, or its body.
+    """
+
+    def restore(module: torch.nn.Module, inputs: tuple[torch.Tensor]) -> torch.Tensor:
+        del module
+        return token_ids(*inputs)
+
+    model.get_input_embeddings().register_forward_pre_hook(restore)  # type: ignore[operator]
 
 
 def by_shape(

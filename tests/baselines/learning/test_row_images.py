@@ -1,22 +1,27 @@
 """Rows with images: packed, padded and alone, a policy says the same of them."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from transformers import DynamicCache
 
+from baselines.learning.critic import ValueNetwork
 from baselines.learning.images import ImageReader
 from baselines.learning.microbatches import PackedBatch, collate, filler, pack_rows, split
 from baselines.learning.policy import evaluate_tokens
 from baselines.rollouts.rows import Row
+from benchmark.engines.core.base import Sampling
 from benchmark.engines.core.chat import Chat
 from benchmark.engines.transformers.engine import load_model
 from benchmark.engines.transformers.images import image_inputs
 from benchmark.engines.transformers.prefix_tree import IMAGES, shared_tokens
 from benchmark.engines.transformers.tree_attention import TREE_ATTENTION, use_tree_attention
+from benchmark.submissions.token_scores import EXACT, TokenPart, token_scores
 from tasks.chat.images import Image
 from tasks.chat.messages import user_message
 from tasks.sokoban.pixels import draw_board
@@ -135,6 +140,55 @@ def test_gradients_reach_the_image_side_and_are_the_same(folder: Path, rows: lis
     assert embedding is not None and embedding.abs().sum() > 0
     for name, gradient in found[0].items():
         torch.testing.assert_close(found[1][name], gradient, rtol=1e-3, atol=2e-3)
+
+
+def token_by_token(folder: Path, model: Any, row: Row) -> torch.Tensor:
+    """(T,) log-probabilities as an engine has them: each token of the response fed alone."""
+    _, prompt_images = Chat.load(folder).read([user_message(SHOWN[row.member][0], row.images)])
+    assert prompt_images is not None
+    ids = torch.from_numpy(row.prompt_ids)[None].long()
+    cache = DynamicCache()
+    found = model(**image_inputs(model, ids, [prompt_images]), past_key_values=cache)
+    log_probs = []
+    for token in row.response_ids.tolist():
+        log_probs.append(found.logits[0, -1].log_softmax(-1)[token])
+        found = model(input_ids=torch.tensor([[token]]), past_key_values=cache)
+    return torch.stack(log_probs)
+
+
+@pytest.mark.slow
+def test_a_sampled_placeholder_is_not_an_image(folder: Path, rows: list[Row]) -> None:
+    model = load_model(folder, "float32", "cpu")
+    reader, token = ImageReader(folder, model), Chat.load(folder).vision().image_token
+    for number, response in ((0, [40, token, 42]), (1, [40, token, token]), (4, [token, 62])):
+        rows[number] = replace(
+            rows[number],
+            response_ids=np.array(response, np.int32),
+            response_mask=np.ones(len(response), np.int32),
+        )
+    chosen = [0, 1, 4]
+    with torch.no_grad():
+        expected = [token_by_token(folder, model, rows[number]) for number in chosen]
+        padded = collate(rows, chosen, False, reader)
+        padded_values = evaluate_tokens(model, padded).log_probs
+        values = ValueNetwork(folder)
+        assert (
+            values(padded.input_ids, position_ids=padded.positions, **padded.seen).isfinite().all()
+        )
+        for number, own in zip(chosen, expected, strict=True):
+            row = rows[number]
+            ids, images = Chat.load(folder).read([user_message(SHOWN[number][0], row.images)])
+            ends = range(len(ids), row.length)
+            part = TokenPart([*ids, *row.response_ids.tolist()], [*ends], (), (), images)
+            audited = token_scores(part, model, Sampling(), EXACT).log_probs
+            torch.testing.assert_close(audited.float(), own, rtol=1e-4, atol=1e-5)
+        use_tree_attention(model)
+        (packed,) = pack_rows(rows, chosen, 10_000, reader)
+        packed_values = evaluate_tokens(model, packed).log_probs
+    for batch, log_probs in ((padded, padded_values), (packed, packed_values)):
+        for place, number in enumerate(batch.rows):
+            own = expected[chosen.index(number)]
+            torch.testing.assert_close(log_probs[place, : len(own)], own, rtol=1e-4, atol=1e-5)
 
 
 def test_rows_of_another_image_share_what_stands_before_it(folder: Path, rows: list[Row]) -> None:
