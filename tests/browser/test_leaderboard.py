@@ -284,6 +284,8 @@ def test_an_episode_is_drawn_turn_by_turn(page: Page, address: str, artifacts: P
 def test_protocols_stay_apart(page: Page) -> None:
     choose(page, "Protocol", "real")
     expect(page.locator(".lb-count").first).to_have_text(re.compile("^1 entry,"))
+    # The choice leads to the tab Board, which a busy browser shows after the table.
+    page.wait_for_load_state("networkidle")
     open_tab(page, "Entry")
     expect(page.get_by_role("combobox", name="Entry", exact=True)).to_have_value("A policy entry")
     choose(page, "Protocol", "v1")
