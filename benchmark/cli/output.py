@@ -10,7 +10,7 @@ from rich.console import Console
 from benchmark.cli.say import say
 from benchmark.evaluation.evaluate import Session
 from benchmark.evaluation.notes import notes_of
-from benchmark.evaluation.protocol import THINKING
+from benchmark.evaluation.protocol import protocol_text
 from benchmark.evaluation.replay import installed_panel
 from benchmark.evaluation.run_folder import REPORT, SUMMARY, read_manifest, read_run, read_sessions
 from benchmark.evaluation.summarize import summarize
@@ -92,7 +92,7 @@ def print_summary(
         )
     if manifest.overrides:
         usual = manifest.panels[0].usual
-        protocol = protocol_name(manifest.panels[0].name)
+        protocol = protocol_text(manifest.panels)
         changed = ", ".join(
             f"{name} = {value}" + (f" ({protocol}: {usual[name]})" if name in usual else "")
             for name, value in manifest.overrides.items()
@@ -111,11 +111,6 @@ def print_summary(
     if session:
         say(_speed(session))
     say(f"report: {report or folder / REPORT}")
-
-
-def protocol_name(name: str) -> str:
-    """A protocol's name for people: `standard` or `thinking`."""
-    return "thinking" if name == THINKING else "standard"
 
 
 def _print_table(panels: Sequence[PanelSummary]) -> None:

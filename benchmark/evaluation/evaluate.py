@@ -96,7 +96,7 @@ class Plan:
 
     @property
     def overrides(self) -> dict[str, Any]:
-        """Settings that are not the standard protocol's."""
+        """Settings that are not the panels' protocols' own, by name."""
         return overrides_of(self.protocols)
 
     def jobs(self) -> list[Job]:

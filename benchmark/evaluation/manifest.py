@@ -3,9 +3,12 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from benchmark.evaluation.protocol import (
+    IMAGES,
+    PIXELS,
+    VIEW,
     PanelProtocol,
     differing_fields,
     overrides_of,
@@ -42,7 +45,7 @@ class Manifest(Strict):
         schema_version: Version of this schema.
         fingerprint: The run's protocol fingerprint.
         panels: The protocol of every panel, in the order of play.
-        overrides: Settings that are not the standard protocol's, by name.
+        overrides: Settings that are not the panels' protocols' own, by name.
         model: Which weights answer.
         engine: Facts of the engine (kind, data type, context, device).
         versions: Versions of this program, Python and the libraries that matter.
@@ -92,6 +95,17 @@ class Manifest(Strict):
                 if getattr(panel, name) > MAX_COUNT:
                     raise ValueError(f"{name} is more than {MAX_COUNT:,}")
         return panels
+
+    @field_validator("overrides")
+    @classmethod
+    def _not_of_pixels(cls, overrides: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        """Leave out what `PIXELS` sets: runs from before it had a name list it."""
+        images = [
+            (f"{panel.task}.{VIEW}", IMAGES)
+            for panel in info.data.get("panels", ())
+            if panel.public_name == PIXELS
+        ]
+        return {name: value for name, value in overrides.items() if (name, value) not in images}
 
     @field_validator("engine", "overrides")
     @classmethod

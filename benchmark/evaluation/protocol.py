@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import Field
@@ -16,8 +17,10 @@ from pydantic import Field
 from benchmark.engines.core.base import ChatOptions, Sampling
 from benchmark.flat import flat
 from tasks.base import Task
+from tasks.errors import UserError
+from tasks.options import Settings
 from tasks.panels import Panel, PanelDefaults, PanelInfo
-from tasks.registry import load_task
+from tasks.registry import load_task, own_names
 from tasks.seeding import canonical_json, sha256_text, stable_seed
 from tasks.texts import value_text
 
@@ -27,6 +30,15 @@ NAME: Final = "v1"
 THINKING: Final = "thinking-1"
 """Name of the protocol for models that think before they answer: `thinking_standard`, and
 `benchmark.evaluation.response_part` says what of a response is the answer."""
+PIXELS: Final = "pixels-1"
+"""Name of the protocol for vision-language models: `NAME`, with tasks shown as images. It is never
+stored; the tasks' settings, which are, say it (`PanelProtocol.public_name`)."""
+VIEW: Final = "view"
+"""Setting of tasks that can be shown as images."""
+IMAGES: Final = "pixels"
+"""Its value for images."""
+OPTIONS: Final = MappingProxyType({NAME: "standard", THINKING: "thinking", PIXELS: "pixels"})
+"""What `eval --protocol` calls the protocols."""
 LEAST_PLAYS: Final = 128
 """Plays of a panel under `THINKING`, whose draws are random, at least."""
 
@@ -106,7 +118,7 @@ class PanelProtocol:
         sampling: How tokens are drawn.
         repeats: Plays of every episode.
         seed: Base of all sampling seeds.
-        name: The protocol's name.
+        name: The protocol's stored name; people see `public_name`.
         chat_template_kwargs: Variables for the chat template, where some were chosen.
         extra_body: Further fields of requests to servers, likewise.
     """
@@ -185,6 +197,12 @@ class PanelProtocol:
         return facts
 
     @property
+    def public_name(self) -> str:
+        """The protocol's name for people and on the board; `PIXELS` follows from the settings."""
+        images = self.settings.get(VIEW) == IMAGES
+        return PIXELS if images and self.name == NAME else self.name
+
+    @property
     def chat(self) -> ChatOptions:
         """How messages become a prompt and an answer becomes a response."""
         return ChatOptions(self.chat_template_kwargs, self.extra_body, self.name == THINKING)
@@ -210,11 +228,13 @@ class PanelProtocol:
             "extra_body": self.extra_body,
         }
         overrides |= {name: value for name, value in given.items() if value}
-        known = task.info.settings
+        settings = {name: setting.default for name, setting in task.info.settings.items()}
+        if self.public_name == PIXELS:
+            settings[VIEW] = IMAGES
         return overrides | {
             f"{self.task}.{name}": value
             for name, value in self.settings.items()
-            if name not in known or value != known[name].default
+            if value != settings.get(name)
         }
 
     def turn_seed(self, episode: str, repeat: int, turn: int) -> int:
@@ -250,6 +270,44 @@ def thinking_standard(panel: PanelInfo | None) -> PanelDefaults:
     plays = math.ceil(LEAST_PLAYS / panel.episodes) if panel is not None else 1
     usual = panel.standard.repeats if panel is not None else 1
     return PanelDefaults(max_tokens=8192, temperature=0.6, top_p=0.95, repeats=max(usual, plays))
+
+
+def with_images(chosen: Settings, tasks: Iterable[str]) -> Settings:
+    """Settings of tasks, each of which is shown as images.
+
+    Args:
+        chosen: What the user has chosen, by task.
+        tasks: Names of the tasks.
+
+    Raises:
+        UserError: A task cannot be, or another view of it was chosen.
+    """
+    settings = dict(chosen)
+    for task in tasks:
+        if not _shows_images(task):
+            able = ", ".join(filter(_shows_images, own_names()))
+            raise UserError(
+                f"{task} cannot be shown as images; --protocol pixels plays tasks that can: "
+                f"--task {able}"
+            )
+        own = chosen.get(task, {})
+        if own.get(VIEW, IMAGES) != IMAGES:
+            raise UserError(
+                f"--set {task}.{VIEW}={own[VIEW]} contradicts --protocol pixels; "
+                "leave one of them out"
+            )
+        settings[task] = {**own, VIEW: IMAGES}
+    return settings
+
+
+def _shows_images(task: str) -> bool:
+    view = load_task(task).info.settings.get(VIEW)
+    return view is not None and IMAGES in view.choices
+
+
+def protocol_text(panels: Iterable[PanelProtocol]) -> str:
+    """The protocols of a run's panels as `--protocol` calls them: `standard`."""
+    return " and ".join(dict.fromkeys(OPTIONS[panel.public_name] for panel in panels))
 
 
 def overrides_of(panels: Iterable[PanelProtocol]) -> dict[str, Any]:

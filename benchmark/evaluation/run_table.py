@@ -82,7 +82,7 @@ class RunTable:
                 "engine": row.manifest.engine.get("kind"),
                 "task": panel.task,
                 "panel": panel.panel,
-                "protocol": row.manifest.panel(panel.task, panel.panel).name,
+                "protocol": row.manifest.panel(panel.task, panel.panel).public_name,
                 "fingerprint": panel.fingerprint,
                 "part": row.manifest.part,
                 "episodes": panel.success.episodes,

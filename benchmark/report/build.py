@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from benchmark.evaluation.manifest import Manifest
-from benchmark.evaluation.protocol import NAME, PanelProtocol
+from benchmark.evaluation.protocol import PanelProtocol, protocol_text
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.evaluation.summary import MeanInterval, PanelSummary, RunSummary
 from benchmark.html_text import number, percent, visible
@@ -91,7 +91,8 @@ def report_html(
         summary=summary,
         panels=_panels(manifest, summary),
         episodes=episodes,
-        protocol_name=NAME,
+        protocol=protocol_text(manifest.panels),
+        protocol_names=" and ".join(dict.fromkeys(p.public_name for p in manifest.panels)),
         command=shlex.join(manifest.command),
         sessions=[_session(session) for session in sessions],
         speed=_speed(sessions),

@@ -1,12 +1,13 @@
 """Makes the board: checks every submission, computes its row, and joins what was checked before.
 
 Every folder is judged by the code that judges pull requests. What it accepts is on the board under
-the protocol of its runs: the standard one, or that for models that think. When these change,
-episodes of older entries cannot be executed again with what is installed: their rows come from an
-archive, which is the Parquet file of the board as it was, under a protocol of the archive's name.
-Archives lie beside the submissions, in the folder `.archives`. What an archive says of an entry is
-shown as long as the entry's folder holds the files that it was accepted with. An entry that is
-neither accepted nor in an archive is refused: the board names it, and so does the exit code.
+the protocol of its runs: the standard one, that for models that think, or that for models that see.
+When these change, episodes of older entries cannot be executed again with what is installed: their
+rows come from an archive, which is the Parquet file of the board as it was, under a protocol of the
+archive's name. Archives lie beside the submissions, in the folder `.archives`. What an archive says
+of an entry is shown as long as the entry's folder holds the files that it was accepted with. An
+entry that is neither accepted nor in an archive is refused: the board names it, and so does the
+exit code.
 """
 
 import json
@@ -19,7 +20,7 @@ from typing import Final
 
 from benchmark.archive import sha256_of
 from benchmark.commands_of_entry import TrainCommandOf
-from benchmark.evaluation.protocol import NAME, THINKING
+from benchmark.evaluation.protocol import NAME, OPTIONS
 from benchmark.files import write_atomically
 from benchmark.submissions.badges import Rerun, badges_of, read_reruns, rerun_of
 from benchmark.submissions.check import CheckResult, check_submission
@@ -316,7 +317,7 @@ def _archives(paths: Sequence[Path]) -> list[BoardContent]:
         UserError: One cannot be read, or a protocol has the name of another one.
     """
     older = [_archive(path) for path in paths]
-    names = [NAME, THINKING, *(each.name for content in older for each in content.facts.protocols)]
+    names = [*OPTIONS, *(each.name for content in older for each in content.facts.protocols)]
     for place, name in enumerate(names):
         if name in names[:place]:
             raise UserError(f"two protocols are called {name}; give an archive another file name")
@@ -326,12 +327,12 @@ def _archives(paths: Sequence[Path]) -> list[BoardContent]:
 def _archive(path: Path) -> BoardContent:
     """A board of an older protocol: its newest protocol gets the file's name.
 
-    A protocol for models that think gets it in front of its own name, which is also today's.
+    Its others that are called as today's get it in front of their own name.
     What had been refused then is not taken over: it is judged again if it is still there.
     """
     content = read_content(path)
     newest, *others = content.facts.protocols
-    new = {newest.name: path.stem, THINKING: f"{path.stem}-{THINKING}"}
+    new = {name: f"{path.stem}-{name}" for name in OPTIONS} | {newest.name: path.stem}
     protocols = tuple(replace(p, name=new.get(p.name, p.name)) for p in (newest, *others))
     rows = (replace(row, protocol=new.get(row.protocol, row.protocol)) for row in content.rows)
     return BoardContent(replace(content.facts, protocols=protocols), tuple(rows))

@@ -12,13 +12,14 @@ from benchmark.cli.arguments.common import (
 )
 from benchmark.engines.core.names import ENGINES, POLICIES
 
-PROTOCOLS = ("standard", "thinking")
+PROTOCOLS = ("standard", "thinking", "pixels")
 EXAMPLES = """examples:
   arlarena-bench eval --model tiny-sokoban                    a shipped init, its own task
   arlarena-bench eval --model CKPT --task all --limit 10      a quick look at every task
   arlarena-bench eval --model CKPT --task sokoban,webshop     whole panels of two tasks
   arlarena-bench eval --model OWNER/NAME@REVISION --task alfworld/builtin
   arlarena-bench eval --model CKPT --protocol thinking        a model that thinks at length
+  arlarena-bench eval --model CKPT --protocol pixels --task sokoban   a vision-language model
   arlarena-bench eval --model CKPT --chat-template-kwargs '{"enable_thinking": false}'
   arlarena-bench eval --endpoint http://localhost:8000 --task sokoban
   arlarena-bench eval --model CKPT --task sokoban --limit 1 --show-prompts 2
@@ -141,8 +142,9 @@ def _add_protocol(group: "argparse._ArgumentGroup") -> None:
         "--protocol",
         default=PROTOCOLS[0],
         choices=PROTOCOLS,
-        help="standard, or thinking: 8192 tokens a turn, temperature 0.6, top-p 0.95; what follows "
-        "the thought is the answer; never ranked with standard runs (default: standard)",
+        help="standard; thinking: 8192 tokens a turn, temperature 0.6, top-p 0.95; what follows "
+        "the thought is the answer; pixels: standard, but tasks are shown as images (an init that "
+        "was made for images has it by itself). Each is ranked by itself (default: standard)",
     )
     group.add_argument("--temperature", type=float, help="standard: 0, greedy; 0.6 for aime")
     group.add_argument("--top-p", type=float, help="standard: 1, off; 0.95 for aime")

@@ -15,7 +15,6 @@ from pathlib import Path
 from benchmark.adapters import find_adapter, with_adapter
 from benchmark.cli.commands.eval import panels_of, shard_of
 from benchmark.cli.from_baselines import find_model, init_task, with_init_settings
-from benchmark.cli.output import protocol_name
 from benchmark.cli.progress import Progress
 from benchmark.cli.say import say
 from benchmark.engines.choose import EngineOptions, build_engine, choose_kind, idle_gpu
@@ -25,7 +24,13 @@ from benchmark.engines.core.show_prompts import WatchedEngine
 from benchmark.evaluation.evaluate import Plan, PlannedPanel, Session, evaluate
 from benchmark.evaluation.manifest import Manifest, Shard
 from benchmark.evaluation.notes import notes_of
-from benchmark.evaluation.protocol import NAME, THINKING, SamplingOverrides
+from benchmark.evaluation.protocol import (
+    NAME,
+    THINKING,
+    SamplingOverrides,
+    protocol_text,
+    with_images,
+)
 from benchmark.evaluation.run_folder import RunFolder, check_folder
 from benchmark.models import ModelSource, policy, served
 from tasks.chat.messages import shown_text
@@ -174,7 +179,7 @@ def _say_what_runs(folder: RunFolder, plan: Plan, engine: Engine) -> None:
     if facts.get("server"):
         shown.insert(0, f"{facts['server']} server")
     engine_text = ", ".join(str(fact) for fact in (engine.name, *shown) if fact)
-    protocol = protocol_name(manifest.panels[0].name)
+    protocol = protocol_text(manifest.panels)
     say(
         f"{manifest.model.text} on {engine_text}; {protocol} protocol {plan.fingerprint[:8]}, "
         f"{counted(len(plan.keys()), 'episode')} -> {folder.path}"
@@ -211,9 +216,11 @@ def _plan(arguments: argparse.Namespace) -> Plan:
     own = init_task(arguments.model) if arguments.model and not arguments.endpoint else None
     part = shard_of(arguments.shard)
     panels = panels_of(arguments.task, arguments.panel, own)
-    settings = parse_settings(arguments.set)
+    settings, tasks = parse_settings(arguments.set), {task for task, _ in panels}
+    if arguments.protocol == "pixels":
+        settings = with_images(settings, sorted(tasks))
     if own is not None:
-        settings = with_init_settings(arguments.model, settings, {task for task, _ in panels})
+        settings = with_init_settings(arguments.model, settings, tasks)
     return Plan.of(
         panels,
         _choices(arguments),

@@ -144,7 +144,7 @@ def _options(command: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 def _check_one_protocol(entry: Entry) -> Iterator[Finding]:
     """Check that the entry belongs to one table of the board."""
-    names = sorted({panel.name for run in entry.runs for panel in run.manifest.panels})
+    names = sorted({panel.public_name for run in entry.runs for panel in run.manifest.panels})
     if len(names) > 1:
         problem = f"the runs are of the protocols {' and '.join(names)}"
         yield Finding(SUBMISSION, "checkpoints", problem, "send one entry for each protocol")

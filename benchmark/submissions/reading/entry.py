@@ -92,7 +92,7 @@ class Entry:
     @property
     def protocol(self) -> str:
         """Name of the protocol of its runs; the check refuses an entry with several."""
-        return self.runs[0].manifest.panels[0].name
+        return self.runs[0].manifest.panels[0].public_name
 
     def plays(self, key: PanelKey) -> dict[str, list[bool]]:
         """Successes by episode of a panel, over all checkpoints and repeats."""

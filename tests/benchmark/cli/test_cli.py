@@ -82,6 +82,10 @@ def test_importing_the_packages_imports_neither_torch_nor_vllm() -> None:
             ["eval", "--engine", "expert", "--temperature", "-1"],
             "--temperature must be from 0 to 10",
         ),
+        (
+            ["eval", "--engine", "expert", "--task", "webshop/builtin", "--protocol", "pixels"],
+            "webshop cannot be shown as images",
+        ),
         (["eval", "--engine", "expert", "--top-p", "0"], "--top-p must be above 0"),
         (["eval", "--engine", "expert", "--shard", "3/2"], "--shard must be I/N"),
         (["eval", "--engine", "expert", "--out", "/proc/run"], "/proc/run cannot be written"),

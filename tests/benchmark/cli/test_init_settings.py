@@ -30,3 +30,4 @@ def test_the_init_of_images_is_evaluated_on_images(tmp_path: Path) -> None:
     manifest, _ = read_run(tmp_path)
     (panel,) = manifest.panels
     assert panel.settings == {"view": "pixels"}
+    assert (panel.public_name, manifest.overrides) == ("pixels-1", {})

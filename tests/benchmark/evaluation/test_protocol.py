@@ -9,15 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from benchmark.cli.arguments.evaluation import PROTOCOLS
 from benchmark.engines.core.base import Sampling
 from benchmark.evaluation.protocol import (
+    OPTIONS,
+    PIXELS,
     STANDARD,
     THINKING,
     PanelProtocol,
     SamplingOverrides,
+    protocol_text,
     run_fingerprint,
     thinking_standard,
+    with_images,
 )
+from tasks.errors import UserError
 from tasks.panels import PanelDefaults
 from tasks.registry import load_task
 
@@ -119,6 +125,34 @@ def test_the_thinking_protocol_has_a_standard_of_its_own() -> None:
     assert SamplingOverrides.of(warm) == replace(
         choices, temperature=1.0, top_p=0.95, top_k=0, max_tokens=8192, repeats=1
     )
+
+
+def test_images_alone_make_the_pixels_protocol() -> None:
+    task = TASK.configured({"view": "pixels"})
+    pixels = PanelProtocol.of(task, task.panel("builtin"))
+    assert (pixels.name, pixels.public_name, pixels.overrides) == ("v1", PIXELS, {})
+    # As it was before the protocol had a name.
+    assert run_fingerprint((pixels,)).startswith("6a433b5f9390ff9f")
+    assert PROTOCOL.public_name == "v1"
+    warm = replace(pixels, sampling=Sampling(temperature=1.0))
+    assert (warm.public_name, warm.overrides) == (PIXELS, {"temperature": 1.0})
+    thinking = PanelProtocol.of(task, task.panel("builtin"), SamplingOverrides(protocol=THINKING))
+    assert (thinking.public_name, thinking.overrides) == (THINKING, {"sokoban.view": "pixels"})
+    assert protocol_text([pixels]) == "pixels"
+    assert protocol_text([pixels, PROTOCOL, pixels, thinking]) == "pixels and standard and thinking"
+
+
+def test_the_command_line_knows_the_protocols() -> None:
+    assert tuple(OPTIONS.values()) == PROTOCOLS
+
+
+def test_every_task_of_a_pixels_run_is_shown_as_images() -> None:
+    shown = {"sokoban": {"view": "pixels"}}
+    assert with_images({}, ["sokoban"]) == with_images(shown, ["sokoban"]) == shown
+    with pytest.raises(UserError, match="webshop cannot be shown as images; .*: --task sokoban$"):
+        with_images({}, ["sokoban", "webshop"])
+    with pytest.raises(UserError, match=r"--set sokoban\.view=text contradicts"):
+        with_images({"sokoban": {"view": "text"}}, ["sokoban"])
 
 
 def test_what_was_not_chosen_is_not_written() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from benchmark.engines.core.scripted import ScriptedEngine
 from benchmark.evaluation.manifest import Shard
-from benchmark.evaluation.protocol import SamplingOverrides
+from benchmark.evaluation.protocol import THINKING, SamplingOverrides
 from benchmark.evaluation.records import EpisodeRecord, short_hash
 from benchmark.evaluation.summarize import summarize
 from benchmark.report import report_html
@@ -291,7 +291,13 @@ def test_errors_overrides_and_missing_episodes_stand_at_the_top() -> None:
     assert "Overridden: repeats = 2 , temperature = 0.7" in text.replace("2,", "2 ,")
     assert "Wilson interval clustered by episode" in text
     assert "not the standard protocol" in text
+    assert "Not the standard protocol." in text
     assert text.index("Incomplete run") < text.index("95% interval")
+
+
+def test_a_report_names_the_protocol_of_its_run() -> None:
+    run = make_run(choices=SamplingOverrides(protocol=THINKING), episodes=1)
+    assert "thinking protocol thinking-1" in words(report_html(*run.arguments))
 
 
 def test_a_shard_is_no_whole_run(small: Run) -> None:

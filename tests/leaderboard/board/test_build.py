@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,11 @@ import pytest
 
 from benchmark.cli.main import main
 from benchmark.evaluation.evaluate import Plan
-from benchmark.evaluation.protocol import THINKING, SamplingOverrides
+from benchmark.evaluation.protocol import PIXELS, THINKING, SamplingOverrides
 from benchmark.submissions.badges import Badges
 from benchmark.submissions.check import CheckResult, check_submission, read_accepted
 from benchmark.submissions.checks.results import panel_results, stability_of
+from benchmark.submissions.reading.replays import Replays
 from leaderboard.board.board import load
 from leaderboard.board.build import Built, Origin, build, write
 from leaderboard.board.entries import row_of as make_row
@@ -311,39 +313,54 @@ def replace_row(built: Built, row: FullRow, submission_sha256: str) -> Built:
 
 
 @pytest.fixture(scope="module")
-def two_tables(submissions: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The expert under the standard protocol, and whole panels of it under the thinking one."""
-    root = tmp_path_factory.mktemp("two-tables")
-    plan = Plan.of([KEY], SamplingOverrides(protocol=THINKING))
-    thinking = Copy(policy_submission(root, play_policy(root / ".run", "expert", plan)))
-    thinking.about(lambda about: about.update(name="A policy that thinks"))
-    thinking.folder.rename(root / "20260102_a-thinking")
+def three_tables(submissions: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The expert under each protocol."""
+    root = tmp_path_factory.mktemp("three-tables")
+    plans = {
+        "a-thinking": Plan.of([KEY], SamplingOverrides(protocol=THINKING)),
+        "b-seeing": Plan.of([KEY], settings={"sokoban": {"view": "pixels"}}),
+    }
+    for name, plan in plans.items():
+        run = play_policy(root / f".{name}", "expert", plan)
+        other = Copy(policy_submission(root, run))
+        other.about(methodcaller("update", name=f"A policy {name[2:]}"))
+        other.folder.rename(root / f"20260102_{name}")
     copied(submissions / POLICY, root)
     return root
 
 
+def build_once(root: Path, *archives: Path) -> Built:
+    """Images take long to draw: what held is not replayed again."""
+    replays = Replays(root / "replays.json")
+    return build(root, INITS, archives, env_processes=1, replays=replays)
+
+
 @pytest.mark.slow
-def test_another_protocol_has_a_table_of_its_own(two_tables: Path, tmp_path: Path) -> None:
-    found = build(two_tables, INITS, env_processes=1)
+@pytest.mark.timeout(600)
+def test_another_protocol_has_a_table_of_its_own(three_tables: Path, tmp_path: Path) -> None:
+    found = build_once(three_tables)
     assert found.refused == ()
-    standard, thinking = found.content.facts.protocols
-    assert (standard.name, thinking.name) == ("v1", THINKING)
-    assert standard.panels[0].fingerprint != thinking.panels[0].fingerprint
+    standard, thinking, pixels = found.content.facts.protocols
+    assert (standard.name, thinking.name, pixels.name) == ("v1", THINKING, PIXELS)
+    assert len({each.panels[0].fingerprint for each in found.content.facts.protocols}) == 3
     assert json.loads(thinking.panels[0].protocol)["sampling"]["max_tokens"] == 8192
     board = load(write(found, tmp_path)[0])
     assert [row.id for row in board.rows()] == [POLICY]
     assert [row.id for row in board.rows(THINKING)] == ["20260102_a-thinking"]
-    for name, entry in (("v1", POLICY), (THINKING, "20260102_a-thinking")):
+    assert [row.id for row in board.rows(PIXELS)] == ["20260102_b-seeing"]
+    entries = {"v1": POLICY, THINKING: "20260102_a-thinking", PIXELS: "20260102_b-seeing"}
+    for name, entry in entries.items():
         assert list(table(board, default_view(board, name)).index) == [entry]
 
 
 @pytest.mark.slow
-def test_an_archive_of_two_tables_gives_both_a_name(two_tables: Path, tmp_path: Path) -> None:
-    parquet, _ = write(build(two_tables, INITS, env_processes=1), tmp_path)
+@pytest.mark.timeout(600)
+def test_an_archive_of_three_tables_gives_each_a_name(three_tables: Path, tmp_path: Path) -> None:
+    parquet, _ = write(build_once(three_tables), tmp_path)
     archive = parquet.rename(tmp_path / "v0.parquet")
-    again = build(two_tables, INITS, [archive], env_processes=1)
+    again = build_once(three_tables, archive)
     names = [protocol.name for protocol in again.content.facts.protocols]
-    assert names == ["v1", THINKING, "v0", f"v0-{THINKING}"]
+    assert names == ["v1", THINKING, PIXELS, "v0", f"v0-{THINKING}", f"v0-{PIXELS}"]
 
 
 @pytest.mark.parametrize("names", [("v1",), ("v0", "v0")])

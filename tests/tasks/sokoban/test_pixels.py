@@ -75,7 +75,7 @@ def test_pixels_are_another_protocol() -> None:
     text = PanelProtocol.of(TEXT, TEXT.panel("builtin"))
     pixels = PanelProtocol.of(PIXELS, PIXELS.panel("builtin"))
     assert pixels.settings == {"view": "pixels"}
-    assert pixels.overrides == {"sokoban.view": "pixels"}
+    assert (pixels.public_name, pixels.overrides) == ("pixels-1", {})
     assert pixels.panel_sha256 == text.panel_sha256
     assert pixels.contract == text.contract
     for name in ("fingerprint", "prompt_sha256", "trace_sha256"):

@@ -81,6 +81,7 @@ FORGERIES = [
     Forgery("longer answers", "policy", sampling(max_tokens=4096), "max_tokens = 4096"),
     Forgery("more plays", "policy", panel(repeats=2), NOT_STANDARD + "repeats = 2"),
     Forgery("other settings", "policy", panel(settings={"easy": "on"}), "sokoban.easy = on"),
+    Forgery("text as images", "policy", panel(settings={"view": "pixels"}), "with prompt_sha256"),
     Forgery("other prompt", "policy", panel(prompt_sha256="0" * 64), "played with prompt_sha256"),
     Forgery("unknown protocol", "policy", panel(name="v9"), "panels.0.name: Input should be"),
     Forgery("other protocol", "policy", panel(name=THINKING), "temperature = 0"),
