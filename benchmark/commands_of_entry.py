@@ -14,6 +14,7 @@ from typing import Final
 
 from benchmark.engines.core.names import LOADING
 from benchmark.evaluation.manifest import Manifest
+from benchmark.evaluation.protocol import NAME, OPTIONS, protocol_text
 from benchmark.logs.lines import Update, Validation
 from benchmark.logs.training_log import TrainingLog
 from benchmark.models import ModelIdentity
@@ -139,7 +140,7 @@ def commands_of(
     for number, manifest in enumerate(manifests):
         panels = [f"{panel.task}/{panel.panel}" for panel in manifest.panels]
         suffix = f"-{number}" if number else ""
-        runs.append((eval_words(model, panels, _engine(manifest)), f"{folder}-eval{suffix}"))
+        runs.append((eval_words(model, panels, _options(manifest)), f"{folder}-eval{suffix}"))
     return Commands(seed, train, folder, model, tuple(runs), reason)
 
 
@@ -154,6 +155,12 @@ def _model(model: ModelIdentity, seed: int, trained: str | None) -> str | None:
     if model.kind == "hub" and model.revision is not None:
         return f"{model.name}@{model.revision}"
     return model.name
+
+
+def _options(manifest: Manifest) -> Words:
+    """The options that choose protocol and engine of a run."""
+    protocol = protocol_text(manifest.panels)
+    return (*(() if protocol == OPTIONS[NAME] else ("--protocol", protocol)), *_engine(manifest))
 
 
 def _engine(manifest: Manifest) -> Words:

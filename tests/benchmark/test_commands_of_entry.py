@@ -12,11 +12,12 @@ from benchmark.commands_of_entry import (
     first_difference,
 )
 from benchmark.evaluation.manifest import Manifest
+from benchmark.evaluation.protocol import THINKING, PanelProtocol
 from benchmark.logs.training_log import TrainingLog, read_training_log
 from benchmark.models import ModelIdentity
 from tasks.errors import UserError
 from tasks.seeding import sha256_text
-from tests.support.runs.factories import make_manifest
+from tests.support.runs.factories import make_manifest, make_protocol
 from tests.support.training.logs import Line, start_line, update_line, validation_line, write_log
 
 WEIGHTS = sha256_text("weights")
@@ -96,6 +97,22 @@ def test_every_run_of_a_checkpoint_has_its_folder() -> None:
     model = ModelIdentity(name="tiny-sokoban", kind="init", sha256=WEIGHTS)
     found = commands_of(0, [manifest(model)] * 2, None, None, "out")
     assert [out for _, out in found.runs] == ["out/s0-eval", "out/s0-eval-1"]
+
+
+@pytest.mark.parametrize(
+    ("option", "protocol"),
+    [
+        ("thinking", make_protocol(name=THINKING)),
+        ("pixels", make_protocol(settings={"view": "pixels"})),
+    ],
+)
+def test_a_protocol_that_is_not_the_standard_one_is_chosen(
+    option: str, protocol: PanelProtocol
+) -> None:
+    model = ModelIdentity(name="tiny-sokoban", kind="init", sha256=WEIGHTS)
+    played = make_manifest(protocol).model_copy(update={"model": model, "engine": LOADED})
+    (line,) = commands_of(4, [played], None, None, "out").lines
+    assert line == f"arlarena-bench eval --model tiny-sokoban --protocol {option} {PLAYED}"
 
 
 def lines(loss: float = 0.5, seconds: float = 1.0, solved: int = 128) -> list[Line]:
