@@ -47,7 +47,7 @@ from leaderboard.page.events import (
 )
 from leaderboard.page.header import TITLE, footer
 from leaderboard.page.markup import page, view_link
-from leaderboard.page.query import parsed
+from leaderboard.page.query import choices_of, parsed
 from leaderboard.page.state import MOST_CURVES, State
 from leaderboard.tabs.answer import answer, summary
 from leaderboard.tabs.board import board_page
@@ -97,15 +97,15 @@ def build(board: Board, submissions: Path) -> gr.Blocks:
         board: What it shows.
         submissions: Where the folders of its entries are, for single episodes.
     """
-    names = [protocol.name for protocol in board.protocols]
+    protocols = choices_of(board, board.protocols[0].name)["protocol"]
     demo = gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True)
     with demo:
         notice = plain_html("")
         protocol = gr.Dropdown(
-            names,
-            value=names[0],
+            protocols,
+            value=board.protocols[0].name,
             label="Protocol",
-            visible=len(names) > 1,
+            visible=len(protocols) > 1,
             elem_classes="lb-protocol",
         )
         with gr.Tabs(selected="board") as tabs:

@@ -4,6 +4,7 @@ from typing import Final
 
 from markupsafe import Markup
 
+from benchmark.evaluation.protocol import OPTIONS
 from leaderboard.board.board import Board
 from leaderboard.board.published import LINK
 from leaderboard.page.glossary import explained, explanations
@@ -18,7 +19,7 @@ from leaderboard.page.markup import (
 )
 from leaderboard.page.methods import method_explanations
 from leaderboard.page.state import State, query_of
-from tasks.texts import counted
+from tasks.texts import counted, plural
 
 TITLE: Final = "arlarena-bench leaderboard"
 ABOUT: Final = (
@@ -99,8 +100,9 @@ def _citation(board: Board) -> Markup:
 def footer(board: Board) -> str:
     """From what the page was built."""
     facts = board.facts
-    protocol = f"protocol {board.protocols[0].name}"
-    parts: list[Markup] = [line(protocol)]
+    names = [each.name for each in board.protocols if each.name in OPTIONS]
+    protocols = f"{plural(len(names), 'protocol')} {' and '.join(names)}"
+    parts: list[Markup] = [line(protocols)]
     if facts.commit:
         short = line(f"commit {facts.commit[:10]}")
         address = f"{facts.repository}/tree/{facts.commit}" if facts.repository else None

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import parse_qs
 
+from benchmark.evaluation.protocol import NAME, PIXELS, THINKING
 from leaderboard.board.board import Board, panel_sets
 from leaderboard.board.protocols import PanelFacts
 from leaderboard.board.rows import BoardRow
@@ -54,6 +55,11 @@ MAX_LINK: Final = 16_000
 TOO_LONG: Final = "too-long"
 """Stands in a parsed query that was longer than `MAX_LINK`."""
 _MAX_SHOWN: Final = 3
+_PROTOCOLS: Final = {
+    NAME: f"{NAME}: the standard",
+    THINKING: f"{THINKING}: models that think at length",
+    PIXELS: f"{PIXELS}: vision-language models",
+}
 _CALLED: Final = {
     "panels": "task", "kinds": "kind", "bases": "base model", "base": "base model",
     "inits": "init", "badges": "badge", "columns": "column", "entries": "entry",
@@ -212,7 +218,7 @@ def choices_of(board: Board, protocol: str) -> dict[str, Choices]:
     entries = _entries(rows)
     return {
         "tab": [(name, name) for name in TABS],
-        "protocol": [(each.name, each.name) for each in board.protocols],
+        "protocol": [(_PROTOCOLS.get(each.name, each.name), each.name) for each in board.protocols],
         "panels": list(panel_choices(board, protocol)),
         "any panels": _same([*SETS, *map(panel_name, panels)]),
         "track": [("all tracks", ""), *_same(known.tracks)],

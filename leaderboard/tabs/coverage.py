@@ -6,6 +6,7 @@ from statistics import fmean
 
 from markupsafe import Markup
 
+from benchmark.evaluation.protocol import OPTIONS
 from leaderboard.board.board import Board
 from leaderboard.board.protocols import Grid, StudyRun
 from leaderboard.board.rows import BoardRow
@@ -38,8 +39,11 @@ def coverage_page(board: Board, state: State) -> str:
     grid = board.facts.grid
     if grid is None:
         return page(note("This board does not say which recipes and tracks there are."))
-    trained = [row for row in board.rows(state.protocol) if row.kind == "trained"]
-    entries = {(row.recipe, row.track): row for row in trained}
+    # A track has one of today's protocols: together they fill the grid.
+    shown = state.protocol or board.protocols[0].name
+    names = OPTIONS if shown in OPTIONS else (shown,)
+    rows = [row for name in names for row in board.rows(name)]
+    entries = {(row.recipe, row.track): row for row in rows if row.kind == "trained"}
     runs: dict[Place, list[StudyRun]] = {}
     for run in grid.runs:
         runs.setdefault((run.recipe, run.track), []).append(run)
@@ -50,7 +54,7 @@ def coverage_page(board: Board, state: State) -> str:
     listed: list[list[Piece]] = [
         [
             method(recipe),
-            *(_cell(grid, (recipe, track), entries, runs, state) for track in grid.tracks),
+            *(_cell(grid, (recipe, track), entries, runs) for track in grid.tracks),
         ]
         for recipe in sorted(grid.recipes, key=lambda name: (-most[name], name))
     ]
@@ -82,13 +86,12 @@ def _cell(
     place: Place,
     entries: dict[Place, BoardRow],
     runs: dict[Place, list[StudyRun]],
-    state: State,
 ) -> Markup:
     row, found = entries.get(place), runs.get(place, [])
     if row is not None and row.panels and len(row.checkpoints) >= len(found):
         event = Line(row, (), None).collapse
         said = _fallen(event.happened, event.known) if event else "no logs"
-        query = query_of(State(tab="entry", protocol=state.protocol, entry=row.id))
+        query = query_of(State(tab="entry", protocol=row.protocol, entry=row.id))
         success = row.panels[0].success
         return _heat(success, link(query, cells.percent(success)), said)
     if found:
@@ -96,7 +99,7 @@ def _cell(
         fallen = sum(run.collapse is not None for run in found)
         below = _fallen(fallen, len(found))
         if row is not None:
-            query = query_of(State(tab="entry", protocol=state.protocol, entry=row.id))
+            query = query_of(State(tab="entry", protocol=row.protocol, entry=row.id))
             entry = link(query, f"entry: {counted(len(row.checkpoints), 'seed')}")
             below = joined([below, element("span", entry, "lb-sub")])
         return _heat(success, cells.percent(success), below)

@@ -5,13 +5,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from benchmark.evaluation.protocol import PIXELS
 from benchmark.stats.intervals import Interval
 from leaderboard.board.board import Board, load
 from leaderboard.board.file import PARQUET, BoardContent, parquet_bytes
 from leaderboard.board.protocols import BoardFacts, Grid, StudyRun
 from leaderboard.board.rows import DependableSuccess, FullRow, Model
 from leaderboard.board.training_rows import EventCount, NamedValue, Spark, Stability
+from leaderboard.page.header import footer
 from leaderboard.page.marks import below_init_chip, collapse_chip, interval_bar, sparkline
+from leaderboard.page.query import choices_of
 from leaderboard.page.state import State
 from leaderboard.table.columns import dependable_of, worst_of
 from leaderboard.tabs.answer import answer, init_success, order_of_track, summary
@@ -237,6 +240,34 @@ def test_holes_name_the_command_and_its_cost(tmp_path: Path) -> None:
         "--out runs/gspo-sokoban-standard-s0"
     ) in said
     assert page.count("popover=") == 4
+
+
+def test_a_page_of_three_protocols_covers_all_tracks(tmp_path: Path) -> None:
+    """Text and images are two protocols; each track belongs to one, and an older one to none."""
+    text = trained("a", "grpo", 80, 0, 0.9)
+    pixels = replace(trained("b", "grpo", 60, 0, 0.9), protocol=PIXELS, track="sokoban-pixels")
+    older = replace(trained("c", "grpo", 10, 0, 0.9), protocol="v0")
+    content = board_content([text, pixels, older], SOKOBAN)
+    (v1,) = content.facts.protocols
+    grid = Grid(("sokoban-pixels", "sokoban-standard"), ("grpo",), ())
+    protocols = tuple(replace(v1, name=name) for name in ("v1", PIXELS, "v0"))
+    facts = BoardFacts(content.facts.version, protocols, (), grid=grid)
+    path = tmp_path / PARQUET
+    path.write_bytes(parquet_bytes(BoardContent(facts, content.rows)))
+    board = load(path)
+    for protocol in ("", "v1", PIXELS):
+        page = coverage_page(board, State(tab="coverage", protocol=protocol))
+        assert "GRPO 60.0 0/3 collapsed 80.0 0/3 collapsed" in text_of(page)
+        assert f"tab=entry&amp;protocol={PIXELS}&amp;entry={pixels.id}" in page
+        assert f"tab=entry&amp;protocol=v1&amp;entry={text.id}" in page
+    then = text_of(coverage_page(board, State(tab="coverage", protocol="v0")))
+    assert "GRPO + " in then and "10.0 0/3 collapsed" in then
+    assert "Built with protocols v1 and pixels-1." in text_of(footer(board))
+    assert choices_of(board, "v1")["protocol"] == [
+        ("v1: the standard", "v1"),
+        ("pixels-1: vision-language models", PIXELS),
+        ("v0", "v0"),
+    ]
 
 
 def test_a_cell_shows_the_study_where_it_has_more_seeds_than_the_entry(tmp_path: Path) -> None:
