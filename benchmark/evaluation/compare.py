@@ -8,6 +8,7 @@ compared. Differences are B minus A: positive where B is better.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from benchmark.evaluation.manifest import ENGINE_FACTS, Manifest
 from benchmark.evaluation.protocol import PanelProtocol, differing_fields
@@ -54,6 +55,10 @@ class Difference:
     test: str
 
 
+OF_PANELS: Final = frozenset({"panel_sha256", "task_version"})
+"""Fields of a protocol that say which episodes a panel has."""
+
+
 @dataclass(frozen=True, slots=True)
 class PanelComparison:
     """Two runs on one panel.
@@ -61,7 +66,8 @@ class PanelComparison:
     Attributes:
         task: Task name.
         panel: Panel name.
-        fingerprint: The panel's protocol fingerprint, the same in both runs.
+        fingerprint: The panel's protocol fingerprint in run A; the same in B if nothing differs.
+        differing: In what the protocols differ, by field: its values in A and in B.
         expected: Plays of a complete run.
         plays: Plays that both runs hold; what is compared.
         plays_a: Plays that run A holds.
@@ -80,6 +86,7 @@ class PanelComparison:
     task: str
     panel: str
     fingerprint: str
+    differing: Mapping[str, tuple[str, str]]
     expected: int
     plays: int
     plays_a: int
@@ -123,7 +130,10 @@ _Plays = dict[tuple[str, int], _Play]
 
 
 def compare(
-    run_a: Run, run_b: Run, tasks: Mapping[str, Presentation] | None = None
+    run_a: Run,
+    run_b: Run,
+    tasks: Mapping[str, Presentation] | None = None,
+    across_protocols: bool = False,
 ) -> RunComparison:
     """Compare two runs, panel by panel.
 
@@ -131,10 +141,12 @@ def compare(
         run_a: Manifest and records of the run that differences are measured from.
         run_b: Manifest and records of the other.
         tasks: Names and units of the tasks, by task name; None for those installed.
+        across_protocols: Compare different protocols, too, such as text with images. The panels
+            must be the same.
 
     Raises:
         UserError: The runs have no panel or no play in common, played a common panel under
-            different protocols, or hold records that are not theirs.
+            different protocols that are not to be compared, or hold records that are not theirs.
     """
     (manifest_a, records_a), (manifest_b, records_b) = run_a, run_b
     protocols_b = {(panel.task, panel.panel): panel for panel in manifest_b.panels}
@@ -144,8 +156,12 @@ def compare(
             f"the runs have no common panel: A played {_names(manifest_a.panels)}, B "
             f"{_names(manifest_b.panels)}"
         )
-    for panel in common:
-        _check_same_protocol(panel, protocols_b[panel.task, panel.panel])
+    differing = {
+        (panel.task, panel.panel): _differing(
+            panel, protocols_b[panel.task, panel.panel], across_protocols
+        )
+        for panel in common
+    }
     plays_a, plays_b = _plays(manifest_a, records_a), _plays(manifest_b, records_b)
     compared, left_out = [], []
     panels = {
@@ -156,7 +172,8 @@ def compare(
             shown = (
                 tasks[panel.task] if tasks is not None else load_task(panel.task).info.presentation
             )
-            compared.append(_compare_panel(panel, shown, plays_a[key], plays_b[key]))
+            plays = plays_a[key], plays_b[key]
+            compared.append(_compare_panel(panel, differing[key], shown, *plays))
         else:
             left_out.append("/".join(key))
     if not compared:
@@ -177,7 +194,11 @@ def _plays(manifest: Manifest, records: Iterable[EpisodeRecord]) -> dict[PanelKe
 
 
 def _compare_panel(
-    panel: PanelProtocol, shown: Presentation, plays_a: _Plays, plays_b: _Plays
+    panel: PanelProtocol,
+    differing: Mapping[str, tuple[str, str]],
+    shown: Presentation,
+    plays_a: _Plays,
+    plays_b: _Plays,
 ) -> PanelComparison:
     common = sorted(plays_a.keys() & plays_b.keys())
     pairs: dict[str, list[tuple[_Play, _Play]]] = {}
@@ -192,6 +213,7 @@ def _compare_panel(
         task=panel.task,
         panel=panel.panel,
         fingerprint=panel.fingerprint,
+        differing=differing,
         expected=panel.episodes * panel.repeats,
         plays=len(common),
         plays_a=len(plays_a),
@@ -240,18 +262,27 @@ def _mean_of_means(episodes: Sequence[Sequence[float]]) -> float:
     return math.fsum(math.fsum(plays) / len(plays) for plays in episodes) / len(episodes)
 
 
-def _check_same_protocol(a: PanelProtocol, b: PanelProtocol) -> None:
-    """Refuse two protocols of one panel that differ, and name every field that does."""
-    if a.fingerprint == b.fingerprint:
-        return
-    differing = [
-        f"{name} ({in_a} in A, {in_b} in B)"
-        for name, (in_a, in_b) in differing_fields(a, b).items()
-    ]
+def _differing(
+    a: PanelProtocol, b: PanelProtocol, across_protocols: bool
+) -> dict[str, tuple[str, str]]:
+    """In what two protocols of one panel differ; see `differing_fields`.
+
+    Raises:
+        UserError: They do, and are not to be compared; or the panels are not the same.
+    """
+    differing = differing_fields(a, b)
+    if not differing or (across_protocols and differing.keys().isdisjoint(OF_PANELS)):
+        return differing
+    wish = "" if across_protocols else "; --across-protocols compares the same episodes anyway"
+    needed = "panel" if across_protocols else "protocol"
     raise UserError(
         f"{a.task}/{a.panel} was played under different protocols, which differ in "
-        f"{', '.join(differing)}; only runs of the same protocol can be compared"
+        f"{_differing_text(differing)}; only runs of the same {needed} can be compared{wish}"
     )
+
+
+def _differing_text(differing: Mapping[str, tuple[str, str]]) -> str:
+    return ", ".join(f"{name} ({a} in A, {b} in B)" for name, (a, b) in differing.items())
 
 
 def _names(panels: Sequence[PanelProtocol]) -> str:
@@ -330,6 +361,9 @@ def _pairs(panel: PanelComparison) -> str:
 
 def _notes(panel: PanelComparison) -> list[str]:
     notes = []
+    if panel.differing:
+        differing = _differing_text(panel.differing)
+        notes.append(f"the protocols differ, which may explain the difference: {differing}")
     if panel.plays < panel.expected:
         notes.append(
             f"incomplete: A has {panel.plays_a} and B {panel.plays_b} of "

@@ -40,11 +40,16 @@ class RunTable:
     columns: tuple[PanelKey, ...]
 
     @classmethod
-    def of(cls, runs: Sequence[tuple[str, Manifest, Sequence[EpisodeRecord]]]) -> "RunTable":
+    def of(
+        cls,
+        runs: Sequence[tuple[str, Manifest, Sequence[EpisodeRecord]]],
+        across_protocols: bool = False,
+    ) -> "RunTable":
         """Put runs side by side.
 
         Args:
             runs: Name, manifest and records of each.
+            across_protocols: Whatever their protocols.
 
         Raises:
             UserError: Two runs played a panel under different protocols, or a run's records are
@@ -55,7 +60,7 @@ class RunTable:
             panels = {(p.task, p.panel): p for p in summarize(manifest, records).panels}
             rows.append(RunRow(name, manifest, panels))
         table = cls(tuple(rows), tuple(dict.fromkeys(key for row in rows for key in row.panels)))
-        for column in table.columns:
+        for column in () if across_protocols else table.columns:
             table._check_same_protocol(column)
         return table
 

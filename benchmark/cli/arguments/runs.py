@@ -38,11 +38,18 @@ def _of_several_runs(commands: "argparse._SubParsersAction[argparse.ArgumentPars
         help="paired comparison of two runs, or a table of more",
         description="Two runs: their difference on common panels, episode by episode, with "
         "interval and p-value. More: success of every run on every panel, and the "
-        "differences from the first. Runs with different protocols are rejected.",
+        "differences from the first. Runs with different protocols are rejected, unless you ask "
+        "for it.",
         epilog="examples:\n  arlarena-bench compare runs/base runs/trained\n"
         "  arlarena-bench compare runs/*_transformers_* --json\n",
     )
     parser.add_argument("runs", metavar="RUN", nargs="+", help="run folders, two or more")
+    parser.add_argument(
+        "--across-protocols",
+        action="store_true",
+        help="compare different protocols on the same panels, too, such as text with images; what "
+        "differs is listed",
+    )
     parser.add_argument("--json", action="store_true", help="print all numbers as JSON instead")
     parser = commands.add_parser(
         "merge",

@@ -31,40 +31,41 @@ def run(arguments: argparse.Namespace) -> int:
         if places.count(place) > 1:
             raise UserError(f"{name} is given twice; compare different runs")
     runs = {name: read_run(Path(name)) for name in names}
+    across: bool = arguments.across_protocols
     if arguments.json:
-        say(json.dumps(_facts(runs), indent=2, sort_keys=True, allow_nan=False))
+        say(json.dumps(_facts(runs, across), indent=2, sort_keys=True, allow_nan=False))
     elif len(names) == 2:
         one, other = runs.values()
-        say(comparison_text(compare(one, other), *names))
+        say(comparison_text(compare(one, other, across_protocols=across), *names))
     else:
-        _print_table(runs)
+        _print_table(runs, across)
     return 0
 
 
-def _facts(runs: dict[str, Read]) -> dict[str, Any]:
+def _facts(runs: dict[str, Read], across: bool) -> dict[str, Any]:
     """Everything that is computed, as plain values."""
-    table = RunTable.of([(name, *read) for name, read in runs.items()])
+    table = RunTable.of([(name, *read) for name, read in runs.items()], across)
     first, *others = runs
     differences = [
         {"a": first, "b": other, **asdict(panel)}
         for other in others
-        if (found := _compared(runs[first], runs[other]))
+        if (found := _compared(runs[first], runs[other], across))
         for panel in found.panels
     ]
     return {"runs": table.facts(), "differences": differences}
 
 
-def _compared(one: Read, other: Read) -> RunComparison | None:
+def _compared(one: Read, other: Read, across: bool) -> RunComparison | None:
     """Two runs, if they have a play in common."""
     keys = {record.key for record in one[1]}
     if keys.isdisjoint(record.key for record in other[1]):
         return None
-    return compare(one, other)
+    return compare(one, other, across_protocols=across)
 
 
-def _print_table(runs: dict[str, Read]) -> None:
+def _print_table(runs: dict[str, Read], across: bool) -> None:
     """Success of every run on every panel, and the differences from the first run."""
-    found = RunTable.of([(name, *read) for name, read in runs.items()])
+    found = RunTable.of([(name, *read) for name, read in runs.items()], across)
     table = PlainTable(box=None, pad_edge=False)
     for column in ("run", "model", *("/".join(key) for key in found.columns)):
         table.add_column(column)
@@ -77,14 +78,15 @@ def _print_table(runs: dict[str, Read]) -> None:
     first, *others = runs
     say(f"\nDifferences from {first}, in points, paired over episodes, with 95% intervals:")
     for other in others:
-        comparison = _compared(runs[first], runs[other])
+        comparison = _compared(runs[first], runs[other], across)
         if comparison is None:
             say(f"{other}: no common episode")
             continue
         for panel in comparison.panels:
+            protocol = ", another protocol" if panel.differing else ""
             say(
                 f"{other}: {panel.task}/{panel.panel} {points_text(panel.success.difference)}, "
-                f"{p_text(panel.success.p_value)}, {panel.episodes} episodes"
+                f"{p_text(panel.success.p_value)}, {panel.episodes} episodes{protocol}"
             )
 
 

@@ -213,8 +213,24 @@ def test_different_protocols_are_refused_by_field(changes: dict[str, Any], diffe
         compare(run_a, run_b, TASKS)
     assert str(refusal.value) == (
         "sokoban/builtin was played under different protocols, which differ in "
-        f"{differing}; only runs of the same protocol can be compared"
+        f"{differing}; only runs of the same protocol can be compared; "
+        "--across-protocols compares the same episodes anyway"
     )
+    anyway = compare(run_a, run_b, TASKS, across_protocols=True)
+    (panel,) = anyway.panels
+    assert panel.plays == 1
+    assert (
+        f"  note: the protocols differ, which may explain the difference: {differing}"
+        in comparison_text(anyway).splitlines()
+    )
+
+
+def test_other_panels_are_never_compared() -> None:
+    protocol = make_protocol()
+    other = replace(protocol, panel_sha256="ab" * 32)
+    run_a, run_b = ((make_manifest(one), [make_record("e0")]) for one in (protocol, other))
+    with pytest.raises(UserError, match="only runs of the same panel can be compared$"):
+        compare(run_a, run_b, TASKS, across_protocols=True)
 
 
 def test_records_of_another_run_are_refused() -> None:
