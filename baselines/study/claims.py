@@ -13,7 +13,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from baselines.config.layers import RECIPES, names
-from baselines.study.methods import PanelKey, RecipeRuns, TrackResults, collapse_share
+from baselines.study.methods import RecipeRuns, TrackResults, collapse_share
 from baselines.study.schema import read_yaml
 from baselines.tracks.registry import track_names
 from benchmark.logs.lines import Word
@@ -33,8 +33,9 @@ LEAST_SEEDS: Final = 3
 class Claim(Strict):
     """One claim; it has one rule: `better`, `best`, `learns`, or `collapses` and `holds`.
 
-    Methods are judged after equal updates, as papers do; where they have not played equally much,
-    their difference at equal episodes stands beside it.
+    Success is the track's score, the mean over its tasks. Methods are judged after equal updates,
+    as papers do; where they have not played equally much, their difference at equal episodes stands
+    beside it.
 
     Attributes:
         claim: What is claimed, one sentence.
@@ -165,27 +166,26 @@ def _so_far(claim: Claim, methods: Sequence[RecipeRuns], results: TrackResults) 
     """The numbers of an undecided claim, where methods have seeds enough to say something."""
     enough = [method.recipe for method in methods if len(method.runs) >= LEAST_SEEDS]
     if claim.learns is not None and enough:
-        return [f"so far: {_learns(claim, enough, results, results.panels[0]).numbers}"]
+        return [f"so far: {_learns(claim, enough, results).numbers}"]
     if claim.learns is None and len(enough) == len(methods):
         return [f"so far: {_by_rule(claim, results).numbers}"]
     return []
 
 
 def _by_rule(claim: Claim, results: TrackResults) -> ClaimVerdict:
-    panel = results.panels[0]
     if claim.collapses is not None or claim.holds is not None:
         return _collapses(claim, results)
     if claim.best is not None:
-        return _best(claim, claim.best, results, panel)
+        return _best(claim, claim.best, results)
     if claim.better is not None:
         first, second = claim.better
-        margin = results.between(first, second, panel)
+        margin = results.between(first, second, results.panels)
         assert margin is not None
         numbers = f"{first} minus {second}: {points(margin)}"
-        numbers += _equal_text(first, second, results, panel)
+        numbers += _equal_text(first, second, results)
         return ClaimVerdict(claim, _above(margin, 0.0), numbers)
     assert claim.learns is not None
-    return _learns(claim, claim.learns, results, panel)
+    return _learns(claim, claim.learns, results)
 
 
 def _learned(
@@ -193,14 +193,13 @@ def _learned(
 ) -> ClaimVerdict | None:
     """The verdict where a method with all its seeds learns: no missing run can take that back."""
     whole = [m.recipe for m in methods if not m.missing and len(m.runs) >= LEAST_SEEDS]
-    verdict = _learns(claim, whole, results, results.panels[0]) if whole else None
+    verdict = _learns(claim, whole, results) if whole else None
     return verdict if verdict is not None and verdict.outcome == "reproduced" else None
 
 
-def _learns(
-    claim: Claim, methods: Sequence[str], results: TrackResults, panel: PanelKey
-) -> ClaimVerdict:
-    gains = {each: gain for each in methods if (gain := results.gain(each, panel)) is not None}
+def _learns(claim: Claim, methods: Sequence[str], results: TrackResults) -> ClaimVerdict:
+    found = {each: results.gain(each, results.panels) for each in methods}
+    gains = {each: gain for each, gain in found.items() if gain is not None}
     most = max(gains, key=lambda each: gains[each].value)
     outcome = _above(gains[most], claim.by)
     if outcome == "reproduced" and gains[most].value < claim.gain:
@@ -208,9 +207,9 @@ def _learns(
     return ClaimVerdict(claim, outcome, f"{most} minus its init: {points(gains[most])}")
 
 
-def _best(claim: Claim, best: str, results: TrackResults, panel: PanelKey) -> ClaimVerdict:
+def _best(claim: Claim, best: str, results: TrackResults) -> ClaimVerdict:
     others = [recipe for recipe in claim.among or results.methods if recipe != best]
-    margins = {other: results.between(best, other, panel) for other in others}
+    margins = {other: results.between(best, other, results.panels) for other in others}
     found = {other: margin for other, margin in margins.items() if margin is not None}
     if not found:
         return ClaimVerdict(claim, "not run", "there is no other method")
@@ -221,15 +220,14 @@ def _best(claim: Claim, best: str, results: TrackResults, panel: PanelKey) -> Cl
         outcome = "contradicted" if "contradicted" in outcomes else "not decided"
     nearest = sorted(found, key=lambda other: found[other].value)[:3]
     numbers = ", ".join(
-        f"{other} {points(found[other])}{_equal_text(best, other, results, panel)}"
-        for other in nearest
+        f"{other} {points(found[other])}{_equal_text(best, other, results)}" for other in nearest
     )
     return ClaimVerdict(claim, outcome, f"{best} minus the nearest others: {numbers}")
 
 
-def _equal_text(first: str, second: str, results: TrackResults, panel: PanelKey) -> str:
+def _equal_text(first: str, second: str, results: TrackResults) -> str:
     """The difference where both have played as much; empty where that is the end of both."""
-    equal = results.between_at_equal_episodes(first, second, panel)
+    equal = results.between_at_equal_episodes(first, second, results.panels)
     return "" if equal is None else f" (at {equal[0]:,} episodes each: {points(equal[1])})"
 
 

@@ -1,7 +1,8 @@
 """Results of the finished cells of a track: a method's success, gain and collapses.
 
-Differences between methods, and between a method and the init, are those of
-`benchmark.stats.paired`: episode by episode over the panel, with the spread of the seeds.
+A track's score is the unweighted mean of success over its panels, one per task. Differences between
+methods, and between a method and the init, are those of `benchmark.stats.paired`: episode by
+episode over each panel, with the spread of the seeds.
 """
 
 import statistics
@@ -12,14 +13,16 @@ from baselines.study.cells import INIT, Finished, Plays, read_plays
 from baselines.study.estimate import episodes_of
 from baselines.study.schema import Cell
 from benchmark.logs.curves import run_curves_of
-from benchmark.logs.equal_progress import SUCCESS, equal_success, progress_of
+from benchmark.logs.equal_progress import SUCCESS, RunProgress, equal_success, progress_of
 from benchmark.logs.training_log import TrainingLog
 from benchmark.stability.collapse import collapse_update
 from benchmark.stats.intervals import Interval, wilson
-from benchmark.stats.paired import Side, difference
+from benchmark.stats.paired import Side, score_difference
 from benchmark.submissions.checks.log_schedule import early_stop
 
 PanelKey = tuple[str, str]
+Sides = tuple[Side, ...]
+"""Success on each of some panels, for comparisons of their mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +77,11 @@ class RecipeRuns:
         """Training episodes of a run, mean."""
         return statistics.fmean(map(episodes_of, self.logs)) if self.logs else None
 
-    def side(self, panel: PanelKey) -> Side | None:
-        """What its runs have solved of a panel, for comparisons; None without runs."""
-        played = [plays[panel] for plays in self.plays]
-        if not played:
+    def sides(self, panels: Sequence[PanelKey]) -> Sides | None:
+        """What its runs have solved of each panel; None without runs."""
+        if not self.plays:
             return None
-        episodes = sorted(played[0])
-        seeds = [statistics.fmean(map(float, each.values())) for each in played]
-        return Side.of([[each[e] for each in played] for e in episodes], seeds)
+        return tuple(_side([plays[panel] for plays in self.plays]) for panel in panels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +90,12 @@ class EqualEpisodes:
 
     Attributes:
         limit: How many.
-        sides: Success of each method's runs there, by recipe; between two validations interpolated.
+        sides: Success of each method's runs there on each panel, by recipe; between two validations
+            interpolated.
     """
 
     limit: int
-    sides: Mapping[str, Side]
+    sides: Mapping[str, Sides]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +114,11 @@ class TrackResults:
     methods: Mapping[str, RecipeRuns]
     init: Plays | None
 
-    def at_equal_episodes(self, panel: str, *recipes: str) -> EqualEpisodes | None:
+    def at_equal_episodes(self, panels: Sequence[PanelKey], *recipes: str) -> EqualEpisodes | None:
         """Methods after as many training episodes as the shortest of their runs has played.
 
         Args:
-            panel: Name of the panel in the logs.
+            panels: What is compared, of the track's.
             recipes: Which methods; none for all.
 
         Returns:
@@ -127,44 +128,52 @@ class TrackResults:
         logs = [log for method in methods.values() for log in method.logs]
         if not logs:
             return None
-        name = SUCCESS if len(self.panels) == 1 else f"{SUCCESS}@{panel}"
-        found = equal_success([progress_of(run_curves_of(log), name) for log in logs], "episodes")
-        if found is None:
+        progress = [self._progress(logs, panel) for panel in panels]
+        found = [equal_success(of, "episodes") for of in progress]
+        known = [each for each in found if each is not None]
+        if len(known) < len(found):
             return None
-        at = iter(found.success)
-        plays = logs[0].of_panel(panel)[0].episodes
-        rates = {name: [next(at) for _ in method.logs] for name, method in methods.items()}
-        sides = {name: Side.of_rates(each, plays) for name, each in rates.items() if each}
-        return EqualEpisodes(found.limit, sides)
+        rates = [iter(each.success) for each in known]
+        plays = [logs[0].of_panel(self._name_in_logs(panel))[0].episodes for panel in panels]
+        sides = {}
+        for name, method in methods.items():
+            own = [[next(at) for _ in method.logs] for at in rates]
+            if method.logs:
+                sides[name] = tuple(map(Side.of_rates, own, plays))
+        # The shortest run is the same one on all panels.
+        return EqualEpisodes(known[0].limit, sides)
 
-    def init_side(self, panel: PanelKey) -> Side | None:
-        """What the init has solved of a panel, for comparisons."""
+    def _progress(self, logs: Sequence[TrainingLog], panel: PanelKey) -> list[RunProgress | None]:
+        name = SUCCESS if len(self.panels) == 1 else f"{SUCCESS}@{self._name_in_logs(panel)}"
+        return [progress_of(run_curves_of(log), name) for log in logs]
+
+    def init_sides(self, panels: Sequence[PanelKey]) -> Sides | None:
+        """What the init has solved of each panel; None if it was not played."""
         if self.init is None:
             return None
-        played = self.init[panel]
-        return Side.of([[played[episode]] for episode in sorted(played)])
+        return tuple(_side([self.init[panel]]) for panel in panels)
 
-    def gain(self, recipe: str, panel: PanelKey) -> Interval | None:
-        """Success of a method minus that of the init; None where either is missing."""
-        return _difference(self.methods[recipe].side(panel), self.init_side(panel))
+    def gain(self, recipe: str, panels: Sequence[PanelKey]) -> Interval | None:
+        """Mean success of a method minus that of the init; None where either is missing."""
+        return _difference(self.methods[recipe].sides(panels), self.init_sides(panels))
 
-    def name_in_logs(self, panel: PanelKey) -> str:
-        """What logs call a panel."""
-        return panel[1] if len(self.panels) == 1 else ".".join(panel)
+    def between(self, first: str, second: str, panels: Sequence[PanelKey]) -> Interval | None:
+        """Mean success of a method minus another one's; None where either is missing."""
+        return _difference(self.methods[first].sides(panels), self.methods[second].sides(panels))
 
     def between_at_equal_episodes(
-        self, first: str, second: str, panel: PanelKey
+        self, first: str, second: str, panels: Sequence[PanelKey]
     ) -> tuple[int, Interval] | None:
         """The episodes, and the difference after them; None if they are those of whole runs."""
         one, other = self.methods[first], self.methods[second]
-        equal = self.at_equal_episodes(self.name_in_logs(panel), first, second)
+        equal = self.at_equal_episodes(panels, first, second)
         if equal is None or one.episodes == other.episodes or len(equal.sides) < 2:
             return None
-        return equal.limit, difference(equal.sides[first], equal.sides[second])
+        return equal.limit, score_difference(equal.sides[first], equal.sides[second])
 
-    def between(self, first: str, second: str, panel: PanelKey) -> Interval | None:
-        """Success of a method minus that of another; None where either is missing."""
-        return _difference(self.methods[first].side(panel), self.methods[second].side(panel))
+    def _name_in_logs(self, panel: PanelKey) -> str:
+        """What logs call a panel."""
+        return panel[1] if len(self.panels) == 1 else ".".join(panel)
 
 
 def results_of(
@@ -194,13 +203,15 @@ def results_of(
     return TrackResults(track, tuple(panels), methods, init)
 
 
-def with_seeds(side: Side) -> Interval:
-    """A success rate with an interval over episodes and seeds, in [0, 1].
+def with_seeds(sides: Sides) -> Interval:
+    """Mean success over panels with an interval over episodes and seeds, in [0, 1].
 
     It is the difference from a side that never succeeds.
     """
-    nothing = replace(side, shares=None, success=Interval(0.0, 0.0, 0.0), seeds=())
-    found = difference(side, nothing)
+    nothing = [
+        replace(each, shares=None, success=Interval(0.0, 0.0, 0.0), seeds=()) for each in sides
+    ]
+    found = score_difference(sides, nothing)
     return Interval(found.value, max(found.low, 0.0), found.high)
 
 
@@ -219,5 +230,12 @@ def collapse_of(log: TrainingLog) -> int | None:
     return log.updates[-1].update if update is None and early_stop(log) is not None else update
 
 
-def _difference(first: Side | None, second: Side | None) -> Interval | None:
-    return None if first is None or second is None else difference(first, second)
+def _side(played: Sequence[Mapping[str, bool]]) -> Side:
+    """What runs have solved of a panel, of each whether it solved the episodes."""
+    seeds = [statistics.fmean(map(float, each.values())) for each in played]
+    plays = [[each[episode] for each in played] for episode in sorted(played[0])]
+    return Side.of(plays, seeds)
+
+
+def _difference(first: Sides | None, second: Sides | None) -> Interval | None:
+    return None if first is None or second is None else score_difference(first, second)

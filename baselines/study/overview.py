@@ -11,6 +11,7 @@ from itertools import product
 from pathlib import Path
 from typing import Final
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -22,10 +23,12 @@ from baselines.study.current_tracks import CurrentTrack
 from baselines.study.methods import RecipeRuns, TrackResults, collapse_of, with_seeds
 from baselines.study.page import markdown_table
 from benchmark.files import write_atomically
-from benchmark.logs.groups import plotted, series_of
+from benchmark.logs.curves import run_curves_of
+from benchmark.logs.equal_progress import SUCCESS
+from benchmark.logs.groups import Series
+from benchmark.logs.training_log import TrainingLog
 from benchmark.plots.style import SOFT, Look, draw_runs, looks_of, mark_collapse, plot_style
 from benchmark.stats.formatting import rate_digits
-from benchmark.stats.paired import Side
 from tasks.errors import UserError
 
 BEGIN: Final = "<!-- results: written by `arlarena-bench study page --readme` -->"
@@ -73,7 +76,7 @@ def overview_table(
 ) -> str:
     """Success and collapsed seeds of every method on every task, as a Markdown table.
 
-    Success is that of the last weights on the track's first panel, in percent, with an interval
+    Success is that of the last weights, of several tasks their mean, in percent, with an interval
     over episodes and seeds.
 
     Args:
@@ -147,11 +150,16 @@ def _draw(axes: Axes, methods: Sequence[RecipeRuns], looks: Mapping[str, Look]) 
         axes.text(0.5, 0.5, "not run yet", transform=axes.transAxes, ha="center", color=SOFT)
         axes.set_xticks([])
     for method in methods:
-        what = plotted(["validation/success"], method.logs)[0]
-        series = [series_of(log, what) for log in method.logs]
+        series = [_score(log) for log in method.logs]
         draw_runs(axes, series, looks[method.recipe])
         for log, run in zip(method.logs, series, strict=True):
             mark_collapse(axes, run, collapse_of(log), looks[method.recipe])
+
+
+def _score(log: TrainingLog) -> Series:
+    points = run_curves_of(log).curves[SUCCESS]
+    updates = points.steps.astype(np.float64)
+    return Series(updates, updates, points.values)
 
 
 def _looks(found: Mapping[str, TrackResults]) -> Mapping[str, Look]:
@@ -169,7 +177,9 @@ def _axes(current_tracks: Mapping[str, CurrentTrack]) -> tuple[list[str], list[s
 
 
 def _task(current_track: CurrentTrack) -> str:
-    return " + ".join(current_track.track.tasks)
+    """Its task; of several what its name begins with, as in `all-standard`."""
+    track = current_track.track
+    return track.tasks[0] if len(track.tasks) == 1 else track.name.partition("-")[0]
 
 
 def _kind(current_track: CurrentTrack) -> str:
@@ -189,16 +199,12 @@ def _track(current_tracks: Mapping[str, CurrentTrack], task: str, kind: str) -> 
 def _cell(results: TrackResults | None, recipe: str) -> str:
     if results is None:
         return NOT_RUN
-    panel = results.panels[0]
     if recipe == INIT:
-        side = results.init_side(panel)
-        return NOT_RUN if side is None else _success(side)
+        sides = results.init_sides(results.panels)
+        return NOT_RUN if sides is None else rate_digits(with_seeds(sides))
     method = results.methods.get(recipe)
-    side = None if method is None else method.side(panel)
-    if method is None or side is None:
+    sides = None if method is None else method.sides(results.panels)
+    if method is None or sides is None:
         return NOT_RUN
-    return f"{_success(side)}<br>{len(method.collapsed)} of {len(method.runs)} collapsed"
-
-
-def _success(side: Side) -> str:
-    return rate_digits(with_seeds(side))
+    success = rate_digits(with_seeds(sides))
+    return f"{success}<br>{len(method.collapsed)} of {len(method.runs)} collapsed"

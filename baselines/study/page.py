@@ -13,6 +13,7 @@ from baselines.study.methods import (
     EqualEpisodes,
     PanelKey,
     RecipeRuns,
+    Sides,
     TrackResults,
     results_of,
     with_seeds,
@@ -23,8 +24,6 @@ from benchmark.files import write_atomically
 from benchmark.logs.groups import curves_of, plotted
 from benchmark.plots.training import figure_bytes
 from benchmark.stats.formatting import points_text, rate_digits, rate_text
-from benchmark.stats.intervals import Interval
-from benchmark.stats.paired import Side
 from benchmark.track_schema import RateGrid, Track
 from tasks.errors import UserError
 from tasks.texts import plural
@@ -107,9 +106,10 @@ def page_of(
         results: What is finished on it, at least one run.
         judged: Verdicts on claims about it.
     """
-    equal = {
-        panel: results.at_equal_episodes(results.name_in_logs(panel)) for panel in results.panels
-    }
+    # Of several tasks their mean comes first.
+    groups: list[tuple[PanelKey, ...]] = [(panel,) for panel in results.panels]
+    groups = groups if len(groups) == 1 else [results.panels, *groups]
+    equal = {panels: results.at_equal_episodes(panels) for panels in groups}
     limits = {found.limit for found in equal.values() if found is not None}
     environment = Environment(undefined=StrictUndefined, autoescape=False)  # noqa: S701 - Markdown
     rows = [[v.claim.claim, f"**{v.outcome}**", v.numbers] for v in judged]
@@ -124,42 +124,48 @@ def page_of(
             "sha256": current_track.track.sha256,
             "budget": " and ".join(f"{limit:,}" for limit in sorted(limits)) or "as many",
         },
-        panels=[_panel(current_track, results, panel, equal[panel]) for panel in results.panels],
+        panels=[_section(current_track, results, *each) for each in equal.items()],
         verdicts=markdown_table(("claim", "verdict", "numbers"), rows) if rows else "",
         missing=list(_missing(results)),
         example=next(m.runs[0].cell for m in results.methods.values() if m.runs),
     )
 
 
-def _panel(
-    current_track: CurrentTrack, results: TrackResults, panel: PanelKey, equal: EqualEpisodes | None
+def _section(
+    current_track: CurrentTrack,
+    results: TrackResults,
+    panels: Sequence[PanelKey],
+    equal: EqualEpisodes | None,
 ) -> dict[str, object]:
-    side = results.init_side(panel)
+    """A panel, or the mean over several."""
+    sides = results.init_sides(panels)
     methods = [method for method in results.methods.values() if method.runs]
-    rows = [_row(results, method, panel, equal) for method in methods]
-    episodes = next(
-        planned.protocol.episodes
-        for planned in current_track.validation.panels
-        if (planned.protocol.task, planned.protocol.panel) == panel
-    )
+    rows = [_row(results, method, panels, equal) for method in methods]
+    planned = (each.protocol for each in current_track.validation.panels)
+    episodes = sum(each.episodes for each in planned if (each.task, each.panel) in panels)
+    one = len(panels) == 1
     return {
-        "name": f"{panel[0]}/{panel[1]}",
-        "init": "-" if side is None else _with_sign(side.success),
+        "name": "/".join(panels[0]) if one else f"Mean over {len(panels)} tasks",
+        "init": "-" if sides is None else _init_text(sides),
         "episodes": episodes,
+        "tasks": len(panels),
         "table": markdown_table(HEAD, rows),
     }
 
 
 def _row(
-    results: TrackResults, method: RecipeRuns, panel: PanelKey, equal: EqualEpisodes | None
+    results: TrackResults,
+    method: RecipeRuns,
+    panels: Sequence[PanelKey],
+    equal: EqualEpisodes | None,
 ) -> list[str]:
-    gain = results.gain(method.recipe, panel)
+    gain = results.gain(method.recipe, panels)
     planned = len(method.planned)
     rate, episodes, minutes = method.learning_rate, method.episodes, method.cpu_minutes
     return [
         method.recipe,
         str(planned) if not method.missing else f"{len(method.runs)} of {planned}",
-        _success(method.side(panel)),
+        _success(method.sides(panels)),
         "-" if gain is None else points_text(gain),
         _success(None if equal is None else equal.sides.get(method.recipe)),
         collapsed_text(method),
@@ -195,11 +201,12 @@ def _panels(current_track: CurrentTrack) -> list[PanelKey]:
     return [(protocol.task, protocol.panel) for protocol in planned]
 
 
-def _success(side: Side | None) -> str:
-    return "-" if side is None else rate_digits(with_seeds(side))
+def _success(sides: Sides | None) -> str:
+    return "-" if sides is None else rate_digits(with_seeds(sides))
 
 
-def _with_sign(rate: Interval) -> str:
+def _init_text(sides: Sides) -> str:
+    rate = with_seeds(sides)
     return rate_text(rate.value, rate.low, rate.high)
 
 

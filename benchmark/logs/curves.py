@@ -86,10 +86,13 @@ def run_curves_of(log: TrainingLog) -> RunCurves:
         log: As it was read.
 
     Returns:
-        Its curves; names of validations carry the panel only where there are several.
+        Its curves; names of validations carry the panel only where there are several. Of a run on
+        several tasks a name without one is the mean over them.
     """
     steps = np.array([line.update for line in log.updates], np.int64)
     curves = _update_curves(log.updates, steps)
+    if log.several_tasks:
+        curves |= {name: _mean_over_tasks(log, name) for name in VALIDATION_METRICS}
     for panel in log.panels:
         lines = log.of_panel(panel)
         at = np.array([line.update for line in lines], np.int64)
@@ -111,6 +114,12 @@ def run_curves_of(log: TrainingLog) -> RunCurves:
         tokens=tokens,
         seconds=seconds,
     )
+
+
+def _mean_over_tasks(log: TrainingLog, name: str) -> Points:
+    found = log.over_tasks(name.partition("/")[2])
+    updates = np.array([update for update, _ in found], np.int64)
+    return Points(updates, np.array([mean for _, mean in found]))
 
 
 def _update_curves(updates: Sequence[Update], steps: Steps) -> dict[str, Points]:

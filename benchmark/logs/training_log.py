@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Final, Self
 
 from benchmark.archive import read_at_most
@@ -66,6 +67,26 @@ class TrainingLog:
         if metric_of(name) is None:
             raise KeyError(name)
         return [line.values.get(name) for line in self.updates]
+
+    @property
+    def several_tasks(self) -> bool:
+        """Whether it is of a run on a mixture, which has a panel of each task."""
+        return "+" in self.start.task
+
+    def over_tasks(self, field: str) -> list[tuple[int, float]]:
+        """The mean over panels of a number of validations, each panel weighing the same.
+
+        Args:
+            field: Name of the number, a field of `Validation`.
+
+        Returns:
+            Update and mean, where all panels were played.
+        """
+        found: dict[int, list[float]] = {}
+        for line in self.validations:
+            found.setdefault(line.update, []).append(getattr(line, field))
+        whole = len(self.panels)
+        return [(update, fmean(each)) for update, each in found.items() if len(each) == whole]
 
     def of_panel(self, panel: str) -> tuple[Validation, ...]:
         """The validations of one panel."""

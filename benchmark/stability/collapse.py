@@ -261,10 +261,14 @@ def collapse_update(log: TrainingLog, panel: str | None = None) -> int | None:
 
     Args:
         log: The run.
-        panel: Whose success counts; the first one's by default.
+        panel: Whose success counts; by default the first one's, or of a run on several tasks the
+            mean over theirs.
     """
     if not log.validations:
         return None
-    validations = log.of_panel(panel or log.panels[0])
-    step = collapse_step([line.success for line in validations])
-    return None if step is None else validations[step].update
+    if panel is None and log.several_tasks:
+        curve = log.over_tasks("success")
+    else:
+        curve = [(line.update, line.success) for line in log.of_panel(panel or log.panels[0])]
+    step = collapse_step([success for _, success in curve])
+    return None if step is None else curve[step][0]

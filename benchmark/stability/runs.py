@@ -117,8 +117,9 @@ def run_stability(
     Args:
         run: Its curves.
         success: Name of the curve that counts as success, for example
-            `validation/success@builtin`. By default that of the first validation panel; success
-            in training takes its place only if it is named here.
+            `validation/success@builtin`. By default that of the first validation panel, or of
+            a run on several tasks the mean over their panels; success in training takes its place
+            only if it is named here.
         levels: Success rates to be reached.
         resolution: Unit of the last decimal that its log was rounded to; 0 for none.
 

@@ -182,15 +182,49 @@ def differences(sides: Sequence[Side]) -> Differences:
     Args:
         sides: Entries on one panel, at least one.
     """
+    return _joined(_over_episodes(sides), [side.seeds for side in sides])
+
+
+def score_difference(first: Sequence[Side], second: Sequence[Side]) -> Interval:
+    """Mean success over several panels, first minus second, with its interval.
+
+    Panels have no episode in common: their intervals over episodes are joined as independent ones
+    (`mean_differences`). Trainings have: a seed's success is its mean over the panels, and Welch's
+    interval is over these. One panel gives `difference`.
+
+    Args:
+        first: A side's success on each panel, at least one; seeds in one order on all of them.
+        second: Another one's on the same panels.
+    """
+    pairs = [_over_episodes(pair) for pair in zip(first, second, strict=True)]
+    seeds = [_mean_seeds(side) for side in (first, second)]
+    found = _joined(mean_differences(pairs), seeds)
+    return Interval(float(found.value[0, 1]), float(found.low[0, 1]), float(found.high[0, 1]))
+
+
+def _mean_seeds(panels: Sequence[Side]) -> list[float]:
+    """Mean success over panels of each seed."""
+    return [math.fsum(each) / len(each) for each in zip(*(p.seeds for p in panels), strict=True)]
+
+
+def _over_episodes(sides: Sequence[Side]) -> Differences:
+    """As `differences`, but for checkpoints as they are; ends may leave [-1, 1]."""
     rates = np.array([side.success.value for side in sides])
     below = rates - np.array([side.success.low for side in sides])
     above = np.array([side.success.high for side in sides]) - rates
     related = _related(sides)
     value = rates[:, None] - rates[None, :]
-    trainings = _of_seeds(sides)
-    low = value - np.hypot(_side(below[:, None], above[None, :], related), trainings)
-    high = value + np.hypot(_side(above[:, None], below[None, :], related), trainings)
-    return Differences(value, np.maximum(low, -1.0), np.minimum(high, 1.0))
+    low = value - _side(below[:, None], above[None, :], related)
+    high = value + _side(above[:, None], below[None, :], related)
+    return Differences(value, low, high)
+
+
+def _joined(found: Differences, seeds: Sequence[Sequence[float]]) -> Differences:
+    """Differences with the spread of each side's seeds in their intervals."""
+    trainings = _of_seeds(seeds)
+    low = found.value - np.hypot(found.value - found.low, trainings)
+    high = found.value + np.hypot(found.high - found.value, trainings)
+    return Differences(found.value, np.maximum(low, -1.0), np.minimum(high, 1.0))
 
 
 def mean_differences(found: Sequence[Differences]) -> Differences:
@@ -247,10 +281,10 @@ def _related(sides: Sequence[Side]) -> Values:
     return related
 
 
-def _of_seeds(sides: Sequence[Side]) -> Values:
-    """(n, n) half widths of Welch's intervals over seeds."""
-    counts = np.array([max(len(side.seeds), 1) for side in sides])
-    parts = np.array([np.var(s.seeds, ddof=1) if len(s.seeds) > 1 else 0.0 for s in sides]) / counts
+def _of_seeds(seeds: Sequence[Sequence[float]]) -> Values:
+    """(n, n) half widths of Welch's intervals over the success of each side's seeds."""
+    counts = np.array([max(len(each), 1) for each in seeds])
+    parts = np.array([np.var(each, ddof=1) if len(each) > 1 else 0.0 for each in seeds]) / counts
     total = parts[:, None] + parts[None, :]
     squares = parts**2 / np.maximum(counts - 1, 1)
     scale = squares[:, None] + squares[None, :]

@@ -262,9 +262,11 @@ def _trainings(entry: Entry) -> tuple[Stability | None, tuple[SeedCurves, ...]]:
 
 
 def _validated(log: TrainingLog, stability: RunStability) -> str | None:
-    """The panel of a log's success curve."""
+    """The panel of a log's success curve; of several tasks all panels, whose mean it is."""
     if stability.success_curve is None:
         return None
+    if log.several_tasks:
+        return f"mean of {', '.join(log.panels)}"
     panel = stability.success_curve.partition("@")[2] or log.panels[0]
     return f"{log.start.task}/{panel}"
 

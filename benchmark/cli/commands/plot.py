@@ -59,7 +59,10 @@ def _compared(curves: Sequence[Curve]) -> str:
     if len({log.of_panel(log.panels[0])[0].fingerprint for log in logs}) > 1:
         return ""
     runs = {printable(curve.label): [run_curves_of(log) for log in curve.runs] for curve in curves}
-    names = [f"{SUCCESS}@{log.panels[0]}" if len(log.panels) > 1 else SUCCESS for log in logs]
+    names = [
+        SUCCESS if len(log.panels) == 1 or log.several_tasks else f"{SUCCESS}@{log.panels[0]}"
+        for log in logs
+    ]
     return equal_text(runs, names)
 
 

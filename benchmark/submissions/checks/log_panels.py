@@ -76,7 +76,8 @@ def _variants(protocol: PanelProtocol, chosen: Any) -> Iterator[PanelProtocol]:
 def check_panels(point: ReadCheckpoint, log: TrainingLog) -> Iterator[Finding]:
     """Compare the validations with what was evaluated.
 
-    Stability is computed from the first panel of a log: that one must have been played.
+    Stability is computed from the first panel of a log, or from the panels of all its tasks: they
+    must have been played.
     """
     file = str(log.path)
     names: dict[str, str] = {}
@@ -86,10 +87,11 @@ def check_panels(point: ReadCheckpoint, log: TrainingLog) -> Iterator[Finding]:
             problem = f"{before} and {panel} are two names for one panel"
             yield Finding(file, "validations", problem, AS_WRITTEN)
     tied = matched_panels(point, log)
-    if log.panels and log.panels[0] not in tied:
-        problem = f"{log.panels[0]} is validated under a protocol that no run used"
-        fix = "also evaluate the panel used for validation in training"
-        yield Finding(file, "validations", problem, fix)
+    for panel in log.panels if log.several_tasks else log.panels[:1]:
+        if panel not in tied:
+            problem = f"{panel} is validated under a protocol that no run used"
+            fix = "also evaluate the panel used for validation in training"
+            yield Finding(file, "validations", problem, fix)
     for panel, tie in tied.items():
         fault = _fault(log, panel, tie.protocol)
         if fault is not None:

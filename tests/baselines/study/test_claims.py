@@ -7,12 +7,13 @@ import pytest
 
 from baselines.study.cells import Finished, init_cell
 from baselines.study.claims import Claim, ClaimVerdict, points, read_claims, verdicts
-from baselines.study.current_tracks import CurrentTrack
+from baselines.study.current_tracks import CurrentTrack, current_tracks_of
 from baselines.study.methods import TrackResults, results_of, with_seeds
 from baselines.study.schema import Cell
 from benchmark.stats.paired import difference
 from tasks.errors import UserError
 from tests.support.training.study_cells import finish
+from tests.support.training.tiny_study import MIXED
 
 FALLS = (6, 0, 0)
 """Means .75 .375 .25 of eight: half of the best is lost at the second validation, update 2."""
@@ -57,10 +58,10 @@ def test_a_method_is_better_if_the_interval_says_so(
     assert judge(results, better=["ppo", "grpo"]).outcome == "not decided"
     assert judge(results, best="gspo").outcome == "reproduced"
     assert judge(results, best="grpo").outcome == "contradicted"
-    gspo, grpo = (results.methods[name].side(PANEL) for name in ("gspo", "grpo"))
+    gspo, grpo = (results.methods[name].sides([PANEL]) for name in ("gspo", "grpo"))
     assert gspo is not None
     assert grpo is not None
-    assert results.between("gspo", "grpo", PANEL) == difference(gspo, grpo)
+    assert results.between("gspo", "grpo", [PANEL]) == difference(*gspo, *grpo)
 
 
 def test_a_method_learns_if_its_gain_is_large_enough(
@@ -71,7 +72,7 @@ def test_a_method_learns_if_its_gain_is_large_enough(
     learns = judge(results, learns=["gspo"])
     assert learns.outcome == "reproduced"
     assert learns.numbers.startswith("gspo minus its init: +87.5 [")
-    gain = results.gain("gspo", PANEL)
+    gain = results.gain("gspo", [PANEL])
     assert gain is not None
     assert judge(results, learns=["gspo"], by=gain.low + 0.01).outcome == "not decided"
     assert judge(results, learns=["grpo"]).outcome == "not decided"
@@ -231,10 +232,10 @@ def test_success_at_equal_episodes_is_that_after_the_fewest(
     tmp_path: Path, current_track: CurrentTrack
 ) -> None:
     results = two_paces(tmp_path, current_track)
-    equal = results.at_equal_episodes("builtin")
+    equal = results.at_equal_episodes([PANEL])
     assert equal is not None
     assert equal.limit == 32
-    values = {recipe: side.success.value for recipe, side in equal.sides.items()}
+    values = {recipe: side.success.value for recipe, (side,) in equal.sides.items()}
     assert values == {"grpo": 4 / 8, "sampo": 6 / 8}
     assert results.methods["sampo"].episodes == 64
 
@@ -244,7 +245,7 @@ def test_the_interval_of_one_method_knows_of_its_seeds(
 ) -> None:
     methods = {"grpo": [range(4), range(4)], "gspo": [range(2), range(6)]}
     results = track_results(tmp_path, current_track, methods, init=[0])
-    alike, apart = (with_seeds(s) for m in results.methods.values() if (s := m.side(PANEL)))
+    alike, apart = (with_seeds(s) for m in results.methods.values() if (s := m.sides([PANEL])))
     assert alike.value == apart.value == 0.5
     assert apart.low < alike.low < 0.5 < alike.high < apart.high
     # Both seeds solved the same four episodes: Wilson's interval of 4 of 8.
@@ -258,8 +259,40 @@ def test_methods_that_played_more_are_compared_at_equal_episodes_too(
     results = two_paces(tmp_path, current_track)
     claim = Claim(claim="So.", track="fixed", better=("sampo", "grpo"))
     (verdict,) = verdicts([claim], {"fixed": results})
-    equal = results.between_at_equal_episodes("sampo", "grpo", PANEL)
+    equal = results.between_at_equal_episodes("sampo", "grpo", [PANEL])
     assert equal is not None
     assert (equal[0], equal[1].value) == (32, 0.25)
     assert f"(at 32 episodes each: {points(equal[1])})" in verdict.numbers
-    assert results.between_at_equal_episodes("grpo", "grpo", PANEL) is None
+    assert results.between_at_equal_episodes("grpo", "grpo", [PANEL]) is None
+
+
+def test_the_score_of_several_tasks_is_the_mean_of_their_success(
+    tmp_path: Path, tiny_tracks: Path
+) -> None:
+    """GRPO solves 1 and 3 of eight on both tasks, GSPO all of Sokoban and as much of TIR Math."""
+    mixed = current_tracks_of([Cell("mixed", "grpo", 0)], "study.yaml")["mixed"]
+    panels = [(task, "builtin") for task in MIXED]
+    finished = []
+    for seed, few in enumerate((range(1), range(3))):
+        for recipe, first in (("grpo", few), ("gspo", EVERY)):
+            cell = Cell("mixed", recipe, seed)
+            finished.append(finish(tmp_path / "results", cell, mixed, first, other=few))
+    init = finish(tmp_path / "results", init_cell("mixed"), mixed, [0], other=[0])
+    cells = [each.cell for each in finished]
+    results = results_of("mixed", panels, cells, [*finished, init])
+    margin = results.between("gspo", "grpo", panels)
+    one = results.between("gspo", "grpo", panels[:1])
+    other = results.between("gspo", "grpo", panels[1:])
+    gain = results.gain("grpo", panels)
+    assert margin is not None
+    assert one is not None
+    assert other is not None
+    assert gain is not None
+    assert (one.value, other.value, margin.value) == (0.75, 0.0, 0.375)
+    assert gain.value == pytest.approx(0.125)
+    claim = Claim(claim="So.", track="mixed", better=("gspo", "grpo"))
+    (verdict,) = verdicts([claim], {"mixed": results})
+    assert verdict.numbers.startswith(f"gspo minus grpo: {points(margin)}")
+    equal = results.at_equal_episodes(panels)
+    assert equal is not None
+    assert [len(sides) for sides in equal.sides.values()] == [2, 2]

@@ -80,6 +80,31 @@ def test_a_page_has_table_curves_verdicts_and_what_is_missing(
 
 
 @pytest.mark.slow
+def test_a_page_of_several_tasks_begins_with_their_mean(tmp_path: Path, tiny_tracks: Path) -> None:
+    study_text = "name: tiny\nblocks: [{tracks: [mixed], recipes: [grpo], seeds: [0]}]\n"
+    (tmp_path / "study.yaml").write_text(study_text)
+    (tmp_path / "claims.yaml").write_text("claims: []\n")
+    (tmp_path / "README.md").write_text(f"{BEGIN}\n{END}\n")
+    mixed = current_tracks_of([Cell("mixed", "grpo", 0)], "study.yaml")["mixed"]
+    results = tmp_path / "results"
+    finish(results, Cell("mixed", "grpo", 0), mixed, range(8), other=range(2))
+    finish(results, init_cell("mixed"), mixed, range(4), other=[])
+    assert study(tmp_path, "page", "--readme", str(tmp_path / "README.md")) == 0
+    text = (results / "mixed" / "README.md").read_text("utf-8")
+    heads = [line for line in text.splitlines() if line.startswith("## ")]
+    assert heads[:3] == ["## Mean over 2 tasks", "## sokoban/builtin", "## tir_math/builtin"]
+    assert "averaged with equal weights. The init has 25.0% [" in text
+    assert "The init solves 0.0% [0.0, 32.4] of 8 episodes." in text
+    rows = [line.split(" | ")[2:4] for line in text.splitlines() if line.startswith("| grpo |")]
+    assert [success.split()[0] for success, _ in rows] == ["62.5", "100.0", "25.0"]
+    assert [gain.split()[0] for _, gain in rows] == ["+37.5", "+50.0", "+25.0"]
+    check_markdown(text)
+    table = (tmp_path / "README.md").read_text("utf-8")
+    assert "| track | method | mixed |" in table
+    assert "| mixed | grpo | 62.5 [" in table
+
+
+@pytest.mark.slow
 def test_the_same_cells_give_the_same_page(folder: Path) -> None:
     assert study(folder, "page") == 0
     place = folder / "results" / "fixed"

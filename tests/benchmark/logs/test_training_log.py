@@ -26,6 +26,8 @@ from benchmark.logs.training_log import (
     read_training_log,
     truncate_after,
 )
+from benchmark.stability.collapse import collapse_update
+from benchmark.stability.runs import run_stability
 from tasks.errors import UserError
 from tasks.seeding import sha256_text
 from tests.support.training.logs import (
@@ -240,6 +242,26 @@ def test_numbers_of_single_tasks_are_kept_and_make_curves(tmp_path: Path) -> Non
     assert curves.curves["rollout/success@webshop"].values.tolist() == [0.0]
     (what,) = plotted(["rollout/success@sokoban"], [log])
     assert series_of(log, what).y.tolist() == [1.0]
+
+
+def test_success_of_a_run_on_several_tasks_is_the_mean_over_them(tmp_path: Path) -> None:
+    """Sokoban falls from 8 of 8 to 0, TIR Math stays at 2; update 3 was not played on both."""
+    lines = [start_line(task="sokoban+tir_math")]
+    for update, solved in enumerate((8, 0, 0, 0, 0)):
+        if update:
+            lines.append(update_line(update))
+        lines.append(validation_line(update, solved, 8, panel="sokoban.builtin"))
+        if update != 3:
+            lines.append(validation_line(update, 2, 8, panel="tir_math.builtin"))
+    log = read_training_log(write_log(tmp_path / LOG, lines))
+    means = [(0, 0.625), (1, 0.125), (2, 0.125), (4, 0.125)]
+    assert log.over_tasks("success") == means
+    curve = run_curves_of(log).curves["validation/success"]
+    assert list(zip(curve.steps.tolist(), curve.values.tolist(), strict=True)) == means
+    assert run_stability(run_curves_of(log)).success_curve == "validation/success"
+    # Smoothed 1, 0.5, ... and 0.625, 0.375, 0.29, ...: half of the first is lost after 1 and 2.
+    assert (collapse_update(log, "sokoban.builtin"), collapse_update(log)) == (1, 2)
+    assert collapse_update(log, "tir_math.builtin") is None
 
 
 def test_a_log_that_lacks_the_checkpoint_is_refused(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from benchmark.stats.paired import (
     differences,
     method_of,
     no_difference,
+    score_difference,
 )
 from tests.support.newcombe import newcombe_paired
 
@@ -117,6 +119,24 @@ def test_two_recipes_that_are_one_are_seldom_called_different() -> None:
         for place, found in enumerate((with_seeds, without)):
             different[place] += not found.low <= 0 <= found.high
     assert different[0] <= 0.05 * 400 < different[1]
+
+
+def test_trainings_vary_on_all_panels_together() -> None:
+    """Two panels that went alike: half the squared width over episodes, all of that of seeds."""
+    rng = np.random.default_rng(3)
+    first, second = (
+        Side.of(solved.T.tolist(), solved.mean(axis=1).tolist())
+        for solved in (rng.random((3, 64)) < rate for rate in ([[0.3], [0.5], [0.6]], 0.35))
+    )
+    bare = [replace(side, seeds=()) for side in (first, second)]
+    whole, episodes = difference(first, second), difference(*bare)
+    score = score_difference([first, first], [second, second])
+    assert score_difference([first], [second]) == whole
+    assert score.value == whole.value
+    seeds = (whole.high - whole.value) ** 2 - (episodes.high - episodes.value) ** 2
+    expected = math.sqrt((episodes.high - episodes.value) ** 2 / 2 + seeds)
+    assert score.high - score.value == pytest.approx(expected)
+    assert score.value - score.low > (whole.value - whole.low) / math.sqrt(2)
 
 
 def test_repeats_by_hand() -> None:

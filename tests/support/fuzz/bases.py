@@ -28,7 +28,7 @@ from tests.support.submissions.small import (
     policy_submission,
     trained_submission,
 )
-from tests.support.training.tiny_study import first_levels
+from tests.support.training.tiny_study import first_entries
 
 LEVELS = 12
 """Of every panel; with fewer, validations of two trainings are equal by chance."""
@@ -61,7 +61,7 @@ class Base:
 
 def make_bases(root: Path) -> list[Base]:
     """Make all submissions; from now on, all panels of Sokoban are their first levels."""
-    SokobanTask.panel = first_levels(LEVELS)  # type: ignore[method-assign, assignment]
+    SokobanTask.panel = first_entries(SokobanTask, LEVELS)  # type: ignore[method-assign, assignment]
     plan = Plan.of([("sokoban", "builtin")])
     both = Plan.of([("sokoban", "builtin"), ("sokoban", "two_boxes")])
     expert = play_policy(root / "expert", "expert", plan)

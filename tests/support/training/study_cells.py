@@ -30,6 +30,7 @@ def finish(
     solved: Collection[int],
     curve: Sequence[int] = (4, 4, 4),
     *,
+    other: Collection[int] = (),
     played: int = 8,
     cpu: float = 60.0,
     rate: float = 5e-4,
@@ -40,8 +41,9 @@ def finish(
         results: Folder of the results.
         cell: Which one.
         current_track: Its track.
-        solved: Numbers of the episodes that the last weights solve.
-        curve: Episodes solved at the validations, which are spaced evenly.
+        solved: Numbers of the episodes that the last weights solve on the first panel.
+        curve: Episodes solved at the validations, which are spaced evenly, on every panel.
+        other: As `solved`, on all other panels.
         played: Training episodes of every update.
         cpu: Seconds of the training; the evaluation takes none.
         rate: Learning rate in the log.
@@ -55,10 +57,15 @@ def finish(
         manifest.fingerprint == run_fingerprint(protocols) == current_track.validation.fingerprint
     )
     (evaluation / MANIFEST).write_text(manifest.model_dump_json())
-    panel = current_track.validation.panels[0].panel
     records = [
-        make_record(entry.id, success=number in solved, category=entry.category)
-        for number, entry in enumerate(panel.entries)
+        make_record(
+            entry.id,
+            success=number in (other if place else solved),
+            category=entry.category,
+            task=planned.protocol.task,
+        )
+        for place, planned in enumerate(current_track.validation.panels)
+        for number, entry in enumerate(planned.panel.entries)
     ]
     lines = [record.model_dump_json() + "\n" for record in records]
     (evaluation / RECORDS).write_text("".join(lines))
@@ -95,13 +102,19 @@ def _write_log(
     configuration = {"optimization": {"learning_rate": rate, "updates": current_track.updates}}
     claim = current_track.track.claim.model_dump()
     start = start_line(cell.recipe, cell.seed, configuration=configuration, track=claim)
-    episodes = current_track.validation.panels[0].protocol.episodes
-    lines = [start, validation_line(0, curve[0], episodes)]
+    start["task"] = "+".join(current_track.track.tasks)
+    protocols = [planned.protocol for planned in current_track.validation.panels]
     every = current_track.updates // (len(curve) - 1)
-    for update in range(1, current_track.updates + 1):
-        lines.append(update_line(update, {"rollout/episodes": played}))
+    lines = [start]
+    for update in range(current_track.updates + 1):
+        if update > 0:
+            lines.append(update_line(update, {"rollout/episodes": played}))
         if update % every == 0:
-            lines.append(validation_line(update, curve[update // every], episodes))
+            for protocol in protocols:
+                one = len(protocols) == 1
+                panel = protocol.panel if one else f"{protocol.task}.{protocol.panel}"
+                solved = curve[update // every]
+                lines.append(validation_line(update, solved, protocol.episodes, panel=panel))
     write_log(run, lines)
 
 

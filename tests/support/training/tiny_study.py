@@ -1,4 +1,4 @@
-"""Two tracks of seconds on eight levels of Sokoban, for tests of studies.
+"""Tracks of seconds on eight episodes of each task, for tests of studies.
 
 Run as a program, it is the command line with these tracks:
 `python -m tests.support.training.tiny_study FOLDER ...`.
@@ -9,27 +9,32 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 import yaml
 
 import baselines.study.workspace
 import baselines.tracks.registry
+from tasks.base import Task
 from tasks.panels import Panel
 from tasks.sokoban.task import SokobanTask
+from tasks.tir_math.task import TirMathTask
 
 LEVELS = 8
 UPDATES = int(os.environ.get("TINY_UPDATES", "4"))
 """Of a run; `TINY_UPDATES` makes another number."""
-_whole_panel = SokobanTask.panel
+T = TypeVar("T", bound=Task)
+MIXED = ("sokoban", "tir_math")
+"""Tasks of the track `mixed`."""
 
 
-def first_levels(count: int) -> Callable[[SokobanTask, str], Panel]:
-    """What stands for `SokobanTask.panel`: the first levels of a panel, as a panel."""
+def first_entries(task_type: type[T], count: int) -> Callable[[T, str], Panel]:
+    """What stands for a task's `panel`: the first entries of a panel, as a panel."""
+    whole_panel = task_type.panel
 
-    def panel(task: SokobanTask, name: str) -> Panel:
-        whole = _whole_panel(task, name)
+    def panel(task: T, name: str) -> Panel:
+        whole = whole_panel(task, name)
         info = replace(whole.info, episodes=count)
         return replace(whole, info=info, entries=whole.entries[:count])
 
@@ -37,7 +42,9 @@ def first_levels(count: int) -> Callable[[SokobanTask, str], Panel]:
 
 
 def make_tracks(folder: Path) -> None:
-    """Write `tuned`, whose rate is one of two, and `fixed`, in which a run takes seconds."""
+    """Write tracks in which a run takes seconds: `tuned`, whose rate is one of two, `fixed`, and
+    `mixed`, on two tasks.
+    """
     shipped = yaml.safe_load(
         (baselines.tracks.registry.TRACKS / "sokoban-standard.yaml").read_text()
     )
@@ -46,18 +53,22 @@ def make_tracks(folder: Path) -> None:
     settings["optimization"] |= {"updates": UPDATES, "mini_batches": 2, "warmup_updates": 0}
     settings["validation"]["every"] = 2
     settings["checkpoint_every"] = 1
-    rules: dict[str, Any] = {
-        "tuned": {"grid": [3.0e-4, 1.0e-3], "seed": 1000, "updates": 1, "last": 1},
-        "fixed": {"fixed": 5.0e-4},
+    fixed = {"learning_rate": {"fixed": 5.0e-4}}
+    tuned = {"grid": [3.0e-4, 1.0e-3], "seed": 1000, "updates": 1, "last": 1}
+    left_to_tasks = {"unit": None, "validation": {**settings["validation"], "panel": None}}
+    own: dict[str, dict[str, Any]] = {
+        "tuned": {"learning_rate": tuned},
+        "fixed": fixed,
+        "mixed": {**fixed, "tasks": list(MIXED), "settings": {**settings, **left_to_tasks}},
     }
     tracks = folder / "tracks"
     tracks.mkdir(parents=True)
-    for name, rule in rules.items():
-        content = {**shipped, "description": name, "learning_rate": rule}
+    for name, pinned in own.items():
+        content = {**shipped, "description": name, **pinned}
         (tracks / f"{name}.yaml").write_text(yaml.safe_dump(content), "utf-8")
     pins: dict[str, dict[str, str | None]] = {
         name: {"sha256": baselines.tracks.registry.read_track(tracks / f"{name}.yaml").sha256}
-        for name in rules
+        for name in own
     }
     for pin in pins.values():
         pin["cpu_minutes"] = None
@@ -68,7 +79,8 @@ def use_tracks(folder: Path, patch: pytest.MonkeyPatch) -> None:
     """Take the tracks of a folder, and small panels, in this process."""
     patch.setattr(baselines.tracks.registry, "TRACKS", folder / "tracks")
     patch.setattr(baselines.study.workspace, "COMMAND", command(folder))
-    patch.setattr(SokobanTask, "panel", first_levels(LEVELS))
+    for task_type in (SokobanTask, TirMathTask):
+        patch.setattr(task_type, "panel", first_entries(task_type, LEVELS))
 
 
 def command(folder: Path) -> tuple[str, ...]:

@@ -100,13 +100,22 @@ def test_a_protocol_that_does_not_follow_from_the_configuration(chosen: Any) -> 
     ]
 
 
-def test_a_second_panel_may_be_one_s_own() -> None:
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        ("sokoban", []),
+        ("sokoban+own", ["own is validated under a protocol that no run used"]),
+    ],
+)
+def test_a_second_panel_may_be_one_s_own_unless_it_is_of_another_task(
+    task: str, expected: list[str]
+) -> None:
     protocol = make_protocol()
-    lines = [start_line()]
+    lines = [start_line(task=task)]
     lines += [validation_line(0, 2, 4, fingerprint=protocol.fingerprint)]
     lines += [validation_line(0, 9, 9, panel="own", turns=99.0)]
     content = "".join(json.dumps(line) + "\n" for line in lines).encode()
-    assert problems(point_of(protocol), parse_training_log(content, Path("l"))) == []
+    assert problems(point_of(protocol), parse_training_log(content, Path("l"))) == expected
 
 
 def test_another_number_of_episodes() -> None:
