@@ -45,6 +45,8 @@ PANELS = (
     "webshop/builtin",
     "tir_math/builtin",
 )
+PIXELS = ("sokoban/builtin",)
+"""Panels of the protocol for images that every entry of it plays."""
 CLONED = (
     "Turns of scripted players on the task's training stream (baselines/inits, recipe.yaml of the "
     "init)."
@@ -69,16 +71,16 @@ class Plan:
 
 
 def policies() -> list[Plan]:
-    """What needs no model, on all built-in panels."""
-    panels = tuple(part for panel in PANELS for part in ("--task", panel))
-    return [
-        Plan(
-            name,
-            _about(f"{name.capitalize()} policy", {"recipe": name, "description": text}),
-            {name: ("--engine", name, *panels)},
-        )
-        for name, text in POLICIES.items()
-    ]
+    """What needs no model, on all built-in panels and on those of the protocol for images."""
+    plans = []
+    for ending, panels, options in (("", PANELS, ()), ("-pixels", PIXELS, ("--protocol", "pixels"))):
+        played = (*options, *(part for panel in panels for part in ("--task", panel)))
+        for name, text in POLICIES.items():
+            folder = f"{name}{ending}"
+            called = f"{name.capitalize()} policy{ending.replace('-', ' - ')}"
+            about = _about(called, {"recipe": name, "description": text})
+            plans.append(Plan(folder, about, {folder: ("--engine", name, *played)}))
+    return plans
 
 
 def inits() -> list[Plan]:

@@ -15,7 +15,7 @@ from benchmark.cli.arguments import evaluation
 from benchmark.models import weights_in
 from benchmark.submissions.about import read_about
 from benchmark.submissions.parts import parts_of
-from scripts.own_entries import PANELS, Plan, inits, policies, study
+from scripts.own_entries import PANELS, PIXELS, Plan, inits, policies, study
 from tests.support.training.study_cells import finish
 from tests.support.training.tiny_study import make_tracks, use_tracks
 
@@ -30,11 +30,12 @@ def _accepted(plan: Plan) -> None:
 
 def test_policies_play_all_built_in_panels() -> None:
     plans = policies()
-    assert [plan.folder for plan in plans] == ["expert", "random"]
-    for plan in plans:
+    folders = [plan.folder for plan in plans]
+    assert folders == ["expert", "random", "expert-pixels", "random-pixels"]
+    for plan, panels in zip(plans, (PANELS, PANELS, PIXELS, PIXELS), strict=True):
         _accepted(plan)
         (arguments,) = plan.evaluations.values()
-        assert [each for each in arguments if "/" in each] == list(PANELS)
+        assert [each for each in arguments if "/" in each] == list(panels)
 
 
 def test_every_shipped_init_plays_its_own_task() -> None:
