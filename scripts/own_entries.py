@@ -73,7 +73,10 @@ class Plan:
 def policies() -> list[Plan]:
     """What needs no model, on all built-in panels and on those of the protocol for images."""
     plans = []
-    for ending, panels, options in (("", PANELS, ()), ("-pixels", PIXELS, ("--protocol", "pixels"))):
+    for ending, panels, options in (
+        ("", PANELS, ()),
+        ("-pixels", PIXELS, ("--protocol", "pixels")),
+    ):
         played = (*options, *(part for panel in panels for part in ("--task", panel)))
         for name, text in POLICIES.items():
             folder = f"{name}{ending}"

@@ -28,6 +28,8 @@ _RECIPES: Final[Mapping[str, tuple[int, bool]]] = {
     "rloo": (2, True),
     "reinforce_pp": (1, True),
     "agentrl": (3, True),
+    "agentrl_norm": (1, True),
+    "agentrl_cross": (4, True),
 }
 
 

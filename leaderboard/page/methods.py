@@ -117,6 +117,14 @@ METHODS: Final[Mapping[str, Word]] = {
             "older policy.",
         ),
     ),
+    "agentrl_norm": Word(
+        "AgentRL, normalization only",
+        ("GRPO with advantages standardized within each task.",),
+    ),
+    "agentrl_cross": Word(
+        "AgentRL, cross-policy sampling only",
+        ("GRPO with some turns sampled from an older policy.",),
+    ),
 }
 
 

@@ -172,7 +172,9 @@ def test_groups_of_one_are_for_recipes_without_groups() -> None:
 
 def test_what_is_unknown_is_named_with_near_matches() -> None:
     assert fault(recipe="samp").startswith("there is no recipe 'samp'; did you mean sampo")
-    assert fault(recipe="xyz").startswith("there is no recipe 'xyz'; there are agentrl, cispo, ")
+    assert fault(recipe="xyz").startswith(
+        "there is no recipe 'xyz'; there are agentrl, agentrl_cross, "
+    )
     assert (
         fault(scale="papper") == "there is no scale 'papper'; did you mean paper or paper_released?"
     )

@@ -15,8 +15,8 @@ from tests.baselines.config.chosen import ENVIRONMENTS, TASKS, clip, paper, ship
 
 
 def test_the_recipes_are_those_of_the_paper_and_its_neighbors() -> None:
-    expected = "agentrl cispo cispo_sm dapo_gigpo dapo_grpo dr_grpo empg gigpo grpo grpo_sm grpo_st"
-    expected += " gspo ppo reinforce_pp rloo sampo sapo sapo_sm"
+    expected = "agentrl agentrl_cross agentrl_norm cispo cispo_sm dapo_gigpo dapo_grpo dr_grpo empg"
+    expected += " gigpo grpo grpo_sm grpo_st gspo ppo reinforce_pp rloo sampo sapo sapo_sm"
     assert names(RECIPES) == tuple(expected.split())
     assert names(SCALES) == ("paper", "paper_released", "smoke", "tiny")
     assert tuple(sorted(training.SCALES)) == names(SCALES)  # in the help of --scale
