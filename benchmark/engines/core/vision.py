@@ -109,11 +109,15 @@ class Vision:
                 f"the model's chat template shows {shown} of the {len(images)} images of a prompt; "
                 "use the template of a vision-language model"
             )
+        # Sides are rounded to whole tokens first: that is what the limit is about.
+        side = self.processor.patch_size * self.processor.merge_size
         for image in images:
-            pixels = image.width * image.height
-            if self.most_pixels is not None and pixels > self.most_pixels:
+            height, width = (round(length / side) * side for length in (image.height, image.width))
+            if self.most_pixels is not None and height * width > self.most_pixels:
+                rounded = (height, width) != (image.height, image.width)
+                grown = f" ({width} x {height} in whole tokens)" if rounded else ""
                 raise UserError(
-                    f"an image of {image.width} x {image.height} pixels is larger than the "
+                    f"an image of {image.width} x {image.height} pixels{grown} is larger than the "
                     f"model's limit of {self.most_pixels:,} pixels and would be shrunk; raise "
                     f"longest_edge in its {PROCESSOR}"
                 )
@@ -167,12 +171,15 @@ def vision_of(folder: Path) -> Vision:
             "of the base model into it"
         )
     try:
+        from PIL.Image import new as new_picture
         from transformers import AutoImageProcessor
 
         processor = AutoImageProcessor.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False, backend="pil"
         )
         token, longest = int(config["image_token_id"]), processor.size["longest_edge"]
+        # Some settings are refused only by the first image.
+        processor(images=[new_picture("RGB", (64, 64))], return_tensors="np")
     except Exception as error:  # the library raises a dozen types for broken files
         raise UserError(
             f"the image processor in {folder} cannot be loaded: {first_line(error)}"

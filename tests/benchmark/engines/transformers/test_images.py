@@ -140,12 +140,30 @@ def test_a_broken_image_processor_is_named(copy: Path) -> None:
     assert "the image processor in" in refusal(copy, SMALL)
 
 
-def test_an_image_that_would_be_shrunk_is_refused(copy: Path) -> None:
-    path = copy / "preprocessor_config.json"
-    config = json.loads(path.read_text("utf-8"))
-    config["size"]["longest_edge"] = 256 * 256 - 1
-    path.write_text(json.dumps(config))
-    assert "256 x 256 pixels is larger than the model's limit of 65,535" in refusal(copy, SMALL)
+def processor_with(folder: Path, **changes: object) -> None:
+    """Change the settings of a folder's image processor."""
+    path = folder / "preprocessor_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | changes))
+
+
+def test_a_processor_that_would_fail_at_the_first_image_is_named(copy: Path) -> None:
+    processor_with(copy, size={"height": 64, "width": 64})
+    assert "must contain 'shortest_edge' and 'longest_edge'" in refusal(copy, SMALL)
+
+
+@pytest.mark.parametrize(
+    ("limit", "changes", "image"),
+    [
+        (256 * 256 - 1, {}, "256 x 256 pixels"),
+        # In tokens of 44 pixels it has 264 a side, which the processor would make fewer.
+        (256 * 256, {"patch_size": 22}, "256 x 256 pixels (264 x 264 in whole tokens)"),
+    ],
+)
+def test_an_image_that_would_be_shrunk_is_refused(
+    copy: Path, limit: int, changes: dict[str, int], image: str
+) -> None:
+    processor_with(copy, size={"shortest_edge": 4096, "longest_edge": limit}, **changes)
+    assert f"{image} is larger than the model's limit of {limit:,}" in refusal(copy, SMALL)
 
 
 def test_a_template_that_drops_images_is_named(copy: Path) -> None:
