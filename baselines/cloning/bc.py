@@ -10,7 +10,7 @@ import logging
 import math
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +29,7 @@ from baselines.cloning.examples import (
     collate,
     encode,
     image_inputs,
+    packed,
 )
 from baselines.cloning.recipe import BCRecipe, Training
 from baselines.cloning.tiny_models import new_model, train_tokenizer
@@ -36,6 +37,7 @@ from baselines.cloning.tiny_vision import add_image_tokens, new_vision, new_visi
 from baselines.inits.registry import find_model
 from baselines.training.tracking import check_trackers
 from benchmark.engines.core.chat import Chat, quiet_transformers
+from benchmark.engines.transformers.tree_attention import TREE_ATTENTION, use_tree_attention
 from benchmark.flat import tracker_values
 from tasks.chat.messages import images_of, text_of
 from tasks.errors import UserError
@@ -49,7 +51,9 @@ LOG = "bc_log.jsonl"
 _CHECKPOINT = "checkpoint"
 _ENDS = "ends"
 _TOGETHER = 8
-"""Examples of one pass; those of a batch are sorted by length first, so that little is padding."""
+"""Examples of one padded pass; those of a batch are sorted by length first, so that little is padding."""
+_PACKED = 8192
+"""Tokens of one pass that is packed as a prefix tree."""
 _TOKENIZER_TURNS = 5000
 """Demonstrations that a new tokenizer is trained on."""
 _LOOKED_AT = 200
@@ -128,6 +132,8 @@ def clone(
     context = model.config.get_text_config().max_position_embeddings
     examples = encode(chat, demonstrations, context, recipe.training)
     accelerator = _accelerator(recipe, out, trackers)
+    if accelerator.device.type == "cpu":
+        use_tree_attention(model)
     optimizer = torch.optim.AdamW(
         [weights for weights in model.parameters() if weights.requires_grad],
         lr=recipe.training.learning_rate,
@@ -269,14 +275,42 @@ def _train(
 def _backward(
     accelerator: Accelerator, model: "PreTrainedModel", chat: Chat, batch: list[Example]
 ) -> tuple[float, float]:
-    """Add the gradient of a batch's mean loss, a few examples of about one length at a time.
+    """Add the gradient of a batch's mean loss, some examples at a time.
 
     Returns:
         The loss, and the share of response tokens that were the most likely ones.
     """
     tokens = sum(len(example.response) for example in batch)
-    ordered = sorted(batch, key=lambda example: len(example.prompt) + len(example.response))
     loss, hits = 0.0, 0.0
+    for logits, targets in _passes(accelerator, model, chat, batch):
+        share = cross_entropy(logits, targets, reduction="sum") / tokens
+        accelerator.backward(share)
+        loss += share.item()
+        hits += (logits.argmax(-1) == targets).sum().item() / tokens
+    return loss, hits
+
+
+def _passes(
+    accelerator: Accelerator, model: "PreTrainedModel", chat: Chat, batch: list[Example]
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Logits (M, vocabulary) that predict the response tokens, and these tokens (M,), by pass.
+
+    Texts on a CPU are packed as prefix trees, in which what prompts share is computed once; all
+    else is padded, a few examples of about one length at a time.
+    """
+    packs = accelerator.unwrap_model(model).config._attn_implementation == TREE_ATTENTION
+    if packs and not any(example.images for example in batch):
+        for tree, before, targets in packed(batch, _PACKED):
+            logits = model(
+                input_ids=tree.ids[None],
+                position_ids=tree.positions[None],
+                attention_mask=tree.nodes[None, None],
+                use_cache=False,
+                logits_to_keep=before,
+            ).logits
+            yield logits[0], targets
+        return
+    ordered = sorted(batch, key=lambda example: len(example.prompt) + len(example.response))
     for start in range(0, len(ordered), _TOGETHER):
         part = ordered[start : start + _TOGETHER]
         ids, mask, labels = (tensor.to(accelerator.device) for tensor in collate(part))
@@ -286,14 +320,9 @@ def _backward(
         kept = labels.shape[1] - begin + 1
         seen = image_inputs(chat, part, ids)
         logits = model(input_ids=ids, attention_mask=mask, logits_to_keep=kept, **seen).logits
-        logits = logits[:, :-1]
         targets = labels[:, begin:]
         counted = targets != IGNORED
-        share = cross_entropy(logits[counted], targets[counted], reduction="sum") / tokens
-        accelerator.backward(share)
-        loss += share.item()
-        hits += (logits[counted].argmax(-1) == targets[counted]).sum().item() / tokens
-    return loss, hits
+        yield logits[:, :-1][counted], targets[counted]
 
 
 def learning_rate_at(training: Training, step: int) -> float:

@@ -1,15 +1,17 @@
 """Demonstrated turns as token ids and images, and their batches."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+import numpy as np
 import torch
 
 from baselines.cloning.demonstrations import Demonstration
 from baselines.cloning.recipe import BCRecipe, Training
 from benchmark.engines.core.chat import Chat
+from benchmark.engines.transformers.prefix_tree import PrefixTree, by_prefix, pack, take
 from tasks.chat.images import Image
 from tasks.chat.messages import images_of
 from tasks.errors import UserError
@@ -134,6 +136,33 @@ def collate(batch: list[Example]) -> tuple[torch.Tensor, torch.Tensor, torch.Ten
         mask[row, :end] = 1
         labels[row, begin:end] = ids[row, begin:end]
     return ids, mask, labels
+
+
+def packed(
+    batch: Sequence[Example], tokens: int
+) -> Iterator[tuple[PrefixTree, torch.Tensor, torch.Tensor]]:
+    """Deal examples without images into prefix trees; prompts that begin alike share it.
+
+    Args:
+        batch: The examples.
+        tokens: Limit of the packed tokens of one tree; a longer example is alone.
+
+    Yields:
+        A tree, where in it the tokens stand that precede those of the responses (M,), and the
+        tokens of the responses (M,).
+    """
+    sequences = [np.asarray(each.prompt + each.response, np.int32) for each in batch]
+    ordered = by_prefix(sequences)
+    while ordered:
+        count = take(sequences, ordered, tokens)
+        chosen, ordered = ordered[:count], ordered[count:]
+        tree = pack([sequences[number] for number in chosen])
+        before = [
+            places[len(batch[number].prompt) - 1 : -1]
+            for number, places in zip(chosen, tree.places, strict=True)
+        ]
+        targets = [token for number in chosen for token in batch[number].response]
+        yield tree, torch.from_numpy(np.concatenate(before)), torch.tensor(targets)
 
 
 def image_inputs(
