@@ -135,18 +135,18 @@ class ModelSource:
     Attributes:
         identity: What stands in the run.
         path: Folder with its files; None for a served model.
-        task: The task that it was made for, if it is an init.
+        tasks: The tasks that it was made for, if it is an init.
         adapter: A LoRA adapter on top of it.
     """
 
     identity: ModelIdentity
     path: Path | None
-    task: str | None = None
+    tasks: tuple[str, ...] = ()
     adapter: Adapter | None = None
 
 
 def from_folder(
-    path: Path, name: str | None = None, sha256: str | None = None, task: str | None = None
+    path: Path, name: str | None = None, sha256: str | None = None, tasks: tuple[str, ...] = ()
 ) -> ModelSource:
     """Take a model from a folder.
 
@@ -154,7 +154,7 @@ def from_folder(
         path: The folder.
         name: The init's name; None for a user's own folder.
         sha256: Hash that the files must have.
-        task: Task of the init.
+        tasks: Tasks of the init.
 
     Raises:
         UserError: No such folder, no weights in it, or another hash.
@@ -191,7 +191,7 @@ def from_folder(
         kind="init" if name else "folder",
         sha256=digest,
     )
-    return ModelSource(identity, path, task)
+    return ModelSource(identity, path, tasks)
 
 
 def _what_else(path: Path) -> str:
@@ -225,14 +225,14 @@ def check_pulled(file: Path) -> None:
 
 
 def from_hub(
-    hub_id: str, name: str | None = None, task: str | None = None, sha256: str | None = None
+    hub_id: str, name: str | None = None, tasks: tuple[str, ...] = (), sha256: str | None = None
 ) -> ModelSource:
     """Take a model from the hub (`owner/name` or `owner/name@revision`), downloading if needed.
 
     Args:
         hub_id: Repository, with a revision if a certain one is wanted.
         name: The init's name; None for any other model.
-        task: Task of the init.
+        tasks: Tasks of the init.
         sha256: Hash that the files must have.
 
     Raises:
@@ -246,7 +246,7 @@ def from_hub(
         revision=folder.name,
         sha256=source.identity.sha256,
     )
-    return ModelSource(identity, source.path, task)
+    return ModelSource(identity, source.path, tasks)
 
 
 def is_hub_id(text: str) -> bool:

@@ -87,7 +87,7 @@ def policies() -> list[Plan]:
 
 
 def inits() -> list[Plan]:
-    """The shipped inits, each on its own task's built-in panel."""
+    """The shipped inits, each on its own tasks' built-in panels."""
     plans = []
     for name, init in read_registry().items():
         if init.folder is None:
@@ -97,9 +97,10 @@ def inits() -> list[Plan]:
             {"recipe": "behavior cloning", "description": "The shipped init, as it is."},
             base_model=name,
             parameters=_parameters(INITS / name),
-            training_data=_data(init.task),
+            training_data=_data(*init.tasks),
         )
-        played = ("--model", name, "--task", f"{init.task}/builtin")
+        panels = (part for task in init.tasks for part in ("--task", f"{task}/builtin"))
+        played = ("--model", name, *panels)
         plans.append(Plan(name, about, {name: played}))
     return plans
 

@@ -10,7 +10,7 @@ import logging
 import math
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,23 +21,15 @@ from safetensors.torch import load_file, save_file
 from torch.nn.functional import cross_entropy
 
 from baselines.cloning.demonstrations import Demonstration, data_sha256, demonstrate
-from baselines.cloning.examples import (
-    IGNORED,
-    Example,
-    batch_at,
-    by_task,
-    collate,
-    encode,
-    image_inputs,
-    packed,
-)
+from baselines.cloning.examples import Example, batch_at, by_task, encode
+from baselines.cloning.passes import predictions
 from baselines.cloning.recipe import BCRecipe, Training
 from baselines.cloning.tiny_models import new_model, train_tokenizer
 from baselines.cloning.tiny_vision import add_image_tokens, new_vision, new_vision_model
 from baselines.inits.registry import find_model
 from baselines.training.tracking import check_trackers
 from benchmark.engines.core.chat import Chat, quiet_transformers
-from benchmark.engines.transformers.tree_attention import TREE_ATTENTION, use_tree_attention
+from benchmark.engines.transformers.tree_attention import use_tree_attention
 from benchmark.flat import tracker_values
 from tasks.chat.messages import images_of, text_of
 from tasks.errors import UserError
@@ -50,10 +42,6 @@ if TYPE_CHECKING:
 LOG = "bc_log.jsonl"
 _CHECKPOINT = "checkpoint"
 _ENDS = "ends"
-_TOGETHER = 8
-"""Examples of one padded pass; those of a batch are sorted by length first, so that little is padding."""
-_PACKED = 8192
-"""Tokens of one pass that is packed as a prefix tree."""
 _TOKENIZER_TURNS = 5000
 """Demonstrations that a new tokenizer is trained on."""
 _LOOKED_AT = 200
@@ -282,47 +270,12 @@ def _backward(
     """
     tokens = sum(len(example.response) for example in batch)
     loss, hits = 0.0, 0.0
-    for logits, targets in _passes(accelerator, model, chat, batch):
+    for logits, targets in predictions(model, chat, batch, accelerator.device):
         share = cross_entropy(logits, targets, reduction="sum") / tokens
         accelerator.backward(share)
         loss += share.item()
         hits += (logits.argmax(-1) == targets).sum().item() / tokens
     return loss, hits
-
-
-def _passes(
-    accelerator: Accelerator, model: "PreTrainedModel", chat: Chat, batch: list[Example]
-) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Logits (M, vocabulary) that predict the response tokens, and these tokens (M,), by pass.
-
-    Texts on a CPU are packed as prefix trees, in which what prompts share is computed once; all
-    else is padded, a few examples of about one length at a time.
-    """
-    packs = accelerator.unwrap_model(model).config._attn_implementation == TREE_ATTENTION
-    if packs and not any(example.images for example in batch):
-        for tree, before, targets in packed(batch, _PACKED):
-            logits = model(
-                input_ids=tree.ids[None],
-                position_ids=tree.positions[None],
-                attention_mask=tree.nodes[None, None],
-                use_cache=False,
-                logits_to_keep=before,
-            ).logits
-            yield logits[0], targets
-        return
-    ordered = sorted(batch, key=lambda example: len(example.prompt) + len(example.response))
-    for start in range(0, len(ordered), _TOGETHER):
-        part = ordered[start : start + _TOGETHER]
-        ids, mask, labels = (tensor.to(accelerator.device) for tensor in collate(part))
-        # Nothing is asked of what comes before the first response: in a network this small, the
-        # predictions of whole prompts would cost as much as all else.
-        begin = int((labels != IGNORED).any(0).nonzero()[0])
-        kept = labels.shape[1] - begin + 1
-        seen = image_inputs(chat, part, ids)
-        logits = model(input_ids=ids, attention_mask=mask, logits_to_keep=kept, **seen).logits
-        targets = labels[:, begin:]
-        counted = targets != IGNORED
-        yield logits[:, :-1][counted], targets[counted]
 
 
 def learning_rate_at(training: Training, step: int) -> float:

@@ -1,23 +1,17 @@
-"""Demonstrated turns as token ids and images, and their batches."""
+"""Demonstrated turns as token ids and images, and which of them make a batch."""
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
-
-import numpy as np
-import torch
 
 from baselines.cloning.demonstrations import Demonstration
 from baselines.cloning.recipe import BCRecipe, Training
 from benchmark.engines.core.chat import Chat
-from benchmark.engines.transformers.prefix_tree import PrefixTree, by_prefix, pack, take
 from tasks.chat.images import Image
 from tasks.chat.messages import images_of
 from tasks.errors import UserError
 from tasks.seeding import stable_seed
-
-IGNORED = -100
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,69 +111,3 @@ def batch_at(
 def _end_of(turn: Example, shown: int | None) -> Example:
     """A turn with the last tokens of its prompt; None for all."""
     return replace(turn, prompt=turn.prompt[-shown:]) if shown else turn
-
-
-def collate(batch: list[Example]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Pad examples on the right.
-
-    Returns:
-        Token ids, attention mask and labels, each (batch, longest); labels are `IGNORED` outside
-        the responses.
-    """
-    width = max(len(example.prompt) + len(example.response) for example in batch)
-    ids = torch.zeros((len(batch), width), dtype=torch.long)
-    mask = torch.zeros_like(ids)
-    labels = torch.full_like(ids, IGNORED)
-    for row, example in enumerate(batch):
-        begin, end = len(example.prompt), len(example.prompt) + len(example.response)
-        ids[row, :end] = torch.tensor(example.prompt + example.response)
-        mask[row, :end] = 1
-        labels[row, begin:end] = ids[row, begin:end]
-    return ids, mask, labels
-
-
-def packed(
-    batch: Sequence[Example], tokens: int
-) -> Iterator[tuple[PrefixTree, torch.Tensor, torch.Tensor]]:
-    """Deal examples without images into prefix trees; prompts that begin alike share it.
-
-    Args:
-        batch: The examples.
-        tokens: Limit of the packed tokens of one tree; a longer example is alone.
-
-    Yields:
-        A tree, where in it the tokens stand that precede those of the responses (M,), and the
-        tokens of the responses (M,).
-    """
-    sequences = [np.asarray(each.prompt + each.response, np.int32) for each in batch]
-    ordered = by_prefix(sequences)
-    while ordered:
-        count = take(sequences, ordered, tokens)
-        chosen, ordered = ordered[:count], ordered[count:]
-        tree = pack([sequences[number] for number in chosen])
-        before = [
-            places[len(batch[number].prompt) - 1 : -1]
-            for number, places in zip(chosen, tree.places, strict=True)
-        ]
-        targets = [token for number in chosen for token in batch[number].response]
-        yield tree, torch.from_numpy(np.concatenate(before)), torch.tensor(targets)
-
-
-def image_inputs(
-    chat: Chat, batch: Sequence[Example], ids: torch.Tensor
-) -> dict[str, torch.Tensor]:
-    """What a model's `forward` takes for the images of a batch; empty without any.
-
-    Args:
-        chat: With what reads images.
-        batch: The examples.
-        ids: Their token ids, as `collate` has them, on the model's device.
-    """
-    images = [image for example in batch for image in example.images]
-    if not images:
-        return {}
-    vision = chat.vision()
-    patches = vision.patches([image.picture() for image in images])
-    kinds = (ids == vision.image_token).int()
-    inputs = {name: torch.from_numpy(values).to(ids.device) for name, values in patches.items()}
-    return {"mm_token_type_ids": kinds, **inputs}

@@ -22,9 +22,9 @@ class Init(BaseModel):
     """One init.
 
     Attributes:
-        task: Task that it was cloned for.
-        settings: Of the task, which it was cloned with; where they are not chosen, it plays with
-            them.
+        tasks: Tasks that it was cloned for.
+        task_settings: Settings of these tasks that it was cloned with, by task; where they are not
+            chosen, it plays with them.
         role: `tiny` (shipped with this project) or `paper` (published with ARLArena).
         folder: Where its files are; None if it lives on the hub.
         hub: Hub id; None if it lives in a folder.
@@ -34,8 +34,8 @@ class Init(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    task: str
-    settings: dict[str, str] = Field(default_factory=dict)
+    tasks: tuple[str, ...] = Field(min_length=1)
+    task_settings: dict[str, dict[str, str]] = Field(default_factory=dict)
     role: Literal["tiny", "paper"]
     folder: Path | None = None
     hub: str | None = None
@@ -77,8 +77,8 @@ def find_model(name: str) -> ModelSource:
     if name in registry:
         init = registry[name]
         if init.folder is not None:
-            return from_folder(init.folder, name, init.sha256, init.task)
-        return from_hub(init.hub_reference, name, init.task, init.sha256)
+            return from_folder(init.folder, name, init.sha256, init.tasks)
+        return from_hub(init.hub_reference, name, init.tasks, init.sha256)
     path = Path(name)
     if path.exists():
         return from_folder(path)

@@ -69,10 +69,10 @@ def find_model(name: str) -> ModelSource:
     return registry.find_model(name)
 
 
-def init_task(name: str) -> str | None:
-    """The task that an init was made for; None for any other model."""
+def init_tasks(name: str) -> tuple[str, ...]:
+    """The tasks that an init was made for; none for any other model."""
     init = registered_inits().get(name)
-    return None if init is None else init.task
+    return () if init is None else init.tasks
 
 
 def with_init_settings(name: str, chosen: Settings, tasks: Collection[str]) -> Settings:
@@ -84,13 +84,18 @@ def with_init_settings(name: str, chosen: Settings, tasks: Collection[str]) -> S
         tasks: Names of the tasks that are played.
     """
     init = registered_inits().get(name)
-    if init is None or init.task not in tasks:
+    if init is None:
         return chosen
-    here = chosen.get(init.task, {})
-    missing = {key: value for key, value in init.settings.items() if key not in here}
-    for setting, value in missing.items():
-        say(f"note: {name} was made for --set {init.task}.{setting}={value}, which is used")
-    return {**chosen, init.task: {**missing, **here}} if missing else chosen
+    found = dict(chosen)
+    for task, settings in init.task_settings.items():
+        here = chosen.get(task, {})
+        missing = {key: value for key, value in settings.items() if key not in here}
+        if task not in tasks or not missing:
+            continue
+        for setting, value in missing.items():
+            say(f"note: {name} was made for --set {task}.{setting}={value}, which is used")
+        found[task] = {**missing, **here}
+    return found
 
 
 def train_command(log: TrainingLog, folder: str) -> TrainCommand:

@@ -6,6 +6,7 @@ once; `eval_run.py` does the work.
 
 import argparse
 import re
+from collections.abc import Sequence
 
 from benchmark.cli.say import say
 from benchmark.engines.core.names import POLICIES
@@ -37,7 +38,7 @@ def check_words(arguments: argparse.Namespace) -> None:
     _check_model(arguments)
     shard_of(arguments.shard)
     if arguments.task or arguments.panel:
-        panels_of(arguments.task, arguments.panel, None, aloud=False)
+        panels_of(arguments.task, arguments.panel, (), aloud=False)
 
 
 def _check_model(arguments: argparse.Namespace) -> None:
@@ -52,14 +53,14 @@ def _check_model(arguments: argparse.Namespace) -> None:
 
 
 def panels_of(
-    chosen: list[str] | None, panel: str | None, own_task: str | None, aloud: bool = True
+    chosen: list[str] | None, panel: str | None, own_tasks: Sequence[str], aloud: bool = True
 ) -> list[tuple[str, str]]:
     """Resolve --task and --panel to (task, panel) pairs.
 
     Args:
         chosen: What --task was given, each one or several names with commas between them.
         panel: What --panel was given.
-        own_task: What is played where no task is named; None for all tasks.
+        own_tasks: What is played where no task is named; empty for all tasks.
         aloud: Print which panels are played in the place of those that are not here.
 
     Raises:
@@ -72,8 +73,8 @@ def panels_of(
         if named != [ALL_TASKS]:
             raise UserError("--task all already includes every task; remove the others")
         named = []
-        own_task = None
-    names = [task_name(name) for name in named] or ([own_task] if own_task else _own_tasks(aloud))
+        own_tasks = ()
+    names = [task_name(name) for name in named] or list(own_tasks) or _all_tasks(aloud)
     if panel is not None and (len(names) > 1 or "/" in names[0]):
         raise UserError("--panel needs exactly one --task; for several, use --task TASK/PANEL")
     pairs: list[tuple[str, str]] = []
@@ -89,7 +90,7 @@ def panels_of(
     return pairs
 
 
-def _own_tasks(aloud: bool) -> list[str]:
+def _all_tasks(aloud: bool) -> list[str]:
     """The benchmark's tasks; one that somebody has begun and not finished is left out."""
     names = []
     for name in own_names():

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmark.adapters import find_adapter, with_adapter
 from benchmark.cli.commands.eval import panels_of, shard_of
-from benchmark.cli.from_baselines import find_model, init_task, with_init_settings
+from benchmark.cli.from_baselines import find_model, init_tasks, with_init_settings
 from benchmark.cli.progress import Progress
 from benchmark.cli.say import say
 from benchmark.engines.choose import EngineOptions, build_engine, choose_kind, idle_gpu
@@ -162,10 +162,10 @@ def _announce(plan: Plan, source: ModelSource) -> None:
         if protocol.repeats > 1 and protocol.sampling.temperature == 0:
             say("note: greedy repeats of an episode are identical; set --temperature to vary them")
     played = {planned.protocol.task for planned in plan.panels}
-    if source.task is not None and source.task not in played:
+    if source.tasks and played.isdisjoint(source.tasks):
         say(
-            f"note: {source.identity.name} was made for {source.task} and was not trained on "
-            f"{', '.join(sorted(played))}"
+            f"note: {source.identity.name} was made for {', '.join(source.tasks)} and was not "
+            f"trained on {', '.join(sorted(played))}"
         )
 
 
@@ -213,13 +213,13 @@ def _room(planned: PlannedPanel) -> int:
 
 
 def _plan(arguments: argparse.Namespace) -> Plan:
-    own = init_task(arguments.model) if arguments.model and not arguments.endpoint else None
+    own = init_tasks(arguments.model) if arguments.model and not arguments.endpoint else ()
     part = shard_of(arguments.shard)
     panels = panels_of(arguments.task, arguments.panel, own)
     settings, tasks = parse_settings(arguments.set), {task for task, _ in panels}
     if arguments.protocol == "pixels":
         settings = with_images(settings, sorted(tasks))
-    if own is not None:
+    if own:
         settings = with_init_settings(arguments.model, settings, tasks)
     return Plan.of(
         panels,

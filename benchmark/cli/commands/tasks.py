@@ -56,10 +56,12 @@ def run(arguments: argparse.Namespace) -> int:
     if settings.row_count:
         console.print(settings)
     inits = PlainTable(title="\nInits", title_justify="left", box=None, pad_edge=False)
-    for column in ("init", "task", "role", "where"):
+    for column in ("init", "tasks", "role", "where"):
         inits.add_column(column)
     for name, init in registered_inits().items():
-        inits.add_row(name, init.task, init.role, "shipped" if init.folder else str(init.hub))
+        inits.add_row(
+            name, ", ".join(init.tasks), init.role, "shipped" if init.folder else str(init.hub)
+        )
     console.print(inits)
     for fault in unfinished:
         say(f"\nnot listed: {fault}")
@@ -92,7 +94,7 @@ def _facts(tasks: dict[str, Task]) -> dict[str, Any]:
             for name, task in tasks.items()
         },
         "inits": {
-            name: {"task": init.task, "role": init.role, "sha256": init.sha256}
+            name: {"tasks": list(init.tasks), "role": init.role, "sha256": init.sha256}
             for name, init in registered_inits().items()
         },
     }

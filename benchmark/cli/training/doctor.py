@@ -80,7 +80,7 @@ def _needs(arguments: argparse.Namespace, machine: "Machine") -> "Needs":
     from tasks.registry import load_task
 
     init = find_model(arguments.init)
-    names = arguments.task or ([init.task] if init.task else [])
+    names = arguments.task or list(init.tasks)
     if not names:
         raise UserError("--task is missing: the init belongs to no particular task")
     config = resolve(arguments.recipe, arguments.scale, names, arguments.set)

@@ -105,7 +105,7 @@ def _open_run(arguments: argparse.Namespace) -> "tuple[TrainingRun, None]":
             "--init is missing: give the starting weights, or a --track, which pins them"
         )
     init = find_model(arguments.init)
-    names, mixture = task_shares(arguments.task or ([init.task] if init.task else []))
+    names, mixture = task_shares(arguments.task or list(init.tasks))
     for name in names:
         task, slash, panel = name.partition("/")
         if slash:

@@ -18,7 +18,7 @@ from baselines.cloning.bc import (
     remove_checkpoint,
 )
 from baselines.cloning.demonstrations import data_sha256, demonstrate
-from baselines.cloning.examples import IGNORED, Example, batch_at, by_task, collate
+from baselines.cloning.examples import Example, batch_at, by_task
 from baselines.cloning.model_card import model_card
 from baselines.cloning.recipe import BCRecipe, Stage, Training, read_recipe
 from benchmark.models import folder_sha256
@@ -113,18 +113,6 @@ def test_it_learns(tmp_path: Path) -> None:
     assert log[-1].token_accuracy > 0.5
     assert cloned.architecture == "Qwen3ForCausalLM"
     assert cloned.turns == len(demonstrate(load_task("sokoban"), 30, 7))
-
-
-def test_only_responses_are_trained_on() -> None:
-    ids, mask, labels = collate(
-        [Example("sokoban", (5, 6, 7), (8, 9), True), Example("sokoban", (5,), (8,), True)]
-    )
-    assert ids.tolist() == [[5, 6, 7, 8, 9], [5, 8, 0, 0, 0]]
-    assert mask.tolist() == [[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]]
-    assert labels.tolist() == [
-        [IGNORED, IGNORED, IGNORED, 8, 9],
-        [IGNORED, 8, IGNORED, IGNORED, IGNORED],
-    ]
 
 
 def test_the_learning_rate_starts_again_where_a_stage_says_so() -> None:

@@ -13,7 +13,8 @@ from torch.nn.functional import cross_entropy
 
 from baselines.cloning.bc import LOG, CloningProgress, _start, clone
 from baselines.cloning.demonstrations import Demonstration, demonstrate
-from baselines.cloning.examples import IGNORED, collate, encode, image_inputs
+from baselines.cloning.examples import encode
+from baselines.cloning.passes import IGNORED, collate, image_inputs
 from baselines.cloning.recipe import BCRecipe
 from baselines.cloning.tiny_models import train_tokenizer
 from baselines.cloning.tiny_vision import add_image_tokens, new_vision, new_vision_model

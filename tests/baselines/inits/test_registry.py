@@ -20,7 +20,7 @@ def test_shipped_inits_are_the_pinned_ones_and_small() -> None:
         source = find_model(name)
         assert source.identity.kind == "init"
         assert source.identity.sha256 == init.sha256
-        assert source.task == init.task
+        assert source.tasks == init.tasks
         assert init.folder is not None
         assert sum(file.stat().st_size for file in init.folder.iterdir()) < 12_000_000
         assert (init.folder / "README.md").is_file()
@@ -51,7 +51,7 @@ def test_a_folder_is_taken_as_it_is() -> None:
     folder = read_registry()[TINY].folder
     source = find_model(str(folder))
     assert source.identity.kind == "folder"
-    assert source.task is None
+    assert source.tasks == ()
 
 
 def test_the_hash_sees_names_and_contents(tmp_path: Path) -> None:
@@ -95,13 +95,13 @@ def test_near_names_are_offered() -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"task": "sokoban", "role": "tiny"},
-        {"task": "sokoban", "role": "tiny", "folder": "x"},
-        {"task": "sokoban", "role": "tiny", "folder": "x", "hub": "a/b", "sha256": "0" * 64},
-        {"task": "sokoban", "role": "other", "hub": "a/b"},
+        {"tasks": ("sokoban",), "role": "tiny"},
+        {"tasks": ("sokoban",), "role": "tiny", "folder": "x"},
+        {"tasks": ("sokoban",), "role": "tiny", "folder": "x", "hub": "a/b", "sha256": "0" * 64},
+        {"tasks": ("sokoban",), "role": "other", "hub": "a/b"},
     ],
 )
-def test_entries_are_read_strictly(fields: dict[str, str]) -> None:
+def test_entries_are_read_strictly(fields: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="init|role"):
         Init.model_validate(fields)
 

@@ -43,7 +43,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     @cache
     def run(name: str) -> Path:
         path = tmp_path_factory.mktemp(name)
-        command = ["eval", "--model", name, "--task", f"{find_model(name).task}/builtin"]
+        panels = (f"{task}/builtin" for task in find_model(name).tasks)
+        command = ["eval", "--model", name, "--task", ",".join(panels)]
         part = [] if name == "tiny-sokoban" else ["--shard", "1/4"]
         assert main([*command, *part, "--out", str(path)]) == 0
         return path
@@ -69,7 +70,7 @@ def test_an_init_plays_as_it_is_known_to(
 ) -> None:
     path = runs(name)
     (panel,) = json.loads((path / "summary.json").read_bytes())["panels"]
-    assert (panel["task"], panel["panel"]) == (find_model(name).task, "builtin")
+    assert ((panel["task"],), panel["panel"]) == (find_model(name).tasks, "builtin")
     assert (panel["records"], panel["errors"]) == (episodes, 0)
     assert panel["format_valid"] > 0.95
     assert main(["replay", str(path)]) == 0

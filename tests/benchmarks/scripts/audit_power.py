@@ -124,7 +124,7 @@ def main() -> None:
     parser.add_argument("--shard", type=int, default=8, help="play one of so many parts")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    task = find_model(arguments.init).task
+    tasks = find_model(arguments.init).tasks
     under = load_model(from_named(arguments.init), "float32", "cpu")
     chat = Chat.load(from_named(arguments.init))
     began = time.process_time()
@@ -134,7 +134,7 @@ def main() -> None:
         for number, (name, player) in enumerate(players(arguments, root)):
             for how, choices in SAMPLING.items():
                 shard = Shard(index=1, count=arguments.shard)
-                plan = Plan.of([(task or "sokoban", "builtin")], choices, shard=shard)
+                plan = Plan.of([(task, "builtin") for task in tasks], choices, shard=shard)
                 run = play(root / f"{number} {how}", player, plan)
                 found = list(audit_run(run, under, chat, len(run.records)))
                 print(line(name, how, found), flush=True)
