@@ -22,6 +22,13 @@ def unit_of(config: TrainConfig, task: Task) -> Unit:
     return config.unit or task.info.unit
 
 
+def max_turns_of(config: TrainConfig, task: Task) -> int:
+    """Turn limit of a task's training episodes."""
+    chosen = config.rollout.max_turns
+    limit = chosen.get(task.info.name) if isinstance(chosen, dict) else chosen
+    return limit or task.training_max_turns
+
+
 def flat_facts(configuration: Mapping[str, Any], init: ModelIdentity, seed: int) -> dict[str, Any]:
     """All settings of a run, flat, as trackers take them."""
     return tracker_values({**configuration, "init": init.sha256 or init.name, "seed": seed})
@@ -63,10 +70,11 @@ class TrainingRun:
         """Check that the recipe and the mixture can be used on the tasks.
 
         Raises:
-            UserError: It compares turns, and a task's rows are whole trajectories; or the mixture
-                is not one of these tasks and of all groups.
+            UserError: It compares turns, and a task's rows are whole trajectories; the mixture is
+                not one of these tasks and of all groups; or a turn limit is of another task.
         """
         self._check_mixture()
+        self._check_turn_limits()
         name = self.config.advantage.name
         for task in self.tasks:
             turns = self.config.advantage.needs_turns
@@ -93,6 +101,16 @@ class TrainingRun:
             raise UserError(
                 f"rollout.mixture has {total} groups an update, but rollout.groups is "
                 f"{rollout.groups}"
+            )
+
+    def _check_turn_limits(self) -> None:
+        """Check that turn limits are those of tasks that are played."""
+        chosen, names = self.config.rollout.max_turns, [task.info.name for task in self.tasks]
+        others = sorted(set(chosen) - set(names)) if isinstance(chosen, dict) else []
+        if others:
+            raise UserError(
+                f"rollout.max_turns names {', '.join(others)}, but the run trains on "
+                f"{', '.join(names)}"
             )
 
     @property

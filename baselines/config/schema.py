@@ -46,7 +46,8 @@ class Rollout(Part):
         max_tokens: Longest response.
         temperature: Of the draws. Nucleus and top-k are off in training: the engine's
             log-probabilities would be those of another distribution than the trainer's.
-        max_turns: Turn limit; None for the task's.
+        max_turns: Turn limit, of all tasks or by task; None for the task's own, which those that
+            are not named have, too.
         concurrency: Episodes in flight; None for all at once.
         max_staleness: Asynchronous rollouts: episodes are played while the policy is updated, and
             no row is older than this many updates. None is synchronous: always 0.
@@ -60,7 +61,7 @@ class Rollout(Part):
     group_size: Count = 8
     max_tokens: Count = 512
     temperature: Positive = 1.0
-    max_turns: Count | None = None
+    max_turns: Count | Annotated[dict[str, Count], Field(min_length=1)] | None = None
     concurrency: Count | None = None
     max_staleness: Annotated[int, Field(ge=0)] | None = None
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from baselines.config.run import Unit, unit_of
+from baselines.config.run import Unit, max_turns_of, unit_of
 from baselines.config.schema import TrainConfig
 from benchmark.engines.core.base import Sampling
 from benchmark.evaluation.protocol import PanelProtocol
@@ -153,7 +153,7 @@ def training_protocol(task: Task, config: TrainConfig, seed: int) -> PanelProtoc
         panel=STREAM,
         panel_sha256=sha256_text(f"{STREAM} {seed}"),
         episodes=rollout.group_size,
-        max_turns=rollout.max_turns or task.training_max_turns,
+        max_turns=max_turns_of(config, task),
         history_turns=task.info.history_turns,
         format_penalty=task.info.format_penalty if penalty is None else penalty,
         contract=task.contract(),
@@ -172,11 +172,7 @@ def training_protocol(task: Task, config: TrainConfig, seed: int) -> PanelProtoc
 def longest_row(config: TrainConfig, tasks: Sequence[Task]) -> int:
     """Response tokens that a row can have at most."""
     tokens = config.rollout.max_tokens
-    turns = [
-        config.rollout.max_turns or task.training_max_turns
-        for task in tasks
-        if unit_of(config, task) == "trajectory"
-    ]
+    turns = [max_turns_of(config, task) for task in tasks if unit_of(config, task) == "trajectory"]
     return tokens * max(turns, default=1)
 
 

@@ -8,6 +8,7 @@ from baselines.algorithms.advantage.gigpo import GiGPO
 from baselines.algorithms.advantage.grpo import GRPO
 from baselines.algorithms.clipping.sapo import SAPO
 from baselines.config.layers import RECIPES, SCALES, names, resolve
+from baselines.config.run import max_turns_of
 from baselines.config.schema import TrainConfig
 from benchmark.cli.arguments import training
 from tasks.registry import load_task
@@ -58,7 +59,7 @@ def test_sizes_at_paper_scale_are_those_of_table_s1(recipe: str, task: str) -> N
         rollout.groups,
         rollout.group_size,
         rollout.max_tokens,
-        rollout.max_turns or load_task(task).training_max_turns,
+        max_turns_of(config, load_task(task)),
         optimization.mini_batch_rows,
         config.kl.coef,
         validation.temperature,

@@ -10,7 +10,7 @@ from baselines.config.layers import resolve
 from baselines.rollouts.async_collector import AsyncCollector
 from baselines.rollouts.collector import Collector, TaskSource
 from baselines.rollouts.process_shards import ProcessShards
-from baselines.rollouts.rows import PlayedGroup, group_jobs, training_protocol
+from baselines.rollouts.rows import PlayedGroup, group_jobs, longest_row, training_protocol
 from benchmark.engines.core.base import EngineDown, EngineError, Request
 from benchmark.hosts.inline import InlineHost
 from tasks.errors import UserError
@@ -183,6 +183,16 @@ async def test_a_mixture_gives_each_task_its_groups_in_every_update() -> None:
             ("tir_math", 3 * update + 1),
             ("tir_math", 3 * update + 2),
         ]
+
+
+def test_each_task_of_a_mixture_has_its_turn_limit() -> None:
+    tasks = ("sokoban", "alfworld", "tir_math")
+    limits = ("rollout.max_turns.alfworld=20", "rollout.max_turns.sokoban=9")
+    config = resolve("grpo", "tiny", tasks, limits)
+    found = [training_protocol(load_task(name), config, SEED).max_turns for name in tasks]
+    assert found == [9, 20, 5]
+    # The longest row is one of mathematics: whole trajectories.
+    assert longest_row(config, [load_task(name) for name in tasks]) == 5 * config.rollout.max_tokens
 
 
 async def test_no_result_depends_on_how_many_episodes_run_at_once() -> None:

@@ -387,6 +387,10 @@ def _init() -> Path:
             "rollout.mixture is one of webshop, but the run trains on sokoban",
         ),
         (
+            ["--set", "rollout.max_turns.webshop=3"],
+            "rollout.max_turns names webshop, but the run trains on sokoban",
+        ),
+        (
             ["--task", "sokoban=4"],
             "rollout.mixture has 4 groups an update, but rollout.groups is 2",
         ),
