@@ -13,7 +13,13 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from baselines.config.layers import RECIPES, names
-from baselines.study.methods import RecipeRuns, TrackResults, collapse_share
+from baselines.study.methods import (
+    RecipeRuns,
+    TrackResults,
+    across_tracks,
+    across_tracks_at_equal_seconds,
+    collapse_share,
+)
 from baselines.study.schema import read_yaml
 from baselines.tracks.registry import track_names
 from benchmark.logs.lines import Word
@@ -31,7 +37,7 @@ LEAST_SEEDS: Final = 3
 
 
 class Claim(Strict):
-    """One claim; it has one rule: `better`, `best`, `learns`, or `collapses` and `holds`.
+    """One claim; it has one rule: `better`, `best`, `learns`, `keeps`, or `collapses` and `holds`.
 
     Success is the track's score, the mean over its tasks. Methods are judged after equal updates,
     as papers do; where they have not played equally much, their difference at equal episodes stands
@@ -50,6 +56,14 @@ class Claim(Strict):
             One method with all its seeds is enough to reproduce it.
         gain: Least gain, a difference of success rates.
         by: What the interval of the gain is above.
+        keeps: The method, trained on this track, ends no lower than the same method trained on the
+            tracks of `against`. Reproduced if the interval of the difference is above `-within`,
+            contradicted if it is below.
+        against: Other tracks that have the panels of this one between them: one with all of them,
+            or one for each.
+        within: What may be lost, a difference of success rates; 0 says that something is gained.
+        at: Where methods are compared: at the end of their runs, or after the seconds of training
+            of the shortest one, which say something only of runs on equal machines.
         collapses: At least two thirds of the method's seeds collapse.
         holds: No seed of the method collapses. Either is contradicted where the other holds; in
             between nothing is decided.
@@ -63,25 +77,36 @@ class Claim(Strict):
     learns: Annotated[tuple[Word, ...], Field(strict=False, min_length=1)] | None = None
     gain: Annotated[float, Field(ge=0, lt=1)] = 0.0
     by: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    keeps: Word | None = None
+    against: Annotated[tuple[Word, ...], Field(strict=False)] = ()
+    within: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    at: Literal["end", "seconds"] = "end"
     collapses: Word | None = None
     holds: Word | None = None
 
     @model_validator(mode="after")
     def _one_rule(self) -> "Claim":
-        rules = [self.better, self.best, self.learns, self.collapses or self.holds]
+        held = self.collapses or self.holds
+        rules = [self.better, self.best, self.learns, self.keeps, held]
         if sum(rule is not None for rule in rules) != 1:
-            raise ValueError("give one rule: better, best, learns, or collapses and holds")
+            raise ValueError("give one rule: better, best, learns, keeps, or collapses and holds")
         if (self.by or self.gain) and self.learns is None:
             raise ValueError("by and gain belong to learns")
         if self.among and self.best is None:
             raise ValueError("among belongs to best")
+        if bool(self.against) != (self.keeps is not None):
+            raise ValueError("keeps and against belong together")
+        if (self.within or self.at != "end") and self.keeps is None:
+            raise ValueError("within and at belong to keeps")
+        if self.at == "seconds" and len(self.against) > 1:
+            raise ValueError("at: seconds compares with one track")
         return self
 
     @property
     def recipes(self) -> tuple[str, ...]:
         """The methods that it names."""
         several = (*(self.better or ()), *self.among, *(self.learns or ()))
-        named = (*several, self.best, self.collapses, self.holds)
+        named = (*several, self.best, self.keeps, self.collapses, self.holds)
         return tuple(recipe for recipe in named if recipe is not None)
 
 
@@ -117,11 +142,12 @@ def read_claims(path: Path) -> tuple[Claim, ...]:
         raise UserError(f"{path}: {first_fault(error)}") from error
     tracks, recipes = track_names(), names(RECIPES)
     for claim in claims:
-        if claim.track not in tracks:
-            raise UserError(
-                f"{path}: {claim.claim!r}: there is no track {claim.track!r}"
-                f"{suggestion(claim.track, tracks)}"
-            )
+        for track in (claim.track, *claim.against):
+            if track not in tracks:
+                raise UserError(
+                    f"{path}: {claim.claim!r}: there is no track {track!r}"
+                    f"{suggestion(track, tracks)}"
+                )
         for recipe in claim.recipes:
             if recipe not in recipes:
                 raise UserError(
@@ -138,7 +164,11 @@ def verdicts(claims: Sequence[Claim], found: Mapping[str, TrackResults]) -> list
         claims: Claims; those on other tracks are left out.
         found: What is finished, by track.
     """
-    return [_judge(claim, found[claim.track]) for claim in claims if claim.track in found]
+    return [
+        _judge(claim, found[claim.track]) if claim.keeps is None else _keeps(claim, found)
+        for claim in claims
+        if claim.track in found
+    ]
 
 
 def _judge(claim: Claim, results: TrackResults) -> ClaimVerdict:
@@ -154,12 +184,51 @@ def _judge(claim: Claim, results: TrackResults) -> ClaimVerdict:
     if lacking := [method for method in methods if method.missing]:
         numbers = "; ".join([*map(_missing, lacking), *_so_far(claim, methods, results)])
         return ClaimVerdict(claim, "not run", numbers)
-    verdict = _by_rule(claim, results)
-    if few := [method for method in methods if len(method.runs) < LEAST_SEEDS]:
-        seeds = ", ".join(f"{method.recipe} {len(method.runs)}" for method in few)
-        numbers = f"{verdict.numbers}; {LEAST_SEEDS} seeds of each are needed, available: {seeds}"
-        return replace(verdict, outcome="not decided", numbers=numbers)
-    return verdict
+    return _if_seeds(
+        _by_rule(claim, results), {method.recipe: len(method.runs) for method in methods}
+    )
+
+
+def _if_seeds(verdict: ClaimVerdict, seeds: Mapping[str, int]) -> ClaimVerdict:
+    """The verdict, or that there are too few seeds for one."""
+    few = ", ".join(f"{name} {count}" for name, count in seeds.items() if count < LEAST_SEEDS)
+    if not few:
+        return verdict
+    numbers = f"{verdict.numbers}; {LEAST_SEEDS} seeds of each are needed, available: {few}"
+    return replace(verdict, outcome="not decided", numbers=numbers)
+
+
+def _keeps(claim: Claim, found: Mapping[str, TrackResults]) -> ClaimVerdict:
+    """Judge a method on one track by the same method on others."""
+    recipe = claim.keeps
+    assert recipe is not None
+    tracks = {name: found[name] for name in (claim.track, *claim.against) if name in found}
+    runs = {name: each.methods[recipe] for name, each in tracks.items() if recipe in each.methods}
+    absent = [name for name in (claim.track, *claim.against) if name not in runs]
+    if absent:
+        return ClaimVerdict(claim, "not run", f"the study has no {recipe} on {', '.join(absent)}")
+    lacking = {name: method for name, method in runs.items() if method.missing}
+    if lacking:
+        numbers = "; ".join(f"{name}: {_missing(method)}" for name, method in lacking.items())
+        return ClaimVerdict(claim, "not run", numbers)
+    results, others = found[claim.track], [found[name] for name in claim.against]
+    where = ""
+    if claim.at == "seconds":
+        equal = across_tracks_at_equal_seconds(recipe, results, others[0])
+        where, margin = ("", None) if equal is None else (f" after {equal[0]:,} s", equal[1])
+    else:
+        margin = across_tracks(recipe, results, others, results.panels)
+    if margin is None:
+        raise UserError(
+            f"{claim.claim!r}: {', '.join(claim.against)} do not have the panels of {claim.track}, "
+            "or their logs lack seconds"
+        )
+    parts = [f"{recipe}{where}: {points(margin)}"]
+    for panel in results.panels if len(others) > 1 else ():
+        one = across_tracks(recipe, results, others, [panel])
+        parts += [f"{panel[0]} {points_text(one)}"] if one is not None else []
+    verdict = ClaimVerdict(claim, _above(margin, -claim.within), ", ".join(parts))
+    return _if_seeds(verdict, {name: len(method.runs) for name, method in runs.items()})
 
 
 def _so_far(claim: Claim, methods: Sequence[RecipeRuns], results: TrackResults) -> list[str]:

@@ -13,7 +13,7 @@ from baselines.study.cells import INIT, Finished, Plays, read_plays
 from baselines.study.estimate import episodes_of
 from baselines.study.schema import Cell
 from benchmark.logs.curves import run_curves_of
-from benchmark.logs.equal_progress import SUCCESS, RunProgress, equal_success, progress_of
+from benchmark.logs.equal_progress import SUCCESS, By, equal_success, progress_of
 from benchmark.logs.training_log import TrainingLog
 from benchmark.stability.collapse import collapse_update
 from benchmark.stats.intervals import Interval, wilson
@@ -85,8 +85,8 @@ class RecipeRuns:
 
 
 @dataclass(frozen=True, slots=True)
-class EqualEpisodes:
-    """Methods after the same number of training episodes.
+class EqualProgress:
+    """Methods after the same number of training episodes, or of seconds of training.
 
     Attributes:
         limit: How many.
@@ -114,7 +114,7 @@ class TrackResults:
     methods: Mapping[str, RecipeRuns]
     init: Plays | None
 
-    def at_equal_episodes(self, panels: Sequence[PanelKey], *recipes: str) -> EqualEpisodes | None:
+    def at_equal_episodes(self, panels: Sequence[PanelKey], *recipes: str) -> EqualProgress | None:
         """Methods after as many training episodes as the shortest of their runs has played.
 
         Args:
@@ -125,27 +125,8 @@ class TrackResults:
             None without runs, or if a log does not say how many episodes it has played.
         """
         methods = {name: self.methods[name] for name in recipes or self.methods}
-        logs = [log for method in methods.values() for log in method.logs]
-        if not logs:
-            return None
-        progress = [self._progress(logs, panel) for panel in panels]
-        found = [equal_success(of, "episodes") for of in progress]
-        known = [each for each in found if each is not None]
-        if len(known) < len(found):
-            return None
-        rates = [iter(each.success) for each in known]
-        plays = [logs[0].of_panel(self._name_in_logs(panel))[0].episodes for panel in panels]
-        sides = {}
-        for name, method in methods.items():
-            own = [[next(at) for _ in method.logs] for at in rates]
-            if method.logs:
-                sides[name] = tuple(map(Side.of_rates, own, plays))
-        # The shortest run is the same one on all panels.
-        return EqualEpisodes(known[0].limit, sides)
-
-    def _progress(self, logs: Sequence[TrainingLog], panel: PanelKey) -> list[RunProgress | None]:
-        name = SUCCESS if len(self.panels) == 1 else f"{SUCCESS}@{self._name_in_logs(panel)}"
-        return [progress_of(run_curves_of(log), name) for log in logs]
+        logs = {name: method.logs for name, method in methods.items()}
+        return _at_equal("episodes", logs, panels, several=len(self.panels) > 1)
 
     def init_sides(self, panels: Sequence[PanelKey]) -> Sides | None:
         """What the init has solved of each panel; None if it was not played."""
@@ -171,9 +152,83 @@ class TrackResults:
             return None
         return equal.limit, score_difference(equal.sides[first], equal.sides[second])
 
-    def _name_in_logs(self, panel: PanelKey) -> str:
-        """What logs call a panel."""
-        return panel[1] if len(self.panels) == 1 else ".".join(panel)
+
+def across_tracks(
+    recipe: str,
+    results: TrackResults,
+    others: Sequence[TrackResults],
+    panels: Sequence[PanelKey],
+) -> Interval | None:
+    """Mean success of a method trained on one track minus that of the same one trained on others.
+
+    Args:
+        recipe: The method.
+        results: The track.
+        others: Tracks that have these panels between them: one with all of them, or one for each.
+        panels: What is compared, of the track's.
+
+    Returns:
+        None where a panel is not theirs, or there is no run on one of them.
+    """
+    theirs: list[Side] = []
+    for panel in panels:
+        sides = [each.methods[recipe].sides([panel]) for each in others if panel in each.panels]
+        theirs += sides[0] or () if sides else ()
+    own = results.methods[recipe].sides(panels)
+    return _difference(own, tuple(theirs) if len(theirs) == len(panels) else None)
+
+
+def across_tracks_at_equal_seconds(
+    recipe: str, results: TrackResults, other: TrackResults
+) -> tuple[int, Interval] | None:
+    """The seconds of training of the shortest run, and the difference after them.
+
+    Args:
+        recipe: The method.
+        results: A track.
+        other: Another one with the same panels.
+
+    Returns:
+        None where there is no run on one of them.
+    """
+    logs = {each.track: each.methods[recipe].logs for each in (results, other)}
+    equal = _at_equal("seconds", logs, results.panels, several=len(results.panels) > 1)
+    if equal is None or len(equal.sides) < 2:
+        return None
+    own, theirs = equal.sides[results.track], equal.sides[other.track]
+    return equal.limit, score_difference(own, theirs)
+
+
+def _at_equal(
+    by: By, logs: Mapping[str, Sequence[TrainingLog]], panels: Sequence[PanelKey], *, several: bool
+) -> EqualProgress | None:
+    """Sides of some runs where all have spent as much as the shortest one.
+
+    Args:
+        by: What is equal.
+        logs: Of the runs of each side.
+        panels: What is compared.
+        several: Whether the runs were validated on several panels, whose names say the task, too.
+    """
+    runs = [log for own in logs.values() for log in own]
+    if not runs:
+        return None
+    names = [".".join(panel) if several else panel[1] for panel in panels]
+    curves = [f"{SUCCESS}@{name}" if several else SUCCESS for name in names]
+    read = [run_curves_of(log) for log in runs]
+    found = [equal_success([progress_of(run, curve) for run in read], by) for curve in curves]
+    known = [each for each in found if each is not None]
+    if len(known) < len(found):
+        return None
+    rates = [iter(each.success) for each in known]
+    plays = [runs[0].of_panel(name)[0].episodes for name in names]
+    sides = {}
+    for side, own in logs.items():
+        shares = [[next(at) for _ in own] for at in rates]
+        if own:
+            sides[side] = tuple(map(Side.of_rates, shares, plays))
+    # The shortest run is the same one on all panels.
+    return EqualProgress(known[0].limit, sides)
 
 
 def results_of(

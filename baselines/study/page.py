@@ -10,7 +10,7 @@ from baselines.study.cells import Finished
 from baselines.study.claims import Claim, ClaimVerdict, collapsed_text, verdicts
 from baselines.study.current_tracks import CurrentTrack
 from baselines.study.methods import (
-    EqualEpisodes,
+    EqualProgress,
     PanelKey,
     RecipeRuns,
     Sides,
@@ -135,7 +135,7 @@ def _section(
     current_track: CurrentTrack,
     results: TrackResults,
     panels: Sequence[PanelKey],
-    equal: EqualEpisodes | None,
+    equal: EqualProgress | None,
 ) -> dict[str, object]:
     """A panel, or the mean over several."""
     sides = results.init_sides(panels)
@@ -157,7 +157,7 @@ def _row(
     results: TrackResults,
     method: RecipeRuns,
     panels: Sequence[PanelKey],
-    equal: EqualEpisodes | None,
+    equal: EqualProgress | None,
 ) -> list[str]:
     gain = results.gain(method.recipe, panels)
     planned = len(method.planned)

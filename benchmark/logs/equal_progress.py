@@ -1,4 +1,4 @@
-"""Success of training runs at equal updates, as papers report it, and at equal episodes.
+"""Success of training runs at equal updates, as papers report it, at equal episodes, and seconds.
 
 Methods differ in how many episodes an update plays: dynamic sampling plays more. Who is compared at
 equal updates alone gives them away for nothing.
@@ -14,8 +14,9 @@ from benchmark.logs.curves import RunCurves
 from benchmark.stats.arrays import Values
 from benchmark.stats.formatting import percent_text
 
-By = Literal["updates", "episodes"]
+By = Literal["updates", "episodes", "seconds"]
 BY: Final[tuple[By, ...]] = ("updates", "episodes")
+"""What is shown of all runs: seconds say something only of runs on equal machines."""
 SUCCESS: Final = "validation/success"
 _PLAYED: Final = "rollout/episodes"
 
@@ -31,6 +32,8 @@ class RunProgress:
         success: (T,) shares.
         last_update: Updates of the whole run.
         all_episodes: Episodes of the whole run; None likewise.
+        seconds: (T,) of training before each validation; None if the log does not say.
+        all_seconds: Seconds of the whole run; None likewise.
     """
 
     updates: Values
@@ -38,11 +41,21 @@ class RunProgress:
     success: Values
     last_update: float
     all_episodes: float | None
+    seconds: Values | None = None
+    all_seconds: float | None = None
+
+    def places(self, by: By) -> tuple[Values | None, float | None]:
+        """What its validations and the whole run have spent; None if the log does not say."""
+        if by == "updates":
+            return self.updates, self.last_update
+        if by == "episodes":
+            return self.episodes, self.all_episodes
+        return self.seconds, self.all_seconds
 
 
 @dataclass(frozen=True, slots=True)
 class EqualSuccess:
-    """Several runs after the same updates or episodes.
+    """Several runs after the same updates, episodes or seconds.
 
     Attributes:
         by: What is equal.
@@ -68,13 +81,16 @@ def progress_of(run: RunCurves, success: str = SUCCESS) -> RunProgress | None:
     """
     if success not in run.curves:
         return None
-    points, played, last = run.curves[success].finite, _played(run), _last(run)
+    points, last = run.curves[success].finite, _last(run)
+    played, took = _played(run), _took(run)
     return RunProgress(
         updates=points.steps.astype(np.float64),
         episodes=None if played is None else played[points.steps],
         success=points.values,
         last_update=last,
         all_episodes=None if played is None else float(played[last]),
+        seconds=None if took is None else took[points.steps],
+        all_seconds=None if took is None else float(took[last]),
     )
 
 
@@ -86,17 +102,16 @@ def equal_success(runs: Sequence[RunProgress | None], by: By) -> EqualSuccess | 
 
     Args:
         runs: At least one.
-        by: `updates` or `episodes`.
+        by: What is equal.
 
     Returns:
-        None if a run was not validated within the limit, or does not say how many episodes each of
-        its updates has played.
+        None if a run was not validated within the limit, or its log does not say how much each of
+        its updates has spent.
     """
     totals: list[float] = []
     places: list[tuple[RunProgress, Values]] = []
     for run in runs:
-        place = None if run is None else run.updates if by == "updates" else run.episodes
-        total = None if run is None else run.last_update if by == "updates" else run.all_episodes
+        place, total = (None, None) if run is None else run.places(by)
         if run is None or place is None or total is None:
             return None
         totals.append(total)
@@ -151,3 +166,11 @@ def _played(run: RunCurves) -> Values | None:
     if points is None or points.finite.steps.tolist() != list(range(1, last + 1)):
         return None
     return np.concatenate([[0.0], np.cumsum(points.values)])
+
+
+def _took(run: RunCurves) -> Values | None:
+    """Seconds of training up to every update, from 0; None if an update does not say how many."""
+    points, last = run.seconds, _last(run)
+    if points is None or points.finite.steps.tolist() != list(range(1, last + 1)):
+        return None
+    return np.concatenate([[0.0], points.values])

@@ -8,7 +8,7 @@ import pytest
 from baselines.study.cells import Finished, init_cell
 from baselines.study.claims import Claim, ClaimVerdict, points, read_claims, verdicts
 from baselines.study.current_tracks import CurrentTrack, current_tracks_of
-from baselines.study.methods import TrackResults, results_of, with_seeds
+from baselines.study.methods import TrackResults, across_tracks, results_of, with_seeds
 from baselines.study.schema import Cell
 from benchmark.stats.paired import difference
 from tasks.errors import UserError
@@ -185,6 +185,10 @@ def test_a_claim_about_what_the_study_does_not_run_is_not_run(
         (", best: grpo, by: 0.1", "by and gain belong to learns"),
         (", holds: grpo, among: [gspo]", "among belongs to best"),
         (", learns: []", "learns"),
+        (", keeps: grpo", "keeps and against belong together"),
+        (", holds: grpo, against: [u]", "keeps and against belong together"),
+        (", holds: grpo, within: 0.1", "within and at belong to keeps"),
+        (", keeps: grpo, against: [u, v], at: seconds", "at: seconds compares with one track"),
         (", better: [grpo]", "better"),
         (", bets: grpo", "bets: Extra inputs"),
     ],
@@ -202,6 +206,10 @@ def test_a_claim_has_one_rule(tmp_path: Path, rule: str, message: str) -> None:
     ("claim", "message"),
     [
         ("track: fixt, holds: grpo", "'So.': there is no track 'fixt'; did you mean fixed?"),
+        (
+            "track: fixed, keeps: grpo, against: [mixt]",
+            "'So.': there is no track 'mixt'; did you mean mixed?",
+        ),
         (
             "track: fixed, holds: gpro",
             "'So.': there is no recipe 'gpro'; did you mean gspo, grpo or gigpo?",
@@ -264,6 +272,77 @@ def test_methods_that_played_more_are_compared_at_equal_episodes_too(
     assert (equal[0], equal[1].value) == (32, 0.25)
     assert f"(at 32 episodes each: {points(equal[1])})" in verdict.numbers
     assert results.between_at_equal_episodes("grpo", "grpo", [PANEL]) is None
+
+
+def on_two_tracks(
+    folder: Path, solved: Mapping[str, Sequence[Collection[int]]]
+) -> dict[str, TrackResults]:
+    """GRPO on `fixed` and `tuned`, with what its seeds solve of the panel that both have."""
+    found = {}
+    for name, seeds in solved.items():
+        cells = [Cell(name, "grpo", seed) for seed in range(3)]
+        track = current_tracks_of(cells, "study.yaml")[name]
+        made = [
+            finish(folder / "results", cell, track, each, (2, 4, 4))
+            for cell, each in zip(cells, seeds, strict=False)
+        ]
+        found[name] = results_of(name, [PANEL], cells, made)
+    return found
+
+
+def test_a_method_is_compared_with_itself_on_another_track(
+    tmp_path: Path, tiny_tracks: Path
+) -> None:
+    """All of eight on one track, half of them on the other one: 50 points more."""
+    found = on_two_tracks(tmp_path, {"fixed": [EVERY] * 3, "tuned": [range(4)] * 3})
+
+    def outcome(track: str, other: str, **rule: object) -> tuple[str, str]:
+        whole = {"claim": "So.", "track": track, "keeps": "grpo", "against": [other], **rule}
+        (verdict,) = verdicts([Claim.model_validate(whole)], found)
+        return verdict.outcome, verdict.numbers
+
+    margin = across_tracks("grpo", found["fixed"], [found["tuned"]], [PANEL])
+    assert margin is not None
+    assert margin.value == 0.5
+    assert outcome("fixed", "tuned") == ("reproduced", f"grpo: {points(margin)}")
+    assert outcome("tuned", "fixed")[0] == "contradicted"
+    assert outcome("tuned", "fixed", within=0.6)[0] == "not decided"
+    assert outcome("tuned", "fixed", within=0.99)[0] == "reproduced"
+    # Both curves of validations are the same, and an update takes as long.
+    assert outcome("tuned", "fixed", at="seconds")[0] == "not decided"
+    assert "grpo after 20 s: +0.0 [" in outcome("tuned", "fixed", at="seconds")[1]
+    assert outcome("fixed", "mixed") == ("not run", "the study has no grpo on mixed")
+
+
+def test_a_comparison_with_another_track_needs_all_seeds(tmp_path: Path, tiny_tracks: Path) -> None:
+    found = on_two_tracks(tmp_path, {"fixed": [EVERY] * 3, "tuned": [EVERY] * 2})
+    claim = Claim(claim="So.", track="fixed", keeps="grpo", against=("tuned",))
+    (verdict,) = verdicts([claim], found)
+    assert (verdict.outcome, verdict.numbers) == ("not run", "tuned: grpo lacks seed 2")
+
+
+def test_one_for_all_is_compared_with_one_for_each(tmp_path: Path, tiny_tracks: Path) -> None:
+    """On `mixed` GRPO solves 8 and 4 of eight, on `fixed`, which has Sokoban alone, 4."""
+    cells = [Cell("mixed", "grpo", 0), Cell("fixed", "grpo", 0)]
+    tracks = current_tracks_of(cells, "study.yaml")
+    panels = {"mixed": [(task, "builtin") for task in MIXED], "fixed": [PANEL]}
+    found = {
+        cell.track: results_of(
+            cell.track,
+            panels[cell.track],
+            [cell],
+            [finish(tmp_path / "results", cell, tracks[cell.track], solved, other=range(4))],
+        )
+        for cell, solved in zip(cells, (EVERY, range(4)), strict=True)
+    }
+    one = across_tracks("grpo", found["mixed"], [found["fixed"]], [PANEL])
+    assert one is not None
+    assert one.value == 0.5
+    # Nobody has played TIR Math alone.
+    assert across_tracks("grpo", found["mixed"], [found["fixed"]], panels["mixed"]) is None
+    claim = Claim(claim="So.", track="mixed", keeps="grpo", against=("fixed",))
+    with pytest.raises(UserError, match="fixed do not have the panels of mixed"):
+        verdicts([claim], found)
 
 
 def test_the_score_of_several_tasks_is_the_mean_of_their_success(
