@@ -110,6 +110,32 @@ def collapse_step(success: Curve, *, from_start: bool = True) -> int | None:
     return min((stretch[0] for stretch in stretches if stretch), default=None)
 
 
+def fall_step(success: Curve) -> int | None:
+    """Where the loss behind a collapse is first seen: no later than `collapse_step`.
+
+    A smoothed curve lags. The fall is the earliest of the values that `m_t` at the collapse is a
+    mean of that is itself at or below the level lost there: half of the best smoothed value, or
+    half of the gain where that is at least 0.10.
+
+    Source: this project's definition.
+
+    Args:
+        success: As for `collapse_step`, the init's first.
+
+    Returns:
+        Position in `success`; None without a collapse.
+    """
+    if (step := collapse_step(success)) is None:
+        return None
+    known = [place for place, value in enumerate(success[: step + 1]) if _measured(value)]
+    start, best = success[known[0]], running_best(smoothed(success))[step]
+    assert start is not None
+    assert best is not None
+    learned = best - start >= LEARNED - _TIE
+    level = start + KEPT * (best - start) if learned else KEPT * best
+    return next(at for at in known[-WINDOW:] if (success[at] or 0.0) <= level + _TIE)
+
+
 def format_collapse_step(valid: Curve) -> int | None:
     """Where valid responses vanish: below half of their best share for 3 evaluations in a row.
 
@@ -264,11 +290,26 @@ def collapse_update(log: TrainingLog, panel: str | None = None) -> int | None:
         panel: Whose success counts; by default the first one's, or of a run on several tasks the
             mean over theirs.
     """
-    if not log.validations:
-        return None
-    if panel is None and log.several_tasks:
-        curve = log.over_tasks("success")
-    else:
-        curve = [(line.update, line.success) for line in log.of_panel(panel or log.panels[0])]
+    curve = _success_of(log, panel)
     step = collapse_step([success for _, success in curve])
     return None if step is None else curve[step][0]
+
+
+def fall_update(log: TrainingLog) -> int | None:
+    """The update after which a collapsed run is first seen to have fallen (`fall_step`).
+
+    Args:
+        log: The run; what success counts is that of `collapse_update`.
+    """
+    curve = _success_of(log, None)
+    step = fall_step([success for _, success in curve])
+    return None if step is None else curve[step][0]
+
+
+def _success_of(log: TrainingLog, panel: str | None) -> list[tuple[int, float]]:
+    """Updates and success of the validations that a run is judged by."""
+    if not log.validations:
+        return []
+    if panel is None and log.several_tasks:
+        return log.over_tasks("success")
+    return [(line.update, line.success) for line in log.of_panel(panel or log.panels[0])]

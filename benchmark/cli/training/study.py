@@ -147,6 +147,7 @@ def _seeds(seeds: Iterable[int]) -> str:
 def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "StudySetting") -> int:
     from baselines.study.cells import cells_there
     from baselines.study.claims import read_claims
+    from baselines.study.early_warning import write_early_warning
     from baselines.study.overview import write_overview
     from baselines.study.page import results_by_track, write_pages
     from baselines.study.workspace import survey
@@ -168,5 +169,6 @@ def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
         say(path)
     if arguments.readme:
         write_overview(results, setting.current_tracks, setting.results, Path(arguments.readme))
+        say(write_early_warning(results, setting.results))
         say(arguments.readme)
     return 0

@@ -11,6 +11,8 @@ import pytest
 from baselines.study.cells import init_cell
 from baselines.study.child import process_start
 from baselines.study.current_tracks import CurrentTrack, current_tracks_of
+from baselines.study.early_warning import PAGE as EARLY_WARNING
+from baselines.study.early_warning import early_warning_page, watched_runs
 from baselines.study.estimate import duration, estimate, relative_episodes
 from baselines.study.overview import BEGIN, END, FIGURE, overview_table
 from baselines.study.page import results_by_track
@@ -130,10 +132,13 @@ def test_the_overview_stands_between_its_marks(
     ]
     assert "| fixed | grpo | 25.0 [7.1, 59.1]<br>0 of 2 collapsed |" in lines
     assert any(re.fullmatch(r"\| fixed \| cispo \| .*<br>1 of 1 collapsed \|", x) for x in lines)
-    before = readme.read_bytes(), (folder / "results" / FIGURE).read_bytes()
+    places = readme, folder / "results" / FIGURE, folder / "results" / EARLY_WARNING
+    before = [place.read_bytes() for place in places]
     ElementTree.fromstring(before[1])
+    # CISPO solved 6, 0 and 0 of 8 at updates 0, 2 and 4: the mean of 3 is half of 6.
+    assert b"| fixed | cispo | 0 | first | 2 | 2 | none | - | - |" in before[2]
     assert study(folder, "page", "--readme", str(readme)) == 0
-    assert (readme.read_bytes(), (folder / "results" / FIGURE).read_bytes()) == before
+    assert [place.read_bytes() for place in places] == before
 
 
 @pytest.mark.slow
@@ -150,13 +155,16 @@ def test_a_readme_without_marks_is_left_alone(
 
 
 @pytest.mark.slow
-def test_the_readme_shows_what_the_committed_cells_say() -> None:
+def test_readme_and_early_warning_show_what_the_committed_cells_say() -> None:
     planned = cells_of(read_study(STUDIES / "table.yaml"))
     cells, current_tracks = with_inits(planned), current_tracks_of(planned, "table.yaml")
     finished = survey(cells, current_tracks, RESULTS).finished
-    table = overview_table(results_by_track(cells, finished, current_tracks), current_tracks)
+    found = results_by_track(cells, finished, current_tracks)
+    table = overview_table(found, current_tracks)
     assert table.count("\n") > 5
     assert f"{BEGIN}\n\n{table}\n\n{END}" in (REPOSITORY / "README.md").read_text("utf-8")
+    written = (RESULTS / EARLY_WARNING).read_text("utf-8")
+    assert early_warning_page(watched_runs(found)) == written
 
 
 @pytest.mark.slow

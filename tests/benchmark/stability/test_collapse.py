@@ -10,6 +10,7 @@ from benchmark.stability.collapse import (
     Curve,
     collapse_step,
     diverged,
+    fall_step,
     format_collapse_step,
     reward_std_stop,
     running_best,
@@ -70,6 +71,35 @@ def test_a_window_of_nothing_is_refused() -> None:
 )
 def test_collapse_step(curve: Curve, step: int | None, why: str) -> None:
     assert collapse_step(curve) == step, why
+
+
+@pytest.mark.parametrize(
+    ("curve", "fall", "why"),
+    [
+        # Means .6 .3 .2 .0: the collapse is at 1.
+        ([0.6, 0.0, 0.0, 0.0], 1, "seen at once"),
+        # Means .3 .25 .2 .1: half of the best is .15, below it since 2.
+        ([0.3, 0.2, 0.1, 0.0], 2, "the smoothed curve lags by one"),
+        # Means .3 .3 .3 .2 .1: the collapse is at 4, the first value below .15 at 3.
+        ([0.3, 0.3, 0.3, 0.0, 0.0], 3, "and here, too"),
+        # Half of the gain at .4 (see below): .5 is above, .2 is not.
+        ([0.3, 0.4, 0.5, 0.5, 0.5, 0.2, 0.05], 5, "half of the gain"),
+        ([0.6, None, NAN, 0.0], 3, "positions count what was not measured"),
+        ([0.5, 0.5], None, "no collapse, no fall"),
+    ],
+)
+def test_the_fall_is_the_first_value_that_shows_the_loss(
+    curve: Curve, fall: int | None, why: str
+) -> None:
+    assert fall_step(curve) == fall, why
+
+
+@given(CURVES)
+def test_a_fall_is_at_most_two_values_before_the_collapse(curve: list[float]) -> None:
+    step, fall = collapse_step(curve), fall_step(curve)
+    assert (fall is None) == (step is None)
+    if step is not None and fall is not None:
+        assert step - 2 <= fall <= step
 
 
 def test_without_the_init_nobody_knows_what_was_gained() -> None:

@@ -1,0 +1,329 @@
+"""The page on early warning: which signal warns of a collapse, over the runs of all tracks."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+from jinja2 import Environment, StrictUndefined
+
+from baselines.study.methods import TrackResults, collapse_of
+from baselines.study.page import markdown_table
+from benchmark.files import write_atomically
+from benchmark.logs.curves import run_curves_of
+from benchmark.stability import precursors
+from benchmark.stability.collapse import fall_update
+from benchmark.stability.early_warning import (
+    SIGNALS,
+    SUCCESS,
+    Rule,
+    Signal,
+    WatchedRun,
+    chosen_rule,
+    comparable,
+    first_moves,
+    halves,
+    outcome,
+    rules_of,
+    warning_at,
+)
+from benchmark.stats.formatting import range_text
+from benchmark.stats.intervals import wilson
+from tasks.errors import UserError
+from tasks.texts import counted
+
+TEMPLATE: Final = Path(__file__).with_name("early_warning.md.j2")
+PAGE: Final = "early_warning.md"
+HALVES: Final = ("first", "second")
+NUMBERS: Final = (
+    "alarm",
+    "warned there",
+    "false alarms there",
+    "warned, other half",
+    "lead",
+    "false alarms, other half",
+)
+"""Columns of what a rule does on the half that it is chosen on, and on the other one."""
+RUNS: Final = (
+    "track",
+    "recipe",
+    "seed",
+    "half",
+    "collapse",
+    "fall",
+    "moved first",
+    "ahead",
+    "warning",
+)
+"""Columns of the runs that collapsed."""
+NOTHING: Final = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """One half of the runs, and what is chosen on it.
+
+    Attributes:
+        name: `first` or `second`.
+        runs: Its runs.
+        rules: All that are tried on it.
+    """
+
+    name: str
+    runs: tuple[WatchedRun, ...]
+    rules: Mapping[Signal, tuple[Rule, ...]]
+
+    @property
+    def chosen(self) -> Rule | None:
+        """The rule of all signals together."""
+        return chosen_rule([rule for signal in SIGNALS for rule in self.rules[signal]], self.runs)
+
+    def best(self, signal: Signal) -> Rule | None:
+        """The rule of one signal."""
+        return chosen_rule(self.rules[signal], self.runs)
+
+
+@dataclass(frozen=True, slots=True)
+class FallenRun:
+    """A run that collapsed, judged by what was fixed on the other half.
+
+    Attributes:
+        run: The run.
+        half: The half that it is in.
+        first: Signals that were the first to leave the range of all healthy runs there.
+        ahead: Updates from that to the fall; None if none did.
+        warning: Updates from the alarm of the rule chosen there to the fall; None without a
+            warning.
+    """
+
+    run: WatchedRun
+    half: str
+    first: tuple[str, ...]
+    ahead: int | None
+    warning: int | None
+
+
+def watched_runs(found: Mapping[str, TrackResults]) -> tuple[WatchedRun, ...]:
+    """The finished runs of all tracks.
+
+    A run that ended before its time fell there, if its curve does not say where.
+    """
+    runs = []
+    for track, results in found.items():
+        for method in results.methods.values():
+            for log in method.logs:
+                collapse, fall = collapse_of(log), fall_update(log)
+                runs.append(
+                    WatchedRun(
+                        track, method.recipe, log.start.seed, run_curves_of(log).curves,
+                        collapse, collapse if fall is None else fall,
+                    )
+                )  # fmt: skip
+    return tuple(runs)
+
+
+def write_early_warning(found: Mapping[str, TrackResults], results: Path) -> Path:
+    """Write the page into a folder of results.
+
+    Args:
+        found: What is finished, by track.
+        results: The folder.
+
+    Returns:
+        The page.
+
+    Raises:
+        UserError: It cannot be written.
+    """
+    path = results / PAGE
+    try:
+        write_atomically(path, early_warning_page(watched_runs(found)).encode())
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}") from error
+    return path
+
+
+def early_warning_page(runs: Sequence[WatchedRun]) -> str:
+    """The page, as Markdown.
+
+    Args:
+        runs: Of all tracks, in any order.
+    """
+    compared = comparable(runs)
+    first, second = (
+        Half(name, half, {signal: rules_of(signal, half) for signal in (*SIGNALS, SUCCESS)})
+        for name, half in zip(HALVES, halves(compared), strict=True)
+    )
+    fallen = sorted(
+        (*_fallen(first, second), *_fallen(second, first)),
+        key=lambda each: (each.run.track, each.run.recipe, each.run.seed),
+    )
+    tracks = {run.track for run in compared}
+    others = [run for run in runs if run.track not in tracks]
+    blind = precursors.FIRST + precursors.PATIENCE
+    environment = Environment(undefined=StrictUndefined, autoescape=False)  # noqa: S701 - Markdown
+    return environment.from_string(TEMPLATE.read_text("utf-8")).render(
+        answer=_answer(first, second),
+        collapsed=len(fallen),
+        rules=_rules(first, second),
+        tried=[sum(len(half.rules[signal]) for signal in SIGNALS) for half in (first, second)],
+        elsewhere=_elsewhere(first, others),
+        signals=_signals(first, second),
+        runs=_runs(fallen),
+        first=_often(fallen),
+        spread=_spread(first, second),
+        early=sum((each.run.fall or 0) <= blind for each in fallen),
+        blind=blind,
+    )
+
+
+def _fallen(half: Half, other: Half) -> Iterator[FallenRun]:
+    farthest = [rules[0] for signal, rules in other.rules.items() if rules and signal != SUCCESS]
+    for run in half.runs:
+        if run.fall is not None:
+            at = None if other.chosen is None else warning_at(run, other.chosen)
+            warning = None if at is None else run.fall - at
+            yield FallenRun(run, half.name, *first_moves(run, farthest), warning)
+
+
+def _answer(first: Half, second: Half) -> str:
+    """What the test says, in a few sentences."""
+    if not first.runs:
+        return "No run has collapsed yet."
+    if any({run.fall is None for run in half.runs} != {True, False} for half in (first, second)):
+        return (
+            "There are too few runs for a test: each half needs some that collapsed and some that "
+            "did not."
+        )
+    if (rule := first.chosen) is None:
+        return (
+            "On the first half of the runs no signal warns of collapses more often than it gives "
+            "false alarms, so that there is no rule to test."
+        )
+    known, done = outcome(rule, first.runs), outcome(rule, second.runs)
+    lead = f", {_lead(done.leads)} updates ahead," if done.leads else ""
+    warned = wilson(len(done.leads), done.collapsed)
+    alarmed = wilson(done.false_alarms, done.healthy)
+    verdict = (
+        "Warnings are more frequent than false alarms, beyond both intervals."
+        if warned.low > alarmed.high
+        else "**The intervals of warnings and false alarms overlap: these runs do not show that "
+        "the rule warns of anything.**"
+    )
+    return (
+        f"The rule chosen on the first half of the runs, `{rule.signal.name}` {_limit(rule)}, "
+        f"warned of {_share(len(done.leads), done.collapsed)} collapsed runs of the second "
+        f"half{lead} and gave a false alarm in {_share(done.false_alarms, done.healthy)} runs that "
+        f"did not collapse. On the half that it was chosen on it warned of {len(known.leads)} of "
+        f"{known.collapsed}, with {known.false_alarms} of {known.healthy} false alarms. {verdict}"
+    )
+
+
+def _rules(first: Half, second: Half) -> str:
+    rows = []
+    for half, other in ((first, second), (second, first)):
+        for rule, about in ((half.chosen, ""), (half.best(SUCCESS), ", training success")):
+            name = NOTHING if rule is None else f"`{rule.signal.label}`"
+            rows.append([f"{half.name} half{about}", name, *_cells(rule, half, other)])
+    return markdown_table(("chosen on", "signal", *NUMBERS), rows)
+
+
+def _signals(first: Half, second: Half) -> str:
+    return markdown_table(
+        ("signal", "of", *NUMBERS),
+        [
+            [
+                f"`{signal.label}`",
+                "behavior" if signal.behavior else "policy",
+                *_cells(first.best(signal), first, second),
+            ]
+            for signal in SIGNALS
+        ],
+    )
+
+
+def _cells(rule: Rule | None, half: Half, other: Half) -> list[str]:
+    """A rule with what it does on both halves."""
+    if rule is None:
+        return ["none", *[NOTHING] * 5]
+    known, done = outcome(rule, half.runs), outcome(rule, other.runs)
+    return [
+        _limit(rule),
+        f"{len(known.leads)} of {known.collapsed}",
+        f"{known.false_alarms} of {known.healthy}",
+        _share(len(done.leads), done.collapsed),
+        _lead(done.leads),
+        _share(done.false_alarms, done.healthy),
+    ]
+
+
+def _runs(fallen: Sequence[FallenRun]) -> str:
+    rows = [
+        [
+            each.run.track, each.run.recipe, str(each.run.seed), each.half,
+            str(each.run.collapse), str(each.run.fall),
+            ", ".join(f"`{label}`" for label in each.first) or "none",
+            NOTHING if each.ahead is None else str(each.ahead),
+            NOTHING if each.warning is None else str(each.warning),
+        ]
+        for each in fallen
+    ]  # fmt: skip
+    return markdown_table(RUNS, rows)
+
+
+def _often(fallen: Sequence[FallenRun]) -> str:
+    """Which signals moved first most often."""
+    counts = Counter(label for each in fallen for label in each.first)
+    if not counts:
+        return "No signal moved in any run."
+    most = max(counts.values())
+    names = ", ".join(f"`{label}`" for label in sorted(counts) if counts[label] == most)
+    return f"Most often: {names}, in {most} of {counted(len(fallen), 'run')}."
+
+
+def _elsewhere(first: Half, others: Sequence[WatchedRun]) -> str:
+    if not others or first.chosen is None:
+        return "Runs on other tracks do not count."
+    done = outcome(first.chosen, others)
+    return (
+        f"On the other tracks the rule of the first half gave a false alarm in "
+        f"{done.false_alarms} of {counted(done.healthy, 'run')}."
+    )
+
+
+def _spread(first: Half, second: Half) -> str:
+    """How many runs there are, and where."""
+    runs = (*first.runs, *second.runs)
+    tracks = Counter(run.track for run in runs if run.fall is not None)
+    recipes = len({(run.track, run.recipe) for run in runs if run.fall is not None})
+    parts = (
+        f"{sum(run.fall is not None for run in half.runs)} of the {counted(len(half.runs), 'run')}"
+        f" of the {half.name} half"
+        for half in (first, second)
+    )
+    where = ", ".join(f"{number} on {track}" for track, number in sorted(tracks.items()))
+    return (
+        f"{' and '.join(parts)} collapsed: {where}; {counted(recipes, 'pair')} of recipe and track."
+    )
+
+
+def _limit(rule: Rule) -> str:
+    side = "below" if rule.signal.below else "above"
+    return f"{side} {rule.limit:g}{' times its first value' * rule.signal.relative}"
+
+
+def _share(count: int, number: int) -> str:
+    if not number:
+        return NOTHING
+    ends = wilson(count, number)
+    return f"{count} of {number} ({range_text(ends.low, ends.high)})"
+
+
+def _lead(leads: Sequence[int]) -> str:
+    """Median and range, such as `3 (2 to 5)`."""
+    if not leads:
+        return NOTHING
+    middle = f"{median(leads):g}"
+    return middle if min(leads) == max(leads) else f"{middle} ({min(leads)} to {max(leads)})"

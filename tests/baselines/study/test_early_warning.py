@@ -1,0 +1,82 @@
+"""The page on early warning, from runs with invented numbers."""
+
+import numpy as np
+
+from baselines.study.early_warning import early_warning_page
+from benchmark.logs.curves import Points
+from benchmark.stability.early_warning import WatchedRun
+from tests.baselines.study.test_page import check_markdown
+
+KL, RATIO = "kl_old/clipped_mean", "ratio/p99"
+
+
+def run(recipe: str, seed: int, kl: float, fall: int | None, track: str = "stress") -> WatchedRun:
+    """A run whose divergence is this at update 2 and 0.1 elsewhere; it collapses after its fall."""
+    steps = np.arange(1, 6)
+    curves = {
+        KL: Points(steps, np.array([0.1, kl, 0.1, 0.1, 0.1])),
+        RATIO: Points(steps, np.full(5, 1.2)),
+    }
+    return WatchedRun(track, recipe, seed, curves, None if fall is None else fall + 1, fall)
+
+
+def runs(seeds: int, kl: float) -> list[WatchedRun]:
+    """Two recipes that collapse at update 5 and two that do not, with a divergence of 0.1."""
+    fallen = [run(recipe, seed, kl, 4) for recipe in "ab" for seed in range(seeds)]
+    return fallen + [run(recipe, seed, 0.1, None) for recipe in "cd" for seed in range(seeds)]
+
+
+def row(text: str, *first: str) -> list[str]:
+    """Cells of the one row of a table that begins with these."""
+    begin = f"| {' | '.join(first)} | "
+    (line,) = (line for line in text.splitlines() if line.startswith(begin))
+    return line.removeprefix(begin).removesuffix(" |").split(" | ")
+
+
+def test_a_rule_of_one_half_is_counted_on_the_other() -> None:
+    harmless = [run("grpo", 0, 0.5, None, "standard"), run("grpo", 1, 0.1, None, "standard")]
+    text = early_warning_page([*runs(1, 0.5), *harmless])
+    check_markdown(text)
+    # The alarm at 2 is 2 ahead of the fall at 4. One of one: 21 to 100% by Wilson.
+    warned = ["above 0.1", "1 of 1", "0 of 1", "1 of 1 (21 to 100%)", "2", "0 of 1 (0 to 79%)"]
+    assert row(text, "first half") == [f"`{KL}`", *warned]
+    assert row(text, "second half") == [f"`{KL}`", *warned]
+    assert row(text, f"`{KL}`", "policy") == warned
+    assert row(text, f"`{RATIO}`", "policy") == ["none", "-", "-", "-", "-", "-"]
+    assert row(text, "stress", "a", "0")[1:] == ["5", "4", f"`{KL}`", "2", "2"]
+    assert f"Most often: `{KL}`, in 2 of 2 runs." in text
+    assert "the rule of the first half gave a false alarm in 1 of 2 runs." in text
+    assert "these runs do not show that the rule warns of anything" in text
+    # The board's rule needs 5 updates to compare with, and 2 that agree.
+    assert "2 of 2 runs fell by update 7" in text
+    assert "makes 2 rules on the first half" in " ".join(text.split())
+
+
+def test_enough_runs_show_a_warning() -> None:
+    text = early_warning_page(runs(5, 0.5))
+    # Five of five: 57 to 100% by Wilson; none of five: 0 to 43%.
+    assert (
+        "warned of 5 of 5 (57 to 100%) collapsed runs of the second half, 2 updates ahead" in text
+    )
+    assert "a false alarm in 0 of 5 (0 to 43%) runs" in text
+    assert "Warnings are more frequent than false alarms, beyond both intervals." in text
+    assert "5 of the 10 runs of the first half and 5 of the 10 runs of the second half" in text
+    assert early_warning_page(runs(5, 0.5)[::-1]) == text
+
+
+def test_no_rule_where_nothing_moves() -> None:
+    text = early_warning_page(runs(1, 0.1))
+    check_markdown(text)
+    assert "On the first half of the runs no signal warns of collapses more often" in text
+    assert row(text, "first half") == ["-", "none", "-", "-", "-", "-", "-"]
+    assert row(text, "stress", "b", "0")[3:] == ["none", "-", "-"]
+    assert "No signal moved in any run." in text
+
+
+def test_too_few_runs_are_no_test() -> None:
+    assert "No run has collapsed yet." in early_warning_page([run("grpo", 0, 0.5, None)])
+    assert "## " not in early_warning_page([])
+    for few in (runs(1, 0.5)[:2], runs(1, 0.5)[1:], [run("grpo", 0, 0.5, 4)]):
+        text = early_warning_page(few)
+        check_markdown(text)
+        assert "There are too few runs for a test" in text
