@@ -65,7 +65,8 @@ def resolve(
     Args:
         recipe: Name of a shipped recipe, or a YAML file, whose name is the recipe's.
         scale: Name of a shipped scale, or a YAML file.
-        tasks: What is trained on. What the scale says of single tasks counts if there is one.
+        tasks: What is trained on. What the scale says of single tasks counts if there is one; of
+            several, their turn limits and the longest of their responses count.
         own: `key=value` each, with dots between the parts of a key.
 
     Raises:
@@ -83,11 +84,26 @@ def resolve(
         settings = apply_layer(settings, special.common)
         if shipped:
             settings = apply_layer(settings, special.recipes.get(recipe, {}))
+    if len(tasks) > 1:
+        settings = apply_layer(settings, _of_mixture(sizes, tasks))
     users = own_settings(own)
     # A scale names its preset for all recipes, also for those that it does not change.
     chosen = "preset" in method or "preset" in users
     whole = apply_layer(settings, users)
     return check(whole, f"recipe {recipe} at scale {scale}", chosen_preset=chosen)
+
+
+def _of_mixture(sizes: Scale, tasks: Sequence[str]) -> Settings:
+    """What a scale says of the episodes of single tasks, for a training on several."""
+    shared = sizes.common.get("rollout", {})
+    scales = {task: sizes.tasks.get(task, _TaskScale()) for task in tasks}
+    rollouts = {
+        task: deep_merge(shared, scale.common.get("rollout", {})) for task, scale in scales.items()
+    }
+    turns = {task: each["max_turns"] for task, each in rollouts.items() if "max_turns" in each}
+    lengths = [each["max_tokens"] for each in rollouts.values() if "max_tokens" in each]
+    found: Settings = {"max_turns": turns} if turns else {}
+    return {"rollout": found | ({"max_tokens": max(lengths)} if lengths else {})}
 
 
 def own_settings(own: Sequence[str]) -> Settings:

@@ -130,6 +130,15 @@ def test_what_a_scale_says_of_one_task_is_left_out_with_several() -> None:
     assert (both.rollout.groups, both.optimization.mini_batch_rows) == (16, 256)
 
 
+def test_a_mixture_has_the_turn_limits_and_the_longest_responses_of_its_tasks() -> None:
+    rollout = resolve("grpo", "tiny", ["sokoban", "alfworld", "tir_math"]).rollout
+    assert (rollout.max_turns, rollout.max_tokens, rollout.groups) == ({"alfworld": 20}, 192, 16)
+    assert resolve("grpo", "paper", ["sokoban", "webshop"]).rollout.max_tokens == 512
+    own = ["rollout.max_turns=9", "rollout.max_tokens=5"]
+    rollout = resolve("grpo", "tiny", ["sokoban", "alfworld"], own).rollout
+    assert (rollout.max_turns, rollout.max_tokens) == (9, 5)
+
+
 def test_the_scale_of_the_released_scripts_differs_where_they_do() -> None:
     def released(recipe: str, task: str) -> TrainConfig:
         return shipped(recipe, "paper_released", task)
