@@ -1,13 +1,14 @@
-"""A track's page: a table, curves and verdicts, from its finished cells alone."""
+"""Pages of a study: a track's table, curves and verdicts; all claims. From finished cells alone."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 from jinja2 import Environment, StrictUndefined
 
 from baselines.study.cells import Finished
-from baselines.study.claims import Claim, ClaimVerdict, collapsed_text, verdicts
+from baselines.study.claims import Claim, ClaimVerdict, Outcome, collapsed_text, verdicts
 from baselines.study.current_tracks import CurrentTrack
 from baselines.study.methods import (
     EqualProgress,
@@ -29,7 +30,20 @@ from tasks.errors import UserError
 from tasks.texts import plural
 
 TEMPLATE: Final = Path(__file__).with_name("page.md.j2")
-PAGE, CURVES = "README.md", "curves.svg"
+PAGE, CURVES, CLAIMS = "README.md", "curves.svg", "claims.md"
+CLAIMS_TEXT: Final = """# Claims
+
+What ARLArena (arXiv 2602.21534) and AgentRL (arXiv 2510.04206) say, and what the runs in these
+folders say of it: {count} claims, {outcomes}. Everything is computed by `arlarena-bench study page
+--readme FILE` from [claims.yaml](../studies/claims.yaml), by the rules in
+[claims.py](../study/claims.py).
+
+{table}
+
+Success is that of the last weights, in points, with 95% intervals over episodes and seeds. A claim
+is decided when all planned seeds of its methods are there, at least three of each: *not run* lacks
+some of them, *not decided* has them and an interval that leaves it open.
+"""
 PLOTS: Final = ("validation/success", "rollout/success", "policy/entropy", "kl_old/clipped_mean")
 HEAD: Final = (
     "recipe",
@@ -75,6 +89,44 @@ def write_pages(
         except OSError as error:
             raise UserError(f"{folder} cannot be written: {error.strerror}") from error
         yield folder / PAGE
+
+
+def write_claims(judged: Sequence[ClaimVerdict], results: Path) -> Path:
+    """Write all claims with their verdicts into a folder of results; returns the page.
+
+    Raises:
+        UserError: It cannot be written.
+    """
+    page = results / CLAIMS
+    try:
+        write_atomically(page, claims_page(judged, results).encode())
+    except OSError as error:
+        raise UserError(f"{page} cannot be written: {error.strerror}") from error
+    return page
+
+
+def claims_page(judged: Sequence[ClaimVerdict], results: Path) -> str:
+    """All claims with their verdicts, as Markdown.
+
+    Args:
+        judged: Verdicts, in the order in which they are listed.
+        results: Folder in which the tracks have their pages.
+    """
+    counts = Counter(verdict.outcome for verdict in judged)
+    rows = [
+        [v.claim.claim, _linked(v.claim.track, results), f"**{v.outcome}**", v.numbers]
+        for v in judged
+    ]
+    return CLAIMS_TEXT.format(
+        count=len(judged),
+        outcomes=", ".join(f"{counts[each]} {each}" for each in get_args(Outcome) if counts[each]),
+        table=markdown_table(("claim", "track", "verdict", "numbers"), rows),
+    )
+
+
+def _linked(track: str, results: Path) -> str:
+    """A track's name with a link to its page, if it has one."""
+    return f"[{track}]({track}/{PAGE})" if (results / track / PAGE).exists() else track
 
 
 def results_by_track(

@@ -146,10 +146,10 @@ def _seeds(seeds: Iterable[int]) -> str:
 
 def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "StudySetting") -> int:
     from baselines.study.cells import cells_there
-    from baselines.study.claims import read_claims
+    from baselines.study.claims import read_claims, verdicts
     from baselines.study.early_warning import write_early_warning
     from baselines.study.overview import write_overview
-    from baselines.study.page import results_by_track, write_pages
+    from baselines.study.page import results_by_track, write_claims, write_pages
     from baselines.study.workspace import survey
 
     beside = Path(arguments.study).with_name("claims.yaml")
@@ -169,6 +169,8 @@ def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
         say(path)
     if arguments.readme:
         write_overview(results, setting.current_tracks, setting.results, Path(arguments.readme))
+        if judged:
+            say(write_claims(verdicts(judged, results), setting.results))
         say(write_early_warning(results, setting.results))
         say(arguments.readme)
     return 0

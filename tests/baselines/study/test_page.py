@@ -10,12 +10,14 @@ import pytest
 
 from baselines.study.cells import init_cell
 from baselines.study.child import process_start
+from baselines.study.claims import read_claims, verdicts
 from baselines.study.current_tracks import CurrentTrack, current_tracks_of
 from baselines.study.early_warning import PAGE as EARLY_WARNING
 from baselines.study.early_warning import early_warning_page, watched_runs
 from baselines.study.estimate import duration, estimate, relative_episodes
 from baselines.study.overview import BEGIN, END, FIGURE, overview_table
-from baselines.study.page import results_by_track
+from baselines.study.page import CLAIMS as CLAIMS_PAGE
+from baselines.study.page import claims_page, results_by_track
 from baselines.study.schema import Cell, cells_of, read_study
 from baselines.study.workspace import RunState, survey, with_inits, write_state
 from benchmark.cli.main import main
@@ -155,7 +157,7 @@ def test_a_readme_without_marks_is_left_alone(
 
 
 @pytest.mark.slow
-def test_readme_and_early_warning_show_what_the_committed_cells_say() -> None:
+def test_readme_claims_and_early_warning_show_what_the_committed_cells_say() -> None:
     planned = cells_of(read_study(STUDIES / "table.yaml"))
     cells, current_tracks = with_inits(planned), current_tracks_of(planned, "table.yaml")
     finished = survey(cells, current_tracks, RESULTS).finished
@@ -165,6 +167,8 @@ def test_readme_and_early_warning_show_what_the_committed_cells_say() -> None:
     assert f"{BEGIN}\n\n{table}\n\n{END}" in (REPOSITORY / "README.md").read_text("utf-8")
     written = (RESULTS / EARLY_WARNING).read_text("utf-8")
     assert early_warning_page(watched_runs(found)) == written
+    judged = verdicts(read_claims(STUDIES / "claims.yaml"), found)
+    assert claims_page(judged, RESULTS) == (RESULTS / CLAIMS_PAGE).read_text("utf-8")
 
 
 @pytest.mark.slow
