@@ -11,6 +11,7 @@ import math
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ from torch.nn.functional import cross_entropy
 
 from baselines.cloning.demonstrations import Demonstration, data_sha256, demonstrate
 from baselines.cloning.examples import Example, batch_at, by_task, encode
-from baselines.cloning.passes import predictions
+from baselines.cloning.passes import deal, predict
 from baselines.cloning.recipe import BCRecipe, Training
 from baselines.cloning.tiny_models import new_model, train_tokenizer
 from baselines.cloning.tiny_vision import add_image_tokens, new_vision, new_vision_model
@@ -132,13 +133,14 @@ def clone(
     started = _fingerprint(recipe, demonstrations)
     done = _resume(accelerator, out, started)
     _train(accelerator, model, optimizer, chat, examples, recipe, out, done, started, on_step)
-    accelerator.end_training()
     trained = accelerator.unwrap_model(model)
     _average(trained, out, recipe.training.averaged_steps)
     if accelerator.is_main_process:
         trained.save_pretrained(out)
         chat.save(out)
     accelerator.wait_for_everyone()
+    # Trackers are closed, and the processes part: nobody can wait for another one from here on.
+    accelerator.end_training()
     return Cloned(
         main_process=accelerator.is_main_process,
         architecture=type(trained).__name__,
@@ -270,9 +272,14 @@ def _backward(
     """
     tokens = sum(len(example.response) for example in batch)
     loss, hits = 0.0, 0.0
-    for logits, targets in predictions(model, chat, batch, accelerator.device):
-        share = cross_entropy(logits, targets, reduction="sum") / tokens
-        accelerator.backward(share)
+    parts = deal(model, batch)
+    for number, part in enumerate(parts, 1):
+        # Processes may have different numbers of passes: gradients are exchanged in the last one.
+        alone = accelerator.no_sync(model) if number < len(parts) else nullcontext()
+        with alone:
+            logits, targets = predict(model, chat, part, accelerator.device)
+            share = cross_entropy(logits, targets, reduction="sum") / tokens
+            accelerator.backward(share)
         loss += share.item()
         hits += (logits.argmax(-1) == targets).sum().item() / tokens
     return loss, hits

@@ -4,7 +4,7 @@ Texts on a CPU are packed as prefix trees, in which what prompts share is comput
 else is padded, a few turns of about one length at a time.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +12,7 @@ import torch
 
 from baselines.cloning.examples import Example
 from benchmark.engines.core.chat import Chat
-from benchmark.engines.transformers.prefix_tree import PrefixTree, by_prefix, pack, take
+from benchmark.engines.transformers.prefix_tree import Ids, PrefixTree, by_prefix, pack, take
 from benchmark.engines.transformers.tree_attention import TREE_ATTENTION
 
 if TYPE_CHECKING:
@@ -25,76 +25,90 @@ _PACKED = 8192
 """Tokens of one packed pass."""
 
 
-def predictions(
-    model: "PreTrainedModel", chat: Chat, batch: Sequence[Example], device: torch.device
-) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """What a model predicts of the responses of a batch, pass by pass.
+def deal(model: "PreTrainedModel", batch: Sequence[Example]) -> list[list[Example]]:
+    """The turns of each pass.
 
     Args:
-        model: Perhaps wrapped for several processes. One with tree attention gets packed turns.
+        model: Perhaps wrapped for several processes.
+        batch: All turns.
+    """
+    if _packs(model, batch):
+        sequences = [_ids(example) for example in batch]
+        ordered, parts = by_prefix(sequences), []
+        while ordered:
+            count = take(sequences, ordered, _PACKED)
+            parts.append([batch[number] for number in ordered[:count]])
+            ordered = ordered[count:]
+        return parts
+    by_length = sorted(batch, key=lambda example: len(example.prompt) + len(example.response))
+    return [by_length[at : at + _TOGETHER] for at in range(0, len(by_length), _TOGETHER)]
+
+
+def predict(
+    model: "PreTrainedModel", chat: Chat, part: Sequence[Example], device: torch.device
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """What a model predicts of the responses of a pass.
+
+    Args:
+        model: Perhaps wrapped for several processes. One with tree attention gets packed texts.
         chat: Reads images.
-        batch: The turns.
+        part: The turns.
         device: The model's.
 
-    Yields:
+    Returns:
         Logits (M, vocabulary) of the response tokens, and these tokens (M,).
     """
+    if _packs(model, part):
+        tree, before, targets = packed(part)
+        logits = model(
+            input_ids=tree.ids[None],
+            position_ids=tree.positions[None],
+            attention_mask=tree.nodes[None, None],
+            use_cache=False,
+            logits_to_keep=before,
+        ).logits
+        return logits[0], targets
+    ids, mask, labels = (tensor.to(device) for tensor in collate(part))
+    # Nothing is asked of what comes before the first response: in a network this small, the
+    # predictions of whole prompts would cost as much as all else.
+    begin = int((labels != IGNORED).any(0).nonzero()[0])
+    kept = labels.shape[1] - begin + 1
+    seen = image_inputs(chat, part, ids)
+    logits = model(input_ids=ids, attention_mask=mask, logits_to_keep=kept, **seen).logits
+    counted = labels[:, begin:] != IGNORED
+    return logits[:, :-1][counted], labels[:, begin:][counted]
+
+
+def _packs(model: "PreTrainedModel", batch: Sequence[Example]) -> bool:
+    """Whether turns are packed as a prefix tree."""
     bare = getattr(model, "module", model)
-    packs = bare.config._attn_implementation == TREE_ATTENTION
-    if packs and not any(example.images for example in batch):
-        for tree, before, targets in packed(batch, _PACKED):
-            logits = model(
-                input_ids=tree.ids[None],
-                position_ids=tree.positions[None],
-                attention_mask=tree.nodes[None, None],
-                use_cache=False,
-                logits_to_keep=before,
-            ).logits
-            yield logits[0], targets
-        return
-    ordered = sorted(batch, key=lambda example: len(example.prompt) + len(example.response))
-    for start in range(0, len(ordered), _TOGETHER):
-        part = ordered[start : start + _TOGETHER]
-        ids, mask, labels = (tensor.to(device) for tensor in collate(part))
-        # Nothing is asked of what comes before the first response: in a network this small, the
-        # predictions of whole prompts would cost as much as all else.
-        begin = int((labels != IGNORED).any(0).nonzero()[0])
-        kept = labels.shape[1] - begin + 1
-        seen = image_inputs(chat, part, ids)
-        logits = model(input_ids=ids, attention_mask=mask, logits_to_keep=kept, **seen).logits
-        counted = labels[:, begin:] != IGNORED
-        yield logits[:, :-1][counted], labels[:, begin:][counted]
+    texts = not any(example.images for example in batch)
+    return texts and bare.config._attn_implementation == TREE_ATTENTION
 
 
-def packed(
-    batch: Sequence[Example], tokens: int
-) -> Iterator[tuple[PrefixTree, torch.Tensor, torch.Tensor]]:
-    """Deal turns without images into prefix trees.
+def _ids(example: Example) -> Ids:
+    """Token ids of a turn."""
+    return np.asarray(example.prompt + example.response, np.int32)
 
-    Args:
-        batch: The turns.
-        tokens: Limit of the packed tokens of one tree; a longer turn is alone.
 
-    Yields:
-        A tree, where in it the tokens stand that precede those of the responses (M,), and the
+def packed(part: Sequence[Example]) -> tuple[PrefixTree, torch.Tensor, torch.Tensor]:
+    """Pack turns without images as a prefix tree.
+
+    Returns:
+        The tree, where in it the tokens stand that precede those of the responses (M,), and the
         tokens of the responses (M,).
     """
-    sequences = [np.asarray(each.prompt + each.response, np.int32) for each in batch]
-    ordered = by_prefix(sequences)
-    while ordered:
-        count = take(sequences, ordered, tokens)
-        chosen, ordered = ordered[:count], ordered[count:]
-        tree = pack([sequences[number] for number in chosen])
-        before = [
-            places[len(batch[number].prompt) - 1 : -1]
-            for number, places in zip(chosen, tree.places, strict=True)
-        ]
-        targets = [token for number in chosen for token in batch[number].response]
-        yield tree, torch.from_numpy(np.concatenate(before)), torch.tensor(targets)
+    tree = pack([_ids(example) for example in part])
+    before = [
+        places[len(example.prompt) - 1 : -1]
+        for example, places in zip(part, tree.places, strict=True)
+    ]
+    targets = [token for example in part for token in example.response]
+    return tree, torch.from_numpy(np.concatenate(before)), torch.tensor(targets)
 
 
-def collate(batch: list[Example]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Pad examples on the right.
+def collate(batch: Sequence[Example]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Pad turns on the right.
 
     Returns:
         Token ids, attention mask and labels, each (batch, longest); labels are `IGNORED` outside

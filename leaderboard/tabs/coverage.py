@@ -92,7 +92,9 @@ def _cell(
         event = Line(row, (), None).collapse
         said = _fallen(event.happened, event.known) if event else "no logs"
         query = query_of(State(tab="entry", protocol=row.protocol, entry=row.id))
-        success = row.panels[0].success
+        # Of several tasks the mean, as of the runs below.
+        first = {panel.task: panel for panel in reversed(row.panels)}
+        success = fmean(panel.success for panel in first.values())
         return _heat(success, link(query, cells.percent(success)), said)
     if found:
         success = fmean(run.success for run in found)

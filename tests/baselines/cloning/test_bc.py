@@ -25,6 +25,7 @@ from benchmark.models import folder_sha256
 from tasks.errors import UserError
 from tasks.registry import load_task
 from tasks.sokoban.task import SokobanTask
+from tests.support.training.ranks import run_together
 
 TRAINING = {
     "stages": [{"steps": 6, "prompt_tokens": 40}, {"steps": 4}],
@@ -99,6 +100,23 @@ def test_a_resumed_run_is_the_uninterrupted_one(tmp_path: Path) -> None:
     assert folder_sha256(whole) == folder_sha256(stopped)
     remove_checkpoint(whole)
     assert not (whole / "checkpoint").exists()
+
+
+@pytest.mark.slow
+def test_processes_may_have_different_numbers_of_passes(tmp_path: Path) -> None:
+    """Of three turns one process has two, the other one: two passes beside one, or one each."""
+    training = {**TRAINING, "stages": [{"steps": 3}], "batch_size": 3}
+    recipe = RECIPE.model_copy(update={"training": Training.model_validate(training)})
+    (tmp_path / "recipe.yaml").write_text(recipe.model_dump_json())
+    script, weights = Path(__file__).with_name("clone_together.py"), []
+    for tokens in ("1", "100000"):
+        out = tmp_path / tokens
+        run_together(script, str(tmp_path / "recipe.yaml"), str(out), tokens)
+        assert len((out / LOG).read_text().splitlines()) == 3
+        weights.append(load_file(out / "model.safetensors"))
+    one_each, two_and_one = weights
+    for name, values in one_each.items():
+        torch.testing.assert_close(two_and_one[name], values, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from baselines.cloning.examples import Example
-from baselines.cloning.passes import IGNORED, collate, packed, predictions
+from baselines.cloning.passes import IGNORED, collate, deal, packed, predict
 from benchmark.engines.core.chat import Chat
 from benchmark.engines.transformers.engine import load_model
 from benchmark.engines.transformers.tree_attention import use_tree_attention
@@ -32,12 +32,10 @@ def test_a_tree_says_where_responses_are_predicted() -> None:
     """Sixteen shared tokens stand once; each response is predicted from the token before it."""
     shared = tuple(range(100, 116))
     batch = [Example("a", (*shared, 7), (8, 9), True), Example("a", (*shared, 5), (6,), True)]
-    ((tree, before, targets),) = packed(batch, 1000)
+    tree, before, targets = packed(batch)
     assert tree.ids.tolist() == [*shared, 5, 6, 7, 8, 9]
-    assert targets.tolist() == [6, 8, 9]
-    assert tree.ids[before].tolist() == [5, 7, 8]
-    # Two trees where one would be too large.
-    assert [tree.ids.numel() for tree, _, _ in packed(batch, 20)] == [18, 19]
+    assert targets.tolist() == [8, 9, 6]
+    assert tree.ids[before].tolist() == [7, 8, 5]
 
 
 def test_packed_and_padded_turns_have_one_gradient(tmp_path: Path) -> None:
@@ -59,7 +57,9 @@ def test_packed_and_padded_turns_have_one_gradient(tmp_path: Path) -> None:
         model = load_model(folder, "float32", "cpu").double()
         if tree:
             use_tree_attention(model)
-        passes = list(predictions(model, chat, batch, DEVICE))
+        parts = deal(model, batch)
+        assert len(parts) == (1 if tree else 3)
+        passes = [predict(model, chat, part, DEVICE) for part in parts]
         assert sum(len(targets) for _, targets in passes) == tokens
         loss = sum(cross_entropy(logits, targets, reduction="sum") for logits, targets in passes)
         assert isinstance(loss, torch.Tensor)
