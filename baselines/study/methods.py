@@ -153,6 +153,21 @@ class TrackResults:
         return equal.limit, score_difference(equal.sides[first], equal.sides[second])
 
 
+def sides_on(
+    recipe: str, tracks: Sequence[TrackResults], panels: Sequence[PanelKey]
+) -> Sides | None:
+    """What a method has solved of each panel on the first of some tracks that has the panel.
+
+    Returns:
+        None where no track has a panel, or there is no run on it.
+    """
+    found: list[Side] = []
+    for panel in panels:
+        there = [each for each in tracks if panel in each.panels and recipe in each.methods]
+        found += (there[0].methods[recipe].sides([panel]) or ()) if there else ()
+    return tuple(found) if len(found) == len(panels) else None
+
+
 def across_tracks(
     recipe: str,
     results: TrackResults,
@@ -170,12 +185,8 @@ def across_tracks(
     Returns:
         None where a panel is not theirs, or there is no run on one of them.
     """
-    theirs: list[Side] = []
-    for panel in panels:
-        sides = [each.methods[recipe].sides([panel]) for each in others if panel in each.panels]
-        theirs += sides[0] or () if sides else ()
-    own = results.methods[recipe].sides(panels)
-    return _difference(own, tuple(theirs) if len(theirs) == len(panels) else None)
+    own, theirs = (sides_on(recipe, tracks, panels) for tracks in ([results], others))
+    return _difference(own, theirs)
 
 
 def across_tracks_at_equal_seconds(

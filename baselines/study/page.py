@@ -16,7 +16,9 @@ from baselines.study.methods import (
     RecipeRuns,
     Sides,
     TrackResults,
+    across_tracks,
     results_of,
+    sides_on,
     with_seeds,
 )
 from baselines.study.schema import Cell
@@ -81,7 +83,8 @@ def write_pages(
             continue
         folder = setting.results / name
         own = [verdict for verdict in judged if verdict.claim.track == name]
-        content = page_of(setting.current_tracks[name], results, own)
+        others = [*beside_other_tracks(results, found, [verdict.claim for verdict in own])]
+        content = page_of(setting.current_tracks[name], results, own, others)
         curves = figure_bytes(curves_of(logs), plotted(PLOTS, logs))
         try:
             write_atomically(folder / CURVES, curves)
@@ -148,8 +151,41 @@ def results_by_track(
     }
 
 
+def beside_other_tracks(
+    results: TrackResults, found: Mapping[str, TrackResults], claims: Sequence[Claim]
+) -> Iterator[str]:
+    """Tables of a method on a track and on the tracks that claims compare it with.
+
+    Args:
+        results: The track.
+        found: What is finished, by track.
+        claims: Claims about the track; those on a method on several tracks count.
+    """
+    pairs = dict.fromkeys((claim.keeps, claim.against) for claim in claims if claim.keeps)
+    for recipe, names in pairs:
+        assert recipe is not None
+        others = [found[name] for name in names if name in found]
+        several = len(results.panels) > 1
+        rows = []
+        for panels in [[panel] for panel in results.panels] + [list(results.panels)] * several:
+            gap = across_tracks(recipe, results, others, panels)
+            if gap is None:
+                continue
+            there, here = (sides_on(recipe, each, panels) for each in (others, [results]))
+            init = results.init_sides(panels)
+            task = panels[0][0] if len(panels) == 1 else "mean"
+            rows.append([task, *map(_success, (init, there, here)), points_text(gap)])
+        if rows:
+            where = names[0] if len(names) == 1 else "a policy for each task"
+            sides = [f"{recipe}: {name}" for name in (where, results.track)]
+            yield markdown_table(("task", "init", *sides, "difference"), rows)
+
+
 def page_of(
-    current_track: CurrentTrack, results: TrackResults, judged: Sequence[ClaimVerdict]
+    current_track: CurrentTrack,
+    results: TrackResults,
+    judged: Sequence[ClaimVerdict],
+    others: Sequence[str] = (),
 ) -> str:
     """The page of a track, as Markdown.
 
@@ -157,6 +193,7 @@ def page_of(
         current_track: The track.
         results: What is finished on it, at least one run.
         judged: Verdicts on claims about it.
+        others: Tables that compare it with other tracks.
     """
     # Of several tasks their mean comes first.
     groups: list[tuple[PanelKey, ...]] = [(panel,) for panel in results.panels]
@@ -178,6 +215,7 @@ def page_of(
         },
         panels=[_section(current_track, results, *each) for each in equal.items()],
         verdicts=markdown_table(("claim", "verdict", "numbers"), rows) if rows else "",
+        others=others,
         missing=list(_missing(results)),
         example=next(m.runs[0].cell for m in results.methods.values() if m.runs),
     )

@@ -9,7 +9,9 @@ from baselines.study.cells import Finished, init_cell
 from baselines.study.claims import Claim, ClaimVerdict, points, read_claims, verdicts
 from baselines.study.current_tracks import CurrentTrack, current_tracks_of
 from baselines.study.methods import TrackResults, across_tracks, results_of, with_seeds
+from baselines.study.page import beside_other_tracks
 from baselines.study.schema import Cell
+from benchmark.stats.formatting import points_text
 from benchmark.stats.paired import difference
 from tasks.errors import UserError
 from tests.support.training.study_cells import finish
@@ -321,28 +323,47 @@ def test_a_comparison_with_another_track_needs_all_seeds(tmp_path: Path, tiny_tr
     assert (verdict.outcome, verdict.numbers) == ("not run", "tuned: grpo lacks seed 2")
 
 
-def test_one_for_all_is_compared_with_one_for_each(tmp_path: Path, tiny_tracks: Path) -> None:
+def one_for_all(folder: Path) -> dict[str, TrackResults]:
     """On `mixed` GRPO solves 8 and 4 of eight, on `fixed`, which has Sokoban alone, 4."""
     cells = [Cell("mixed", "grpo", 0), Cell("fixed", "grpo", 0)]
     tracks = current_tracks_of(cells, "study.yaml")
     panels = {"mixed": [(task, "builtin") for task in MIXED], "fixed": [PANEL]}
-    found = {
+    return {
         cell.track: results_of(
             cell.track,
             panels[cell.track],
             [cell],
-            [finish(tmp_path / "results", cell, tracks[cell.track], solved, other=range(4))],
+            [finish(folder / "results", cell, tracks[cell.track], solved, other=range(4))],
         )
         for cell, solved in zip(cells, (EVERY, range(4)), strict=True)
     }
+
+
+def test_one_for_all_is_compared_with_one_for_each(tmp_path: Path, tiny_tracks: Path) -> None:
+    found = one_for_all(tmp_path)
+    panels = found["mixed"].panels
     one = across_tracks("grpo", found["mixed"], [found["fixed"]], [PANEL])
     assert one is not None
     assert one.value == 0.5
     # Nobody has played TIR Math alone.
-    assert across_tracks("grpo", found["mixed"], [found["fixed"]], panels["mixed"]) is None
+    assert across_tracks("grpo", found["mixed"], [found["fixed"]], panels) is None
     claim = Claim(claim="So.", track="mixed", keeps="grpo", against=("fixed",))
     with pytest.raises(UserError, match="fixed do not have the panels of mixed"):
         verdicts([claim], found)
+
+
+def test_a_page_shows_a_method_beside_other_tracks(tmp_path: Path, tiny_tracks: Path) -> None:
+    """Of the tasks that both have; nobody has played TIR Math alone, so that there is no mean."""
+    found = one_for_all(tmp_path)
+    claim = Claim(claim="So.", track="mixed", keeps="grpo", against=("fixed",))
+    (table,) = beside_other_tracks(found["mixed"], found, [claim])
+    head, _, row = table.split("\n")
+    assert head == "| task | init | grpo: fixed | grpo: mixed | difference |"
+    gap = across_tracks("grpo", found["mixed"], [found["fixed"]], [PANEL])
+    assert gap is not None
+    assert row.startswith("| sokoban | - | 50.0 [21.5, 78.5] | 100.0 [")
+    assert row.endswith(f" | {points_text(gap)} |")
+    assert list(beside_other_tracks(found["fixed"], found, [])) == []
 
 
 def test_the_score_of_several_tasks_is_the_mean_of_their_success(
