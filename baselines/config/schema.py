@@ -46,8 +46,8 @@ class Rollout(Part):
         max_tokens: Longest response.
         temperature: Of the draws. Nucleus and top-k are off in training: the engine's
             log-probabilities would be those of another distribution than the trainer's.
-        max_turns: Turn limit, of all tasks or by task; None for the task's own, which those that
-            are not named have, too.
+        max_turns: Turn limit, of all tasks or by task; None for the task's own. Tasks that are not
+            named use their own.
         concurrency: Episodes in flight; None for all at once.
         max_staleness: Asynchronous rollouts: episodes are played while the policy is updated, and
             no row is older than this many updates. None is synchronous: always 0.

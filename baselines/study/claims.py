@@ -37,7 +37,9 @@ LEAST_SEEDS: Final = 3
 
 
 class Claim(Strict):
-    """One claim; it has one rule: `better`, `best`, `learns`, `keeps`, or `collapses` and `holds`.
+    """One claim.
+
+    It has one rule: `better`, `best`, `learns`, `compared`, or `collapses` and `holds`.
 
     Success is the track's score, the mean over its tasks. Methods are judged after equal updates,
     as papers do; where they have not played equally much, their difference at equal episodes stands
@@ -56,12 +58,12 @@ class Claim(Strict):
             One method with all its seeds is enough to reproduce it.
         gain: Least gain, a difference of success rates.
         by: What the interval of the gain is above.
-        keeps: The method, trained on this track, ends no lower than the same method trained on the
-            tracks of `against`. Reproduced if the interval of the difference is above `-within`,
+        compared: The method, trained on this track, is compared with the same method trained on
+            the tracks of `against`. Reproduced if the interval of the difference is above `above`,
             contradicted if it is below.
         against: Other tracks that have the panels of this one between them: one with all of them,
             or one for each.
-        within: What may be lost, a difference of success rates; 0 says that something is gained.
+        above: What the difference of success rates is above; -0.05 allows for a loss of 5 points.
         at: Where methods are compared: at the end of their runs, or after the seconds of training
             of the shortest one, which say something only of runs on equal machines.
         collapses: At least two thirds of the method's seeds collapse.
@@ -77,9 +79,9 @@ class Claim(Strict):
     learns: Annotated[tuple[Word, ...], Field(strict=False, min_length=1)] | None = None
     gain: Annotated[float, Field(ge=0, lt=1)] = 0.0
     by: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    keeps: Word | None = None
+    compared: Word | None = None
     against: Annotated[tuple[Word, ...], Field(strict=False)] = ()
-    within: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    above: Annotated[float, Field(gt=-1, lt=1)] = 0.0
     at: Literal["end", "seconds"] = "end"
     collapses: Word | None = None
     holds: Word | None = None
@@ -87,17 +89,19 @@ class Claim(Strict):
     @model_validator(mode="after")
     def _one_rule(self) -> "Claim":
         held = self.collapses or self.holds
-        rules = [self.better, self.best, self.learns, self.keeps, held]
+        rules = [self.better, self.best, self.learns, self.compared, held]
         if sum(rule is not None for rule in rules) != 1:
-            raise ValueError("give one rule: better, best, learns, keeps, or collapses and holds")
+            raise ValueError(
+                "give one rule: better, best, learns, compared, or collapses and holds"
+            )
         if (self.by or self.gain) and self.learns is None:
             raise ValueError("by and gain belong to learns")
         if self.among and self.best is None:
             raise ValueError("among belongs to best")
-        if bool(self.against) != (self.keeps is not None):
-            raise ValueError("keeps and against belong together")
-        if (self.within or self.at != "end") and self.keeps is None:
-            raise ValueError("within and at belong to keeps")
+        if bool(self.against) != (self.compared is not None):
+            raise ValueError("compared and against belong together")
+        if (self.above or self.at != "end") and self.compared is None:
+            raise ValueError("above and at belong to compared")
         if self.at == "seconds" and len(self.against) > 1:
             raise ValueError("at: seconds compares with one track")
         return self
@@ -106,7 +110,7 @@ class Claim(Strict):
     def recipes(self) -> tuple[str, ...]:
         """The methods that it names."""
         several = (*(self.better or ()), *self.among, *(self.learns or ()))
-        named = (*several, self.best, self.keeps, self.collapses, self.holds)
+        named = (*several, self.best, self.compared, self.collapses, self.holds)
         return tuple(recipe for recipe in named if recipe is not None)
 
 
@@ -165,7 +169,7 @@ def verdicts(claims: Sequence[Claim], found: Mapping[str, TrackResults]) -> list
         found: What is finished, by track.
     """
     return [
-        _judge(claim, found[claim.track]) if claim.keeps is None else _keeps(claim, found)
+        _judge(claim, found[claim.track]) if claim.compared is None else _compared(claim, found)
         for claim in claims
         if claim.track in found
     ]
@@ -198,9 +202,9 @@ def _if_seeds(verdict: ClaimVerdict, seeds: Mapping[str, int]) -> ClaimVerdict:
     return replace(verdict, outcome="not decided", numbers=numbers)
 
 
-def _keeps(claim: Claim, found: Mapping[str, TrackResults]) -> ClaimVerdict:
+def _compared(claim: Claim, found: Mapping[str, TrackResults]) -> ClaimVerdict:
     """Judge a method on one track by the same method on others."""
-    recipe = claim.keeps
+    recipe = claim.compared
     assert recipe is not None
     tracks = {name: found[name] for name in (claim.track, *claim.against) if name in found}
     runs = {name: each.methods[recipe] for name, each in tracks.items() if recipe in each.methods}
@@ -227,7 +231,7 @@ def _keeps(claim: Claim, found: Mapping[str, TrackResults]) -> ClaimVerdict:
     for panel in results.panels if len(others) > 1 else ():
         one = across_tracks(recipe, results, others, [panel])
         parts += [f"{panel[0]} {points_text(one)}"] if one is not None else []
-    verdict = ClaimVerdict(claim, _above(margin, -claim.within), ", ".join(parts))
+    verdict = ClaimVerdict(claim, _above(margin, claim.above), ", ".join(parts))
     return _if_seeds(verdict, {name: len(method.runs) for name, method in runs.items()})
 
 

@@ -158,14 +158,30 @@ def sides_on(
 ) -> Sides | None:
     """What a method has solved of each panel on the first of some tracks that has the panel.
 
+    Seeds count that are finished on all of these tracks: a seed's mean is over one run on each.
+
     Returns:
-        None where no track has a panel, or there is no run on it.
+        None where no track has a panel, or no seed is finished on all of them.
     """
-    found: list[Side] = []
+    found: list[tuple[PanelKey, RecipeRuns]] = []
     for panel in panels:
         there = [each for each in tracks if panel in each.panels and recipe in each.methods]
-        found += (there[0].methods[recipe].sides([panel]) or ()) if there else ()
-    return tuple(found) if len(found) == len(panels) else None
+        if not there:
+            return None
+        found.append((panel, there[0].methods[recipe]))
+    common = set.intersection(*({run.cell.seed for run in each.runs} for _, each in found))
+    if not common:
+        return None
+    return tuple(
+        _side(
+            [
+                plays[panel]
+                for run, plays in zip(each.runs, each.plays, strict=True)
+                if run.cell.seed in common
+            ]
+        )
+        for panel, each in found
+    )
 
 
 def across_tracks(

@@ -5,9 +5,9 @@ folder of results. Both come from the finished cells alone.
 """
 
 import io
+import math
 import re
 from collections.abc import Mapping, Sequence
-from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +35,8 @@ BEGIN: Final = "<!-- results: written by `arlarena-bench study page --readme` --
 END: Final = "<!-- end of results -->"
 FIGURE: Final = "overview.svg"
 NOT_RUN: Final = "-"
+_COLUMNS: Final = 4
+"""Plots side by side."""
 _WIDTH, _HEIGHT = 2.9, 2.1
 """Of one plot, in inches."""
 
@@ -101,28 +103,33 @@ def overview_table(
 def overview_figure(
     found: Mapping[str, TrackResults], current_tracks: Mapping[str, CurrentTrack]
 ) -> bytes:
-    """Validation success of all finished runs over updates, a plot per track, as an SVG file.
+    """Validation success of all finished runs over updates, as an SVG file.
+
+    Each track with a finished run has a plot, in the order of the study.
 
     Args:
         found: What is finished, by track; at least one run.
         current_tracks: The tracks.
     """
-    kinds, tasks = _axes(current_tracks)
+    shown = {
+        name: [method for method in found[name].methods.values() if method.runs]
+        for name in current_tracks
+        if name in found
+    }
+    shown = {name: methods for name, methods in shown.items() if methods}
     looks = _looks(found)
+    rows = math.ceil(len(shown) / _COLUMNS)
     with plot_style():
-        size = (_WIDTH * len(tasks), _HEIGHT * len(kinds) + 0.6)
+        size = (_WIDTH * _COLUMNS, _HEIGHT * rows + 0.6)
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
-        plots = figure.subplots(len(kinds), len(tasks), squeeze=False)
-        for (row, kind), (column, task) in product(enumerate(kinds), enumerate(tasks)):
-            axes = plots[row][column]
-            name = _track(current_tracks, task, kind)
+        plots = figure.subplots(rows, _COLUMNS, squeeze=False).flatten().tolist()
+        for axes in plots[len(shown) :]:
+            axes.set_visible(False)
+        for axes, (name, methods) in zip(plots, shown.items(), strict=False):
             axes.set_title(name, loc="left", fontsize=9.5, fontweight="bold")
-            results = found.get(name)
-            runs = [] if results is None else [m for m in results.methods.values() if m.runs]
-            _draw(axes, runs, looks)
-            if row == len(kinds) - 1:
-                axes.set_xlabel("update")
+            axes.set_xlabel("update")
+            _draw(axes, methods, looks)
         handles = [
             Line2D([], [], color=look.color, linestyle=look.dashes, linewidth=2)
             for look in looks.values()
@@ -146,9 +153,6 @@ def _draw(axes: Axes, methods: Sequence[RecipeRuns], looks: Mapping[str, Look]) 
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.grid(axis="y")
     axes.set_axisbelow(True)
-    if not methods:
-        axes.text(0.5, 0.5, "not run yet", transform=axes.transAxes, ha="center", color=SOFT)
-        axes.set_xticks([])
     for method in methods:
         series = [_score(log) for log in method.logs]
         draw_runs(axes, series, looks[method.recipe])

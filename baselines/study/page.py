@@ -1,5 +1,6 @@
 """Pages of a study: a track's table, curves and verdicts; all claims. From finished cells alone."""
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -35,10 +36,9 @@ TEMPLATE: Final = Path(__file__).with_name("page.md.j2")
 PAGE, CURVES, CLAIMS = "README.md", "curves.svg", "claims.md"
 CLAIMS_TEXT: Final = """# Claims
 
-What ARLArena (arXiv 2602.21534) and AgentRL (arXiv 2510.04206) say, and what the runs in these
-folders say of it: {count} claims, {outcomes}. Everything is computed by `arlarena-bench study page
---readme FILE` from [claims.yaml](../studies/claims.yaml), by the rules in
-[claims.py](../study/claims.py).
+What is claimed about the tracks of this study, and what the runs in these folders say of it:
+{count} claims, {outcomes}. The claims are in [{file}]({link}); `arlarena-bench study page --readme
+FILE` judges them by the rules of its module `baselines/study/claims.py`.
 
 {table}
 
@@ -94,25 +94,31 @@ def write_pages(
         yield folder / PAGE
 
 
-def write_claims(judged: Sequence[ClaimVerdict], results: Path) -> Path:
+def write_claims(judged: Sequence[ClaimVerdict], source: Path, results: Path) -> Path:
     """Write all claims with their verdicts into a folder of results; returns the page.
+
+    Args:
+        judged: See `claims_page`.
+        source: Likewise.
+        results: The folder.
 
     Raises:
         UserError: It cannot be written.
     """
     page = results / CLAIMS
     try:
-        write_atomically(page, claims_page(judged, results).encode())
+        write_atomically(page, claims_page(judged, source, results).encode())
     except OSError as error:
         raise UserError(f"{page} cannot be written: {error.strerror}") from error
     return page
 
 
-def claims_page(judged: Sequence[ClaimVerdict], results: Path) -> str:
+def claims_page(judged: Sequence[ClaimVerdict], source: Path, results: Path) -> str:
     """All claims with their verdicts, as Markdown.
 
     Args:
         judged: Verdicts, in the order in which they are listed.
+        source: The file of the claims.
         results: Folder in which the tracks have their pages.
     """
     counts = Counter(verdict.outcome for verdict in judged)
@@ -121,6 +127,8 @@ def claims_page(judged: Sequence[ClaimVerdict], results: Path) -> str:
         for v in judged
     ]
     return CLAIMS_TEXT.format(
+        file=source.name,
+        link=Path(os.path.relpath(source, results)).as_posix(),
         count=len(judged),
         outcomes=", ".join(f"{counts[each]} {each}" for each in get_args(Outcome) if counts[each]),
         table=markdown_table(("claim", "track", "verdict", "numbers"), rows),
@@ -161,7 +169,7 @@ def beside_other_tracks(
         found: What is finished, by track.
         claims: Claims about the track; those on a method on several tracks count.
     """
-    pairs = dict.fromkeys((claim.keeps, claim.against) for claim in claims if claim.keeps)
+    pairs = dict.fromkeys((claim.compared, claim.against) for claim in claims if claim.compared)
     for recipe, names in pairs:
         assert recipe is not None
         others = [found[name] for name in names if name in found]
@@ -176,7 +184,7 @@ def beside_other_tracks(
             task = panels[0][0] if len(panels) == 1 else "mean"
             rows.append([task, *map(_success, (init, there, here)), points_text(gap)])
         if rows:
-            where = names[0] if len(names) == 1 else "a policy for each task"
+            where = names[0] if len(names) == 1 else "each task alone"
             sides = [f"{recipe}: {name}" for name in (where, results.track)]
             yield markdown_table(("task", "init", *sides, "difference"), rows)
 

@@ -264,6 +264,8 @@ def _check_complete(path: Path, track: Track) -> None:
     if missing:
         defaults = ", ".join(f"{name} ({wanted[name]})" for name in missing)
         raise UserError(f"{path}: settings lack {defaults}; a track needs all of them")
-    left = [name for name in _RESOLVED if len(track.tasks) == 1 and given[name] is None]
+    # Which panel a task plays by default depends on the data that is there.
+    alone = _RESOLVED if len(track.tasks) == 1 else ("validation.panel",)
+    left = [name for name in alone if given[name] is None]
     if left:
         raise UserError(f"{path}: {', '.join(left)}: null leaves it to the task; give a value")

@@ -15,7 +15,6 @@ from benchmark.hosts.base import EnvHost
 from benchmark.logs.lines import Validation
 from benchmark.stats.intervals import wilson
 from tasks.base import Task
-from tasks.errors import UserError
 
 if TYPE_CHECKING:
     from baselines.config.run import TrainingRun
@@ -26,12 +25,12 @@ CONCURRENCY = 64
 def validation_plan(config: TrainConfig, tasks: Sequence[Task]) -> Plan:
     """What every validation of a run plays; its fingerprint stands in the log.
 
+    A panel that is chosen is played of every task.
+
     Raises:
         UserError: A panel is unknown or its data is not there.
     """
     chosen = config.validation
-    if chosen.panel is not None and len(tasks) > 1:
-        raise UserError("validation.panel is one task's panel, but there are several tasks")
     panels = [(task.info.name, chosen.panel or task.default_panel()) for task in tasks]
     choices = SamplingOverrides(
         temperature=chosen.temperature,

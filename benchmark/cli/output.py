@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Final
 
 from rich.console import Console
@@ -121,6 +122,10 @@ def _print_table(panels: Sequence[PanelSummary]) -> None:
         rate = panel.success.percent if panel.records else "-"
         place = f"{panel.task}/{panel.panel}"
         say(f"{place:<{width}}  success {rate:<22} valid format {percent_text(panel.format_valid)}")
+    tasks = {panel.task for panel in panels}
+    if len(tasks) == len(panels) and all(panel.records for panel in panels):
+        mean = percent_text(fmean(panel.success.value for panel in panels))
+        say(f"{f'mean of {len(tasks)} tasks':<{width}}  success {mean}")
 
 
 def _facts(panel: PanelSummary) -> Iterator[tuple[str, str]]:

@@ -16,9 +16,10 @@ from benchmark.stats.formatting import percent_text
 
 By = Literal["updates", "episodes", "seconds"]
 BY: Final[tuple[By, ...]] = ("updates", "episodes")
-"""What is shown of all runs: seconds say something only of runs on equal machines."""
+"""What is shown of all runs. Seconds say something only of runs on equal machines."""
 SUCCESS: Final = "validation/success"
 _PLAYED: Final = "rollout/episodes"
+_SECONDS, _VALIDATION = "seconds/total", "seconds/validation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,8 @@ class RunProgress:
         success: (T,) shares.
         last_update: Updates of the whole run.
         all_episodes: Episodes of the whole run; None likewise.
-        seconds: (T,) of training before each validation; None if the log does not say.
+        seconds: (T,) of training before each validation, without earlier ones; None if the log does
+            not say.
         all_seconds: Seconds of the whole run; None likewise.
     """
 
@@ -169,8 +171,15 @@ def _played(run: RunCurves) -> Values | None:
 
 
 def _took(run: RunCurves) -> Values | None:
-    """Seconds of training up to every update, from 0; None if an update does not say how many."""
-    points, last = run.seconds, _last(run)
+    """Seconds of training up to every update, from 0; None if an update does not say how many.
+
+    Validations are left out: they are no part of a training.
+    """
+    points, last = run.curves.get(_SECONDS), _last(run)
     if points is None or points.finite.steps.tolist() != list(range(1, last + 1)):
         return None
-    return np.concatenate([[0.0], points.values])
+    seconds = points.values.copy()
+    if _VALIDATION in run.curves:
+        judged = run.curves[_VALIDATION].finite
+        seconds[judged.steps - 1] -= judged.values
+    return np.concatenate([[0.0], np.cumsum(seconds)])

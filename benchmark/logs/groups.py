@@ -21,6 +21,7 @@ XAxis = Literal["updates", "episodes", "tokens", "seconds"]
 Values = npt.NDArray[np.float64]
 
 _SHOWN_DIFFERENCES = 2
+ROLLOUT_SUCCESS: Final = "rollout/success"
 _COUNTS: Final[Mapping[str, str]] = {"episodes": "rollout/episodes", "tokens": "tokens/response"}
 """What an axis adds up, by its name."""
 
@@ -134,7 +135,8 @@ def curves_of(logs: Sequence[TrainingLog], by: Literal["recipe", "run"] = "recip
 def plotted(names: Sequence[str], logs: Sequence[TrainingLog]) -> list[Plotted]:
     """What is drawn: one plot for each name, and for each panel where validations have several.
 
-    Panels of two tasks are two, whatever they are called.
+    Panels of two tasks are two, whatever they are called. Success of rollouts on several tasks is
+    drawn of each, too.
 
     Raises:
         UserError: A name is unknown, or a panel was played under two protocols.
@@ -152,12 +154,20 @@ def plotted(names: Sequence[str], logs: Sequence[TrainingLog]) -> list[Plotted]:
             raise UserError(f"no metric {name!r} in a training log{suggestion(name, known)}")
         if metric_of(name):
             plots.append(Plotted(name))
+            if name == ROLLOUT_SUCCESS:
+                plots += [Plotted(f"{name}@{task}") for task in _mixed_tasks(logs)]
             continue
         of_panels = [Plotted(name, panel, task) for panel, task in panels or [("", None)]]
         for what in of_panels:
             _check_one_protocol(what, logs)
         plots += of_panels
     return plots
+
+
+def _mixed_tasks(logs: Sequence[TrainingLog]) -> list[str]:
+    """Tasks of the runs that were made on several."""
+    mixed = [log.start.task.split("+") for log in logs if log.several_tasks]
+    return list(dict.fromkeys(task for tasks in mixed for task in tasks))
 
 
 def series_of(log: TrainingLog, what: Plotted, x: XAxis = "updates") -> Series:

@@ -119,12 +119,15 @@ class Grid:
         recipes: Names of the recipes.
         runs: Finished runs.
         verdicts: Claims of the paper, judged by these runs.
+        panels: Validation panels of each track, in the order of `tracks`, whose mean success is its
+            score; empty if the builder does not say.
     """
 
     tracks: tuple[str, ...]
     recipes: tuple[str, ...]
     runs: tuple[StudyRun, ...]
     verdicts: tuple[StudyVerdict, ...] = ()
+    panels: tuple[tuple[PanelKey, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

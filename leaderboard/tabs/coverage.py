@@ -92,9 +92,7 @@ def _cell(
         event = Line(row, (), None).collapse
         said = _fallen(event.happened, event.known) if event else "no logs"
         query = query_of(State(tab="entry", protocol=row.protocol, entry=row.id))
-        # Of several tasks the mean, as of the runs below.
-        first = {panel.task: panel for panel in reversed(row.panels)}
-        success = fmean(panel.success for panel in first.values())
+        success = _score(grid, row)
         return _heat(success, link(query, cells.percent(success)), said)
     if found:
         success = fmean(run.success for run in found)
@@ -106,6 +104,15 @@ def _cell(
             below = joined([below, element("span", entry, "lb-sub")])
         return _heat(success, cells.percent(success), below)
     return _hole(grid, *place)
+
+
+def _score(grid: Grid, row: BoardRow) -> float:
+    """Mean success of an entry over the panels of its track; of its first one if it lacks one."""
+    panels = dict(zip(grid.tracks, grid.panels, strict=False)).get(row.track, ())
+    found = [row.panel(key) for key in panels]
+    played = [panel.success for panel in found if panel is not None]
+    whole = bool(played) and len(played) == len(found)
+    return fmean(played) if whole else row.panels[0].success
 
 
 def _fallen(happened: int, known: int) -> Piece:

@@ -50,7 +50,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--readme",
         metavar="FILE",
         help="also write a table of all tracks between two marks in this Markdown file, and "
-        "overview.svg and early_warning.md, over all tracks, into the results",
+        "overview.svg, claims.md and early_warning.md, over all tracks, into the results",
     )
 
 

@@ -162,10 +162,10 @@ def _announce(plan: Plan, source: ModelSource) -> None:
         if protocol.repeats > 1 and protocol.sampling.temperature == 0:
             say("note: greedy repeats of an episode are identical; set --temperature to vary them")
     played = {planned.protocol.task for planned in plan.panels}
-    if source.tasks and played.isdisjoint(source.tasks):
+    if source.tasks and (others := sorted(played - set(source.tasks))):
         say(
             f"note: {source.identity.name} was made for {', '.join(source.tasks)} and was not "
-            f"trained on {', '.join(sorted(played))}"
+            f"trained on {', '.join(others)}"
         )
 
 

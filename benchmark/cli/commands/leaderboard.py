@@ -1,8 +1,10 @@
 """`arlarena-bench leaderboard`: check all submissions, write the board's files, serve the page."""
 
 import argparse
+import re
 import sys
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from benchmark.cli.from_baselines import (
@@ -97,7 +99,10 @@ def _grid() -> "Grid":
     from baselines.tracks.registry import RESULTS
     from leaderboard.board.protocols import Grid, StudyRun
 
-    tracks = [name for name in sorted(registered_tracks()) if not name.startswith("paper-")]
+    # Tracks of comparisons are made for one recipe, and the paper's for machines with GPUs.
+    registered = registered_tracks()
+    apart = re.compile(r"paper-.*|all-async-.*|.*-specialist")
+    tracks = [name for name in sorted(registered) if not apart.fullmatch(name)]
     runs = []
     for cell in (cell for track in tracks for cell in cells_there(RESULTS, track)):
         try:
@@ -109,11 +114,15 @@ def _grid() -> "Grid":
             continue
         if found is None or found.log is None:
             continue
-        solved = [each for panel in plays.values() for each in panel.values()]
-        success, minutes = sum(solved) / len(solved), found.facts.own_seconds / 60
+        success = fmean(fmean(panel.values()) for panel in plays.values())
+        minutes = found.facts.own_seconds / 60
         collapse = collapse_of(found.log)
         runs.append(StudyRun(cell.track, cell.recipe, cell.seed, success, collapse, minutes))
-    return Grid(tuple(tracks), names(RECIPES), tuple(runs), _verdicts())
+    panels = tuple(
+        tuple((task, track.settings["validation"]["panel"]) for task in track.tasks)
+        for track in map(registered.__getitem__, tracks)
+    )
+    return Grid(tuple(tracks), names(RECIPES), tuple(runs), _verdicts(), panels)
 
 
 def _verdicts() -> "tuple[StudyVerdict, ...]":

@@ -52,11 +52,16 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _compared(curves: Sequence[Curve]) -> str:
-    """Curves at equal updates and episodes; empty where their panels are not one."""
+    """Curves at equal updates and episodes; empty where their tasks or panels differ."""
     logs = [log for curve in curves for log in curve.runs]
     if not all(log.panels for log in logs):
         return ""
-    if len({log.of_panel(log.panels[0])[0].fingerprint for log in logs}) > 1:
+    judged = {
+        tuple(log.of_panel(panel)[0].fingerprint for panel in panels)
+        for log in logs
+        for panels in [log.panels if log.several_tasks else log.panels[:1]]
+    }
+    if len(judged) > 1:
         return ""
     runs = {printable(curve.label): [run_curves_of(log) for log in curve.runs] for curve in curves}
     names = [

@@ -163,14 +163,14 @@ def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
     cells = tuple(dict.fromkeys((*cells, *others)))
     found: Survey = survey(cells, setting.current_tracks, setting.results)
     _say_outdated(found.outdated, setting)
-    judged = read_claims(claims) if claims.exists() else ()
+    listed = read_claims(claims) if claims.exists() else ()
     results = results_by_track(cells, found.finished, setting.current_tracks)
-    for path in write_pages(results, setting, judged):
+    for path in write_pages(results, setting, listed):
         say(path)
     if arguments.readme:
         write_overview(results, setting.current_tracks, setting.results, Path(arguments.readme))
-        if judged:
-            say(write_claims(verdicts(judged, results), setting.results))
+        if judged := verdicts(listed, results):
+            say(write_claims(judged, claims, setting.results))
         say(write_early_warning(results, setting.results))
         say(arguments.readme)
     return 0

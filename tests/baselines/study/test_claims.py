@@ -8,7 +8,14 @@ import pytest
 from baselines.study.cells import Finished, init_cell
 from baselines.study.claims import Claim, ClaimVerdict, points, read_claims, verdicts
 from baselines.study.current_tracks import CurrentTrack, current_tracks_of
-from baselines.study.methods import TrackResults, across_tracks, results_of, with_seeds
+from baselines.study.methods import (
+    TrackResults,
+    across_tracks,
+    across_tracks_at_equal_seconds,
+    results_of,
+    sides_on,
+    with_seeds,
+)
 from baselines.study.page import beside_other_tracks
 from baselines.study.schema import Cell
 from benchmark.stats.formatting import points_text
@@ -20,8 +27,11 @@ from tests.support.training.tiny_study import MIXED
 FALLS = (6, 0, 0)
 """Means .75 .375 .25 of eight: half of the best is lost at the second validation, update 2."""
 EVERY = range(8)
+SECONDS = {"fixed": 5.0, "tuned": 10.0, "math": 5.0, "mixed": 5.0}
+"""Of an update, by track."""
 PANEL = ("sokoban", "builtin")
 Methods = Mapping[str, Sequence[Collection[int]]]
+Tracks = dict[str, TrackResults]
 
 
 def track_results(
@@ -187,10 +197,10 @@ def test_a_claim_about_what_the_study_does_not_run_is_not_run(
         (", best: grpo, by: 0.1", "by and gain belong to learns"),
         (", holds: grpo, among: [gspo]", "among belongs to best"),
         (", learns: []", "learns"),
-        (", keeps: grpo", "keeps and against belong together"),
-        (", holds: grpo, against: [u]", "keeps and against belong together"),
-        (", holds: grpo, within: 0.1", "within and at belong to keeps"),
-        (", keeps: grpo, against: [u, v], at: seconds", "at: seconds compares with one track"),
+        (", compared: grpo", "compared and against belong together"),
+        (", holds: grpo, against: [u]", "compared and against belong together"),
+        (", holds: grpo, above: 0.1", "above and at belong to compared"),
+        (", compared: grpo, against: [u, v], at: seconds", "at: seconds compares with one track"),
         (", better: [grpo]", "better"),
         (", bets: grpo", "bets: Extra inputs"),
     ],
@@ -209,8 +219,8 @@ def test_a_claim_has_one_rule(tmp_path: Path, rule: str, message: str) -> None:
     [
         ("track: fixt, holds: grpo", "'So.': there is no track 'fixt'; did you mean fixed?"),
         (
-            "track: fixed, keeps: grpo, against: [mixt]",
-            "'So.': there is no track 'mixt'; did you mean mixed?",
+            "track: fixed, compared: grpo, against: [mixe]",
+            "'So.': there is no track 'mixe'; did you mean mixed or fixed?",
         ),
         (
             "track: fixed, holds: gpro",
@@ -276,94 +286,128 @@ def test_methods_that_played_more_are_compared_at_equal_episodes_too(
     assert results.between_at_equal_episodes("grpo", "grpo", [PANEL]) is None
 
 
-def on_two_tracks(
-    folder: Path, solved: Mapping[str, Sequence[Collection[int]]]
-) -> dict[str, TrackResults]:
-    """GRPO on `fixed` and `tuned`, with what its seeds solve of the panel that both have."""
+def on_tracks(folder: Path, solved: Mapping[str, Mapping[int, Collection[int]]]) -> Tracks:
+    """GRPO with what its seeds have solved of eight, by track; three seeds are planned on each.
+
+    On `mixed` both tasks are solved alike. Of the validations at updates 0, 2 and 4 the curve is
+    2, 4 and 6 of eight.
+    """
     found = {}
     for name, seeds in solved.items():
         cells = [Cell(name, "grpo", seed) for seed in range(3)]
         track = current_tracks_of(cells, "study.yaml")[name]
+        panels = [(each.protocol.task, "builtin") for each in track.validation.panels]
         made = [
-            finish(folder / "results", cell, track, each, (2, 4, 4))
-            for cell, each in zip(cells, seeds, strict=False)
+            finish(
+                folder / "results",
+                Cell(name, "grpo", seed),
+                track,
+                each,
+                (2, 4, 6),
+                other=each,
+                seconds=SECONDS[name],
+            )
+            for seed, each in seeds.items()
         ]
-        found[name] = results_of(name, [PANEL], cells, made)
+        found[name] = results_of(name, panels, cells, made)
     return found
+
+
+def compare(found: Tracks, track: str, *others: str, **rule: object) -> tuple[str, str]:
+    whole = {"claim": "So.", "track": track, "compared": "grpo", "against": others, **rule}
+    (verdict,) = verdicts([Claim.model_validate(whole)], found)
+    return verdict.outcome, verdict.numbers
 
 
 def test_a_method_is_compared_with_itself_on_another_track(
     tmp_path: Path, tiny_tracks: Path
 ) -> None:
     """All of eight on one track, half of them on the other one: 50 points more."""
-    found = on_two_tracks(tmp_path, {"fixed": [EVERY] * 3, "tuned": [range(4)] * 3})
-
-    def outcome(track: str, other: str, **rule: object) -> tuple[str, str]:
-        whole = {"claim": "So.", "track": track, "keeps": "grpo", "against": [other], **rule}
-        (verdict,) = verdicts([Claim.model_validate(whole)], found)
-        return verdict.outcome, verdict.numbers
-
+    found = on_tracks(
+        tmp_path,
+        {"fixed": dict.fromkeys(range(3), EVERY), "tuned": dict.fromkeys(range(3), range(4))},
+    )
     margin = across_tracks("grpo", found["fixed"], [found["tuned"]], [PANEL])
     assert margin is not None
     assert margin.value == 0.5
-    assert outcome("fixed", "tuned") == ("reproduced", f"grpo: {points(margin)}")
-    assert outcome("tuned", "fixed")[0] == "contradicted"
-    assert outcome("tuned", "fixed", within=0.6)[0] == "not decided"
-    assert outcome("tuned", "fixed", within=0.99)[0] == "reproduced"
-    # Both curves of validations are the same, and an update takes as long.
-    assert outcome("tuned", "fixed", at="seconds")[0] == "not decided"
-    assert "grpo after 20 s: +0.0 [" in outcome("tuned", "fixed", at="seconds")[1]
-    assert outcome("fixed", "mixed") == ("not run", "the study has no grpo on mixed")
+    assert compare(found, "fixed", "tuned") == ("reproduced", f"grpo: {points(margin)}")
+    assert compare(found, "tuned", "fixed")[0] == "contradicted"
+    assert compare(found, "tuned", "fixed", above=-0.6)[0] == "not decided"
+    assert compare(found, "tuned", "fixed", above=-0.99)[0] == "reproduced"
+    assert compare(found, "fixed", "mixed") == ("not run", "the study has no grpo on mixed")
+
+
+def test_at_equal_seconds_a_slower_track_is_behind(tmp_path: Path, tiny_tracks: Path) -> None:
+    """5 s an update on `fixed`, 10 on `tuned`: after 20 s that is 6 of eight and 4 of eight."""
+    solved = dict.fromkeys(range(3), EVERY)
+    found = on_tracks(tmp_path, {"fixed": solved, "tuned": solved})
+    equal = across_tracks_at_equal_seconds("grpo", found["fixed"], found["tuned"])
+    assert equal is not None
+    assert (equal[0], equal[1].value) == (20, 0.25)
+    said = compare(found, "fixed", "tuned", at="seconds")[1]
+    assert said == f"grpo after 20 s: {points(equal[1])}"
 
 
 def test_a_comparison_with_another_track_needs_all_seeds(tmp_path: Path, tiny_tracks: Path) -> None:
-    found = on_two_tracks(tmp_path, {"fixed": [EVERY] * 3, "tuned": [EVERY] * 2})
-    claim = Claim(claim="So.", track="fixed", keeps="grpo", against=("tuned",))
-    (verdict,) = verdicts([claim], found)
-    assert (verdict.outcome, verdict.numbers) == ("not run", "tuned: grpo lacks seed 2")
+    found = on_tracks(
+        tmp_path, {"fixed": dict.fromkeys(range(3), EVERY), "tuned": {0: EVERY, 1: EVERY}}
+    )
+    assert compare(found, "fixed", "tuned") == ("not run", "tuned: grpo lacks seed 2")
 
 
-def one_for_all(folder: Path) -> dict[str, TrackResults]:
-    """On `mixed` GRPO solves 8 and 4 of eight, on `fixed`, which has Sokoban alone, 4."""
-    cells = [Cell("mixed", "grpo", 0), Cell("fixed", "grpo", 0)]
-    tracks = current_tracks_of(cells, "study.yaml")
-    panels = {"mixed": [(task, "builtin") for task in MIXED], "fixed": [PANEL]}
-    return {
-        cell.track: results_of(
-            cell.track,
-            panels[cell.track],
-            [cell],
-            [finish(folder / "results", cell, tracks[cell.track], solved, other=range(4))],
-        )
-        for cell, solved in zip(cells, (EVERY, range(4)), strict=True)
-    }
-
-
-def test_one_for_all_is_compared_with_one_for_each(tmp_path: Path, tiny_tracks: Path) -> None:
-    found = one_for_all(tmp_path)
+def test_one_policy_for_all_is_compared_with_one_for_each(
+    tmp_path: Path, tiny_tracks: Path
+) -> None:
+    """Sokoban alone: 4 of eight, 50 points less; TIR Math alone: 6, 25 less; mean: 37.5."""
+    found = on_tracks(
+        tmp_path,
+        {
+            "mixed": dict.fromkeys(range(3), EVERY),
+            "fixed": dict.fromkeys(range(3), range(4)),
+            "math": dict.fromkeys(range(3), range(6)),
+        },
+    )
     panels = found["mixed"].panels
-    one = across_tracks("grpo", found["mixed"], [found["fixed"]], [PANEL])
-    assert one is not None
-    assert one.value == 0.5
-    # Nobody has played TIR Math alone.
-    assert across_tracks("grpo", found["mixed"], [found["fixed"]], panels) is None
-    claim = Claim(claim="So.", track="mixed", keeps="grpo", against=("fixed",))
-    with pytest.raises(UserError, match="fixed do not have the panels of mixed"):
-        verdicts([claim], found)
-
-
-def test_a_page_shows_a_method_beside_other_tracks(tmp_path: Path, tiny_tracks: Path) -> None:
-    """Of the tasks that both have; nobody has played TIR Math alone, so that there is no mean."""
-    found = one_for_all(tmp_path)
-    claim = Claim(claim="So.", track="mixed", keeps="grpo", against=("fixed",))
+    alone = [found["fixed"], found["math"]]
+    mean, one, other = (
+        across_tracks("grpo", found["mixed"], alone, each)
+        for each in (panels, panels[:1], panels[1:])
+    )
+    assert mean is not None and one is not None and other is not None
+    assert (mean.value, one.value, other.value) == (0.375, 0.5, 0.25)
+    outcome, numbers = compare(found, "mixed", "fixed", "math")
+    assert outcome == "reproduced"
+    assert numbers == (
+        f"grpo: {points(mean)}, sokoban {points_text(one)}, tir_math {points_text(other)}"
+    )
+    claim = Claim(claim="So.", track="mixed", compared="grpo", against=("fixed", "math"))
     (table,) = beside_other_tracks(found["mixed"], found, [claim])
-    head, _, row = table.split("\n")
-    assert head == "| task | init | grpo: fixed | grpo: mixed | difference |"
-    gap = across_tracks("grpo", found["mixed"], [found["fixed"]], [PANEL])
-    assert gap is not None
-    assert row.startswith("| sokoban | - | 50.0 [21.5, 78.5] | 100.0 [")
-    assert row.endswith(f" | {points_text(gap)} |")
+    head, _, *rows = table.split("\n")
+    assert head == "| task | init | grpo: each task alone | grpo: mixed | difference |"
+    assert [row.split(" | ")[0] for row in rows] == ["| sokoban", "| tir_math", "| mean"]
+    assert rows[0].startswith("| sokoban | - | 50.0 [")
+    assert rows[2].endswith(f" | {points_text(mean)} |")
     assert list(beside_other_tracks(found["fixed"], found, [])) == []
+    # Nobody has played TIR Math alone: no mean.
+    assert across_tracks("grpo", found["mixed"], alone[:1], panels) is None
+
+
+def test_seeds_count_that_are_finished_on_all_tracks(tmp_path: Path, tiny_tracks: Path) -> None:
+    """Seeds 1 and 2 of Sokoban, 0 and 1 of TIR Math: seed 1 alone, of which 8 and 4 of eight."""
+    found = on_tracks(
+        tmp_path,
+        {
+            "mixed": dict.fromkeys(range(3), EVERY),
+            "fixed": {1: EVERY, 2: [0]},
+            "math": {0: [0], 1: range(4)},
+        },
+    )
+    panels = found["mixed"].panels
+    sides = sides_on("grpo", [found["fixed"], found["math"]], panels)
+    assert sides is not None
+    assert [side.success.value for side in sides] == [1.0, 0.5]
+    apart = on_tracks(tmp_path / "apart", {"fixed": {0: EVERY}, "math": {1: EVERY}})
+    assert sides_on("grpo", list(apart.values()), panels) is None
 
 
 def test_the_score_of_several_tasks_is_the_mean_of_their_success(

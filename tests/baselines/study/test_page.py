@@ -168,7 +168,9 @@ def test_readme_claims_and_early_warning_show_what_the_committed_cells_say() -> 
     written = (RESULTS / EARLY_WARNING).read_text("utf-8")
     assert early_warning_page(watched_runs(found)) == written
     judged = verdicts(read_claims(STUDIES / "claims.yaml"), found)
-    assert claims_page(judged, RESULTS) == (RESULTS / CLAIMS_PAGE).read_text("utf-8")
+    assert claims_page(judged, STUDIES / "claims.yaml", RESULTS) == (
+        RESULTS / CLAIMS_PAGE
+    ).read_text("utf-8")
 
 
 @pytest.mark.slow

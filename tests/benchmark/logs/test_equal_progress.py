@@ -1,6 +1,7 @@
-"""Success at equal updates and at equal episodes, by hand."""
+"""Success at equal updates, episodes and seconds, by hand."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +48,34 @@ def test_at_equal_episodes_the_one_with_fewest_sets_the_limit() -> None:
     assert found is not None
     assert (found.by, found.limit) == ("episodes", 384)
     assert found.success == pytest.approx((0.65, 0.75))
+
+
+def timed(run: RunCurves, total: Sequence[float], validation: Mapping[int, float]) -> RunCurves:
+    """A run with the seconds of its updates, and of the validations among them."""
+    curves = {
+        **run.curves,
+        "seconds/total": Points(np.arange(1, len(total) + 1), np.array(total, np.float64)),
+        "seconds/validation": Points(
+            np.array([*validation], np.int64), np.array([*validation.values()], np.float64)
+        ),
+    }
+    return replace(run, curves=curves)
+
+
+def test_at_equal_seconds_the_fastest_sets_the_limit_and_validations_take_no_time() -> None:
+    # 10, 10, 10 and 10 s of training, and of the other one 20 s an update.
+    fast = timed(DYNAMIC, [10, 70, 10, 30], {2: 60, 4: 20})
+    slow = timed(PLAIN, [20, 21, 20, 21, 20, 21], {2: 1, 4: 1, 6: 1})
+    found = equal_success([fast, slow], "seconds")
+    # The slow one has made two updates by then.
+    assert found == EqualSuccess("seconds", 40, (0.8, 0.55))
+    # At 60 s it has made three: halfway between 55 and 60%.
+    slower = timed(DYNAMIC, [15] * 4, {})
+    found = equal_success([slower, slow], "seconds")
+    assert found is not None
+    assert found.limit == 60
+    assert found.success == pytest.approx((0.8, 0.575))
+    assert equal_success([fast, PLAIN], "seconds") is None
 
 
 def test_a_validation_right_at_the_limit_counts() -> None:

@@ -242,6 +242,18 @@ def test_numbers_of_single_tasks_are_kept_and_make_curves(tmp_path: Path) -> Non
     assert curves.curves["rollout/success@webshop"].values.tolist() == [0.0]
     (what,) = plotted(["rollout/success@sokoban"], [log])
     assert series_of(log, what).y.tolist() == [1.0]
+    # This log says that it is of one task, and is drawn as one.
+    assert [plot.name for plot in plotted(["rollout/success"], [log])] == ["rollout/success"]
+
+
+def test_rollouts_of_a_mixture_are_drawn_of_each_task_too(tmp_path: Path) -> None:
+    path = tmp_path / LOG
+    with TrainingLogWriter(path) as writer:
+        writer.append(start_line() | {"task": "sokoban+webshop"})
+        writer.append(update_line(1, {"rollout/success@sokoban": 0.5}))
+    plots = plotted(["rollout/success", "policy/entropy"], [read_training_log(path)])
+    tasks = ["rollout/success@sokoban", "rollout/success@webshop"]
+    assert [plot.name for plot in plots] == ["rollout/success", *tasks, "policy/entropy"]
 
 
 def test_success_of_a_run_on_several_tasks_is_the_mean_over_them(tmp_path: Path) -> None:

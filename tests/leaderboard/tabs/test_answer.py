@@ -242,6 +242,21 @@ def test_holes_name_the_command_and_its_cost(tmp_path: Path) -> None:
     assert page.count("popover=") == 4
 
 
+def test_an_entry_counts_by_the_panels_of_its_track(tmp_path: Path) -> None:
+    """Sokoban's own panel is solved by 80%, whatever else was played; of both panels 55%."""
+    row = trained("a", "grpo", 80, 0, 0.9)
+    (own,) = row.panels
+    played = (replace(own, panel="two_boxes", success=0.3), own)
+    content = board_content([replace(row, panels=played)], SOKOBAN)
+    for panels, shown in (((own.key,), "80.0"), ((played[0].key, own.key), "55.0")):
+        grid = Grid((row.track,), ("grpo",), (), (), (panels,))
+        facts = BoardFacts(content.facts.version, content.facts.protocols, (), grid=grid)
+        path = tmp_path / PARQUET
+        path.write_bytes(parquet_bytes(BoardContent(facts, content.rows)))
+        said = text_of(coverage_page(load(path), State(tab="coverage", protocol="v1")))
+        assert f"GRPO {shown} 0/3 collapsed" in said
+
+
 def test_a_page_of_three_protocols_covers_all_tracks(tmp_path: Path) -> None:
     """Text and images are two protocols; each track belongs to one, and an older one to none."""
     text = trained("a", "grpo", 80, 0, 0.9)

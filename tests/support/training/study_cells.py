@@ -34,6 +34,7 @@ def finish(
     played: int = 8,
     cpu: float = 60.0,
     rate: float = 5e-4,
+    seconds: float = 5.0,
 ) -> Finished:
     """A cell whose last weights solve the episodes with these numbers.
 
@@ -47,6 +48,7 @@ def finish(
         played: Training episodes of every update.
         cpu: Seconds of the training; the evaluation takes none.
         rate: Learning rate in the log.
+        seconds: Of every update.
     """
     run = results.parent / "made" / cell.track / cell.stem
     evaluation = run / "eval"
@@ -71,7 +73,7 @@ def finish(
     (evaluation / RECORDS).write_text("".join(lines))
     trained = cell.recipe != INIT
     if trained:
-        _write_log(run, cell, current_track, curve, played, rate)
+        _write_log(run, cell, current_track, curve, played, rate, seconds)
     facts = CellFacts(
         track=current_track.track.claim,
         recipe=cell.recipe,
@@ -98,6 +100,7 @@ def _write_log(
     curve: Sequence[int],
     played: int,
     rate: float,
+    seconds: float,
 ) -> None:
     configuration = {"optimization": {"learning_rate": rate, "updates": current_track.updates}}
     claim = current_track.track.claim.model_dump()
@@ -108,7 +111,8 @@ def _write_log(
     lines = [start]
     for update in range(current_track.updates + 1):
         if update > 0:
-            lines.append(update_line(update, {"rollout/episodes": played}))
+            spent = {"rollout/episodes": played, "seconds/total": seconds}
+            lines.append(update_line(update, spent))
         if update % every == 0:
             for protocol in protocols:
                 one = len(protocols) == 1

@@ -42,8 +42,8 @@ def first_entries(task_type: type[T], count: int) -> Callable[[T, str], Panel]:
 
 
 def make_tracks(folder: Path) -> None:
-    """Write tracks in which a run takes seconds: `tuned`, whose rate is one of two, `fixed`, and
-    `mixed`, on two tasks.
+    """Write tracks in which a run takes seconds: `tuned`, whose rate is one of two, `fixed`,
+    `math`, on another task, and `mixed`, on both tasks.
     """
     shipped = yaml.safe_load(
         (baselines.tracks.registry.TRACKS / "sokoban-standard.yaml").read_text()
@@ -59,6 +59,7 @@ def make_tracks(folder: Path) -> None:
     own: dict[str, dict[str, Any]] = {
         "tuned": {"learning_rate": tuned},
         "fixed": fixed,
+        "math": {**fixed, "tasks": ["tir_math"], "settings": {**settings, "unit": "trajectory"}},
         "mixed": {**fixed, "tasks": list(MIXED), "settings": {**settings, **left_to_tasks}},
     }
     tracks = folder / "tracks"
