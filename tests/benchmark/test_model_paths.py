@@ -86,4 +86,4 @@ def test_tasks_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     panel = found["tasks"]["sokoban"]["panels"]["builtin"]
     assert (panel["episodes"], panel["here"], panel["standard"]["max_tokens"]) == (256, True, 512)
     assert found["tasks"]["webshop"]["settings"]["compat"]["default"] == "off"
-    assert found["inits"]["tiny-sokoban"]["task"] == "sokoban"
+    assert found["inits"]["tiny-sokoban"]["tasks"] == ["sokoban"]
