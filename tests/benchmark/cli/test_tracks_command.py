@@ -74,7 +74,7 @@ def test_one_track_is_shown_with_all_that_it_pins(capsys: pytest.CaptureFixture[
     assert shown["learning rate"] == rule
     minutes = read_index()[track.name].cpu_minutes
     assert shown["cost"] == f"{minutes:.0f} CPU minutes for one run on one thread"
-    assert shown["results"].startswith("grpo (seeds 0, 1, 2")  # more may come
+    assert "grpo (seeds 0, 1, 2" in shown["results"]  # more may come
     assert shown["rollout.group_size"] == "8" and shown["tis_cap"] == "null"
     assert set(flat(track.settings)) <= set(shown)
 
