@@ -223,10 +223,9 @@ def _compared(claim: Claim, found: Mapping[str, TrackResults]) -> ClaimVerdict:
     else:
         margin = across_tracks(recipe, results, others, results.panels)
     if margin is None:
-        raise UserError(
-            f"{claim.claim!r}: {', '.join(claim.against)} do not have the panels of {claim.track}, "
-            "or their logs lack seconds"
-        )
+        lacking_what = "seconds in the logs" if claim.at == "seconds" else "runs on the same panels"
+        numbers = f"{', '.join(claim.against)}: no {lacking_what} to compare with"
+        return ClaimVerdict(claim, "not decided", numbers)
     parts = [f"{recipe}{where}: {points(margin)}"]
     for panel in results.panels if len(others) > 1 else ():
         one = across_tracks(recipe, results, others, [panel])

@@ -1,5 +1,6 @@
 """What the board says first: the best method of every task, and who leads the chosen one."""
 
+import re
 from collections import Counter
 from collections.abc import Container, Sequence
 from functools import lru_cache
@@ -28,6 +29,8 @@ from tasks.texts import counted
 
 _MOST_TRACKS: Final = 3
 _MOST_TIES: Final = 2
+_COMPARISONS: Final = re.compile(r"all-async-\d+|.+-specialist")
+"""Tracks that are there to compare a method with itself."""
 
 
 @lru_cache(maxsize=64)
@@ -179,9 +182,10 @@ def _tracks(
     return sorted(found.items(), key=lambda pair: order_of_track(pair[0], len(pair[1])))
 
 
-def order_of_track(track: str, entries: int) -> tuple[bool, bool, int, str]:
+def order_of_track(track: str, entries: int) -> tuple[bool, bool, bool, int, str]:
     """Where a track stands among others: usual settings first, then the largest one."""
-    return track == OPEN, track.endswith("-stress"), -entries, track
+    comparison = _COMPARISONS.fullmatch(track) is not None
+    return track == OPEN, comparison, track.endswith("-stress"), -entries, track
 
 
 def _success(row: BoardRow, panels: Sequence[PanelKey]) -> Interval:

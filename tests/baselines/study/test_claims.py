@@ -390,6 +390,9 @@ def test_one_policy_for_all_is_compared_with_one_for_each(
     assert list(beside_other_tracks(found["fixed"], found, [])) == []
     # Nobody has played TIR Math alone: no mean.
     assert across_tracks("grpo", found["mixed"], alone[:1], panels) is None
+    outcome, numbers = compare(found, "mixed", "fixed")
+    assert outcome == "not decided"
+    assert numbers == "fixed: no runs on the same panels to compare with"
 
 
 def test_seeds_count_that_are_finished_on_all_tracks(tmp_path: Path, tiny_tracks: Path) -> None:
