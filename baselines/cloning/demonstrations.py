@@ -19,12 +19,14 @@ class Demonstration:
         messages: The prompt.
         response: The player's response.
         first: It is the episode's first turn.
+        mistake: It is the careless player's response.
     """
 
     task: str
     messages: tuple[Message, ...]
     response: str
     first: bool
+    mistake: bool = False
 
 
 def demonstrate(
@@ -68,7 +70,7 @@ def _solve(
             # No draw where there are none: recipes without mistakes keep their noise.
             wrong = mistakes > 0 and rng.random() < mistakes
             shown = task.careless_response(episode, rng) if wrong else response
-            turns.append(Demonstration(task.info.name, view.messages, shown, first=not turns))
+            turns.append(Demonstration(task.info.name, view.messages, shown, not turns, wrong))
             if rng.random() < noise:
                 again = rng.random() < 0.5
                 response = done if again else task.mistaken_response(episode, rng)

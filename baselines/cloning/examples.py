@@ -1,6 +1,7 @@
 """Demonstrated turns as token ids and images, and which of them make a batch."""
 
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -11,6 +12,7 @@ from benchmark.engines.core.chat import Chat
 from tasks.chat.images import Image
 from tasks.chat.messages import images_of
 from tasks.errors import UserError
+from tasks.response import parse_response
 from tasks.seeding import stable_seed
 
 
@@ -23,6 +25,8 @@ class Example:
         prompt: Token ids, with a placeholder for each token of an image.
         response: Token ids, the end of the turn included.
         first: It is the episode's first turn.
+        mistake: It is the careless player's response.
+        kind: First word of the action; empty where there is none.
         images: Of the prompt, in order; they are read when they are needed, since the patches of
             one take several hundred times its space.
     """
@@ -31,6 +35,8 @@ class Example:
     prompt: tuple[int, ...]
     response: tuple[int, ...]
     first: bool
+    mistake: bool = False
+    kind: str = ""
     images: tuple[Image, ...] = ()
 
 
@@ -64,11 +70,14 @@ def encode(
 def _encode(chat: Chat, turn: Demonstration) -> Example:
     response = chat.tokenizer(turn.response, add_special_tokens=False).input_ids
     images = images_of(turn.messages)
+    kind, *_ = (parse_response(turn.response).action or "").split() or [""]
     return Example(
         task=turn.task,
         prompt=tuple(chat.placed(turn.messages)),
         response=(*response, chat.tokenizer.eos_token_id),
         first=turn.first,
+        mistake=turn.mistake,
+        kind=kind,
         images=images,
     )
 
@@ -98,14 +107,30 @@ def batch_at(
     stage = recipe.training.stage_at(step)
     shares = stage.shares or dict.fromkeys(examples, 1.0)
     tasks, weights = list(shares), list(shares.values())
+    kept = {task: _kept(examples[task], balance) for task, balance in stage.balance.items()}
     drawn: list[Example] = []
     while len(drawn) < (stage.batch_size or recipe.training.batch_size):
         # No draw where there is one task: recipes of one keep their batches.
         task = tasks[0] if len(tasks) == 1 else rng.choices(tasks, weights)[0]
-        turn = examples[task][int(rng.random() * len(examples[task]))]
+        turn = _drawn(examples[task], rng)
+        while task in kept and rng.random() >= kept[task][turn.kind]:
+            turn = _drawn(examples[task], rng)
+        if turn.mistake and task in stage.careful:
+            continue
         if turn.first or not stage.first_turns:
             drawn.append(turn)
     return [_end_of(turn, stage.tokens_shown(turn.task)) for turn in drawn]
+
+
+def _drawn(turns: Sequence[Example], rng: random.Random) -> Example:
+    return turns[int(rng.random() * len(turns))]
+
+
+def _kept(turns: Sequence[Example], balance: float) -> dict[str, float]:
+    """Probability with which a drawn turn is kept, by the kind of its action."""
+    counts = Counter(turn.kind for turn in turns)
+    rarest = min(counts.values())
+    return {kind: (rarest / count) ** balance for kind, count in counts.items()}
 
 
 def _end_of(turn: Example, shown: int | None) -> Example:

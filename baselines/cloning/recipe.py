@@ -21,6 +21,7 @@ def _unset(value: object) -> bool:
 
 
 _Tokens = Annotated[int, Field(gt=0)]
+_Balance = Annotated[float, Field(gt=0, le=1)]
 _Share = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -58,6 +59,11 @@ class Stage(_Strict):
             1. None for as many of each.
         first_turns: Only the first turns of episodes are shown: short prompts in which all that
             matters is what is asked for, to learn first how to take words from there.
+        careful: Tasks whose careless player's responses are left out.
+        balance: How far the kinds of a task's actions (their first words) are drawn alike, by task:
+            each in proportion to its turns to the power of 1 - balance, so that 1 is all alike.
+            What decides can be rare, such as to take what a long search has found. Tasks that are
+            not named are shown as they were played.
         batch_size: Turns per step; None for the training's.
         learning_rate: The learning rate starts again here (a warm restart, Loshchilov and Hutter
             2017): from this it falls to the final one until the end or the next restart, and
@@ -73,6 +79,9 @@ class Stage(_Strict):
         default=None, min_length=1, exclude_if=lambda shares: shares is None
     )
     first_turns: bool = False
+    # Left out for the same reason.
+    careful: tuple[str, ...] = Field(default=(), exclude_if=lambda careful: not careful)
+    balance: dict[str, _Balance] = Field(default={}, exclude_if=lambda balance: not balance)
     batch_size: int | None = Field(default=None, gt=0)
     learning_rate: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     final_learning_rate: float | None = Field(default=None, ge=0, allow_inf_nan=False)
@@ -236,7 +245,8 @@ class BCRecipe(_Strict):
             raise ValueError("give task and its demonstrations, or tasks")
         for stage in self.training.stages:
             shown = stage.prompt_tokens
-            for named in (stage.shares or {}, shown if isinstance(shown, dict) else {}):
+            of_tasks = shown if isinstance(shown, dict) else {}
+            for named in (stage.shares or (), stage.balance, stage.careful, of_tasks):
                 if unknown := sorted(set(named) - set(self.sources)):
                     raise ValueError(f"a stage names {unknown[0]}, which is not cloned")
         return self

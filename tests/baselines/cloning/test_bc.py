@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -240,6 +241,37 @@ def test_shares_say_how_often_a_task_is_shown_and_how_much_of_its_prompts() -> N
     assert set(by_task(batch_at(examples, alone, 1))) == {"sokoban"}
     even = by_task(batch_at(examples, several(batch_size=400), 1))
     assert 150 < len(even["sokoban"]) < 250
+
+
+def test_a_stage_may_leave_out_mistakes_and_show_rare_actions_more_often() -> None:
+    of_kind = {"go": 810, "take": 80, "heat": 10}
+    turns = [
+        Example("tir_math", (number,), (1,), first=True, mistake=number % 2 == 0, kind=kind)
+        for kind, count in of_kind.items()
+        for number in range(count)
+    ]
+    examples = {"tir_math": turns, "sokoban": [replace(turn, task="sokoban") for turn in turns]}
+
+    def drawn(**stage: object) -> dict[str, list[Example]]:
+        return by_task(batch_at(examples, several(**stage, batch_size=4000), 1))
+
+    def share(turns: list[Example], kind: str) -> float:
+        return sum(turn.kind == kind for turn in turns) / len(turns)
+
+    careful = drawn(careful=["tir_math"])
+    assert not any(turn.mistake for turn in careful["tir_math"])
+    assert any(turn.mistake for turn in careful["sokoban"])
+    # Square roots: 9 to 2.8 to 1 in place of 81 to 8 to 1.
+    half = drawn(balance={"tir_math": 0.5})
+    roots = {kind: count**0.5 for kind, count in of_kind.items()}
+    for kind, root in roots.items():
+        assert share(half["tir_math"], kind) == pytest.approx(root / sum(roots.values()), abs=0.04)
+    assert share(half["sokoban"], "go") == pytest.approx(0.9, abs=0.03)
+    assert len(half["tir_math"]) == pytest.approx(2000, abs=150)
+    alike = drawn(balance={"tir_math": 1})["tir_math"]
+    assert share(alike, "heat") == pytest.approx(1 / 3, abs=0.04)
+    with pytest.raises(ValueError, match="a stage names webshop, which is not cloned"):
+        drawn(careful=["webshop"])
 
 
 @pytest.mark.slow

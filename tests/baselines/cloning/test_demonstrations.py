@@ -87,6 +87,9 @@ def test_careless_players_walk_past_things_and_buy_them_as_they_are() -> None:
 def _replaced(plain: list[Demonstration], mixed: list[Demonstration]) -> list[tuple[str, str]]:
     """The actions of the player and of the careless one, where they differ."""
     assert [turn.messages for turn in plain] == [turn.messages for turn in mixed]
+    assert not any(turn.mistake for turn in plain)
+    replaced = [one.response != two.response for one, two in zip(plain, mixed, strict=True)]
+    assert all(turn.mistake for turn, differs in zip(mixed, replaced, strict=True) if differs)
     pairs = [
         tuple(str(parse_response(turn.response).action) for turn in two)
         for two in zip(plain, mixed, strict=True)

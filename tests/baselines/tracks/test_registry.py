@@ -58,7 +58,39 @@ def fault(name: str = "small") -> str:
 def test_every_task_has_a_standard_a_stress_and_a_paper_track() -> None:
     tiny = (*TASKS, "sokoban-pixels")
     kinds = [f"{name}-{kind}" for name in tiny for kind in ("standard", "stress")]
-    assert track_names() == tuple(sorted([*kinds, *(f"paper-{task}" for task in TASKS)]))
+    kinds += [f"paper-{task}" for task in TASKS] + [f"{task}-specialist" for task in TASKS]
+    kinds += ["all-standard", "all-async-1", "all-async-4"]
+    assert track_names() == tuple(sorted(kinds))
+
+
+def test_one_policy_for_all_tasks_plays_as_much_as_four_specialists() -> None:
+    """The same init and settings but for what a task has of its own, and the same episodes."""
+    whole = load_track("all-standard")
+    rollout = whole.settings["rollout"]
+    for task in TASKS:
+        alone = load_track(f"{task}-specialist")
+        assert (alone.tasks, alone.init, alone.learning_rate) == (
+            (task,),
+            whole.init,
+            whole.learning_rate,
+        )
+        own = alone.settings["rollout"]
+        assert own["groups"] == rollout["mixture"][task]
+        assert own["max_turns"] == rollout["max_turns"][task]
+        assert {**alone.settings, "rollout": 0, "unit": 0, "validation": 0} == {
+            **whole.settings,
+            "rollout": 0,
+            "unit": 0,
+            "validation": 0,
+        }
+
+
+@pytest.mark.parametrize("staleness", [1, 4])
+def test_asynchronous_tracks_are_the_synchronous_one_but_for_stale_rollouts(staleness: int) -> None:
+    whole, track = load_track("all-standard"), load_track(f"all-async-{staleness}")
+    changed = {"rollout.max_staleness": staleness, "tis_cap": 2.0}
+    assert track.pinned == {**whole.pinned, **changed}
+    assert track.init == whole.init
 
 
 def test_the_tracks_of_images_show_images() -> None:
