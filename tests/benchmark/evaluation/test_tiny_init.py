@@ -103,6 +103,27 @@ def test_an_init_lies_in_its_band(name: str, episodes: int, low: float, high: fl
     assert low <= panel.success.value <= high
 
 
+@pytest.mark.parametrize(
+    ("task", "episodes", "low", "high"),
+    [
+        ("sokoban", 256, 0.20, 0.45),
+        ("alfworld", 144, 0.20, 0.60),
+        ("webshop", 256, 0.20, 0.35),
+        ("tir_math", 250, 0.30, 0.90),
+    ],
+)
+def test_one_init_lies_in_its_band_on_every_task(
+    task: str, episodes: int, low: float, high: float
+) -> None:
+    run = accepted_run("tiny-all")
+    panels = {panel.task: panel for panel in run.summary.panels}
+    assert tuple(panels) == tuple(sorted(find_model("tiny-all").tasks))
+    assert run.manifest.model.sha256 == find_model("tiny-all").identity.sha256
+    panel = panels[task]
+    assert (panel.panel, panel.records, panel.errors) == ("builtin", episodes, 0)
+    assert low <= panel.success.value <= high
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_an_episode_of_mathematics_is_one_sequence(runs: Callable[[str], Path]) -> None:
