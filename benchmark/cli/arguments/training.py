@@ -240,7 +240,13 @@ def _add_doctor(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     parser.add_argument("--threads", type=count, help="CPU threads of this process (default: 1)")
     policy = parser.add_argument_group("policy that is to be trained")
     policy.add_argument("--init", help="does it fit? an init's name, a folder or a hub id")
-    policy.add_argument("--task", action="append", type=task, help="task to train on; repeatable")
+    policy.add_argument(
+        "--task",
+        action="append",
+        type=_share,
+        metavar="NAME[=GROUPS]",
+        help="task to train on; repeatable, as for `train`",
+    )
     policy.add_argument("--recipe", default="sampo", help="default: sampo")
     policy.add_argument("--scale", default="paper", help="default: paper")
     policy.add_argument(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from benchmark.cli.from_baselines import find_model
 from benchmark.cli.say import say
+from benchmark.cli.training.choices import task_shares
 from benchmark.cli.training.engines import (
     ENGINE_SHARE,
     check_unserved,
@@ -80,10 +81,10 @@ def _needs(arguments: argparse.Namespace, machine: "Machine") -> "Needs":
     from tasks.registry import load_task
 
     init = find_model(arguments.init)
-    names = arguments.task or list(init.tasks)
+    names, mixture = task_shares(arguments.task or list(init.tasks))
     if not names:
         raise UserError("--task is missing: the init belongs to no particular task")
-    config = resolve(arguments.recipe, arguments.scale, names, arguments.set)
+    config = resolve(arguments.recipe, arguments.scale, names, [*mixture, *arguments.set])
     tasks = tuple(load_task(name) for name in names)
     folder = Path(arguments.out or "runs")
     kind = machine.engine if arguments.gpus is None else "vllm"

@@ -83,6 +83,10 @@ def test_a_policy_that_does_not_fit_is_a_problem(
     assert said in page
     assert "disk for checkpoints: up to 1220.5 GiB" in page  # 40 bytes each
     assert main(["doctor", "--no-smoke", "--init", "tiny-sokoban", "--scale", "tiny"]) == 0
+    mixture = ["--init", "tiny-all", "--scale", "tiny", "--task", "sokoban=8", "--task"]
+    assert main(["doctor", "--no-smoke", *mixture, "webshop=4"]) == 0
+    assert main(["doctor", "--no-smoke", *mixture, "webshop"]) == 2
+    assert "give the number of groups of every task or of none" in capsys.readouterr().err
 
 
 @pytest.mark.slow
