@@ -29,6 +29,7 @@ from benchmark.logs.groups import Series
 from benchmark.logs.training_log import TrainingLog
 from benchmark.plots.style import SOFT, Look, draw_runs, looks_of, mark_collapse, plot_style
 from benchmark.stats.formatting import rate_digits
+from benchmark.track_schema import Track
 from tasks.errors import UserError
 
 BEGIN: Final = "<!-- results: written by `arlarena-bench study page --readme` -->"
@@ -78,8 +79,8 @@ def overview_table(
 ) -> str:
     """Success and collapsed seeds of every method on every task, as a Markdown table.
 
-    Success is that of the last weights, of several tasks their mean, in percent, with an interval
-    over episodes and seeds.
+    Success is that of the last weights in percent, with an interval over episodes and seeds. A track
+    of several tasks has a row of its own.
 
     Args:
         found: What is finished, by track.
@@ -94,7 +95,7 @@ def overview_table(
             name for results in there for name, method in results.methods.items() if method.runs
         )
         for recipe in (INIT, *recipes):
-            cells = [_cell(tracks[task], recipe) for task in tasks]
+            cells = [_cell(tracks[task], recipe, task) for task in tasks]
             if any(cell != NOT_RUN for cell in cells):
                 rows.append([kind, recipe, *cells])
     return markdown_table(("track", "method", *tasks), rows)
@@ -175,39 +176,34 @@ def _looks(found: Mapping[str, TrackResults]) -> Mapping[str, Look]:
 
 def _axes(current_tracks: Mapping[str, CurrentTrack]) -> tuple[list[str], list[str]]:
     """Kinds of tracks (`standard`, `stress`) and tasks, in the order of the study."""
-    kinds = dict.fromkeys(_kind(current_track) for current_track in current_tracks.values())
-    tasks = dict.fromkeys(_task(current_track) for current_track in current_tracks.values())
+    tracks = [current_track.track for current_track in current_tracks.values()]
+    kinds = dict.fromkeys(map(_kind, tracks))
+    tasks = dict.fromkeys(task for track in tracks for task in track.tasks)
     return list(kinds), list(tasks)
 
 
-def _task(current_track: CurrentTrack) -> str:
-    """Its task; of several what its name begins with, as in `all-standard`."""
-    track = current_track.track
-    return track.tasks[0] if len(track.tasks) == 1 else track.name.partition("-")[0]
-
-
-def _kind(current_track: CurrentTrack) -> str:
-    """What is left of a track's name without its task."""
-    name = current_track.track.name
-    return name.removeprefix(f"{_task(current_track)}-")
+def _kind(track: Track) -> str:
+    """What is left of a track's name without its task; of several tasks all of it."""
+    return track.name if len(track.tasks) > 1 else track.name.removeprefix(f"{track.tasks[0]}-")
 
 
 def _track(current_tracks: Mapping[str, CurrentTrack], task: str, kind: str) -> str:
     """Name of the track of a task and a kind; empty if the study has none."""
     for name, current_track in current_tracks.items():
-        if (_task(current_track), _kind(current_track)) == (task, kind):
+        if task in current_track.track.tasks and _kind(current_track.track) == kind:
             return name
     return ""
 
 
-def _cell(results: TrackResults | None, recipe: str) -> str:
+def _cell(results: TrackResults | None, recipe: str, task: str) -> str:
     if results is None:
         return NOT_RUN
+    panels = [panel for panel in results.panels if panel[0] == task]
     if recipe == INIT:
-        sides = results.init_sides(results.panels)
+        sides = results.init_sides(panels)
         return NOT_RUN if sides is None else rate_digits(with_seeds(sides))
     method = results.methods.get(recipe)
-    sides = None if method is None else method.sides(results.panels)
+    sides = None if method is None else method.sides(panels)
     if method is None or sides is None:
         return NOT_RUN
     success = rate_digits(with_seeds(sides))
