@@ -32,7 +32,7 @@ class AsyncCollector(Collector):
         """Begin the first batches."""
         self._begun = self.position
         self._batches = deque()
-        self.advance()
+        self.advance(self.config.optimization.updates)
         return self
 
     async def __aexit__(
@@ -46,12 +46,17 @@ class AsyncCollector(Collector):
             batch.cancel()
         await asyncio.gather(*self._batches, return_exceptions=True)
 
-    def advance(self) -> None:
-        """The engine has new weights: begin as many batches as the bound allows."""
+    def advance(self, updates: int) -> None:
+        """The engine has new weights: begin the batches that the bound allows and updates want."""
         staleness = self.config.rollout.max_staleness
         assert staleness is not None
-        while len(self._batches) < staleness + 1:
+        while len(self._batches) < min(staleness + 1, updates):
             self._begin()
+
+    async def settle(self) -> None:
+        """Wait until what is under way has been played; an error is raised when it is taken."""
+        if self._batches:
+            await asyncio.wait(self._batches)
 
     def _begin(self) -> None:
         """Begin one more batch, this process's share of it."""

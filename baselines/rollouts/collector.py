@@ -111,8 +111,11 @@ class Collector:
         self.position += count
         return places
 
-    def advance(self) -> None:
-        """The engine has new weights."""
+    def advance(self, updates: int) -> None:
+        """The engine has new weights, and so many updates are left."""
+
+    async def settle(self) -> None:
+        """Wait until nothing is played."""
 
     async def __aenter__(self) -> Self:
         """Nothing is begun before it is asked for."""

@@ -5,7 +5,7 @@ not run: what happens to be finished decides nothing, though its numbers are sho
 of each method. Nor do one or two seeds.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from baselines.config.layers import RECIPES, names
 from baselines.study.methods import (
+    PanelKey,
     RecipeRuns,
     TrackResults,
     across_tracks,
@@ -226,11 +227,10 @@ def _compared(claim: Claim, found: Mapping[str, TrackResults]) -> ClaimVerdict:
         lacking_what = "seconds in the logs" if claim.at == "seconds" else "runs on the same panels"
         numbers = f"{', '.join(claim.against)}: no {lacking_what} to compare with"
         return ClaimVerdict(claim, "not decided", numbers)
-    parts = [f"{recipe}{where}: {points(margin)}"]
-    for panel in results.panels if len(others) > 1 else ():
-        one = across_tracks(recipe, results, others, [panel])
-        parts += [f"{panel[0]} {points_text(one)}"] if one is not None else []
-    verdict = ClaimVerdict(claim, _above(margin, claim.above), ", ".join(parts))
+    numbers = f"{recipe}{where}: {points(margin)}"
+    if claim.at == "end":
+        numbers += _by_task(results, lambda panel: across_tracks(recipe, results, others, [panel]))
+    verdict = ClaimVerdict(claim, _above(margin, claim.above), numbers)
     return _if_seeds(verdict, {name: len(method.runs) for name, method in runs.items()})
 
 
@@ -254,6 +254,7 @@ def _by_rule(claim: Claim, results: TrackResults) -> ClaimVerdict:
         margin = results.between(first, second, results.panels)
         assert margin is not None
         numbers = f"{first} minus {second}: {points(margin)}"
+        numbers += _by_task(results, lambda panel: results.between(first, second, [panel]))
         numbers += _equal_text(first, second, results)
         return ClaimVerdict(claim, _above(margin, 0.0), numbers)
     assert claim.learns is not None
@@ -276,7 +277,9 @@ def _learns(claim: Claim, methods: Sequence[str], results: TrackResults) -> Clai
     outcome = _above(gains[most], claim.by)
     if outcome == "reproduced" and gains[most].value < claim.gain:
         outcome = "not decided"
-    return ClaimVerdict(claim, outcome, f"{most} minus its init: {points(gains[most])}")
+    numbers = f"{most} minus its init: {points(gains[most])}"
+    numbers += _by_task(results, lambda panel: results.gain(most, [panel]))
+    return ClaimVerdict(claim, outcome, numbers)
 
 
 def _best(claim: Claim, best: str, results: TrackResults) -> ClaimVerdict:
@@ -295,6 +298,14 @@ def _best(claim: Claim, best: str, results: TrackResults) -> ClaimVerdict:
         f"{other} {points(found[other])}{_equal_text(best, other, results)}" for other in nearest
     )
     return ClaimVerdict(claim, outcome, f"{best} minus the nearest others: {numbers}")
+
+
+def _by_task(results: TrackResults, margin_on: Callable[[PanelKey], Interval | None]) -> str:
+    """The difference on each task; empty where the track has one."""
+    if len(results.panels) < 2:
+        return ""
+    margins = ((panel[0], margin_on(panel)) for panel in results.panels)
+    return "".join(f", {task} {points_text(one)}" for task, one in margins if one is not None)
 
 
 def _equal_text(first: str, second: str, results: TrackResults) -> str:

@@ -79,8 +79,8 @@ def overview_table(
 ) -> str:
     """Success and collapsed seeds of every method on every task, as a Markdown table.
 
-    Success is that of the last weights in percent, with an interval over episodes and seeds. A track
-    of several tasks has a row of its own.
+    Success is that of the last weights in percent, with an interval over episodes and seeds. A
+    track of several tasks has rows of its own.
 
     Args:
         found: What is finished, by track.

@@ -1,6 +1,8 @@
 """Estimates a run's time and memory: measured on one small batch, then scaled."""
 
 import time
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
@@ -13,7 +15,7 @@ from baselines.learning.learner import Learner
 from baselines.learning.metrics import memory_metrics
 from baselines.rollouts.collector import Collector, TaskSource
 from baselines.rollouts.process_shards import ProcessShards
-from baselines.rollouts.rows import training_protocol
+from baselines.rollouts.rows import PlayedGroup, training_protocol
 from baselines.training.fit import memory_of
 from baselines.training.validation import Validator
 from benchmark.engines.core.base import Engine
@@ -68,8 +70,8 @@ class RunCost:
                 f"the run: {self.updates} updates and {self.validations} validations, about "
                 f"{timedelta(seconds=round(whole))} (h:mm:ss)",
                 f"peak memory, including libraries and engine: {self.peak_gib:.2f} GiB (measured)",
-                f"measured: {self.measured}; the rest is scaled, assuming one attempt "
-                "of dynamic sampling and a constant episode length",
+                f"measured: {self.measured}; the rest is scaled by each task's tokens, assuming "
+                "one attempt of dynamic sampling and a constant episode length",
             ]
         )
 
@@ -88,6 +90,27 @@ def computed(run: "TrainingRun", layout: Layout) -> str:
         return text
     others = [f"{n:,} tokens {memory_of(run, layout, n).peak:.1f}" for n in _SIZES]
     return f"{text}\nhighest peak by optimization.micro_batch_tokens: {', '.join(others)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """What was played of a task: numbers of groups, episodes, rows and the rows' tokens."""
+
+    groups: int
+    episodes: int
+    rows: int
+    tokens: int
+
+
+def _measured(groups: Sequence[PlayedGroup]) -> dict[str, _Measured]:
+    """What was played, by task."""
+    found = {}
+    for task in dict.fromkeys(group.task for group in groups):
+        own = [group for group in groups if group.task == task]
+        rows = [row for group in own for row in group.rows]
+        episodes = sum(len(group.episodes) for group in own)
+        found[task] = _Measured(len(own), episodes, len(rows), sum(row.length for row in rows))
+    return found
 
 
 async def measure(run: "TrainingRun", engine: Engine | None, accelerator: Accelerator) -> RunCost:
@@ -111,7 +134,8 @@ async def measure(run: "TrainingRun", engine: Engine | None, accelerator: Accele
     async with EnvPool(run.env_processes) as hosts:
         held_out = Validator(run, players, hosts)
         collector = Collector(config, sources, players.engine, hosts, players)
-        count = min(MEASURED_GROUPS * players.count, config.rollout.groups)
+        # The first places of the streams are one of each task.
+        count = min(max(MEASURED_GROUPS * players.count, len(sources)), config.rollout.groups)
         began = time.monotonic()
         places = collector.next_places(count)
         groups = players.together(await collector.play(players.mine(places)))
@@ -123,18 +147,29 @@ async def measure(run: "TrainingRun", engine: Engine | None, accelerator: Accele
     values = learner.values(rows, plan, 1)
     learner.steps(rows, plan, values, learner.advantages(rows, values))
     learned = time.monotonic() - began
-    episodes = sum(len(group.episodes) for group in groups)
-    share = config.rollout.groups / count
+    wanted = Counter(
+        source.task.info.name for source, _ in collector.places(0, config.rollout.groups)
+    )
+    measured = _measured(groups)
+    rows_wanted = sum(wanted[task] / each.groups * each.rows for task, each in measured.items())
+    tokens_wanted = sum(wanted[task] / each.groups * each.tokens for task, each in measured.items())
+    episodes = sum(each.episodes for each in measured.values())
+    tokens = sum(each.tokens for each in measured.values())
+    share = tokens_wanted / tokens
+    jobs = Counter(job.task.info.name for job in held_out.plan.jobs())
+    held_out_tokens = sum(
+        jobs[task] / each.episodes * each.tokens for task, each in measured.items()
+    )
     optimization, every = config.optimization, config.validation.every
     memory = memory_metrics()
     peak = memory["memory/gpu_gib"] or memory["memory/host_gib"]
     assert peak is not None
     return RunCost(
-        rows=len(rows) * share,
-        tokens=sum(row.length for row in rows) * share,
+        rows=rows_wanted,
+        tokens=tokens_wanted,
         rollout_s=played * share,
         learn_s=learned * share,
-        validation_s=played * len(held_out.plan.jobs()) / episodes,
+        validation_s=played * held_out_tokens / tokens,
         updates=optimization.updates,
         validations=2 + (optimization.updates - 1) // every if every else 0,
         peak_gib=peak,

@@ -226,12 +226,8 @@ class Trainer:
         with self._phase("weights"), self._logged_if_wrong(number, metrics):
             await self._hand_over()
             await self._refresh()
-        collector.advance()
-        validations: Sequence[Line] = []
-        every = self.config.validation.every
-        if every is not None and (last or number % every == 0):
-            with self._phase("validation"):
-                validations = await self.validator.play(number, self._count("validation"))
+        validations = await self._validations(number, collector)
+        collector.advance(self.config.optimization.updates - number)
         if self.accelerator.is_main_process and (last or validations):
             write_samples(self.run.folder, number, rows, self.chat)
         metrics["seconds/engine_idle"] = self.engine.usage().idle_seconds - idle
@@ -243,6 +239,17 @@ class Trainer:
         if better or last or reason or number % self.config.checkpoint_every == 0:
             self._save(better)
         return reason
+
+    async def _validations(self, number: int, collector: Collector) -> Sequence[Line]:
+        """Validate if it is due, with nothing under way: training plays on its own time."""
+        every = self.config.validation.every
+        last = number == self.config.optimization.updates
+        if every is None or not (last or number % every == 0):
+            return []
+        with self._phase("rollout"):
+            await collector.settle()
+        with self._phase("validation"):
+            return await self.validator.play(number, self._count("validation"))
 
     @contextmanager
     def _logged_if_wrong(self, number: int, metrics: Metrics) -> Iterator[None]:

@@ -260,7 +260,7 @@ async def test_no_row_is_older_than_the_bound(staleness: int, seconds: float) ->
             # The update itself, during which episodes go on.
             await asyncio.sleep(0.005)
             await engine.load_weights((), update)
-            collector.advance()
+            collector.advance(8)
             assert collector.position == 2 * update
     assert played == list(range(16)), "nothing is left out and nothing played twice"
     assert min(ages) >= 0 and max(ages) <= staleness
@@ -283,7 +283,7 @@ async def test_the_bound_holds_where_updates_take_several_batches(staleness: int
             assert collector.position == 2 * sum(tries)
             version = update
             await engine.load_weights((), version)
-            collector.advance()
+            collector.advance(8)
     assert max(tries) == 2
     assert set(ages) == set(range(staleness + 1))
 
@@ -296,6 +296,26 @@ async def test_episodes_go_on_while_nobody_collects() -> None:
         await until(lambda: len(engine.requests) == both and not engine.under_way)
         await collector.collect(1)
         assert len(engine.requests) == both
+
+
+async def test_nothing_is_played_after_it_has_settled() -> None:
+    engine = ByteEngine(wait, 0.002)
+    async with asynchronous(1, engine) as collector:
+        await collector.collect(1)
+        await collector.settle()
+        asked = len(engine.requests)
+        await asyncio.sleep(0.05)
+        assert len(engine.requests) == asked
+        # What was under way is there at once, and the next batches begin with `advance`.
+        assert numbers((await collector.collect(2)).groups) == [2, 3]
+        assert len(engine.requests) == asked
+        # No more than the updates that are left want.
+        collector.advance(0)
+        await collector.settle()
+        assert len(engine.requests) == asked
+        collector.advance(1)
+        await collector.settle()
+        assert len(engine.requests) == asked + 2 * SIZE * MAX_TURNS
 
 
 async def test_leaving_drops_what_is_under_way() -> None:
@@ -328,7 +348,7 @@ async def test_an_engine_that_dies_ends_the_collecting() -> None:
     async with asynchronous(0, engine) as collector:
         await collector.collect(1)
         await engine.load_weights((), 1)
-        collector.advance()
+        collector.advance(8)
         with pytest.raises(EngineDown, match="gone"):
             await collector.collect(2)
     assert asyncio.all_tasks() == before

@@ -329,6 +329,19 @@ def test_a_dry_run_says_what_it_would_be_and_leaves_nothing(
 
 
 @pytest.mark.slow
+def test_a_dry_run_of_a_mixture_measures_every_task(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--init", "tiny-all", "--task", "sokoban=3", "--task", "tir_math=1"]
+    own = ["rollout.group_size=2", "rollout.max_turns={sokoban: 2, tir_math: 1}"]
+    sets = [word for each in own for word in ("--set", each)]
+    assert main(["train", "--recipe", "grpo", *words, *sets, "--dry-run"]) == 0
+    printed = capsys.readouterr().out
+    # Nobody solves a level within two turns: three groups of two episodes of two rows, and two
+    # programs.
+    assert "one update: about 14 rows, " in printed
+    assert "measured: 4 episodes of 2 groups played, and 6 rows trained on" in printed
+
+
+@pytest.mark.slow
 def test_asynchronous_rollouts_are_never_older_than_asked_for(tmp_path: Path) -> None:
     out = tmp_path / "run"
     settings = {"optimization__updates": "4", "rollout__max_turns": "2"}
