@@ -50,7 +50,9 @@ of the same quality, not the same bytes. The registry pins the shipped files by 
 def _episodes(task: str, shown: TaskDemonstrations) -> str:
     """Which episodes of a task are cloned, of whom, and in which view."""
     share = shown.mistakes
-    notes = [f"{percent_text(share, 0)} of them of a player who makes mistakes"] if share else []
+    notes = (
+        [f"{percent_text(share, 0)} of the turns of a player who makes mistakes"] if share else []
+    )
     notes += [f"`--set {task}.{name}={value}`" for name, value in shown.settings.items()]
     episodes = f"{shown.episodes:,} training episodes (stream {shown.stream})"
     return ", ".join([episodes, *notes])

@@ -55,13 +55,15 @@ class Stage(_Strict):
             A first stage on the ends of prompts costs a fraction and learns faster, where what
             matters stands at the end. By task where several are cloned; all of a prompt for those
             that are not named.
-        shares: Of the turns of a step, by task, where several are cloned; they need not add up to
-            1. None for as many of each.
+        shares: How often a turn of each task is drawn, where several are cloned; they need not add
+            up to 1. None for alike. What a stage leaves out (`first_turns`, `careful`) is replaced
+            by a draw from all tasks, so tasks of long episodes get less than their share of a step.
         first_turns: Only the first turns of episodes are shown: short prompts in which all that
             matters is what is asked for, to learn first how to take words from there.
         careful: Tasks whose careless player's responses are left out.
         balance: How far the kinds of a task's actions (their first words) are drawn alike, by task:
-            each in proportion to its turns to the power of 1 - balance, so that 1 is all alike.
+            each in proportion to its turns, mistakes included, to the power of 1 - balance, so that
+            1 is all alike.
             What decides can be rare, such as to take what a long search has found. Tasks that are
             not named are shown as they were played.
         batch_size: Turns per step; None for the training's.

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Container, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
@@ -37,13 +38,22 @@ _COMPARISONS: Final = re.compile(r"all-async-\d+|.+-specialist")
 def summary(board: Board, state: State) -> str:
     """The best method of every task and track, in one table that leads to each of them."""
     protocol = board.protocol(state.protocol) or board.protocols[0]
-    rows = [
-        _summary_row(board, protocol, panel, track, placed)
-        for panel in protocol.panels
-        for track, placed in _tracks(board, State(protocol=protocol.name), [panel.key])[
-            :_MOST_TRACKS
+    known = State(protocol=protocol.name)
+    mixed = _mixed(board, protocol)
+    rows = []
+    for panel in protocol.panels:
+        tracks = [
+            (track, placed)
+            for track, placed in _tracks(board, known, [panel.key])
+            if track not in mixed and not _COMPARISONS.fullmatch(track)
         ]
-    ]
+        rows += [
+            _summary_row(board, protocol, [panel], track, placed)
+            for track, placed in tracks[:_MOST_TRACKS]
+        ]
+    for name, panels in mixed.items():
+        found = _tracks(board, replace(known, track=name), [panel.key for panel in panels])
+        rows += [_summary_row(board, protocol, panels, track, placed) for track, placed in found]
     if not rows:
         return ""
     heads = [
@@ -59,33 +69,49 @@ def summary(board: Board, state: State) -> str:
     return page(table("The best method of every task", heads, rows, "lb-summary", True))
 
 
+def _mixed(board: Board, protocol: Protocol) -> dict[str, list[PanelFacts]]:
+    """The tracks of several tasks whose panels are played under a protocol, and these panels."""
+    grid = board.facts.grid
+    tracks = zip(grid.tracks, grid.panels, strict=False) if grid else ()
+    found = {name: [protocol.panel(key) for key in keys] for name, keys in tracks if len(keys) > 1}
+    return {
+        name: [panel for panel in panels if panel is not None]
+        for name, panels in found.items()
+        if None not in panels
+    }
+
+
 def _summary_row(
     board: Board,
     protocol: Protocol,
-    panel: PanelFacts,
+    panels: Sequence[PanelFacts],
     track: str,
     placed: Sequence[tuple[BoardRow, Rank]],
 ) -> list[Piece]:
     """What the summary says of a track: its leader, and how many methods it leads."""
+    keys = [panel.key for panel in panels]
     (first, _), *others = placed
-    success = _success(first, [panel.key])
+    success = _success(first, keys)
     event = Line(first, (), None).collapse
     seeds = joined(["of ", counted(len(first.checkpoints), "seed"), ", no logs"])
     if event is not None and event.low is not None and event.high is not None:
         ends = f"{whole_percent(event.low)}\u2013{whole_percent(event.high)}%"
         css = "lb-fallen" if event.happened else ""
         seeds = joined([element("span", f"{event.happened} of {event.known}", css), _soft(ends)])
-    go = query_of(State(protocol=protocol.name, panels=panel_name(panel)))
+    if len(panels) == 1:
+        asked, title = State(panels=panel_name(panels[0])), panel_title(panels[0])
+        kind = track.removeprefix(f"{panels[0].task}-")
+    else:
+        asked, title, kind = State(panels="built-in", track=track), f"{len(panels)} tasks", track
+    go = query_of(replace(asked, protocol=protocol.name))
     size = cells.number(first.parameters, "parameters") if first.parameters else ""
     entry = query_of(State(tab="entry", protocol=protocol.name, entry=first.id))
-    below = below_init_chip(success.value, init_success(board, first, [panel.key]))
+    below = below_init_chip(success.value, init_success(board, first, keys))
     return [
-        joined([link(go, panel_title(panel)), " ",
-                explained("track", element("span", line(track.removeprefix(f"{panel.task}-")),
-                                           "lb-soft"))]),
+        joined([link(go, title), " ", explained("track", element("span", line(kind), "lb-soft"))]),
         joined([method(first.recipe), _ties(first, others)]),
         joined([cells.percent(success.value), _soft(_ends(success)), " ", below]),
-        _best_dependable(placed, [panel.key]),
+        _best_dependable(placed, keys),
         seeds,
         joined([line(first.base_model), _soft(size)]),
         _methods_run(board, [row for row, _ in placed]),

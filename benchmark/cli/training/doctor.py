@@ -39,6 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
     from baselines.doctor.machine import Diagnosis, findings, read_machine
     from baselines.doctor.page import as_json, page
 
+    if arguments.task and arguments.init is None:
+        raise UserError("--task needs --init: it is about the policy that is to be trained")
     set_threads(arguments.threads)
     options = _options(arguments)
     machine = read_machine(Path(arguments.out or "runs"), choose_kind(options))

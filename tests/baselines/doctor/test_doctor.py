@@ -87,6 +87,8 @@ def test_a_policy_that_does_not_fit_is_a_problem(
     assert main(["doctor", "--no-smoke", *mixture, "webshop=4"]) == 0
     assert main(["doctor", "--no-smoke", *mixture, "webshop"]) == 2
     assert "give the number of groups of every task or of none" in capsys.readouterr().err
+    assert main(["doctor", "--no-smoke", "--task", "sokoban"]) == 2
+    assert "--task needs --init" in capsys.readouterr().err
 
 
 @pytest.mark.slow

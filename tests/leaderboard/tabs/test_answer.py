@@ -246,6 +246,27 @@ def test_holes_name_the_command_and_its_cost(tmp_path: Path) -> None:
     assert page.count("popover=") == 4
 
 
+def test_a_track_of_several_tasks_has_its_mean_in_the_summary(tmp_path: Path) -> None:
+    """40 and 20% on two tasks. Tracks of comparisons have no rows there."""
+    both = {ALFWORLD: [first(40)], SOKOBAN: [first(20)]}
+    mixed = board_row("20260101_m", both, recipe="grpo", track="all-standard")
+    apart = [
+        board_row("20260101_s", {SOKOBAN: [first(90)]}, recipe="grpo", track="sokoban-specialist"),
+        board_row("20260101_t", both, recipe="sampo", track="all-async-1"),
+    ]
+    content = board_content([mixed, *apart], ALFWORLD, SOKOBAN)
+    keys = (ALFWORLD.key, SOKOBAN.key)
+    grid = Grid(("all-standard",), ("grpo",), (), (), (keys,))
+    facts = BoardFacts(content.facts.version, content.facts.protocols, (), grid=grid)
+    path = tmp_path / PARQUET
+    path.write_bytes(parquet_bytes(BoardContent(facts, content.rows)))
+    page = summary(load(path), STATE)
+    (row,) = rows_of(page)
+    assert row[:2] == ["2 tasks all-standard", "GRPO the only one run"]
+    assert row[2].startswith("30.0 ")
+    assert "panels=built-in&amp;track=all-standard" in page
+
+
 def test_an_entry_counts_by_the_panels_of_its_track(tmp_path: Path) -> None:
     """Sokoban's own panel is solved by 80%, whatever else was played; of both panels 55%."""
     row = trained("a", "grpo", 80, 0, 0.9)
