@@ -24,7 +24,7 @@ from baselines.study.methods import (
 from baselines.study.schema import read_yaml
 from baselines.tracks.registry import track_names
 from benchmark.logs.lines import Word
-from benchmark.stats.formatting import points_text, range_text
+from benchmark.stats.formatting import percent_text, points_text, range_text
 from benchmark.stats.intervals import Interval
 from tasks.errors import UserError, suggestion
 from tasks.strict import Strict, first_fault
@@ -33,6 +33,8 @@ from tasks.texts import plural
 Outcome = Literal["reproduced", "contradicted", "not decided", "not run"]
 MOST: Final = 2 / 3
 """Share of the seeds that must collapse where a method is said to."""
+BUSY: Final = 0.9
+"""Processor time over wall time, below which a training has waited for cores."""
 LEAST_SEEDS: Final = 3
 """Seeds of every method without which nothing is decided."""
 
@@ -231,6 +233,12 @@ def _compared(claim: Claim, found: Mapping[str, TrackResults]) -> ClaimVerdict:
     if claim.at == "end":
         numbers += _by_task(results, lambda panel: across_tracks(recipe, results, others, [panel]))
     verdict = ClaimVerdict(claim, _above(margin, claim.above), numbers)
+    waited = [f"{name} {percent_text(m.busy, 0)}" for name, m in runs.items() if m.busy < BUSY]
+    if claim.at == "seconds" and waited:
+        numbers += (
+            f"; seconds count on an idle machine, processor over wall time: {', '.join(waited)}"
+        )
+        verdict = replace(verdict, outcome="not decided", numbers=numbers)
     return _if_seeds(verdict, {name: len(method.runs) for name, method in runs.items()})
 
 

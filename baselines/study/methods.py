@@ -73,6 +73,15 @@ class RecipeRuns:
         return statistics.fmean(seconds) / 60 if seconds else None
 
     @property
+    def busy(self) -> float:
+        """Processor time over wall time of the training that waited most for its cores."""
+        return min(
+            run.facts.cpu_seconds["train"] / run.log.updates[-1].seconds_total
+            for run in self.runs
+            if run.log is not None
+        )
+
+    @property
     def episodes(self) -> float | None:
         """Training episodes of a run, mean."""
         return statistics.fmean(map(episodes_of, self.logs)) if self.logs else None

@@ -346,6 +346,11 @@ def test_at_equal_seconds_a_slower_track_is_behind(tmp_path: Path, tiny_tracks: 
     assert (equal[0], equal[1].value) == (20, 0.25)
     said = compare(found, "fixed", "tuned", at="seconds")[1]
     assert said == f"grpo after 20 s: {points(equal[1])}"
+    # Runs that waited for a core say nothing about seconds.
+    found["tuned"].methods["grpo"].runs[0].facts.cpu_seconds["train"] = 5.0
+    outcome, said = compare(found, "fixed", "tuned", at="seconds")
+    assert outcome == "not decided"
+    assert said.endswith("; seconds count on an idle machine, processor over wall time: tuned 25%")
 
 
 def test_a_comparison_with_another_track_needs_all_seeds(tmp_path: Path, tiny_tracks: Path) -> None:
