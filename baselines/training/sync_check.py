@@ -135,7 +135,7 @@ class SyncCheck:
             UserError: Not the same ones did.
         """
         assert self._engine is not None
-        anew = {n for n, one in given.items() if one.rounded != given_before[n].rounded}
+        new = {n for n, one in given.items() if one.rounded != given_before[n].rounded}
         same = {n for n, one in given.items() if one.sent == given_before[n].sent}
         moved: defaultdict[str, bool] = defaultdict(bool)
         hidden: set[str] = set()
@@ -145,8 +145,8 @@ class SyncCheck:
             else:  # Packed by vLLM's CPU kernels. One of unknown sources may hide any.
                 hidden.update(_sources(name, given) or given)
         known = {name: of for name in moved if (of := _sources(name, given))}
-        stale = [name for name, of in known.items() if not moved[name] and anew.intersection(of)]
-        if stale or (anew - hidden and not any(moved.values())):
+        stale = [name for name, of in known.items() if not moved[name] and new.intersection(of)]
+        if stale or (new - hidden and not any(moved.values())):
             raise UserError(
                 f"{len(stale)} of {len(moved)} tensors of the {self._engine.name} engine stayed as "
                 f"they were when new weights were sent{_first(stale)}: responses come from an old "
@@ -158,7 +158,7 @@ class SyncCheck:
                 f"{len(wrong)} of {len(moved)} tensors of the {self._engine.name} engine changed "
                 f"though the weights sent were the same{_first(wrong)}. {CAUSES}"
             )
-        return bool(anew)
+        return bool(new)
 
 
 def _digests(weights: Mapping[str, torch.Tensor]) -> dict[str, _Given]:
