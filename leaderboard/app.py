@@ -122,11 +122,12 @@ def build(board: Board, submissions: Path) -> gr.Blocks:
                 _prose("about", _about_page),
             )
         plain_html(footer(board))
+        shown = drawn_for(board.protocols[0].name)
         for part in parts:
             # What a tab shows first is kept: nobody waits for its intervals and tests.
             _, first = offered_by(board, part.tab)
             part.drawn(first)
-        _wire(demo, Page(board, parts, tabs, notice, protocol, drawn_for()))
+        _wire(demo, Page(board, parts, tabs, notice, protocol, drawn_for(), shown))
     return demo
 
 
@@ -328,7 +329,7 @@ def _wire_part(whole: Page, part: TabPart) -> None:
         )
     part.opened_by.select(
         partial(on_tab, whole, part),
-        inputs=[whole.protocol, whole.task, part.drawn_for, *part.controls.values()],
+        inputs=[whole.protocol, whole.shown, whole.task, part.drawn_for, *part.controls.values()],
         outputs=[part.drawn_for, *contents],
         **whole.event,
     )

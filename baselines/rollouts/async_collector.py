@@ -29,10 +29,9 @@ class AsyncCollector(Collector):
     _batches: deque[asyncio.Task[list[PlayedGroup]]]
 
     async def __aenter__(self) -> Self:
-        """Begin the first batches."""
+        """Nothing is under way yet; `advance` begins it."""
         self._begun = self.position
         self._batches = deque()
-        self.advance(self.config.optimization.updates)
         return self
 
     async def __aexit__(

@@ -127,6 +127,7 @@ class Trainer:
                 await self._begin(resumed)
                 reason = self._early_stopping.reason(self.learner, self.validator)
                 async with collector:
+                    collector.advance(self.config.optimization.updates - self.state.update)
                     while self.state.update < self.config.optimization.updates and reason is None:
                         try:
                             reason = await self.update(collector)

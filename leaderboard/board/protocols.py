@@ -1,8 +1,13 @@
 """What the board's file says beside its entries: protocols, their panels, what was refused."""
 
+import re
 from dataclasses import dataclass
+from typing import Final
 
 from leaderboard.board.rows import PanelKey
+
+COMPARISONS: Final = re.compile(r"all-async-\d+|.+-specialist")
+"""Names of tracks that are there to compare a method with itself on another one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,8 @@ class Page:
         protocol: Which protocol is shown.
         task: Holds the panels that were asked for last: a tab that was never open does not know
             yet what its own choice was set to.
+        shown: Holds the name of the protocol that the controls belong to. While it differs from
+            `protocol`, the answer to a choice of protocol is under way, and draws what it opens.
     """
 
     board: Board
@@ -79,6 +81,7 @@ class Page:
     notice: gr.HTML
     protocol: gr.Dropdown
     task: gr.Textbox
+    shown: gr.Textbox
 
     @property
     def event(self) -> dict[str, Any]:
@@ -96,7 +99,13 @@ class Page:
     @property
     def all(self) -> list[gr.blocks.Block]:
         """Everything that a link may change."""
-        found: list[gr.blocks.Block] = [self.tabs, self.notice, self.protocol, self.task]
+        found: list[gr.blocks.Block] = [
+            self.tabs,
+            self.notice,
+            self.protocol,
+            self.task,
+            self.shown,
+        ]
         for part in self.parts:
             found += [part.drawn_for, *part.controls.values()]
             found += [component for component, _ in part.contents]
@@ -148,18 +157,30 @@ def on_panels(page: Page, part: TabPart, others: int, protocol: str, *values: An
 
 
 def on_tab(
-    page: Page, part: TabPart, protocol: str, task: str, drawn_for: str, *values: Any
+    page: Page,
+    part: TabPart,
+    protocol: str,
+    shown: str,
+    task: str,
+    drawn_for: str,
+    *values: Any,
 ) -> list[Any]:
     """A tab was opened: draw it, unless it shows what its controls say already.
+
+    Nor while another protocol was chosen and its controls have not come: what they say is of the
+    old one, and would overwrite the answer.
 
     Args:
         page: The page.
         part: The tab.
-        protocol: Name of the protocol that is shown.
+        protocol: Name of the protocol that is chosen.
+        shown: Name of the one that the controls belong to.
         task: The panels that were asked for last, in any tab; empty for none.
         drawn_for: What it was drawn for.
         values: Of all of its controls, in order.
     """
+    if shown != protocol:
+        return [gr.skip()] * (len(part.contents) + 1)
     asked = dict(zip(part.controls, values, strict=True))
     if task and "panels" in asked:
         asked["panels"] = task
@@ -189,7 +210,7 @@ def on_link(
         return {page.notice: gr.skip()}
     found = open_query(page.board, asked)
     state = filled(page.board, found.state)
-    changes: Updates = {page.tabs: gr.Tabs(selected=state.tab)}
+    changes: Updates = {page.tabs: gr.Tabs(selected=state.tab), page.shown: state.protocol}
     said = found.ignored.text
     changes[page.notice] = wrapped(note(said, "lb-notice")) if said else ""
     shares = any(part.tab == state.tab and "panels" in part.controls for part in page.parts)

@@ -1,6 +1,5 @@
 """What the board says first: the best method of every task, and who leads the chosen one."""
 
-import re
 from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import replace
@@ -13,7 +12,7 @@ from benchmark.stats.dependable import LEAST_SEEDS
 from benchmark.stats.formatting import whole_percent
 from benchmark.stats.intervals import Interval
 from leaderboard.board.board import Board
-from leaderboard.board.protocols import PanelFacts, Protocol
+from leaderboard.board.protocols import COMPARISONS, PanelFacts, Protocol
 from leaderboard.board.rows import OPEN, BoardRow, PanelKey
 from leaderboard.page.glossary import explained
 from leaderboard.page.marks import below_init_chip
@@ -30,8 +29,6 @@ from tasks.texts import counted
 
 _MOST_TRACKS: Final = 3
 _MOST_TIES: Final = 2
-_COMPARISONS: Final = re.compile(r"all-async-\d+|.+-specialist")
-"""Tracks that are there to compare a method with itself."""
 
 
 @lru_cache(maxsize=64)
@@ -45,7 +42,7 @@ def summary(board: Board, state: State) -> str:
         tracks = [
             (track, placed)
             for track, placed in _tracks(board, known, [panel.key])
-            if track not in mixed and not _COMPARISONS.fullmatch(track)
+            if track not in mixed and not COMPARISONS.fullmatch(track)
         ]
         rows += [
             _summary_row(board, protocol, [panel], track, placed)
@@ -210,7 +207,7 @@ def _tracks(
 
 def order_of_track(track: str, entries: int) -> tuple[bool, bool, bool, int, str]:
     """Where a track stands among others: usual settings first, then the largest one."""
-    comparison = _COMPARISONS.fullmatch(track) is not None
+    comparison = COMPARISONS.fullmatch(track) is not None
     return track == OPEN, comparison, track.endswith("-stress"), -entries, track
 
 

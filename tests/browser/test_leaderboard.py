@@ -289,8 +289,6 @@ def test_protocols_stay_apart(page: Page) -> None:
     open_tab(page, "Entry")
     expect(page.get_by_role("combobox", name="Entry", exact=True)).to_have_value("A policy entry")
     choose(page, "Protocol", "v1: the standard")
-    # Until the choice is answered, a tab that is opened keeps the task that is shown.
-    page.wait_for_load_state("networkidle")
     open_tab(page, "Board")
     expect(page.locator(".lb-count").first).to_have_text(re.compile("^30 entries"))
 

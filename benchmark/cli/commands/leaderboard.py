@@ -1,7 +1,6 @@
 """`arlarena-bench leaderboard`: check all submissions, write the board's files, serve the page."""
 
 import argparse
-import re
 import sys
 from pathlib import Path
 from statistics import fmean
@@ -97,12 +96,15 @@ def _grid() -> "Grid":
     from baselines.study.cells import cells_there, read_cell, read_plays
     from baselines.study.methods import collapse_of
     from baselines.tracks.registry import RESULTS
-    from leaderboard.board.protocols import Grid, StudyRun
+    from leaderboard.board.protocols import COMPARISONS, Grid, StudyRun
 
-    # Tracks of comparisons are made for one recipe, and the paper's for machines with GPUs.
+    # The paper's tracks are made for machines with GPUs.
     registered = registered_tracks()
-    apart = re.compile(r"paper-.*|all-async-.*|.*-specialist")
-    tracks = [name for name in sorted(registered) if not apart.fullmatch(name)]
+    tracks = [
+        name
+        for name in sorted(registered)
+        if not name.startswith("paper-") and not COMPARISONS.fullmatch(name)
+    ]
     runs = []
     for cell in (cell for track in tracks for cell in cells_there(RESULTS, track)):
         try:

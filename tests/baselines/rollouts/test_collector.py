@@ -1,7 +1,8 @@
 """Collecting from the real world: which groups, in which order, how often, and how old."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import pytest
 from accelerate import Accelerator
@@ -239,11 +240,17 @@ async def until(done: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
-def asynchronous(staleness: int, engine: ByteEngine, *own: str, recipe: str = "grpo") -> Collector:
+@asynccontextmanager
+async def asynchronous(
+    staleness: int, engine: ByteEngine, *own: str, recipe: str = "grpo"
+) -> AsyncIterator[Collector]:
+    """A collector that has begun, with more updates to come than it may be ahead."""
     own = ("rollout.groups=2", f"rollout.max_staleness={staleness}", *own)
     collector = make(engine, *own, recipe=recipe)
     assert isinstance(collector, AsyncCollector)
-    return collector
+    async with collector:
+        collector.advance(8)
+        yield collector
 
 
 @pytest.mark.slow

@@ -134,10 +134,12 @@ def test_panels_are_those_of_all_tabs(page: Page) -> None:
     assert "ALFWorld" in content and "Sokoban" not in content
 
 
-def choose_tab(page: Page, tab: str, drawn_for: str, task: str = "", **values: Any) -> list[Any]:
+def choose_tab(
+    page: Page, tab: str, drawn_for: str, task: str = "", shown: str = "v2", **values: Any
+) -> list[Any]:
     own = part(page, tab)
     given = [values.get(name, control.value) for name, control in own.controls.items()]
-    return on_tab(page, own, "v2", task, drawn_for, *given)
+    return on_tab(page, own, "v2", shown, task, drawn_for, *given)
 
 
 def test_a_tab_is_drawn_when_it_is_opened_and_only_then(page: Page) -> None:
@@ -148,6 +150,8 @@ def test_a_tab_is_drawn_when_it_is_opened_and_only_then(page: Page) -> None:
     assert "No entry" in content
     assert drawn_for == "tab=stability&protocol=v2&panels=sokoban%2Fbuiltin"
     assert choose_tab(page, "stability", drawn_for) == [gr.skip()] * 7
+    # Its controls still are those of another protocol: the answer to that choice will draw.
+    assert choose_tab(page, "stability", "", shown="v1") == [gr.skip()] * 7
     for asked in ({"panels": "alfworld/builtin"}, {"task": "alfworld/builtin"}):
         changed, *_ = choose_tab(page, "stability", drawn_for, **asked)
         assert changed == "tab=stability&protocol=v2&panels=alfworld%2Fbuiltin"
@@ -243,9 +247,10 @@ def test_another_protocol_changes_all_tabs_and_what_they_offer(page: Page) -> No
     (content, _) = board.contents[3]
     assert content not in changes
     given = [control.value for control in board.controls.values()]
-    *_, drawn, _ = on_tab(page, board, "v1", "", board.drawn_for.value, *given)
+    *_, drawn, _ = on_tab(page, board, "v1", "v1", "", board.drawn_for.value, *given)
     assert "v1-3" in drawn and "v2-3" not in drawn
     back = on_link(page, {"protocol": "v2"}, "")
+    assert (changes[page.shown], back[page.shown]) == ("v1", "v2")
     assert "v2-3" in back[content]
 
 

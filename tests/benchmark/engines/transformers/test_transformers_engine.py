@@ -72,7 +72,7 @@ def first_difference_is_a_tie(
 def rounding_decides(
     reference: PreTrainedModel, sampling: Sampling, seed: int, one: Generation, other: Generation
 ) -> bool:
-    """Whether two draws part where noise of 1e-5 on the reference's logits makes it either token."""
+    """Whether noise of 1e-5 on the reference's logits decides between two draws that part."""
     ids, others = one.response_ids, other.response_ids
     assert one.prompt_ids is not None and ids is not None and others is not None
     at, logits = logits_of_the_first_difference(reference, one.prompt_ids, ids, others)
