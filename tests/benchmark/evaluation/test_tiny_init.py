@@ -83,42 +83,30 @@ def test_an_init_plays_as_it_is_known_to(
     assert sum(same) >= 0.9 * episodes
 
 
+# Of `tiny-all`, 20% on every task was asked for; its upper ends were set when it was made.
 @pytest.mark.parametrize(
-    ("name", "episodes", "low", "high"),
+    ("name", "task", "episodes", "low", "high"),
     [
-        ("tiny-sokoban", 256, 0.20, 0.35),
-        ("tiny-alfworld", 144, 0.30, 0.60),
-        ("tiny-tir-math", 250, 0.30, 0.60),
-        ("tiny-webshop", 256, 0.30, 0.60),
-        ("tiny-alfworld-mixed", 144, 0.10, 0.20),
-        ("tiny-webshop-mixed", 256, 0.10, 0.20),
+        ("tiny-sokoban", "sokoban", 256, 0.20, 0.35),
+        ("tiny-alfworld", "alfworld", 144, 0.30, 0.60),
+        ("tiny-tir-math", "tir_math", 250, 0.30, 0.60),
+        ("tiny-webshop", "webshop", 256, 0.30, 0.60),
+        ("tiny-alfworld-mixed", "alfworld", 144, 0.10, 0.20),
+        ("tiny-webshop-mixed", "webshop", 256, 0.10, 0.20),
+        ("tiny-all", "sokoban", 256, 0.20, 0.45),
+        ("tiny-all", "alfworld", 144, 0.20, 0.60),
+        ("tiny-all", "webshop", 256, 0.20, 0.35),
+        ("tiny-all", "tir_math", 250, 0.30, 0.90),
     ],
 )
-def test_an_init_lies_in_its_band(name: str, episodes: int, low: float, high: float) -> None:
-    """Under-trained on purpose: reinforcement learning has room in both directions."""
-    run = accepted_run(name)
-    (panel,) = run.summary.panels
-    assert run.manifest.model.sha256 == find_model(name).identity.sha256
-    assert (panel.records, panel.errors) == (episodes, 0)
-    assert low <= panel.success.value <= high
-
-
-@pytest.mark.parametrize(
-    ("task", "episodes", "low", "high"),
-    [
-        ("sokoban", 256, 0.20, 0.45),
-        ("alfworld", 144, 0.20, 0.60),
-        ("webshop", 256, 0.20, 0.35),
-        ("tir_math", 250, 0.30, 0.90),
-    ],
-)
-def test_one_init_lies_in_its_band_on_every_task(
-    task: str, episodes: int, low: float, high: float
+def test_an_init_lies_in_its_band(
+    name: str, task: str, episodes: int, low: float, high: float
 ) -> None:
-    run = accepted_run("tiny-all")
+    """Under-trained on purpose: reinforcement learning has room in both directions."""
+    run, source = accepted_run(name), find_model(name)
     panels = {panel.task: panel for panel in run.summary.panels}
-    assert tuple(panels) == tuple(sorted(find_model("tiny-all").tasks))
-    assert run.manifest.model.sha256 == find_model("tiny-all").identity.sha256
+    assert set(panels) == set(source.tasks)
+    assert run.manifest.model.sha256 == source.identity.sha256
     panel = panels[task]
     assert (panel.panel, panel.records, panel.errors) == ("builtin", episodes, 0)
     assert low <= panel.success.value <= high
