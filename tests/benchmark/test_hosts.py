@@ -193,14 +193,14 @@ async def test_long_messages_in_both_directions_at_once() -> None:
         episodes = [await opened(host, number) for number in range(16)]
         for episode in episodes:
             await episode.reset()
-        busy = asyncio.create_task(episodes[0].step("sleep 0.3"))
+        busy = asyncio.create_task(episodes[0].step("sleep 2"))
         steps = [
             episode.step(f"<think>{text}</think><action>{text}</action>")
             for episode in episodes[1:]
         ]
         began = time.monotonic()
         await asyncio.sleep(0.01)
-        assert time.monotonic() - began < 0.25  # the event loop went on
+        assert time.monotonic() - began < 1.5  # the event loop went on
         for step in await asyncio.gather(*steps):
             assert step.format_ok
         await busy

@@ -286,6 +286,7 @@ def test_protocols_stay_apart(page: Page) -> None:
     expect(page.locator(".lb-count").first).to_have_text(re.compile("^1 entry,"))
     # The choice leads to the tab Board, which a busy browser shows after the table.
     page.wait_for_load_state("networkidle")
+    page.evaluate("() => new Promise(done => requestIdleCallback(() => setTimeout(done, 200)))")
     open_tab(page, "Entry")
     expect(page.get_by_role("combobox", name="Entry", exact=True)).to_have_value("A policy entry")
     choose(page, "Protocol", "v1: the standard")

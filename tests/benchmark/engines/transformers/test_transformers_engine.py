@@ -4,7 +4,6 @@ import asyncio
 import json
 import random
 import shutil
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from benchmark.engines.transformers.decoding import draw, uniforms
 from benchmark.engines.transformers.engine import TransformersEngine
 from tasks.errors import UserError
 from tasks.seeding import stable_seed
+from tests.support.engines.steps import counted_steps
 from tests.support.engines.tiny_model import ask, make_tiny_model, mixed_prompts
 
 CONTEXT = 512
@@ -256,25 +256,28 @@ async def test_requests_join_a_running_batch(folder: Path) -> None:
 async def test_a_cancelled_request_gives_its_place_up(folder: Path) -> None:
     async with TransformersEngine(folder, max_batch=1) as engine:
         sampling = Sampling(temperature=2.0, max_tokens=450)
-        began = time.perf_counter()
+        steps = counted_steps(engine)
         await engine.generate(ask("Go on.", sampling, 0))
-        alone = time.perf_counter() - began
+        alone = len(steps)
         long = [asyncio.create_task(engine.generate(ask("Go on.", sampling, 0))) for _ in range(20)]
-        await asyncio.sleep(0.05)
-        began = time.perf_counter()
+        while len(steps) == alone:
+            await asyncio.sleep(0.01)
+        before = len(steps)
         for task in long:
             task.cancel()
         await engine.generate(ask("Short.", Sampling(max_tokens=2)))
-        assert time.perf_counter() - began < 5 * alone
+        assert len(steps) - before < 20 < alone
 
 
 async def test_leaving_stops_at_once_and_tells_those_who_wait(folder: Path) -> None:
     async with TransformersEngine(folder) as engine:
         sampling = Sampling(temperature=2.0, max_tokens=450)
+        steps = counted_steps(engine)
         waiting = [asyncio.create_task(engine.generate(ask("Go.", sampling, s))) for s in range(64)]
-        await asyncio.sleep(0.2)
-        began = time.perf_counter()
-    assert time.perf_counter() - began < 1.0
+        while not steps:
+            await asyncio.sleep(0.01)
+        before = len(steps)
+    assert len(steps) <= before + 2  # of 450
     outcomes = await asyncio.gather(*waiting, return_exceptions=True)
     unfinished = [o for o in outcomes if isinstance(o, BaseException)]
     assert unfinished
