@@ -9,6 +9,7 @@ from baselines.study.methods import collapse_of
 from baselines.study.schema import Cell
 from baselines.study.workspace import StudySetting, Survey, read_state
 from benchmark.logs.training_log import LOG, read_training_log
+from benchmark.stability.collapse import judged_success
 
 
 class StatusRow(TypedDict):
@@ -23,7 +24,8 @@ class StatusRow(TypedDict):
         failed: Seeds whose last process failed, with what it said.
         outdated: Seeds whose files are of another track or protocol, with the reason.
         collapsed: Finished seeds that have collapsed.
-        gain: Last validation minus the first one, mean over finished seeds.
+        gain: Success at the last validation minus that at the first one (`judged_success`), mean
+            over finished seeds.
     """
 
     track: str
@@ -78,8 +80,7 @@ def rows_of(cells: Sequence[Cell], found: Survey, setting: StudySetting) -> list
             if (each.cell.track, each.cell.recipe) == (track, recipe) and each.log is not None
         ]
         row["collapsed"] = sum(collapse_of(log) is not None for log in logs)
-        validated = [log.validations for log in logs if log.validations]
-        gains = [lines[-1].success - lines[0].success for lines in validated]
+        gains = [curve[-1][1] - curve[0][1] for log in logs if (curve := judged_success(log))]
         row["gain"] = statistics.fmean(gains) if gains else None
     return list(rows.values())
 

@@ -290,7 +290,7 @@ def collapse_update(log: TrainingLog, panel: str | None = None) -> int | None:
         panel: Whose success counts; by default the first one's, or of a run on several tasks the
             mean over theirs.
     """
-    curve = _success_of(log, panel)
+    curve = judged_success(log, panel)
     step = collapse_step([success for _, success in curve])
     return None if step is None else curve[step][0]
 
@@ -301,13 +301,18 @@ def fall_update(log: TrainingLog) -> int | None:
     Args:
         log: The run; what success counts is that of `collapse_update`.
     """
-    curve = _success_of(log, None)
+    curve = judged_success(log)
     step = fall_step([success for _, success in curve])
     return None if step is None else curve[step][0]
 
 
-def _success_of(log: TrainingLog, panel: str | None) -> list[tuple[int, float]]:
-    """Updates and success of the validations that a run is judged by."""
+def judged_success(log: TrainingLog, panel: str | None = None) -> list[tuple[int, float]]:
+    """Updates and success of the validations that a run is judged by.
+
+    Args:
+        log: The run.
+        panel: Which panel; None for the first, or the mean over tasks of a run on several.
+    """
     if not log.validations:
         return []
     if panel is None and log.several_tasks:

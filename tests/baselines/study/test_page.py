@@ -84,7 +84,9 @@ def test_a_page_has_table_curves_verdicts_and_what_is_missing(
 
 
 @pytest.mark.slow
-def test_a_page_of_several_tasks_begins_with_their_mean(tmp_path: Path, tiny_tracks: Path) -> None:
+def test_a_page_of_several_tasks_begins_with_their_mean(
+    tmp_path: Path, tiny_tracks: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     study_text = "name: tiny\nblocks: [{tracks: [mixed], recipes: [grpo], seeds: [0]}]\n"
     (tmp_path / "study.yaml").write_text(study_text)
     (tmp_path / "claims.yaml").write_text("claims: []\n")
@@ -107,6 +109,10 @@ def test_a_page_of_several_tasks_begins_with_their_mean(tmp_path: Path, tiny_tra
     assert "| track | method | sokoban | tir_math |" in table
     (row,) = [line.split(" | ") for line in table.splitlines() if line.startswith("| mixed | grpo")]
     assert [cell.split()[0] for cell in row[2:]] == ["100.0", "25.0"]
+    capsys.readouterr()
+    assert study(tmp_path, "status", "--json") == 0
+    *_, trained = json.loads(capsys.readouterr().out)["rows"]
+    assert trained["gain"] == 0  # 4 of 8 and 3 of 8, before and after
 
 
 @pytest.mark.slow

@@ -43,7 +43,8 @@ def finish(
         cell: Which one.
         current_track: Its track.
         solved: Numbers of the episodes that the last weights solve on the first panel.
-        curve: Episodes solved at the validations, which are spaced evenly, on every panel.
+        curve: Episodes solved at the validations, which are spaced evenly, on the first panel; one
+            less on each further one.
         other: As `solved`, on all other panels.
         played: Training episodes of every update.
         cpu: Seconds of the training; the evaluation takes none.
@@ -114,10 +115,10 @@ def _write_log(
             spent = {"rollout/episodes": played, "seconds/total": seconds}
             lines.append(update_line(update, spent))
         if update % every == 0:
-            for protocol in protocols:
+            for place, protocol in enumerate(protocols):
                 one = len(protocols) == 1
                 panel = protocol.panel if one else f"{protocol.task}.{protocol.panel}"
-                solved = curve[update // every]
+                solved = max(0, curve[update // every] - place)
                 lines.append(validation_line(update, solved, protocol.episodes, panel=panel))
     write_log(run, lines)
 
