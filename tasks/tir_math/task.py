@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import version
@@ -130,6 +131,19 @@ class TirMathTask(Task):
         if rng.random() < 0.5:
             return format_code("I try this.", f"print({first} * {second})")
         return format_answer("I guess.", str(first))
+
+    def careless_response(self, episode: Episode, rng: random.Random) -> str:
+        """The question's first number as the answer, without a program; after one, as the expert.
+
+        Where the question has no number, or nothing is known of the problem, any mistake.
+        """
+        playing = self._own(episode)
+        number = re.search(r"\d+", self.describe(playing.entry))
+        if "kind" not in playing.entry.data or number is None:
+            return self.mistaken_response(episode, rng)
+        if playing.output is not None:
+            return self.expert_response(episode)
+        return format_answer("I guess.", number.group())
 
     def typed_response(self, line: str) -> str:
         """A program of one line, or an answer."""

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -270,6 +271,22 @@ def test_the_random_policy_is_well_formed() -> None:
         episode = TASK.episode(ENTRY, 5)
         episode.reset()
         assert episode.step(TASK.random_response(episode, rng)).format_ok
+
+
+@pytest.mark.slow
+def test_the_careless_player_guesses_what_a_program_would_tell() -> None:
+    rng = random.Random(0)
+    for entry in PANEL.entries[:25]:
+        episode = TASK.episode(entry, 5)
+        episode.reset()
+        guess = TASK.careless_response(episode, rng)
+        assert re.findall(r"\d+", guess)[0] in TASK.describe(entry)
+        episode.step(TASK.expert_response(episode))
+        assert TASK.careless_response(episode, rng) == TASK.expert_response(episode)
+        guessed = TASK.episode(entry, 5)
+        guessed.reset()
+        outcome = guessed.step(guess).outcome
+        assert outcome is not None and not outcome.success, entry.id
 
 
 def test_without_a_sandbox_nothing_is_played(
