@@ -1,4 +1,4 @@
-"""Settings of one's own: `--set`, contradictions, which layer wins."""
+"""User settings: `--set`, contradictions, which layer wins."""
 
 from pathlib import Path
 from typing import Any

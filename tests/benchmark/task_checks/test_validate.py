@@ -213,7 +213,7 @@ class Proud(SmallTask):
 
 
 class NotANumber(SmallTask):
-    """Pays what is no number."""
+    """Its rewards are NaN."""
 
     def world(self, entry: PanelEntry) -> Level:
         class Paying(Level):
