@@ -26,6 +26,8 @@ from benchmark.submissions.plays.likeness import ALIKE_SHARE, FEWEST_ALIKE, Like
 from benchmark.submissions.plays.play_hash import EpisodeKey, PlayHash
 
 ROOT = Path(__file__).parents[3]
+PanelOf = tuple[Path, tuple[str, str]]
+"""A file of records, with a task and panel: the check compares each panel by itself, too."""
 SHOWN = 10
 SHOWN_OF_TASK = 2
 
@@ -57,24 +59,26 @@ def main() -> None:
         *sorted(ROOT.glob("submissions/*/runs/*/episodes.jsonl.zst")),
         *sorted(ROOT.glob("baselines/results/*/*.episodes.jsonl.zst")),
     ]
-    runs: dict[Path, dict[EpisodeKey, PlayHash]] = {}
-    policies: dict[Path, dict[EpisodeKey, PlayHash]] = {}
+    runs: dict[PanelOf, dict[EpisodeKey, PlayHash]] = {}
+    policies: dict[PanelOf, dict[EpisodeKey, PlayHash]] = {}
     traces: dict[Path, Traces] = {}
     for file in files:
         plays, traces[file], is_policy = _plays(file)
         group = policies if is_policy else runs
-        if plays and plays not in group.values():
-            group[file] = plays
+        for panel in sorted({key[:2] for key in plays}):
+            part = {key: play for key, play in plays.items() if key[:2] == panel}
+            if part not in group.values():
+                group[file, panel] = part
     pairs = [
         pair
-        for (one, mine), (other, theirs) in combinations(runs.items(), 2)
+        for ((one, _), mine), ((other, _), theirs) in combinations(runs.items(), 2)
         for pair in (_pair((one, other), mine, theirs), _pair((other, one), theirs, mine))
         if pair.found.common
     ]
     inits = [pair for pair in pairs if any(map(_is_init, pair.files))]
     _print("weights that were trained", [pair for pair in pairs if pair not in inits])
     _print("with an init", inits)
-    _print_equal([traces[file] for file in runs])
+    _print_equal([traces[file] for file in dict.fromkeys(file for file, _ in runs)])
     _print_policies(runs, policies)
 
 
@@ -86,18 +90,17 @@ def _print_equal(runs: Sequence[Traces]) -> None:
 
 
 def _print_policies(
-    runs: Mapping[Path, dict[EpisodeKey, PlayHash]],
-    policies: Mapping[Path, dict[EpisodeKey, PlayHash]],
+    runs: Mapping[PanelOf, dict[EpisodeKey, PlayHash]],
+    policies: Mapping[PanelOf, dict[EpisodeKey, PlayHash]],
 ) -> None:
     print("\nepisodes played as a policy plays them, and those solved:")
     found = []
-    for file, plays in runs.items():
-        for policy, theirs in policies.items():
+    for (file, _), plays in runs.items():
+        for (policy, _), theirs in policies.items():
             both = plays.keys() & theirs.keys()
             common = {key for key in both if plays[key].ended and theirs[key].ended}
             if len(common) < FEWEST_ALIKE:
                 continue
-            # A run has one task here.
             task = next(iter(common))[0] + (", init" if _is_init(file) else "")
             alike = sum(plays[key].acts_like(theirs[key]) for key in common) / len(common)
             solved = sum(plays[key].solved for key in common) / len(common)
