@@ -2,13 +2,16 @@
 
     python scripts/rerun_entry.py ENTRY --commit COMMIT --by NAME [--model SEED=FOLDER ...]
     python scripts/rerun_entry.py ENTRY --commit COMMIT --by NAME --updates 3
+    python scripts/rerun_entry.py submissions/NAME --commit COMMIT --by NAME --head HEAD
 
 The first plays a random sample of the entry's episodes with its published weights: a hub model, a
 registered init, or a folder with the stated hash, which is given or lies in the commit on the hub
 that the entry names as `weights`. The second is for entries on a track, whose runs repeat to the
 bit: it begins their trainings again and compares the first updates, which says nothing of who
-played the episodes and is another badge. Both write `submissions/reruns.yaml` if the result holds.
-Exit code 1 if it does not.
+played the episodes and is another badge. The third does what the first does for an entry of a pull
+request, whose folder is taken out of its last commit HEAD, which was fetched before: entries that
+play like another one wait for that (submissions/README.md, Copies). If the result holds, it is
+written into `reruns.yaml` in the folder of submissions. Exit code 1 if it does not.
 """
 
 import argparse
@@ -29,10 +32,12 @@ from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.files import write_atomically
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import downloaded, same_weights
-from benchmark.submissions.badges import RerunSample
 from benchmark.submissions.check import read_accepted
+from benchmark.submissions.checks.changes import export_folder
 from benchmark.submissions.checks.tracks import track_of
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint, ReadRun
+from benchmark.submissions.reading.repository import Repository
+from benchmark.submissions.reading.reruns import RerunSample
 from benchmark.submissions.rerun import (
     EPISODES,
     Key,
@@ -46,6 +51,7 @@ from benchmark.submissions.rerun import (
 from tasks.errors import UserError
 from tasks.texts import on_one_line
 
+ROOT = Path(__file__).parents[1]
 POLL_S = 1.0
 
 
@@ -56,16 +62,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--commit", required=True, help="commit of this code, later than the entry")
     parser.add_argument("--by", required=True, help="who answers for it")
     parser.add_argument("--day", type=date.fromisoformat, default=datetime.now(UTC).date())
-    parser.add_argument("--episodes", type=int, default=EPISODES, help="of every run")
+    parser.add_argument("--episodes", type=int, default=EPISODES, help="of every panel of a run")
     parser.add_argument("--model", action="append", default=[], metavar="SEED=MODEL")
     parser.add_argument("--updates", type=int, help="train so many updates again, on a track")
+    parser.add_argument("--head", help="last commit of the pull request that adds the entry")
     arguments = parser.parse_args(argv)
     try:
-        entry = read_accepted(arguments.entry)
-        sample = trained_again(entry, arguments) if arguments.updates else played(entry, arguments)
-        print(on_one_line(sample.text))
-        if sample.holds:
-            add_rerun(entry.folder, arguments.by, arguments.day, sample)
+        with tempfile.TemporaryDirectory() as place:
+            folder = arguments.entry
+            if arguments.head:
+                clone = Repository.at(ROOT)
+                head = clone.commit(arguments.head, "--head")
+                folder = export_folder(clone, head, folder.name, Path(place))
+            entry = read_accepted(folder)
+            repeat = trained_again if arguments.updates else played
+            sample = repeat(entry, arguments)
+            print(on_one_line(sample.text))
+            if sample.holds:
+                submissions = arguments.entry.parent
+                add_rerun(folder, arguments.by, arguments.day, sample, submissions)
     except UserError as error:
         print(f"rerun_entry: {on_one_line(str(error))}", file=sys.stderr)
         return 2
@@ -83,9 +98,10 @@ def played(entry: Entry, arguments: argparse.Namespace) -> RerunSample:
     for point in entry.checkpoints:
         folder = _weights(entry, point, given.get(str(point.checkpoint.seed)))
         for run in point.runs:
-            keys = drawn(run, arguments.commit, arguments.day, arguments.episodes)
-            runs.append(asyncio.run(_again(folder, run, keys)))
-            print(on_one_line(runs[-1].text), flush=True)
+            samples = drawn(run, arguments.commit, arguments.day, arguments.episodes)
+            for keys in samples.values():
+                runs.append(asyncio.run(_again(folder, run, keys)))
+                print(on_one_line(runs[-1].text), flush=True)
     return RerunSample(
         commit=arguments.commit,
         what="episodes",

@@ -1,26 +1,12 @@
 """Badges: what is proven about a submission, computed, plus reruns by maintainers."""
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Literal
 
-import yaml
-from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
-
-from benchmark.fields import Sha256
 from benchmark.submissions.check import CheckResult
-from benchmark.submissions.format.plain_yaml import read_plain_yaml
-from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
-from benchmark.submissions.reading.folder import MAX_SUBMISSION, read_plain
-from tasks.errors import UserError
-from tasks.strict import Strict, first_fault
-from tasks.texts import first_line
-
-RERUN: Final = "reruns.yaml"
-"""Beside the submissions, where none of them can touch it; maintainers write it."""
+from benchmark.submissions.reading.reruns import Rerun, rerun_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,54 +30,6 @@ class Badges:
     init: Literal["fixed", "open"] | None
     rerun: bool
     retrained: int = 0
-
-
-class RerunSample(Strict):
-    """What was repeated of an entry, and what came of it (`benchmark.submissions.rerun`).
-
-    Attributes:
-        commit: Of the code; with the day the seed of the sample.
-        what: Episodes that the weights played again, or updates that were trained again.
-        count: How many.
-        equal: Of these so many were equal: in all answers, or in all numbers.
-        holds: Whether that is what the records say, within their noise.
-    """
-
-    commit: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
-    what: Literal["episodes", "updates"]
-    count: Annotated[int, Field(ge=1)]
-    equal: Annotated[int, Field(ge=0)]
-    holds: bool
-
-    @property
-    def text(self) -> str:
-        """One line for people."""
-        done = "played" if self.what == "episodes" else "trained"
-        verdict = "they hold" if self.holds else "they do not hold"
-        return (
-            f"{self.count} {self.what} {done} again at commit {self.commit[:12]}, {self.equal} "
-            f"equal: {verdict}"
-        )
-
-
-class Rerun(Strict):
-    """One entry of the maintainers' reruns.
-
-    Attributes:
-        date: Day, ISO 8601.
-        by: Who.
-        note: What came out.
-        sample: What was repeated; null where a person has repeated it in another way.
-        submission_sha256: Of the entry's `submission.json`, which lists all its files by hash: a
-            record is of this content and does not pass to another entry of the same name; null
-            where it was written by hand for whatever has the name.
-    """
-
-    date: str
-    by: str
-    note: str
-    sample: RerunSample | None = None
-    submission_sha256: Sha256 | None = None
 
 
 def badges_of(verdict: CheckResult, reruns: Mapping[str, Rerun]) -> Badges:
@@ -125,24 +63,6 @@ def badges_of(verdict: CheckResult, reruns: Mapping[str, Rerun]) -> Badges:
     )
 
 
-def rerun_of(folder: Path, reruns: Mapping[str, Rerun]) -> Rerun | None:
-    """What maintainers have repeated of an entry; None if nothing, or of other content.
-
-    Args:
-        folder: The entry's folder; it was read before.
-        reruns: By folder name (`read_reruns`).
-    """
-    rerun = reruns.get(folder.name)
-    if rerun is None or rerun.submission_sha256 in (None, digest_of(folder)):
-        return rerun
-    return None
-
-
-def digest_of(folder: Path) -> str:
-    """SHA-256 of an entry's `submission.json`."""
-    return hashlib.sha256(read_plain(folder, SUBMISSION, MAX_SUBMISSION)).hexdigest()
-
-
 def _held(rerun: Rerun | None) -> bool:
     """Whether something was repeated, and holds."""
     return rerun is not None and (rerun.sample is None or rerun.sample.holds)
@@ -165,21 +85,3 @@ def _stability(entry: Entry) -> Literal["logs", "foreign logs", "none"]:
 def _is_judged(point: ReadCheckpoint) -> bool:
     """Whether there is a log to compute stability from; the check has seen that it is whole."""
     return point.log is not None and bool(point.log.validations)
-
-
-def read_reruns(submissions: Path) -> dict[str, Rerun]:
-    """What maintainers have repeated, by folder name; empty where the file is not there.
-
-    Raises:
-        UserError: The file breaks its schema.
-    """
-    path = submissions / RERUN
-    if not path.exists():
-        return {}
-    try:
-        content = read_plain_yaml(path.read_text("utf-8")) or {}
-        return TypeAdapter(dict[str, Rerun]).validate_python(content)
-    except ValidationError as error:
-        raise UserError(f"{path}: {first_fault(error)}") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise UserError(f"{path} cannot be read: {first_line(error)}") from error

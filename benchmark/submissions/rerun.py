@@ -30,32 +30,30 @@ from benchmark.logs.training_log import TrainingLog
 from benchmark.models import folder_sha256
 from benchmark.stats.formatting import points_text
 from benchmark.stats.paired import PairedDifference, Side
-from benchmark.submissions.badges import (
+from benchmark.submissions.reading.entry import ReadRun
+from benchmark.submissions.reading.reruns import (
+    EQUAL_PLAY,
     RERUN,
     Rerun,
     RerunSample,
     digest_of,
     read_reruns,
 )
-from benchmark.submissions.reading.entry import ReadRun
 from tasks.errors import UserError
 from tasks.seeding import stable_seed
 from tasks.texts import counted, digest_text
 
 Key = tuple[str, str, str, int]
 EPISODES: Final = 32
-"""Of every run, by default."""
-EQUAL_GREEDY: Final = 0.9
-"""Of the episodes of greedy decoding so many must have the recorded answers, to the letter: of
-another batch or machine a token that is nearly as likely as another is chosen now and then."""
+"""Of every panel of a run, by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class RerunOutcome:
-    """A sample of a run, played again.
+    """A sample of a run on one panel, played again.
 
     Attributes:
-        path: The run.
+        path: The run and the panel.
         recorded: Records of the sample.
         played: The same episodes, played again.
         greedy: Tokens were not drawn: the weights have one answer.
@@ -83,7 +81,7 @@ class RerunOutcome:
         """Whether these can be the weights: success is a tie, and greedy answers are equal."""
         ends = self.difference.difference
         tied = ends.low <= 0 <= ends.high
-        return tied and (not self.greedy or self.equal >= EQUAL_GREEDY * len(self.recorded))
+        return tied and (not self.greedy or self.equal >= EQUAL_PLAY * len(self.recorded))
 
     @property
     def text(self) -> str:
@@ -110,18 +108,26 @@ def folder_of(root: Path, sha256: str) -> Path:
     )
 
 
-def drawn(run: ReadRun, commit: str, day: date, count: int = EPISODES) -> list[Key]:
-    """The sample of a run.
+def drawn(
+    run: ReadRun, commit: str, day: date, count: int = EPISODES
+) -> dict[tuple[str, str], list[Key]]:
+    """The samples of a run, by task and panel: a copied panel does not hide among others.
 
     Args:
         run: The run.
         commit: The code's commit, which must be later than the entry's.
         day: The day.
-        count: Episodes; all where a run has fewer.
+        count: Episodes of a panel; all where it has fewer.
     """
-    keys = sorted(record.key for record in run.records)
-    seed = stable_seed("rerun", commit, day.isoformat(), run.path)
-    return sorted(random.Random(seed).sample(keys, min(count, len(keys))))
+    samples = {}
+    for panel in run.manifest.panels:
+        keys = sorted(
+            record.key for record in run.records if record.key[:2] == (panel.task, panel.panel)
+        )
+        seed = stable_seed("rerun", commit, day.isoformat(), run.path, panel.task, panel.panel)
+        sample = random.Random(seed).sample(keys, min(count, len(keys)))
+        samples[panel.task, panel.panel] = sorted(sample)
+    return samples
 
 
 async def play_again(
@@ -136,19 +142,17 @@ async def play_again(
     Args:
         run: The run.
         engine: Of the weights; started.
-        keys: Which episodes.
+        keys: Which episodes, of one panel.
         concurrency: Episodes in flight.
         env_processes: See `evaluate`.
 
     Raises:
         UserError: A panel is not the installed one.
     """
-    jobs = []
-    for protocol in run.manifest.panels:
-        task, panel = installed_panel(protocol)
-        entries = {entry.id: entry for entry in panel.entries}
-        own = [key for key in keys if key[:2] == (protocol.task, protocol.panel)]
-        jobs += [Job(task, entries[episode], repeat, protocol) for _, _, episode, repeat in own]
+    (protocol,) = (each for each in run.manifest.panels if (each.task, each.panel) == keys[0][:2])
+    task, panel = installed_panel(protocol)
+    entries = {entry.id: entry for entry in panel.entries}
+    jobs = [Job(task, entries[episode], repeat, protocol) for _, _, episode, repeat in keys]
     played: dict[Key, EpisodeRecord] = {}
 
     async def keep(trajectory: Trajectory) -> None:
@@ -158,9 +162,11 @@ async def play_again(
     async with EnvPool(env_processes) as hosts:
         await play(jobs, engine, concurrency, keep, hosts)
     recorded = {record.key: record for record in run.records}
-    greedy = all(protocol.sampling.temperature == 0 for protocol in run.manifest.panels)
     return RerunOutcome(
-        run.path, [recorded[key] for key in keys], [played[key] for key in keys], greedy
+        f"{run.path}, {protocol.task}/{protocol.panel}",
+        [recorded[key] for key in keys],
+        [played[key] for key in keys],
+        greedy=protocol.sampling.temperature == 0,
     )
 
 
@@ -182,19 +188,22 @@ def same_start(theirs: TrainingLog, ours: TrainingLog, updates: int) -> str | No
     return None if found is None else found.text
 
 
-def add_rerun(folder: Path, by: str, day: date, sample: RerunSample) -> Rerun:
+def add_rerun(
+    folder: Path, by: str, day: date, sample: RerunSample, submissions: Path | None = None
+) -> Rerun:
     """Write the record of a rerun beside the submissions; a newer one takes an older one's place.
 
     Args:
-        folder: The entry's folder, among the other submissions.
+        folder: The entry's folder.
         by: Who answers for it.
         day: When it was made.
         sample: What was repeated, and what came out.
+        submissions: Where the record goes; by default the folder that the entry is in.
 
     Raises:
         UserError: The records that are there break their schema, or cannot be written.
     """
-    submissions = folder.parent
+    submissions = submissions or folder.parent
     known: Mapping[str, Rerun] = read_reruns(submissions)
     made = Rerun(
         date=day.isoformat(),

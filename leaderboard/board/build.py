@@ -22,13 +22,14 @@ from benchmark.archive import sha256_of
 from benchmark.commands_of_entry import TrainCommandOf
 from benchmark.evaluation.protocol import NAME, OPTIONS
 from benchmark.files import write_atomically
-from benchmark.submissions.badges import Rerun, badges_of, read_reruns, rerun_of
+from benchmark.submissions.badges import badges_of
 from benchmark.submissions.check import CheckResult, check_submission
 from benchmark.submissions.checks.accepted_entries import AcceptedEntry
 from benchmark.submissions.checks.context import Context, MethodFault
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.reading.replays import Replays
+from benchmark.submissions.reading.reruns import Rerun, read_reruns, rerun_of
 from benchmark.track_schema import Track
 from leaderboard.board.entries import facts_of, row_of
 from leaderboard.board.file import (
@@ -144,6 +145,7 @@ def build(
             method_fault,
             env_processes,
             replays=replays,
+            reruns=reruns,
             build_until=build_until,
         )
 

@@ -20,7 +20,7 @@ from benchmark.stability.seeds import EventSummary, RecipeStability, SeedSummary
 from benchmark.stats.dependable import dependable_success
 from benchmark.stats.intervals import clustered_wilson
 from benchmark.stats.survival import SurvivalCurve
-from benchmark.submissions.badges import Badges, Rerun
+from benchmark.submissions.badges import Badges
 from benchmark.submissions.checks.results import (
     PanelResult,
     early_stops,
@@ -31,6 +31,7 @@ from benchmark.submissions.checks.results import (
 from benchmark.submissions.checks.tracks import track_of
 from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint, plays_of
+from benchmark.submissions.reading.reruns import Rerun
 from leaderboard.board.curves import seed_curves, spark_of
 from leaderboard.board.protocols import PanelFacts
 from leaderboard.board.recipe_choices import choices_of

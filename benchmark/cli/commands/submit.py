@@ -26,7 +26,7 @@ from benchmark.evaluation.summarize import summarize
 from benchmark.files import write_atomically
 from benchmark.stats.formatting import percent_text
 from benchmark.submissions.about import WRITTEN, Kind, read_about
-from benchmark.submissions.badges import Badges, badges_of, read_reruns
+from benchmark.submissions.badges import Badges, badges_of
 from benchmark.submissions.check import CheckResult, check_submission, read_others
 from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.results import early_stops, panel_results
@@ -38,6 +38,7 @@ from benchmark.submissions.prepare import NotAccepted, prepare
 from benchmark.submissions.reading.entry import Entry
 from benchmark.submissions.reading.folder import read_submission
 from benchmark.submissions.reading.remote import move_to_hub
+from benchmark.submissions.reading.reruns import Rerun, read_reruns
 from benchmark.submissions.report import ALONE, NO_LOGS, comment, no_verdict, verdict_json
 from benchmark.submissions.report_rows import (
     DIFFERENCE_HEAD,
@@ -144,8 +145,15 @@ def _prepare(arguments: argparse.Namespace) -> int:
     day = f"{folder.name[:4]}-{folder.name[4:6]}-{folder.name[6:8]}"
     file = Path(arguments.about)
     about = read_about(file, kind, day, lambda name: find_model(name).identity)
+    findings: list[Finding] = []
+
+    def judge(fresh: Path) -> Sequence[Finding]:
+        findings.extend(_objections(fresh, folder.parent))
+        # What only a rerun can settle needs the folder.
+        return () if all(finding.until_rerun for finding in findings) else findings
+
     try:
-        prepare(parts, about, folder, lambda fresh: _objections(fresh, folder.parent))
+        prepare(parts, about, folder, judge)
     except NotAccepted as refused:
         for finding in refused.findings:
             say(_of_author(finding, file).text)
@@ -156,6 +164,8 @@ def _prepare(arguments: argparse.Namespace) -> int:
     say(f"{folder}: {counted(len(parts), 'checkpoint')}, {runs}")
     if note := init_note(about):
         say(note)
+    for finding in findings:
+        say(f"note: rejected until maintainers have played it again: {finding.text}")
     say(f"review {folder / SUBMISSION}, then run: arlarena-bench submit check {folder}")
     return 0
 
@@ -219,8 +229,9 @@ def _check(arguments: argparse.Namespace) -> int:
     for file in filter(None, (arguments.comment, arguments.json)):
         _try(Path(file))
     try:
-        verdict = _judged(arguments, folder, around)
-        badges = badges_of(verdict, read_reruns(around)) if verdict.accepted else None
+        reruns = read_reruns(around)
+        verdict = _judged(arguments, folder, around, reruns)
+        badges = badges_of(verdict, reruns) if verdict.accepted else None
     except UserError as error:
         if arguments.comment:
             _write(Path(arguments.comment), no_verdict(folder.name, str(error)))
@@ -289,15 +300,20 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-def _judged(arguments: argparse.Namespace, folder: Path, around: Path) -> CheckResult:
+def _judged(
+    arguments: argparse.Namespace, folder: Path, around: Path, reruns: Mapping[str, Rerun]
+) -> CheckResult:
     if arguments.submissions and not around.is_dir():
         raise UserError(f"--submissions {around} is not a folder")
     if arguments.base is None and (arguments.head or arguments.repository):
         raise UserError("--head and --repository need --base")
     others = read_others(around, folder) if around.is_dir() else ()
+    context = _context(
+        others=others, reruns=reruns, env_processes=arguments.env_processes, hub=True
+    )
     return check_submission(
         folder,
-        _context(others=others, env_processes=arguments.env_processes, hub=True),
+        context,
         arguments.base,
         head=arguments.head or "HEAD",
         repository=Path(arguments.repository) if arguments.repository else None,

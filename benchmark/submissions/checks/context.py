@@ -9,6 +9,7 @@ from benchmark.logs.lines import Start
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.reading.entry import Entry
 from benchmark.submissions.reading.replays import Replays
+from benchmark.submissions.reading.reruns import Rerun
 from benchmark.track_schema import Track
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Context:
         env_processes: See `replay_run`.
         replay: Whether episodes are executed again, without which nothing is accepted.
         replays: What is known of earlier replays; None to execute all.
+        reruns: What maintainers have repeated, by folder name (`read_reruns`).
         replay_s: Seconds that the replay of a submission may take, sleeping programs included.
         build_until: When all replays end, by `time.monotonic`, whatever they have come to.
         unfinished: A replay was ended for `build_until`, which says nothing of the submission.
@@ -54,6 +56,7 @@ class Context:
     env_processes: int | None = None
     replay: bool = True
     replays: Replays | None = None
+    reruns: Mapping[str, Rerun] = field(default_factory=dict)
     replay_s: float = REPLAY_S
     build_until: float = math.inf
     unfinished: bool = False

@@ -4,9 +4,10 @@ Weights and policies play a panel once under a protocol, whatever an entry is ca
 models do not give a hundred answers log-probabilities with the same first digits, and they do not
 fail in the same way: whatever the numbers beside them say, records whose answers, actions or ends
 are those of another run, failures among them, are copies. Success alone proves nothing, as an easy
-level has one best solution. Inits are public, and weights close to one play like it: a run is not
-compared with an earlier one of an init in this way. Answers of a policy need weights that anybody
-can load.
+level has one best solution. Short trainings of one init may play alike as well: an entry that is
+objected to for that alone is accepted once maintainers have played it again. Inits are public, and
+weights close to one play like it: a run is not compared with an earlier one of an init in this
+way. Answers of a policy need weights that anybody can load.
 
 Two trainings do not have the same gradient norms either. Not detected are copies in which most
 numbers were changed in one of their first `DIGITS` digits (`logs`), or more than a fifth of those
@@ -16,7 +17,7 @@ differently.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain, product
-from typing import Final
+from typing import Final, NamedTuple
 
 from benchmark.models import same_files, same_weights
 from benchmark.submissions.checks.accepted_entries import (
@@ -40,9 +41,14 @@ from benchmark.submissions.plays.likeness import (
 )
 from benchmark.submissions.plays.play_hash import EpisodeKey, PlayHash
 from benchmark.submissions.reading.entry import Entry
+from benchmark.submissions.reading.reruns import rerun_of
 from tasks.texts import on_one_line
 
 PLAYED: Final = "send episodes played by the named model"
+PLAY_AGAIN: Final = (
+    f"{PLAYED}; if they are, send them all the same and ask for a rerun, which decides "
+    "(submissions/README.md, Copies)"
+)
 COPIED_SHARE = 0.5
 """Of the episodes of a run: more than that with equal answers and log-probabilities are copies."""
 TAKEN_SHARE: Final = 0.1
@@ -55,19 +61,21 @@ def check_copies(entry: Entry, context: Context) -> list[Finding]:
     mine = [AcceptedRun.of(run) for run in entry.runs]
     logs = traces_of(entry)
     findings: list[Finding] = []
+    own_play = _is_own_play(entry, context)
     taken: dict[str, set[EpisodeKey]] = {run.path: set() for run in mine}
     for number, run in enumerate(mine):
         for earlier in mine[:number]:
-            findings += check_run(run, earlier, earlier.path)
+            findings += check_run(run, earlier, earlier.path, own_play)
             taken[run.path] |= _equal(run, earlier)
     for other in _compared(context):
         folder, before = other.peer.folder, len(findings)
         findings += _check_said(entry, other)
         for theirs in other.runs:
             for run in mine:
-                findings += check_run(run, theirs, f"{folder}/{theirs.path}")
+                findings += check_run(run, theirs, f"{folder}/{theirs.path}", own_play)
                 taken[run.path] |= _equal(run, theirs)
-                findings += _check_policy(entry, run, theirs, context)
+                if not own_play:
+                    findings += _check_policy(entry, run, theirs, context)
         for path, known in other.logs.items():
             for file, numbers in logs.items():
                 if equal := equal_updates(numbers, known.hashes):
@@ -75,7 +83,7 @@ def check_copies(entry: Entry, context: Context) -> list[Finding]:
                     fix = "send the logs of your own training runs"
                     findings.append(Finding(file, "", problem, fix))
         if len(findings) == before:
-            findings += _check_order(entry, mine, logs, other)
+            findings += _check_order(entry, mine, logs, other, own_play)
     named = {finding.file for finding in findings}
     return findings + [
         finding
@@ -108,6 +116,7 @@ def _check_order(
     mine: Sequence[AcceptedRun],
     logs: Mapping[str, Sequence[Hashes]],
     other: AcceptedEntry,
+    own_play: bool,
 ) -> Iterator[Finding]:
     """Check that an entry which is dated before another one does not make a copy of that.
 
@@ -118,7 +127,7 @@ def _check_order(
     if entry.folder.name >= folder:
         return
     found = (
-        _copy(theirs, run, f"this entry's {run.path}", TAKEN_SHARE)
+        _copy(theirs, run, f"this entry's {run.path}", own_play, TAKEN_SHARE)
         for run, theirs in product(mine, other.runs)
     )
     equal = (
@@ -126,11 +135,18 @@ def _check_order(
         for (file, numbers), (path, known) in product(logs.items(), other.logs.items())
         if (count := equal_updates(numbers, known.hashes, min(known.updates, len(numbers))))
     )
-    for problem in filter(None, chain(found, equal)):
+    problems = chain((copy.problem for copy in found if copy is not None), equal)
+    for problem in filter(None, problems):
         text = f"is before {folder}, which would be a copy on the board: {problem}"
         fix = "give the day of the pull request, also in the folder's name"
         yield Finding(SUBMISSION, "date", text, fix)
         return
+
+
+def _is_own_play(entry: Entry, context: Context) -> bool:
+    """Whether maintainers have played the entry again with its weights, to the same answers."""
+    rerun = rerun_of(entry.folder, context.reruns)
+    return rerun is not None and rerun.sample is not None and rerun.sample.same_play
 
 
 def _compared(context: Context) -> Iterator[AcceptedEntry]:
@@ -210,22 +226,50 @@ def _as_policy(mine: AcceptedRun, theirs: AcceptedRun) -> str | None:
     return f"{alike} of {common}"
 
 
-def check_run(mine: AcceptedRun, theirs: AcceptedRun, name: str) -> Iterator[Finding]:
-    """Compare the records of a run with those of another run, which is called `name`."""
-    if (problem := _copy(mine, theirs, name)) is not None:
-        yield Finding(_records_of(mine), "", problem, PLAYED)
+class _Copy(NamedTuple):
+    """How a run is a copy of another one.
+
+    Attributes:
+        problem: For people.
+        alike: It was played alike, which own weights may do: the numbers are others.
+    """
+
+    problem: str
+    alike: bool
+
+
+def check_run(
+    mine: AcceptedRun, theirs: AcceptedRun, name: str, own_play: bool = False
+) -> Iterator[Finding]:
+    """Compare the records of a run with those of another run.
+
+    Args:
+        mine: The run.
+        theirs: The other run.
+        name: What that is called.
+        own_play: Its weights are known to play as the records say.
+    """
+    if (copy := _copy(mine, theirs, name, own_play)) is not None:
+        fix = PLAY_AGAIN if copy.alike else PLAYED
+        yield Finding(_records_of(mine), "", copy.problem, fix, until_rerun=copy.alike)
 
 
 def _copy(
-    mine: AcceptedRun, theirs: AcceptedRun, name: str, share: float = COPIED_SHARE
-) -> str | None:
+    mine: AcceptedRun,
+    theirs: AcceptedRun,
+    name: str,
+    own_play: bool,
+    share: float = COPIED_SHARE,
+) -> _Copy | None:
     """How a run, or one of its panels, is a copy of another run; None if it is not."""
     if same_weights(theirs.model, mine.model):
         return None
-    problems = (
-        _copied(part, theirs, name, share) or _likeness(part, theirs, name) for part in mine.parts
-    )
-    return next(filter(None, problems), None)
+    parts = mine.parts
+    if problem := next(filter(None, (_copied(part, theirs, name, share) for part in parts)), None):
+        return _Copy(problem, alike=False)
+    alike = () if own_play else (_likeness(part, theirs, name) for part in parts)
+    problem = next(filter(None, alike), None)
+    return None if problem is None else _Copy(problem, alike=True)
 
 
 def _copied(mine: AcceptedRun, theirs: AcceptedRun, name: str, share: float) -> str | None:

@@ -22,12 +22,14 @@ class Finding:
         field: Field or line in it; empty for all of it.
         problem: What is wrong.
         fix: What its author can do.
+        until_rerun: It stands only until maintainers have played the entry again.
     """
 
     file: str
     field: str
     problem: str
     fix: str
+    until_rerun: bool = False
 
     def __post_init__(self) -> None:
         """Keep what a submission says from looking like the check's own words."""

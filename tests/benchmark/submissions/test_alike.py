@@ -18,6 +18,7 @@ from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.copies import as_policy, check_copies, check_run
 from benchmark.submissions.plays.likeness import Likeness, matched
 from benchmark.submissions.plays.play_hash import PlayHash
+from benchmark.submissions.reading.reruns import Rerun, RerunSample, digest_of
 from tasks.seeding import sha256_text
 from tests.benchmark.submissions.conftest import Copies
 from tests.benchmark.submissions.stolen import other_logs, other_numbers, problems, renamed
@@ -362,6 +363,56 @@ def test_a_policys_answers_need_weights_that_can_be_loaded(policy: Path, copies:
         found = [finding.text for finding in check_copies(read_accepted(copy.folder), context)]
         assert any("policy expert" in text for text in found) == refused, address
         assert len([note for note in context.notes if said in note]) == 2
+
+
+def rerun_record(folder: Path, **changes: object) -> dict[str, Rerun]:
+    """What maintainers write down when an entry's weights have given its answers again."""
+    fields = {"commit": "a" * 40, "what": "episodes", "count": 64, "equal": 60, "holds": True}
+    sample = RerunSample.model_validate(fields | changes)
+    digest = digest_of(folder)
+    made = Rerun(date="2026-03-01", by="a", note="b", sample=sample, submission_sha256=digest)
+    return {folder.name: made}
+
+
+@pytest.mark.slow
+def test_what_was_played_alike_is_accepted_once_its_weights_have_played_it_again(
+    copies: Copies, trained: Path
+) -> None:
+    copy = copies("trained")
+    renamed(copy)
+    other_logs(copy)
+    others = [AcceptedEntry.of(read_accepted(trained))]
+
+    def found(reruns: dict[str, Rerun]) -> list[bool]:
+        """Whether each objection waits for a rerun."""
+        context = Context({}, others, reruns=reruns)
+        return [each.until_rerun for each in check_copies(read_accepted(copy.folder), context)]
+
+    # Equal log-probabilities are no other weights', whoever plays them again.
+    assert found(rerun_record(copy.folder)) == [False, False]
+    other_numbers(copy, lambda value: value * 3)
+    assert found({}) == [True, True]
+    for changes in ({"equal": 57}, {"holds": False}, {"what": "updates"}):
+        assert found(rerun_record(copy.folder, **changes)) == [True, True], changes
+    settled = rerun_record(copy.folder)
+    assert found(settled) == []
+    copy.about(lambda about: about.update(contact="Someone else"))
+    assert found(settled) == [True, True]
+
+
+@pytest.mark.slow
+def test_a_policys_answers_are_the_weights_own_once_they_have_played_again(
+    policy: Path, copies: Copies
+) -> None:
+    copy = copies("trained")
+    expert = [json.loads(x) for x in Copy(policy).read("runs/r0/episodes.jsonl.zst").splitlines()]
+    for seed in (0, 1):
+        copy.records(lambda records: with_answers(records, expert), f"runs/r{seed}")
+    others = [AcceptedEntry.of(read_accepted(policy))]
+    context = Context(INITS, others, reruns=rerun_record(copy.folder))
+    texts = [finding.text for finding in check_copies(read_accepted(copy.folder), context)]
+    assert not [text for text in texts if "policy expert" in text]
+    assert context.notes == []
 
 
 def with_answers(records: list[Json], others: list[Json]) -> list[Json]:

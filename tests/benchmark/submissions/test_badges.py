@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.submissions.badges import RERUN, Badges, Rerun, badges_of, read_reruns
+from benchmark.submissions.badges import Badges, badges_of
+from benchmark.submissions.reading.reruns import RERUN, Rerun, read_reruns
 from tasks.errors import UserError
 from tests.benchmark.submissions.conftest import Copies
 from tests.benchmark.submissions.tampering.forged_records import flipped_success

@@ -20,8 +20,10 @@ from tests.support.submissions.small import (
     about,
     check,
     copied,
+    played_by,
     policy_submission,
     training_lines,
+    with_tokens,
 )
 from tests.support.training.logs import write_log
 
@@ -32,6 +34,23 @@ contact: ada@example.org
 method:
   recipe: expert
   description: Looks ahead.
+"""
+
+
+ABOUT_OF_WEIGHTS = """\
+name: The {name}
+authors: [Ada Lovelace]
+contact: ada@example.org
+method: {{recipe: mine, description: Learns.}}
+base_model: tiny-sokoban
+parameters: 442272
+init: tiny-sokoban
+weights: https://huggingface.co/ada/{name}/tree/0123456789012345678901234567890123456789
+training_data:
+  statement: Levels of the training stream.
+  training_streams: [sokoban]
+  other: false
+  panel_episodes: false
 """
 
 
@@ -238,6 +257,31 @@ def test_the_command_prepares_what_the_command_checks(
     assert (submission.date, submission.method.kind) == ("2026-01-02", "policy")
     assert submission.authors == ("Ada Lovelace", "Charles Babbage")
     assert main(["submit", "check", str(folder)]) == 0
+
+
+@pytest.mark.slow
+def test_what_only_a_rerun_can_settle_is_prepared(
+    tmp_path: Path, expert_run: Path, random_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its author needs the folder to send it; the check says what it waits for."""
+    entries = tmp_path / "entries"
+    entries.mkdir()
+    for number, name in enumerate(("first", "second"), 1):
+        model = ModelIdentity(name=name, kind="folder", sha256=sha256_text(name))
+        played = played_by(model, expert_run, random_run, seed=7)
+        records = [with_tokens(record, number) for record in played.records]
+        run, folder = tmp_path / name, entries / f"2026010{number}_{name}"
+        shutil.copytree(expert_run, run)
+        (run / "run.json").write_text(played.manifest.model_dump_json(indent=2) + "\n")
+        lines = (record.model_dump_json() + "\n" for record in records)
+        (run / "episodes.jsonl").write_text("".join(lines))
+        (tmp_path / "about.yaml").write_text(ABOUT_OF_WEIGHTS.format(name=name))
+        options = ["--about", str(tmp_path / "about.yaml"), "--seeds", "0", "--out", str(folder)]
+        assert main(["submit", "prepare", str(run), *options]) == 0
+    said = capsys.readouterr().out
+    assert said.count("note: rejected until maintainers have played it again: runs/r0/") == 1
+    assert main(["submit", "check", str(folder)]) == 1
+    assert "ask for a rerun, which decides" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,12 @@ import pytest
 from benchmark.engines.core.scripted import ScriptedEngine
 from benchmark.logs.training_log import parse_training_log
 from benchmark.models import folder_sha256
-from benchmark.submissions.badges import RERUN, RerunSample, badges_of, read_reruns
+from benchmark.submissions.badges import badges_of
 from benchmark.submissions.check import read_accepted
 from benchmark.submissions.reading.entry import ReadRun
+from benchmark.submissions.reading.reruns import RERUN, RerunSample, read_reruns
 from benchmark.submissions.report_rows import badges_text
-from benchmark.submissions.rerun import add_rerun, drawn, folder_of, play_again, same_start
+from benchmark.submissions.rerun import Key, add_rerun, drawn, folder_of, play_again, same_start
 from tasks.errors import UserError
 from tests.benchmark.submissions.conftest import Copies
 from tests.support.submissions.small import check
@@ -25,29 +26,37 @@ def run_of(folder: Path) -> ReadRun:
     return read_accepted(folder).runs[0]
 
 
+def keys_of(run: ReadRun, commit: str, day: date, count: int) -> list[Key]:
+    """The sample of a run on one panel."""
+    (keys,) = drawn(run, commit, day, count).values()
+    return keys
+
+
 def test_a_sample_is_of_a_commit_and_a_day(policy: Path) -> None:
     run = run_of(policy)
-    keys = drawn(run, COMMIT, DAY, 8)
-    assert keys == drawn(run, COMMIT, DAY, 8)
+    keys = keys_of(run, COMMIT, DAY, 8)
+    assert keys == keys_of(run, COMMIT, DAY, 8)
     assert len(set(keys)) == 8
     assert {record.key for record in run.records} >= set(keys)
-    assert keys != drawn(run, "b" * 40, DAY, 8)
-    assert keys != drawn(run, COMMIT, date(2026, 3, 2), 8)
-    assert len(drawn(run, COMMIT, DAY, 10_000)) == len(run.records)
+    assert keys != keys_of(run, "b" * 40, DAY, 8)
+    assert keys != keys_of(run, COMMIT, date(2026, 3, 2), 8)
+    assert len(keys_of(run, COMMIT, DAY, 10_000)) == len(run.records)
 
 
 def test_who_has_played_plays_the_same_again(policy: Path) -> None:
     run = run_of(policy)
-    keys = drawn(run, COMMIT, DAY, 8)
+    keys = keys_of(run, COMMIT, DAY, 8)
     again = asyncio.run(play_again(run, ScriptedEngine("expert"), keys, env_processes=1))
     assert (again.equal, again.holds) == (8, True)
-    assert again.text.startswith("runs/r0: 8 episodes, 8 with equal answers, difference of success")
+    assert again.text.startswith(
+        "runs/r0, sokoban/builtin: 8 episodes, 8 with equal answers, difference of success"
+    )
 
 
 def test_who_has_not_played_does_not(policy: Path) -> None:
     """The expert's records under the name of something that plays at random."""
     run = run_of(policy)
-    keys = drawn(run, COMMIT, DAY, 16)
+    keys = keys_of(run, COMMIT, DAY, 16)
     again = asyncio.run(play_again(run, ScriptedEngine("random"), keys, env_processes=1))
     assert again.equal == 0
     assert again.difference.difference.high < 0

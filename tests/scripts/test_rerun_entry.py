@@ -1,0 +1,56 @@
+"""Repeating an entry, accepted or of a pull request, with the weights that it names."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from benchmark.submissions.reading.reruns import digest_of, read_reruns
+from scripts import rerun_entry
+
+ROOT = Path(__file__).parents[2]
+ENTRY = "20261125_tiny-all"
+OPTIONS = ("--commit", "a" * 40, "--by", "maintainer", "--episodes", "1")
+
+
+def git(root: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    command = ["git", "-C", str(root), *identity, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture
+def pull_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A clone with the entry in a commit alone, not in its working tree."""
+    clone = tmp_path / "clone"
+    shutil.copytree(ROOT / "submissions" / ENTRY, clone / "submissions" / ENTRY)
+    git(clone, "init", "--quiet")
+    git(clone, "add", ".")
+    git(clone, "commit", "--quiet", "-m", "Add an entry")
+    shutil.rmtree(clone / "submissions" / ENTRY)
+    monkeypatch.setattr(rerun_entry, "ROOT", clone)
+    return git(clone, "rev-parse", "HEAD")
+
+
+@pytest.mark.slow
+def test_an_entry_is_played_again_before_it_is_merged(
+    pull_request: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    submissions = tmp_path / "clone" / "submissions"
+    place = str(submissions / ENTRY)
+    assert rerun_entry.main([place, *OPTIONS, "--head", pull_request]) == 0
+    # One of each of its four panels.
+    assert "4 episodes played again" in capsys.readouterr().out
+    (made,) = read_reruns(submissions).values()
+    assert made.sample is not None
+    assert (made.sample.count, made.sample.equal, made.sample.same_play) == (4, 4, True)
+    assert made.submission_sha256 == digest_of(ROOT / "submissions" / ENTRY)
+
+
+def test_a_commit_without_the_entry_is_a_mistake(
+    pull_request: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = str(tmp_path / "clone" / "submissions" / "20270101_other")
+    assert rerun_entry.main([other, *OPTIONS, "--head", pull_request]) == 2
+    assert "20270101_other is not in the pull request" in capsys.readouterr().err
