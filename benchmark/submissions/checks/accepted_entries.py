@@ -6,6 +6,7 @@ many submissions reads each of them once.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NamedTuple
 
 from benchmark.evaluation.records import EpisodeRecord
@@ -81,12 +82,14 @@ class AcceptedEntry:
     """An accepted submission that new ones are compared with.
 
     Attributes:
+        folder: Its folder.
         peer: Its names and results.
         models: The weights of its checkpoints.
         runs: What was played.
         logs: Its training logs by their paths.
     """
 
+    folder: Path
     peer: Peer
     models: tuple[ModelIdentity, ...]
     runs: tuple[AcceptedRun, ...]
@@ -96,6 +99,7 @@ class AcceptedEntry:
     def of(cls, entry: Entry) -> "AcceptedEntry":
         """Keep what is needed of an entry."""
         return cls(
+            folder=entry.folder,
             peer=Peer.of(entry),
             models=tuple(point.checkpoint.model for point in entry.checkpoints),
             runs=tuple(map(AcceptedRun.of, entry.runs)),

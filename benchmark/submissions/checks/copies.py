@@ -41,7 +41,7 @@ from benchmark.submissions.plays.likeness import (
 )
 from benchmark.submissions.plays.play_hash import EpisodeKey, PlayHash
 from benchmark.submissions.reading.entry import Entry
-from benchmark.submissions.reading.reruns import rerun_of
+from benchmark.submissions.reading.reruns import is_own_play
 from tasks.texts import on_one_line
 
 PLAYED: Final = "send episodes played by the named model"
@@ -61,7 +61,7 @@ def check_copies(entry: Entry, context: Context) -> list[Finding]:
     mine = [AcceptedRun.of(run) for run in entry.runs]
     logs = traces_of(entry)
     findings: list[Finding] = []
-    own_play = _is_own_play(entry, context)
+    own_play = is_own_play(entry.folder, context.reruns)
     taken: dict[str, set[EpisodeKey]] = {run.path: set() for run in mine}
     for number, run in enumerate(mine):
         for earlier in mine[:number]:
@@ -83,7 +83,7 @@ def check_copies(entry: Entry, context: Context) -> list[Finding]:
                     fix = "send the logs of your own training runs"
                     findings.append(Finding(file, "", problem, fix))
         if len(findings) == before:
-            findings += _check_order(entry, mine, logs, other, own_play)
+            findings += _check_order(entry, mine, logs, other, context)
     named = {finding.file for finding in findings}
     return findings + [
         finding
@@ -116,7 +116,7 @@ def _check_order(
     mine: Sequence[AcceptedRun],
     logs: Mapping[str, Sequence[Hashes]],
     other: AcceptedEntry,
-    own_play: bool,
+    context: Context,
 ) -> Iterator[Finding]:
     """Check that an entry which is dated before another one does not make a copy of that.
 
@@ -126,6 +126,7 @@ def _check_order(
     folder = other.peer.folder
     if entry.folder.name >= folder:
         return
+    own_play = is_own_play(other.folder, context.reruns)
     found = (
         _copy(theirs, run, f"this entry's {run.path}", own_play, TAKEN_SHARE)
         for run, theirs in product(mine, other.runs)
@@ -135,18 +136,11 @@ def _check_order(
         for (file, numbers), (path, known) in product(logs.items(), other.logs.items())
         if (count := equal_updates(numbers, known.hashes, min(known.updates, len(numbers))))
     )
-    problems = chain((copy.problem for copy in found if copy is not None), equal)
-    for problem in filter(None, problems):
+    for problem in chain((copy.problem for copy in found if copy is not None), equal):
         text = f"is before {folder}, which would be a copy on the board: {problem}"
         fix = "give the day of the pull request, also in the folder's name"
         yield Finding(SUBMISSION, "date", text, fix)
         return
-
-
-def _is_own_play(entry: Entry, context: Context) -> bool:
-    """Whether maintainers have played the entry again with its weights, to the same answers."""
-    rerun = rerun_of(entry.folder, context.reruns)
-    return rerun is not None and rerun.sample is not None and rerun.sample.same_play
 
 
 def _compared(context: Context) -> Iterator[AcceptedEntry]:

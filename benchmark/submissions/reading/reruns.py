@@ -89,6 +89,17 @@ def rerun_of(folder: Path, reruns: Mapping[str, Rerun]) -> Rerun | None:
     return None
 
 
+def is_own_play(folder: Path, reruns: Mapping[str, Rerun]) -> bool:
+    """Whether the weights of an entry have given maintainers the answers that it recorded.
+
+    Args:
+        folder: The entry's folder; it was read before.
+        reruns: By folder name (`read_reruns`).
+    """
+    rerun = rerun_of(folder, reruns)
+    return rerun is not None and rerun.sample is not None and rerun.sample.same_play
+
+
 def digest_of(folder: Path) -> str:
     """SHA-256 of an entry's `submission.json`."""
     return hashlib.sha256(read_plain(folder, SUBMISSION, MAX_SUBMISSION)).hexdigest()

@@ -18,11 +18,11 @@ from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.copies import as_policy, check_copies, check_run
 from benchmark.submissions.plays.likeness import Likeness, matched
 from benchmark.submissions.plays.play_hash import PlayHash
-from benchmark.submissions.reading.reruns import Rerun, RerunSample, digest_of
+from benchmark.submissions.reading.reruns import Rerun
 from tasks.seeding import sha256_text
 from tests.benchmark.submissions.conftest import Copies
 from tests.benchmark.submissions.stolen import other_logs, other_numbers, problems, renamed
-from tests.support.submissions.small import INITS, Copy, Json
+from tests.support.submissions.small import INITS, Copy, Json, rerun_record
 
 ROOT = Path(__file__).parents[3]
 
@@ -363,15 +363,6 @@ def test_a_policys_answers_need_weights_that_can_be_loaded(policy: Path, copies:
         found = [finding.text for finding in check_copies(read_accepted(copy.folder), context)]
         assert any("policy expert" in text for text in found) == refused, address
         assert len([note for note in context.notes if said in note]) == 2
-
-
-def rerun_record(folder: Path, **changes: object) -> dict[str, Rerun]:
-    """What maintainers write down when an entry's weights have given its answers again."""
-    fields = {"commit": "a" * 40, "what": "episodes", "count": 64, "equal": 60, "holds": True}
-    sample = RerunSample.model_validate(fields | changes)
-    digest = digest_of(folder)
-    made = Rerun(date="2026-03-01", by="a", note="b", sample=sample, submission_sha256=digest)
-    return {folder.name: made}
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ from benchmark.submissions.plays.play_hash import EpisodeKey, PlayHash
 from tasks.seeding import sha256_text
 from tests.benchmark.submissions.conftest import Copies
 from tests.benchmark.submissions.stolen import renamed
-from tests.support.submissions.small import INITS
+from tests.support.submissions.small import INITS, rerun_record
 
 PANELS = ("builtin", "two_boxes")
 EARLIER, LATER = "20260101_theirs", "20260103_theirs"
@@ -134,3 +134,7 @@ def test_what_is_dated_before_another_makes_no_copy_of_it(
     assert [finding.field for finding in found] == (["date"] if folder == LATER else [])
     for finding in found:
         assert f"is before {LATER}, which would be a copy on the board" in finding.problem
+    # What maintainers have played again stays on the board, whatever plays like it.
+    settled = Context(INITS, [other], reruns=rerun_record(trained))
+    stays = folder == LATER and what != "plays"
+    assert [finding.field for finding in check_copies(entry, settled)] == ["date"] * stays

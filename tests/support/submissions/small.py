@@ -29,6 +29,7 @@ from benchmark.submissions.checks.accepted_entries import AcceptedEntry
 from benchmark.submissions.checks.context import Context
 from benchmark.submissions.parts import Played, RunUpload
 from benchmark.submissions.prepare import prepare
+from benchmark.submissions.reading.reruns import Rerun, RerunSample, digest_of
 from tasks.errors import UserError
 from tasks.seeding import sha256_text, stable_seed
 from tests.support.training.logs import (
@@ -189,6 +190,15 @@ def check(
 ) -> CheckResult:
     """Check a folder with the registry of these submissions."""
     return check_submission(folder, Context(INITS, others, env_processes=env_processes), base)
+
+
+def rerun_record(folder: Path, **changes: object) -> dict[str, Rerun]:
+    """What maintainers write down when an entry's weights have given its answers again."""
+    fields = {"commit": "a" * 40, "what": "episodes", "count": 64, "equal": 60, "holds": True}
+    sample = RerunSample.model_validate(fields | changes)
+    digest = digest_of(folder)
+    made = Rerun(date="2026-03-01", by="a", note="b", sample=sample, submission_sha256=digest)
+    return {folder.name: made}
 
 
 def unpacked(stored: bytes) -> bytes:
