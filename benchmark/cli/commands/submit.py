@@ -184,7 +184,8 @@ def init_note(about: Mapping[str, Any]) -> str:
 def _objections(fresh: Path, around: Path) -> tuple[Finding, ...]:
     """What the check says of a folder, all but the replay."""
     others = read_others(around) if around.is_dir() else ()
-    return check_submission(fresh, _context(others=others, replay=False)).findings
+    context = _context(others=others, reruns=read_reruns(around), replay=False)
+    return check_submission(fresh, context).findings
 
 
 def _context(**chosen: Any) -> Context:
