@@ -20,7 +20,7 @@ from benchmark.submissions.report import escaped
 from tests.support.submissions.local_hub import Asked, Reply, serving
 from tests.support.submissions.small import Copy, Json, as_init, copied
 
-FINDING = {"file", "field", "problem", "fix"}
+FINDING = {"file", "field", "problem", "fix", "until_rerun"}
 
 
 def real_init(copy: Copy) -> None:
