@@ -136,6 +136,8 @@ class Track(Strict):
         recipes: Constants that the track's source gives shipped recipes, by recipe.
         added: Settings that the trainer has gained since the track was pinned, with the values that
             leave it as it was. They move no hash, and older logs lack them.
+        base: Track that this one varies: its file has only what differs. Everything is pinned by
+            the hash, so a change of the base is noticed here.
     """
 
     name: Word
@@ -150,6 +152,7 @@ class Track(Strict):
     )
     recipes: dict[Word, dict[str, Any]] = Field(default_factory=dict)
     added: dict[str, Any] = Field(default_factory=dict)
+    base: Word | None = None
 
     @field_validator("settings", "added")
     @classmethod
@@ -192,9 +195,10 @@ class Track(Strict):
     def sha256(self) -> str:
         """Hash of the canonical form: of all that can move a number.
 
-        Name, description, the settings that move no result (`FREE`) and `added` are no part of it.
+        Name, description, base, the settings that move no result (`FREE`) and `added` are no part
+        of it.
         """
-        apart = {"name", "description", "settings", "added"}
+        apart = {"name", "description", "base", "settings", "added"}
         pinned = self.model_dump(mode="json", exclude=apart)
         return sha256_text(canonical_json(pinned | {"settings": self.pinned}))
 

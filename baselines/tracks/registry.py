@@ -123,10 +123,28 @@ def read_track(path: Path) -> Track:
     Raises:
         UserError: It cannot be read or breaks the schema; the field is named.
     """
+    content = read_settings(path)
+    if base := content.get("base"):
+        content = _varied(path, str(base), content)
     try:
-        return Track.model_validate({"name": path.stem, **read_settings(path)})
+        return Track.model_validate({"name": path.stem, **content})
     except ValidationError as error:
         raise UserError(f"{path}: {first_fault(error)}") from error
+
+
+def _varied(path: Path, base: str, content: Settings) -> Settings:
+    """The content of a track that varies another one.
+
+    Raises:
+        UserError: The other one is not there, or varies a third one.
+    """
+    if not (under := path.with_name(f"{base}.yaml")).exists():
+        raise UserError(f"{path}: base: there is no track {base!r}")
+    shared = read_settings(under)
+    if "base" in shared:
+        raise UserError(f"{path}: base: {base} varies {shared['base']} itself; name that one")
+    # Another rule for the rate, or other tasks, replace the old ones whole.
+    return {**deep_merge(shared, content), **{k: v for k, v in content.items() if k != "settings"}}
 
 
 def resolve_on_track(track: Track, recipe: str, rate: float) -> "TrainConfig":
@@ -229,7 +247,7 @@ def pinned_index() -> dict[str, Pin]:
     """
     old = read_index() if (TRACKS / INDEX).exists() else {}
     index = {}
-    for path in sorted(TRACKS.glob("*.yaml")):
+    for path in sorted(TRACKS.glob("*.yaml"), key=lambda path: path.stem):
         if path.name != INDEX:
             track = read_track(path)
             _check_complete(path, track)

@@ -131,7 +131,7 @@ def _verdicts() -> "tuple[StudyVerdict, ...]":
     """The paper's claims, judged by what the study has finished."""
     from baselines.study.claims import read_claims, verdicts
     from baselines.study.current_tracks import current_tracks_of
-    from baselines.study.page import results_by_track
+    from baselines.study.pages.track_pages import results_by_track
     from baselines.study.schema import cells_of, read_study
     from baselines.study.workspace import survey, with_inits
     from baselines.tracks.registry import RESULTS

@@ -147,9 +147,10 @@ def _seeds(seeds: Iterable[int]) -> str:
 def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "StudySetting") -> int:
     from baselines.study.cells import cells_there
     from baselines.study.claims import read_claims, verdicts
-    from baselines.study.early_warning import write_early_warning
-    from baselines.study.overview import write_overview
-    from baselines.study.page import results_by_track, write_claims, write_pages
+    from baselines.study.pages.early_warning import write_early_warning
+    from baselines.study.pages.overview import write_overview
+    from baselines.study.pages.robustness import sweeps_of, write_robustness
+    from baselines.study.pages.track_pages import results_by_track, write_claims, write_pages
     from baselines.study.workspace import survey
 
     beside = Path(arguments.study).with_name("claims.yaml")
@@ -172,5 +173,7 @@ def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
         if judged := verdicts(listed, results):
             say(write_claims(judged, claims, setting.results))
         say(write_early_warning(results, setting.results))
+        if sweeps := sweeps_of(results, setting.current_tracks):
+            say(write_robustness(sweeps, setting.results))
         say(arguments.readme)
     return 0

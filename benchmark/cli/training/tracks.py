@@ -90,6 +90,7 @@ def _show(track: Track, minutes: float | None, as_json: bool) -> None:
     )
     rows = [
         ("description", track.description),
+        *([("varies", track.base)] if track.base else []),
         ("SHA-256", track.sha256),
         ("init", init),
         ("tasks", ", ".join(map(_with_settings(track), track.tasks))),

@@ -16,7 +16,7 @@ from baselines.study.methods import (
     sides_on,
     with_seeds,
 )
-from baselines.study.page import beside_other_tracks
+from baselines.study.pages.track_pages import beside_other_tracks
 from baselines.study.schema import Cell
 from benchmark.stats.formatting import points_text
 from benchmark.stats.paired import difference

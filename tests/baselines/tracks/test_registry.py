@@ -32,6 +32,14 @@ from tasks.errors import UserError
 from tests.support.training.small_track import small, small_track
 
 TASKS = ("alfworld", "sokoban", "tir_math", "webshop")
+SWEEP = {
+    "x1": (5e-5, 0.0),
+    "x3": (1.5e-4, 0.0),
+    "x1-kl": (5e-5, 0.01),
+    "x3-kl": (1.5e-4, 0.01),
+    "x10-kl": (5e-4, 0.01),
+}
+"""Learning rate and coefficient of KL; x10 without KL is `sokoban-stress` itself."""
 
 
 @pytest.fixture
@@ -60,6 +68,7 @@ def test_every_task_has_a_standard_a_stress_and_a_paper_track() -> None:
     kinds = [f"{name}-{kind}" for name in tiny for kind in ("standard", "stress")]
     kinds += [f"paper-{task}" for task in TASKS] + [f"{task}-specialist" for task in TASKS]
     kinds += ["all-standard", "all-async-1", "all-async-4"]
+    kinds += [f"sokoban-sweep-{point}" for point in SWEEP]
     assert track_names() == tuple(sorted(kinds))
 
 
@@ -91,6 +100,48 @@ def test_asynchronous_tracks_are_the_synchronous_one_but_for_stale_rollouts(stal
     changed = {"rollout.max_staleness": staleness, "tis_cap": 2.0}
     assert track.pinned == {**whole.pinned, **changed}
     assert track.init == whole.init
+
+
+@pytest.mark.parametrize(("point", "rate", "kl"), [(k, *v) for k, v in SWEEP.items()])
+def test_a_sweep_varies_the_rate_and_kl_of_the_stress_track(
+    point: str, rate: float, kl: float
+) -> None:
+    base, track = load_track("sokoban-stress"), load_track(f"sokoban-sweep-{point}")
+    assert track.base == "sokoban-stress"
+    assert track.learning_rate == FixedRate(fixed=rate)
+    assert track.pinned == {**base.pinned, "kl.coef": kl}
+    assert track.init == base.init
+
+
+def test_a_track_that_varies_another_is_pinned_as_a_whole(folder: Path) -> None:
+    content = {"base": "small", "description": "faster", "learning_rate": {"fixed": 0.5}}
+    path = folder / "varied.yaml"
+    path.write_text(yaml.safe_dump(content))
+    (folder / INDEX).write_text(index_text(pinned_index()))
+    track = load_track("varied")
+    assert track.learning_rate == FixedRate(fixed=0.5)
+    assert track.settings == load_track("small").settings
+    # The same in one file has the same hash; another base has another one.
+    (folder / "whole.yaml").write_text(
+        yaml.safe_dump({**small_track(), "learning_rate": {"fixed": 0.5}})
+    )
+    assert read_track(folder / "whole.yaml").sha256 == track.sha256
+    write(folder, {"settings": {"entropy_coef": 0.5}})
+    assert fault("varied").startswith("track varied was changed")
+
+
+@pytest.mark.parametrize(
+    ("base", "message"),
+    [
+        ("smal", "varied.yaml: base: there is no track 'smal'"),
+        ("second", "varied.yaml: base: second varies small itself; name that one"),
+    ],
+)
+def test_a_track_varies_one_that_is_whole(base: str, message: str, folder: Path) -> None:
+    (folder / "second.yaml").write_text("{base: small, description: the same}\n")
+    (folder / "varied.yaml").write_text(f"{{base: {base}, description: another}}\n")
+    with pytest.raises(UserError, match=message):
+        read_track(folder / "varied.yaml")
 
 
 def test_the_tracks_of_images_show_images() -> None:

@@ -43,7 +43,8 @@ def first_entries(task_type: type[T], count: int) -> Callable[[T, str], Panel]:
 
 def make_tracks(folder: Path) -> None:
     """Write tracks in which a run takes seconds: `tuned`, whose rate is one of two, `fixed`,
-    `math`, on another task, and `mixed`, on both tasks.
+    `math`, on another task, and `mixed`, on both tasks. `fast` and `free` vary `fixed`: three times
+    its rate, without KL.
     """
     shipped = yaml.safe_load(
         (baselines.tracks.registry.TRACKS / "sokoban-standard.yaml").read_text()
@@ -62,14 +63,19 @@ def make_tracks(folder: Path) -> None:
         "math": {**fixed, "tasks": ["tir_math"], "settings": {**settings, "unit": "trajectory"}},
         "mixed": {**fixed, "tasks": list(MIXED), "settings": {**settings, **left_to_tasks}},
     }
+    varied: dict[str, dict[str, Any]] = {
+        "fast": {"base": "fixed", "learning_rate": {"fixed": 1.5e-3}},
+        "free": {"base": "fixed", "settings": {"kl": {"coef": 0.0}}},
+    }
+    contents = {name: {**shipped, **pinned} for name, pinned in own.items()} | varied
     tracks = folder / "tracks"
     tracks.mkdir(parents=True)
-    for name, pinned in own.items():
-        content = {**shipped, "description": name, **pinned}
+    for name, pinned in contents.items():
+        content = {**pinned, "description": name}
         (tracks / f"{name}.yaml").write_text(yaml.safe_dump(content), "utf-8")
     pins: dict[str, dict[str, str | None]] = {
         name: {"sha256": baselines.tracks.registry.read_track(tracks / f"{name}.yaml").sha256}
-        for name in own
+        for name in contents
     }
     for pin in pins.values():
         pin["cpu_minutes"] = None

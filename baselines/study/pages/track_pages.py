@@ -32,7 +32,7 @@ from benchmark.track_schema import RateGrid, Track
 from tasks.errors import UserError
 from tasks.texts import plural
 
-TEMPLATE: Final = Path(__file__).with_name("page.md.j2")
+TEMPLATE: Final = Path(__file__).with_name("track.md.j2")
 PAGE, CURVES, CLAIMS = "README.md", "curves.svg", "claims.md"
 CLAIMS_TEXT: Final = """# Claims
 

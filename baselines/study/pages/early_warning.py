@@ -10,7 +10,7 @@ from typing import Final
 from jinja2 import Environment, StrictUndefined
 
 from baselines.study.methods import TrackResults, collapse_of
-from baselines.study.page import markdown_table
+from baselines.study.pages.track_pages import markdown_table
 from benchmark.files import write_atomically
 from benchmark.logs.curves import run_curves_of
 from benchmark.stability import precursors

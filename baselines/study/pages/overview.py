@@ -1,5 +1,7 @@
 """All tracks of a study on one screen: a table of methods by tasks, and a figure of the same runs.
 
+Tracks of a sweep over learning rates are left out: they have a page of their own (`robustness`).
+
 `study page --readme FILE` writes both: the table between two marks in the file, the figure into the
 folder of results. Both come from the finished cells alone.
 """
@@ -19,9 +21,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from baselines.study.cells import INIT
-from baselines.study.current_tracks import CurrentTrack
+from baselines.study.current_tracks import CurrentTrack, sweeps_over_rates
 from baselines.study.methods import RecipeRuns, TrackResults, collapse_of, with_seeds
-from baselines.study.page import markdown_table
+from baselines.study.pages.track_pages import markdown_table
 from benchmark.files import write_atomically
 from benchmark.logs.curves import run_curves_of
 from benchmark.logs.equal_progress import SUCCESS
@@ -114,7 +116,7 @@ def overview_figure(
     """
     shown = {
         name: [method for method in found[name].methods.values() if method.runs]
-        for name in current_tracks
+        for name in _shown(current_tracks)
         if name in found
     }
     shown = {name: methods for name, methods in shown.items() if methods}
@@ -174,9 +176,16 @@ def _looks(found: Mapping[str, TrackResults]) -> Mapping[str, Look]:
     return dict(zip(recipes, looks_of(list(recipes)), strict=True))
 
 
+def _shown(current_tracks: Mapping[str, CurrentTrack]) -> Mapping[str, CurrentTrack]:
+    """All tracks but those that only add a point to a curve over learning rates."""
+    sweeps = sweeps_over_rates(current_tracks).values()
+    points = {track.name for _, *varying in sweeps for track in varying}
+    return {name: each for name, each in current_tracks.items() if name not in points}
+
+
 def _axes(current_tracks: Mapping[str, CurrentTrack]) -> tuple[list[str], list[str]]:
     """Kinds of tracks (`standard`, `stress`) and tasks, in the order of the study."""
-    tracks = [current_track.track for current_track in current_tracks.values()]
+    tracks = [current_track.track for current_track in _shown(current_tracks).values()]
     kinds = dict.fromkeys(map(_kind, tracks))
     tasks = dict.fromkeys(task for track in tracks for task in track.tasks)
     return list(kinds), list(tasks)

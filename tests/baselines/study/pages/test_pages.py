@@ -12,12 +12,12 @@ from baselines.study.cells import init_cell
 from baselines.study.child import process_start
 from baselines.study.claims import read_claims, verdicts
 from baselines.study.current_tracks import CurrentTrack, current_tracks_of
-from baselines.study.early_warning import PAGE as EARLY_WARNING
-from baselines.study.early_warning import early_warning_page, watched_runs
 from baselines.study.estimate import duration, estimate, relative_episodes
-from baselines.study.overview import BEGIN, END, FIGURE, overview_table
-from baselines.study.page import CLAIMS as CLAIMS_PAGE
-from baselines.study.page import claims_page, results_by_track
+from baselines.study.pages.early_warning import PAGE as EARLY_WARNING
+from baselines.study.pages.early_warning import early_warning_page, watched_runs
+from baselines.study.pages.overview import BEGIN, END, FIGURE, overview_table
+from baselines.study.pages.track_pages import CLAIMS as CLAIMS_PAGE
+from baselines.study.pages.track_pages import claims_page, results_by_track
 from baselines.study.schema import Cell, cells_of, read_study
 from baselines.study.workspace import RunState, survey, with_inits, write_state
 from benchmark.cli.main import main
@@ -29,7 +29,7 @@ CLAIMS = """claims:
   - {claim: CISPO collapses., track: fixed, collapses: cispo}
 """
 
-REPOSITORY = Path(__file__).parents[3]
+REPOSITORY = Path(__file__).parents[4]
 STUDIES, RESULTS = (REPOSITORY / "baselines" / name for name in ("studies", "results"))
 
 

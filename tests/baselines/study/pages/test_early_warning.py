@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from baselines.study.early_warning import early_warning_page
+from baselines.study.pages.early_warning import early_warning_page
 from benchmark.logs.curves import Points
 from benchmark.stability.early_warning import WatchedRun
-from tests.baselines.study.test_page import check_markdown
+from tests.baselines.study.pages.test_pages import check_markdown
 
 KL, RATIO = "kl_old/clipped_mean", "ratio/p99"
 

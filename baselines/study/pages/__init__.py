@@ -1,0 +1,1 @@
+"""Pages of a study: of its tracks, and of what goes across them. From finished cells alone."""
