@@ -69,7 +69,8 @@ def _rows(titles: dict[str, str], reported: Sequence[str], here: Mapping[str, Pi
     heads += [
         Head(f"{titles[task]}, the paper's own episodes (%)", number=True) for task in reported
     ]
-    heads += [Head("best entry here (%)", number=True)] if here else []
+    mean = f", mean of {len(titles)} tasks" if len(titles) > 1 else ""
+    heads += [Head(f"best entry here{mean} (%)", number=True)] if here else []
     heads += [Head("base model"), Head("source")]
     found = sorted(
         published_rows(reported),
